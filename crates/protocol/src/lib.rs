@@ -1,1 +1,19 @@
-//! Placeholder.
+//! What the agent inside a JVM and the tool outside agree on: names, options and messages.
+//!
+//! This crate knows nothing of sockets or threads; it turns values into bytes and back. The wire
+//! format is described in PROTOCOL.md beside this crate. Neither end trusts the other: every
+//! decoder here is total, bounded, and never panics.
+#![forbid(unsafe_code)]
+
+mod message;
+mod names;
+mod options;
+mod requests;
+
+pub use message::{Decoder, MAX_FRAME, Message, WireError};
+pub use names::{
+    BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, PROTOCOL, VERSION, control_dir_name, library_name,
+    parse_control_dir,
+};
+pub use options::{AgentOptions, OptionError};
+pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};

@@ -1,0 +1,111 @@
+//! The options text that follows the library's path: `key=value,key=value`.
+//!
+//! It travels through `-agentpath:`, `JAVA_TOOL_OPTIONS` and the attach protocol, each with its
+//! own idea of spaces and quotes. Whatever is not plain is therefore written `%XX`.
+
+use std::fmt;
+
+/// What the agent can be told before a front end talks to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentOptions {
+    /// A socket of the process that launched this JVM; the agent reports there once the JVM is up.
+    pub rendezvous: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    Unknown(String),
+    BadEscape(String),
+    NotText,
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::Unknown(key) => {
+                write!(f, "unknown agent option {key:?}; the only one is rendezvous=SOCKET")
+            }
+            OptionError::BadEscape(value) => write!(f, "bad %XX escape in agent option {value:?}"),
+            OptionError::NotText => write!(f, "the agent options are not UTF-8 text"),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+impl AgentOptions {
+    pub fn parse(text: &str) -> Result<Self, OptionError> {
+        let mut options = AgentOptions::default();
+        for item in text.split(',').filter(|item| !item.is_empty()) {
+            let (key, value) = item.split_once('=').unwrap_or((item, ""));
+            match key {
+                "rendezvous" => options.rendezvous = Some(unescape(value)?),
+                other => return Err(OptionError::Unknown(other.to_owned())),
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl fmt::Display for AgentOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.rendezvous {
+            write!(f, "rendezvous={}", escape(path))?;
+        }
+        Ok(())
+    }
+}
+
+fn escape(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+fn unescape(value: &str) -> Result<String, OptionError> {
+    let bad = || OptionError::BadEscape(value.to_owned());
+    let mut out = Vec::with_capacity(value.len());
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit = || bytes.next().and_then(|b| (b as char).to_digit(16));
+        match (digit(), digit()) {
+            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
+            _ => return Err(bad()),
+        }
+    }
+    String::from_utf8(out).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_survive_every_character() {
+        for path in ["/tmp/plain", "/tmp/a b,c=d%\"'ü\n/x"] {
+            let options = AgentOptions { rendezvous: Some(path.into()) };
+            let text = options.to_string();
+            assert!(!text.contains([' ', ',', '"', '\'', '\n']), "{text}");
+            assert_eq!(AgentOptions::parse(&text), Ok(options));
+        }
+        assert_eq!(AgentOptions::parse(""), Ok(AgentOptions::default()));
+    }
+
+    #[test]
+    fn bad_options_are_named() {
+        assert_eq!(AgentOptions::parse("spam=1"), Err(OptionError::Unknown("spam".into())));
+        for bad in ["rendezvous=%", "rendezvous=%4", "rendezvous=%zz", "rendezvous=%ff"] {
+            assert!(matches!(AgentOptions::parse(bad), Err(OptionError::BadEscape(_))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! The messages themselves, as types.
+//!
+//! Frozen for all versions: [`Greeting`], `hello`, `detach`, `ok` and `error`. With them any
+//! version of the tool can tell that it meets another version, say so, and send it away.
+
+use crate::{BUILD_ID, Message, PROTOCOL, VERSION, WireError};
+use std::fmt;
+
+/// What the agent says first on every connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    pub protocol: u32,
+    pub version: String,
+    pub build: String,
+}
+
+impl Greeting {
+    #[must_use]
+    pub fn ours() -> Self {
+        Greeting { protocol: PROTOCOL, version: VERSION.into(), build: BUILD_ID.into() }
+    }
+
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        Message::new("tare")
+            .with("protocol", self.protocol)
+            .with("version", &self.version)
+            .with("build", &self.build)
+    }
+
+    pub fn from_message(m: &Message) -> Result<Self, WireError> {
+        expect(m, "tare")?;
+        Ok(Greeting {
+            protocol: m.parse("protocol")?,
+            version: m.text("version")?,
+            build: m.text("build")?,
+        })
+    }
+}
+
+/// What a front end asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Must come first; the agent refuses another protocol or build.
+    Hello {
+        protocol: u32,
+        build: String,
+    },
+    Status,
+    /// Switches the event counters on or off, for as long as this connection lives.
+    Counters {
+        on: bool,
+    },
+    /// Removes the agent; allowed before `hello` and across versions.
+    Detach,
+}
+
+impl Request {
+    #[must_use]
+    pub fn hello() -> Self {
+        Request::Hello { protocol: PROTOCOL, build: BUILD_ID.into() }
+    }
+
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        match self {
+            Request::Hello { protocol, build } => {
+                Message::new("hello").with("protocol", protocol).with("build", build)
+            }
+            Request::Status => Message::new("status"),
+            Request::Counters { on } => Message::new("counters").with("on", on),
+            Request::Detach => Message::new("detach"),
+        }
+    }
+
+    pub fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(match m.verb.as_str() {
+            "hello" => Request::Hello { protocol: m.parse("protocol")?, build: m.text("build")? },
+            "status" => Request::Status,
+            "counters" => Request::Counters { on: m.parse("on")? },
+            "detach" => Request::Detach,
+            other => return Err(WireError::UnknownVerb(other.to_owned())),
+        })
+    }
+}
+
+/// What the agent answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Response {
+    Ok,
+    Status(Box<Status>),
+    Error { code: ErrorCode, message: String },
+}
+
+/// Errors that a front end may want to tell apart; the message says the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// Protocol or build differ.
+    Version,
+    /// The request is malformed or comes too early.
+    Request,
+    /// The agent itself failed; the program goes on.
+    Internal,
+    /// A code that a later version invented.
+    Other,
+}
+
+impl ErrorCode {
+    fn name(self) -> &'static str {
+        match self {
+            ErrorCode::Version => "version",
+            ErrorCode::Request => "request",
+            ErrorCode::Internal => "internal",
+            ErrorCode::Other => "other",
+        }
+    }
+
+    fn from_name(name: &str) -> Self {
+        [ErrorCode::Version, ErrorCode::Request, ErrorCode::Internal]
+            .into_iter()
+            .find(|code| code.name() == name)
+            .unwrap_or(ErrorCode::Other)
+    }
+}
+
+impl Response {
+    #[must_use]
+    pub fn error(code: ErrorCode, message: impl fmt::Display) -> Self {
+        Response::Error { code, message: message.to_string() }
+    }
+
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        match self {
+            Response::Ok => Message::new("ok"),
+            Response::Status(status) => status.to_message(),
+            Response::Error { code, message } => {
+                Message::new("error").with("code", code.name()).with("message", message)
+            }
+        }
+    }
+
+    pub fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(match m.verb.as_str() {
+            "ok" => Response::Ok,
+            "status" => Response::Status(Box::new(Status::from_message(m)?)),
+            "error" => Response::Error {
+                code: ErrorCode::from_name(&m.text("code")?),
+                message: m.text("message")?,
+            },
+            other => return Err(WireError::UnknownVerb(other.to_owned())),
+        })
+    }
+}
+
+/// How the agent came into the JVM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadedBy {
+    /// `-agentpath`, before the program started.
+    Launch,
+    /// The attach protocol, into a running program.
+    Attach,
+}
+
+impl fmt::Display for LoadedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LoadedBy::Launch => "launch",
+            LoadedBy::Attach => "attach",
+        })
+    }
+}
+
+impl std::str::FromStr for LoadedBy {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        match s {
+            "launch" => Ok(LoadedBy::Launch),
+            "attach" => Ok(LoadedBy::Attach),
+            _ => Err(()),
+        }
+    }
+}
+
+/// What happened in the JVM while the counters were on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub threads_started: u64,
+    pub threads_ended: u64,
+    pub classes_prepared: u64,
+    pub collections: u64,
+    /// Time between the start and the end of collections, in nanoseconds.
+    pub collection_ns: u64,
+    pub methods_compiled: u64,
+}
+
+/// The state of the JVM and of the agent in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Status {
+    /// The JVM's pid as the JVM itself sees it.
+    pub pid: u32,
+    pub version: String,
+    pub build: String,
+    pub loaded_by: Option<LoadedBy>,
+    /// Milliseconds since the agent became active.
+    pub agent_ms: u64,
+    pub vm_name: String,
+    pub vm_version: String,
+    pub java_version: String,
+    pub command: String,
+    pub threads: u32,
+    pub classes: u32,
+    /// JVMTI capabilities that this JVM would grant now, and those that we hold.
+    pub capabilities: Vec<String>,
+    pub capabilities_held: Vec<String>,
+    /// Front ends connected, this one included.
+    pub front_ends: u32,
+    /// What is switched on, by name; empty when the agent is idle.
+    pub engines: Vec<String>,
+    pub counters: Counters,
+    /// Panics that the gate stopped; not zero means a bug of ours that did no harm.
+    pub panics: u64,
+    /// Connections refused for their credentials, or because there were too many.
+    pub refused: u64,
+}
+
+impl Status {
+    fn to_message(&self) -> Message {
+        let c = &self.counters;
+        Message::new("status")
+            .with("pid", self.pid)
+            .with("version", &self.version)
+            .with("build", &self.build)
+            .with_some("loaded-by", self.loaded_by)
+            .with("agent-ms", self.agent_ms)
+            .with("vm-name", &self.vm_name)
+            .with("vm-version", &self.vm_version)
+            .with("java-version", &self.java_version)
+            .with("command", &self.command)
+            .with("threads", self.threads)
+            .with("classes", self.classes)
+            .with_all("capability", &self.capabilities)
+            .with_all("capability-held", &self.capabilities_held)
+            .with("front-ends", self.front_ends)
+            .with_all("engine", &self.engines)
+            .with("threads-started", c.threads_started)
+            .with("threads-ended", c.threads_ended)
+            .with("classes-prepared", c.classes_prepared)
+            .with("collections", c.collections)
+            .with("collection-ns", c.collection_ns)
+            .with("methods-compiled", c.methods_compiled)
+            .with("panics", self.panics)
+            .with("refused", self.refused)
+    }
+
+    fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(Status {
+            pid: m.parse("pid")?,
+            version: m.text("version")?,
+            build: m.text("build")?,
+            loaded_by: m.get("loaded-by").and_then(|v| v.parse().ok()),
+            agent_ms: m.parse("agent-ms")?,
+            vm_name: m.text("vm-name")?,
+            vm_version: m.text("vm-version")?,
+            java_version: m.text("java-version")?,
+            command: m.text("command")?,
+            threads: m.parse("threads")?,
+            classes: m.parse("classes")?,
+            capabilities: m.list("capability"),
+            capabilities_held: m.list("capability-held"),
+            front_ends: m.parse("front-ends")?,
+            engines: m.list("engine"),
+            counters: Counters {
+                threads_started: m.parse("threads-started")?,
+                threads_ended: m.parse("threads-ended")?,
+                classes_prepared: m.parse("classes-prepared")?,
+                collections: m.parse("collections")?,
+                collection_ns: m.parse("collection-ns")?,
+                methods_compiled: m.parse("methods-compiled")?,
+            },
+            panics: m.parse("panics")?,
+            refused: m.parse("refused")?,
+        })
+    }
+}
+
+/// What a launched JVM tells the process that launched it, once, before its `main` runs. The
+/// connection stays open; its end is the JVM's end (or the agent's).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    pub pid: u32,
+    pub java_version: String,
+    pub command: String,
+    pub build: String,
+}
+
+impl Started {
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        Message::new("started")
+            .with("pid", self.pid)
+            .with("java-version", &self.java_version)
+            .with("command", &self.command)
+            .with("build", &self.build)
+    }
+
+    pub fn from_message(m: &Message) -> Result<Self, WireError> {
+        expect(m, "started")?;
+        Ok(Started {
+            pid: m.parse("pid")?,
+            java_version: m.text("java-version")?,
+            command: m.text("command")?,
+            build: m.text("build")?,
+        })
+    }
+}
+
+fn expect(m: &Message, verb: &str) -> Result<(), WireError> {
+    if m.verb == verb { Ok(()) } else { Err(WireError::UnknownVerb(m.verb.clone())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_comes_back_as_it_was_sent() {
+        for request in [
+            Request::hello(),
+            Request::Status,
+            Request::Counters { on: true },
+            Request::Counters { on: false },
+            Request::Detach,
+        ] {
+            assert_eq!(Request::from_message(&request.to_message()), Ok(request));
+        }
+        let status = Status {
+            pid: 7,
+            loaded_by: Some(LoadedBy::Attach),
+            command: "Main --x\ny".into(),
+            capabilities: vec!["can_tag_objects".into(), "can_suspend".into()],
+            engines: vec!["counters".into()],
+            counters: Counters { collections: 3, collection_ns: 5, ..Counters::default() },
+            ..Status::default()
+        };
+        for response in [
+            Response::Ok,
+            Response::Status(Box::new(status)),
+            Response::error(ErrorCode::Version, "other"),
+        ] {
+            assert_eq!(Response::from_message(&response.to_message()), Ok(response));
+        }
+        let greeting = Greeting::ours();
+        assert_eq!(Greeting::from_message(&greeting.to_message()), Ok(greeting));
+    }
+
+    #[test]
+    fn a_later_version_may_add_fields_and_error_codes() {
+        let m = Request::hello().to_message().with("new", "thing");
+        assert_eq!(Request::from_message(&m), Ok(Request::hello()));
+        let m = Message::new("error").with("code", "invented").with("message", "m");
+        assert_eq!(Response::from_message(&m), Ok(Response::error(ErrorCode::Other, "m")));
+    }
+
+    #[test]
+    fn missing_fields_are_named() {
+        assert_eq!(
+            Request::from_message(&Message::new("hello")),
+            Err(WireError::BadField { verb: "hello".into(), key: "protocol" })
+        );
+    }
+}
