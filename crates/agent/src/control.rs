@@ -1,0 +1,285 @@
+//! The control thread: one thread, one poll loop, a few connections, nothing that can block it
+//! but the JVM itself.
+//!
+//! What a front end switches on belongs to its connection. When the connection ends, by a
+//! goodbye, a crash or `kill -9`, it is switched off again; that is the only place where it is.
+
+use crate::counters;
+use crate::gate;
+use crate::jvm::{Jni, Jvmti, capability_names};
+use crate::lifecycle::Session;
+use crate::socket;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status};
+
+/// Front ends at a time. A person has two or three; the bound keeps a runaway script from taking
+/// the program's descriptors.
+const MAX_CONNECTIONS: usize = 16;
+
+/// Bytes waiting for a front end that does not read; past that it is cut off.
+const MAX_BACKLOG: usize = 4 << 20;
+
+/// Why the loop ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// A front end asked; the stream waits for the answer that all is done.
+    Detach,
+    /// The JVM ends; it must not be called any more.
+    VmDeath,
+}
+
+struct Connection {
+    stream: UnixStream,
+    decoder: Decoder,
+    backlog: Vec<u8>,
+    greeted: bool,
+    counters: bool,
+    open: bool,
+}
+
+pub struct Control<'a> {
+    session: &'a Session,
+    jvmti: Jvmti,
+    jni: Jni,
+    connections: Vec<Connection>,
+    refused: u64,
+}
+
+impl<'a> Control<'a> {
+    pub fn new(session: &'a Session, jvmti: Jvmti, jni: Jni) -> Self {
+        Control { session, jvmti, jni, connections: Vec::new(), refused: 0 }
+    }
+
+    /// Serves until somebody says detach or the JVM ends. On return everything is switched off;
+    /// after a detach the stream of the one who asked comes back, unanswered.
+    pub fn run(mut self, listener: &UnixListener) -> (End, Option<UnixStream>) {
+        loop {
+            let mut interest =
+                vec![(listener.as_raw_fd(), false), (self.session.wake.as_raw_fd(), false)];
+            interest.extend(
+                self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
+            );
+            let ready = socket::wait(&interest, None);
+            if self.session.vm_is_dead() {
+                return (End::VmDeath, None);
+            }
+            let mut leaver = None;
+            for (index, _) in ready.iter().skip(2).enumerate().filter(|(_, ready)| **ready) {
+                // A panic costs the connection it happened on, not the thread.
+                match gate::enter(Served::Close, || self.serve(index)) {
+                    Served::Stay => {}
+                    Served::Close => self.connections[index].open = false,
+                    Served::Detach => leaver = Some(index),
+                }
+            }
+            if let Some(index) = leaver {
+                let stream = self.connections.swap_remove(index).stream;
+                self.connections.clear();
+                self.settle(true);
+                return (End::Detach, Some(stream));
+            }
+            let before = self.wants_counters();
+            self.connections.retain(|c| c.open);
+            self.settle(before);
+            if ready[0] {
+                self.accept(listener);
+            }
+        }
+    }
+
+    fn wants_counters(&self) -> bool {
+        self.connections.iter().any(|c| c.counters)
+    }
+
+    /// Switches off what nobody wants any more.
+    fn settle(&self, before: bool) {
+        if before && !self.wants_counters() {
+            counters::off(self.jvmti);
+        }
+    }
+
+    fn accept(&mut self, listener: &UnixListener) {
+        while let Ok((stream, _)) = listener.accept() {
+            let full = self.connections.len() >= MAX_CONNECTIONS;
+            if full || !socket::peer_allowed(&stream) || stream.set_nonblocking(true).is_err() {
+                self.refused += 1;
+                let reason = if full {
+                    "too many front ends are connected; close one"
+                } else {
+                    "only the JVM's own user and root may connect"
+                };
+                let refusal = Response::error(ErrorCode::Request, reason).to_message();
+                let _ = socket::send(&stream, &refusal.encode());
+                continue;
+            }
+            let mut connection = Connection {
+                stream,
+                decoder: Decoder::default(),
+                backlog: Vec::new(),
+                greeted: false,
+                counters: false,
+                open: true,
+            };
+            connection.open = connection.answer(&Greeting::ours().to_message());
+            self.connections.push(connection);
+        }
+    }
+
+    /// Reads what there is on one connection and answers it.
+    fn serve(&mut self, index: usize) -> Served {
+        if !self.connections[index].flush() {
+            return Served::Close;
+        }
+        let ended = !self.connections[index].fill();
+        loop {
+            match self.connections[index].decoder.next_message() {
+                Ok(Some(message)) => {
+                    let response = match Request::from_message(&message) {
+                        Ok(Request::Detach) => return Served::Detach,
+                        Ok(request) => self.respond(index, &request),
+                        Err(e) => Response::error(ErrorCode::Request, e),
+                    };
+                    if !self.connections[index].answer(&response.to_message()) {
+                        return Served::Close;
+                    }
+                }
+                Ok(None) => return if ended { Served::Close } else { Served::Stay },
+                Err(e) => {
+                    let response = Response::error(ErrorCode::Request, e);
+                    self.connections[index].answer(&response.to_message());
+                    return Served::Close;
+                }
+            }
+        }
+    }
+
+    fn respond(&mut self, index: usize, request: &Request) -> Response {
+        let ours = Greeting::ours();
+        match request {
+            Request::Hello { protocol, build } => {
+                if (*protocol, build) != (ours.protocol, &ours.build) {
+                    return Response::error(
+                        ErrorCode::Version,
+                        format!(
+                            "this JVM holds the agent of tare {} (build {}, protocol {}), \
+                             the front end is of build {build}, protocol {protocol}",
+                            ours.version, ours.build, ours.protocol
+                        ),
+                    );
+                }
+                self.connections[index].greeted = true;
+                Response::Ok
+            }
+            _ if !self.connections[index].greeted => {
+                Response::error(ErrorCode::Request, "say hello first")
+            }
+            Request::Status => self.status(),
+            Request::Counters { on } => self.switch_counters(index, *on),
+            Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
+        }
+    }
+
+    fn switch_counters(&mut self, index: usize, on: bool) -> Response {
+        let before = self.wants_counters();
+        if on
+            && !before
+            && let Err(failure) = counters::on(self.jvmti)
+        {
+            return Response::error(ErrorCode::Internal, failure);
+        }
+        self.connections[index].counters = on;
+        self.settle(before);
+        Response::Ok
+    }
+
+    fn status(&self) -> Response {
+        let jvmti = self.jvmti;
+        let property = |key| jvmti.system_property(key).unwrap_or_default();
+        let counts = self.jni.frame(|| Ok((jvmti.thread_count()?, jvmti.class_count()?)));
+        let (threads, classes) = match counts {
+            Some(Ok(counts)) => counts,
+            Some(Err(failure)) => return internal(&failure),
+            None => return Response::error(ErrorCode::Internal, "the JVM is out of memory"),
+        };
+        let capabilities = match (jvmti.potential_capabilities(), jvmti.capabilities()) {
+            (Ok(potential), Ok(held)) => (capability_names(&potential), capability_names(&held)),
+            (Err(failure), _) | (_, Err(failure)) => return internal(&failure),
+        };
+        let ours = Greeting::ours();
+        Response::Status(Box::new(Status {
+            pid: std::process::id(),
+            version: ours.version,
+            build: ours.build,
+            loaded_by: Some(self.session.loaded_by),
+            agent_ms: u64::try_from(self.session.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+            vm_name: property("java.vm.name"),
+            vm_version: property("java.vm.version"),
+            java_version: jvmti.java_version().unwrap_or_default(),
+            command: property("sun.java.command"),
+            threads,
+            classes,
+            capabilities: capabilities.0,
+            capabilities_held: capabilities.1,
+            front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
+            engines: if self.wants_counters() { vec!["counters".into()] } else { Vec::new() },
+            counters: counters::read(),
+            panics: gate::panics(),
+            refused: self.refused,
+        }))
+    }
+}
+
+fn internal(failure: &crate::jvm::Failure) -> Response {
+    Response::error(ErrorCode::Internal, failure)
+}
+
+/// What became of a connection after it was served.
+enum Served {
+    Stay,
+    Close,
+    Detach,
+}
+
+impl Connection {
+    /// Takes in what has arrived; false when the other end is gone.
+    fn fill(&mut self) -> bool {
+        let mut portion = [0; 4096];
+        loop {
+            match self.stream.read(&mut portion) {
+                Ok(0) => return false,
+                Ok(n) => {
+                    self.decoder.push(&portion[..n]);
+                    // One portion at a time keeps the buffer bounded by a frame and a bit: the
+                    // caller decodes before more is read.
+                    return true;
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Queues a message and sends what the socket takes now; false when the other end is gone or
+    /// reads too slowly.
+    fn answer(&mut self, message: &Message) -> bool {
+        self.backlog.extend_from_slice(&message.encode());
+        self.flush() && self.backlog.len() <= MAX_BACKLOG
+    }
+
+    fn flush(&mut self) -> bool {
+        while !self.backlog.is_empty() {
+            match socket::send(&self.stream, &self.backlog) {
+                Ok(sent) => {
+                    self.backlog.drain(..sent);
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}

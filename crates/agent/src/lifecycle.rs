@@ -1,0 +1,277 @@
+//! From loaded to active to gone, any number of times in one JVM's life.
+//!
+//! The library stays mapped after a detach (frames of ours may still be on some stack), so all
+//! state is in one static that goes round: idle → active → leaving → idle. The control thread
+//! owns the session; the JVM's callbacks only look at it.
+
+use crate::control::{Control, End};
+use crate::counters;
+use crate::gate;
+use crate::jvm::{Failure, Group, Jvmti, Vm};
+use crate::rendezvous;
+use crate::socket::{self, Place};
+use jvmti_bindings::sys::jni::{JNIEnv, jthread};
+use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
+use std::fs::File;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+use tare_protocol::{AgentOptions, LoadedBy, Response};
+
+/// How long a new load waits for an old session that is just leaving.
+const LEAVING_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One stay of the agent in the JVM, shared by the control thread and the callbacks.
+pub struct Session {
+    pub loaded_by: LoadedBy,
+    pub since: Instant,
+    /// Written to once when the JVM ends, to get the control thread out of its wait.
+    pub wake: File,
+    place: Place,
+    dead: AtomicBool,
+}
+
+impl Session {
+    pub fn vm_is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+}
+
+enum State {
+    Idle,
+    /// Loaded with the JVM, which is not up yet; what is needed once it is.
+    Waiting {
+        vm: Vm,
+        jvmti: Jvmti,
+        options: AgentOptions,
+    },
+    Active(Arc<Session>),
+    Leaving,
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Idle);
+static CHANGED: Condvar = Condvar::new();
+
+/// A panic while the state was locked leaves one of its four values in it, each of them sound.
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn enter_state(new: State) {
+    *state() = new;
+    CHANGED.notify_all();
+}
+
+/// Why the agent could not become active. The program runs on without it.
+#[derive(Debug)]
+pub enum StartError {
+    NoJvmti,
+    Jvmti(Failure),
+    Socket(io::Error),
+    Thread(io::Error),
+    Busy,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::NoJvmti => write!(f, "this JVM offers no JVMTI environment of version 11"),
+            StartError::Jvmti(failure) => write!(f, "{failure}"),
+            StartError::Socket(e) => write!(f, "no place for the control socket: {e}"),
+            StartError::Thread(e) => write!(f, "cannot start the control thread: {e}"),
+            StartError::Busy => write!(f, "an earlier session is still leaving"),
+        }
+    }
+}
+
+impl From<Failure> for StartError {
+    fn from(failure: Failure) -> Self {
+        StartError::Jvmti(failure)
+    }
+}
+
+/// `-agentpath`: the JVM is not up yet, so wait for its word.
+pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
+    let mut state = state();
+    if !matches!(*state, State::Idle) {
+        // The same library twice on one command line: once is enough.
+        return Ok(());
+    }
+    let jvmti = environment(vm)?;
+    if let Err(failure) = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, true) {
+        let _ = jvmti.dispose();
+        return Err(failure.into());
+    }
+    *state = State::Waiting { vm, jvmti, options };
+    Ok(())
+}
+
+/// The attach protocol: the JVM is up; become active before we return, so that the socket is
+/// there when the front end gets its answer.
+pub fn on_attach(vm: Vm) -> Result<(), StartError> {
+    {
+        let state = state();
+        let (state, _) = CHANGED
+            .wait_timeout_while(state, LEAVING_PATIENCE, |s| matches!(s, State::Leaving))
+            .unwrap_or_else(PoisonError::into_inner);
+        match *state {
+            State::Active(_) | State::Waiting { .. } => return Ok(()),
+            State::Leaving => return Err(StartError::Busy),
+            State::Idle => {}
+        }
+    }
+    let jvmti = environment(vm)?;
+    activate(vm, jvmti, LoadedBy::Attach).inspect_err(|_| {
+        let _ = jvmti.dispose();
+    })
+}
+
+fn environment(vm: Vm) -> Result<Jvmti, StartError> {
+    let jvmti = vm.jvmti().ok_or(StartError::NoJvmti)?;
+    let mut callbacks = jvmtiEventCallbacks::default();
+    callbacks.VMInit = Some(vm_init);
+    callbacks.VMDeath = Some(vm_death);
+    counters::install(&mut callbacks);
+    let prepared = jvmti
+        .set_callbacks(&callbacks)
+        .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_VM_DEATH, true));
+    if let Err(failure) = prepared {
+        let _ = jvmti.dispose();
+        return Err(failure.into());
+    }
+    Ok(jvmti)
+}
+
+extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
+    gate::enter((), || {
+        let State::Waiting { vm, jvmti, options } = std::mem::replace(&mut *state(), State::Idle)
+        else {
+            return;
+        };
+        let _ = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, false);
+        // Asked now: once active, a front end may send us away at any moment.
+        let started = rendezvous::describe(jvmti);
+        let active = activate(vm, jvmti, LoadedBy::Launch);
+        if let Some(path) = options.rendezvous {
+            rendezvous::report(&path, &started);
+        }
+        if let Err(e) = active {
+            gate::say(&format!("not active in this JVM: {e}"));
+            let _ = jvmti.dispose();
+        }
+    });
+}
+
+extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
+    gate::enter((), || {
+        if let State::Active(session) = &*state() {
+            session.dead.store(true, Ordering::Release);
+            session.place.remove();
+            let _ = io::Write::write(&mut &session.wake, &1_u64.to_ne_bytes());
+        }
+    });
+}
+
+/// Binds the socket and starts the control thread; on an error nothing of it is left.
+fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<(), StartError> {
+    let (listener, place) = Place::bind().map_err(StartError::Socket)?;
+    let wake = match eventfd() {
+        Ok(wake) => wake,
+        Err(e) => {
+            place.remove();
+            return Err(StartError::Socket(e));
+        }
+    };
+    let session = Arc::new(Session {
+        loaded_by,
+        since: Instant::now(),
+        wake,
+        place,
+        dead: AtomicBool::new(false),
+    });
+    let group = vm.jni().and_then(|jni| jni.outermost_group(jvmti));
+    enter_state(State::Active(Arc::clone(&session)));
+    let theirs = Arc::clone(&session);
+    let started = with_signals_blocked(|| {
+        std::thread::Builder::new()
+            .name("tare-control".into())
+            .stack_size(1 << 20)
+            .spawn(move || control_thread(vm, jvmti, &theirs, listener, group))
+    });
+    if let Err(e) = started {
+        session.place.remove();
+        enter_state(State::Idle);
+        return Err(StartError::Thread(e));
+    }
+    Ok(())
+}
+
+fn control_thread(
+    vm: Vm,
+    jvmti: Jvmti,
+    session: &Session,
+    listener: UnixListener,
+    group: Option<Group>,
+) {
+    let end = gate::enter((End::Detach, None), || match vm.attach_daemon(c"tare-control", group) {
+        Some(jni) => Control::new(session, jvmti, jni).run(&listener),
+        None => {
+            gate::say("the control thread could not become a thread of the JVM; leaving");
+            (End::Detach, None)
+        }
+    });
+    let (End::Detach, asker) = end else {
+        // The JVM is being taken down around us; calling it, even to detach, could hang or crash.
+        // The thread holds nothing and ends with the process.
+        drop(listener);
+        loop {
+            std::thread::park();
+        }
+    };
+    enter_state(State::Leaving);
+    session.place.remove();
+    drop(listener);
+    gate::enter((), || {
+        counters::off(jvmti);
+        let _ = jvmti.dispose();
+        vm.detach_current();
+    });
+    enter_state(State::Idle);
+    if let Some(stream) = asker {
+        // The last act: who asked learns that nothing is left but this thread's return.
+        let _ = socket::send(&stream, &Response::Ok.to_message().encode());
+    }
+}
+
+/// A descriptor that can be waited for; it does not leak into child processes.
+fn eventfd() -> io::Result<File> {
+    // SAFETY: no pointers; a non-negative result is a descriptor that nobody else owns.
+    unsafe {
+        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// A thread started inside `body` takes none of the signals that are meant for the program. The
+/// synchronous ones stay open: the JVM uses them on every thread that is its own.
+fn with_signals_blocked<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: the sets are locals, initialised by the first calls that fill them; the mask of
+    // the calling thread is put back.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
+            libc::sigdelset(&raw mut all, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+        let result = body();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        result
+    }
+}

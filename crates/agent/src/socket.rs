@@ -1,0 +1,142 @@
+//! The control socket's place in the file system, and who may use it.
+//!
+//! The socket lies in a directory of mode 0700 with an unguessable name, so that nobody but the
+//! JVM's user and root can even reach it in the moment before its own mode is 0600. The
+//! credentials of every peer are checked on top.
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tare_protocol::{CONTROL_SOCKET, control_dir_name};
+
+/// `sun_path` holds 108 bytes with the final NUL.
+const MAX_PATH: usize = 107;
+
+/// A bound socket and the directory made for it; both vanish with [`Place::remove`].
+pub struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    /// Binds in the first directory that allows it: `/tmp`, as HotSpot does, else wherever a
+    /// read-only system usually still lets one write.
+    pub fn bind() -> io::Result<(UnixListener, Place)> {
+        let mut last = io::Error::other("no directory to try");
+        for base in candidates() {
+            match bind_in(&base) {
+                Ok(bound) => return Ok(bound),
+                Err(e) => last = io::Error::new(e.kind(), format!("{}: {e}", base.display())),
+            }
+        }
+        Err(last)
+    }
+
+    /// Removes socket and directory. Safe to call twice and at any time.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_file(self.dir.join(CONTROL_SOCKET));
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let from_env = |key| std::env::var_os(key).filter(|v: &OsString| !v.is_empty());
+    let mut out = vec![PathBuf::from("/tmp")];
+    out.extend(["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(from_env).map(PathBuf::from));
+    out.extend(["/dev/shm", "/var/tmp", "/run"].map(PathBuf::from));
+    out.retain(|path| path.is_absolute());
+    out
+}
+
+fn bind_in(base: &Path) -> io::Result<(UnixListener, Place)> {
+    let dir = base.join(control_dir_name(std::process::id(), salt()?));
+    let path = dir.join(CONTROL_SOCKET);
+    if path.as_os_str().len() > MAX_PATH {
+        return Err(io::Error::other("the path is too long for a socket"));
+    }
+    let c_dir = CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: a NUL-terminated path that lives across the call. A directory that exists is an
+    // error, so what we go on with was made by us just now.
+    if unsafe { libc::mkdir(c_dir.as_ptr(), 0o700) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let place = Place { dir };
+    let bound = (|| {
+        chmod(&c_dir, 0o700)?;
+        let listener = UnixListener::bind(&path)?;
+        chmod(&CString::new(path.as_os_str().as_bytes())?, 0o600)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    })();
+    match bound {
+        Ok(listener) => Ok((listener, place)),
+        Err(e) => {
+            place.remove();
+            Err(e)
+        }
+    }
+}
+
+/// The program's umask may be anything; the modes are set, not hoped for.
+fn chmod(path: &CString, mode: libc::mode_t) -> io::Result<()> {
+    // SAFETY: a NUL-terminated path that lives across the call.
+    if unsafe { libc::chmod(path.as_ptr(), mode) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn salt() -> io::Result<u32> {
+    let mut bytes = [0_u8; 4];
+    // SAFETY: fills the four bytes of a local.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got == 4 { Ok(u32::from_ne_bytes(bytes)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether the process at the other end runs as this JVM's user or as root.
+pub fn peer_allowed(stream: &UnixStream) -> bool {
+    let mut credentials = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the out-pointers refer to locals of the size given.
+    let code = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    // SAFETY: no preconditions.
+    code == 0 && (credentials.uid == 0 || credentials.uid == unsafe { libc::geteuid() })
+}
+
+/// Sends without ever raising SIGPIPE, whose default action would end the program.
+pub fn send(stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `bytes`.
+    let sent = unsafe {
+        libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Waits until one of the descriptors can be read (or, where asked, written), has an error or a
+/// hang-up. Returns for each whether it is ready.
+pub fn wait(interest: &[(RawFd, bool)], timeout: Option<Duration>) -> Vec<bool> {
+    let mut polled: Vec<libc::pollfd> = interest
+        .iter()
+        .map(|&(fd, write)| libc::pollfd {
+            fd,
+            events: libc::POLLIN | if write { libc::POLLOUT } else { 0 },
+            revents: 0,
+        })
+        .collect();
+    let timeout = timeout.map_or(-1, |t| i32::try_from(t.as_millis()).unwrap_or(i32::MAX));
+    // SAFETY: pointer and length describe `polled`. An interrupted call leaves all as not ready.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
+    polled.iter().map(|p| p.revents != 0).collect()
+}
