@@ -1,1 +1,71 @@
-fn main() {}
+//! `cargo xtask`: the one entry for set-up, demo, tests and house rules.
+//!
+//! This file only reads the command line. What a command does is told by the module of its name;
+//! plain building and running of single tests is left to cargo itself.
+#![forbid(unsafe_code)]
+
+mod demo;
+mod jdks;
+mod runtimes;
+mod setup;
+mod shell;
+mod stages;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Everything in this repository that is not plain cargo.
+
+Usage: cargo xtask COMMAND
+
+Commands:
+  demo            build Tare, start the demo program, and let Tare find it, attach to it, print
+                  its status and leave it again
+  test [FILTER…]  the whole test command: formatting, house rules, lints, unit tests, and tests
+                  against real JVMs (JDK 17, 21 and 25). With FILTER only the tests whose name
+                  contains one of the words run, and the checks of the sources are left out
+  setup           only install what demo and test need
+  tidy            only check the house rules (who may depend on whom, what a file must have)
+
+demo and test install what is missing: a JDK from Debian's packages if we are root (otherwise
+they print the command to run), and further Java runtimes for the tests by pip. Once everything
+is there, nothing is fetched again and no network is needed.
+
+Environment:
+  JAVA_HOME       a JDK to look at first; JDKs in the usual places are found without it
+  TARE_CACHE      where fetched Java runtimes are kept (default: ~/.cache/tare)
+  CARGO_TARGET_DIR as cargo knows it; everything that is built goes there
+
+Examples:
+  cargo xtask demo
+  cargo xtask test
+  cargo xtask test namespaces jdk25     only tests with either word in their name
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["demo"] => demo::run(),
+        ["setup"] => setup::run(),
+        ["tidy"] => tidy::run(),
+        ["test", filters @ ..] if filters.iter().all(|f| !f.starts_with('-')) => test::run(filters),
+        _ => {
+            eprintln!("xtask: unknown: {}\n\n{HELP}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

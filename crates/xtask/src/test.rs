@@ -1,0 +1,136 @@
+//! `cargo xtask test`: everything that must hold before a change is taken.
+//!
+//! What is tested, the tests themselves know; this file brings together what they need and tells
+//! them by environment variables where it is (crates/jvm-tests/src/env.rs reads them).
+
+use crate::setup::{self, Ready};
+use crate::shell::{self, Workspace};
+use crate::stages::Stages;
+use crate::tidy;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// The build id of "the next version", a second build that the tests bring into JVMs which this
+/// version has left.
+const NEXT_BUILD_ID: &str = "0123456789abcdef";
+
+pub fn run(filters: &[&str]) -> Result<()> {
+    let workspace = Workspace::open()?;
+    let mut stages = Stages::new();
+    let ready = stages.run("set-up", setup::prepare);
+
+    // With a filter somebody is at work on one thing and wants its answer soon.
+    if filters.is_empty() {
+        let cargo = |arguments: &[&str]| shell::run(&mut workspace.cargo(arguments));
+        stages.run("formatting", || cargo(&["fmt", "--all", "--check"]));
+        stages.run("tidy", || tidy::check(&workspace));
+        stages.run("clippy", || {
+            cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        });
+    }
+    stages.run("unit tests", || {
+        let mut command =
+            workspace.cargo(&["test", "--workspace", "--exclude", "tare-jvm-tests", "--"]);
+        shell::run(command.args(filters))
+    });
+    if let Some(ready) = ready {
+        let built = stages.run("build", || build(&workspace));
+        if let Some(built) = built {
+            jvm_tests(&mut stages, &workspace, &ready, &built, filters)?;
+        }
+        for (_, jdk) in &ready.runtimes {
+            if let Ok(jdk) = jdk {
+                stages.note(format!("used: {}", jdk.describe()));
+            }
+        }
+        for missing in ready.missing() {
+            stages.note(format!("NOT COVERED: {missing}"));
+        }
+    } else {
+        stages.note("NOT COVERED: all tests against real JVMs".to_owned());
+    }
+    stages.finish()
+}
+
+/// Where the two builds under test are.
+struct Built {
+    bin: PathBuf,
+    next_bin: PathBuf,
+}
+
+/// Builds this version as users get it, and a next version in the other profile: with overflow
+/// checks and debug assertions on, so that both kinds of code meet real JVMs.
+fn build(workspace: &Workspace) -> Result<Built> {
+    let packages = ["-p", "tare-cli", "-p", "tare-agent"];
+    shell::run(workspace.cargo(&["build", "--release"]).args(packages))?;
+    let next = workspace.target.join("next");
+    shell::run(
+        workspace
+            .cargo(&["build"])
+            .args(packages)
+            .arg("--target-dir")
+            .arg(&next)
+            .env("TARE_BUILD_ID", NEXT_BUILD_ID),
+    )?;
+    Ok(Built { bin: workspace.target.join("release"), next_bin: next.join("debug") })
+}
+
+fn jvm_tests(
+    stages: &mut Stages,
+    workspace: &Workspace,
+    ready: &Ready,
+    built: &Built,
+    filters: &[&str],
+) -> Result<()> {
+    let work = workspace.target.join("jvm-tests");
+    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    // Tests cannot report "skipped" to cargo; they write it here and we say it at the end.
+    let skipped = work.join("skipped.txt");
+    fs::write(&skipped, "")?;
+
+    stages.run("tests against real JVMs", || {
+        let mut command = workspace.cargo(&["test", "-p", "tare-jvm-tests", "--"]);
+        command
+            .arg(format!("--test-threads={}", test_threads()))
+            .args(filters)
+            .env("TARE_TEST_JDKS", jdk_list(ready))
+            .env("TARE_TEST_JAVAC", &ready.javac.home)
+            .env("TARE_TEST_JAVAC_VERSION", ready.javac.major.to_string())
+            .env("TARE_TEST_DIR", &work)
+            .env("TARE_TEST_SKIPPED", &skipped)
+            .env("TARE_BIN", built.bin.join("tare"))
+            .env("TARE_AGENT", built.bin.join("libtare_agent.so"))
+            .env("TARE_NEXT_BIN", built.next_bin.join("tare"))
+            .env("TARE_NEXT_AGENT", built.next_bin.join("libtare_agent.so"));
+        // A person's own options must not reach the programs under test.
+        for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"] {
+            command.env_remove(name);
+        }
+        shell::run(&mut command)
+    });
+    let mut lines: Vec<String> =
+        fs::read_to_string(&skipped)?.lines().map(|line| format!("NOT COVERED: {line}")).collect();
+    lines.sort();
+    lines.dedup();
+    for line in lines {
+        stages.note(line);
+    }
+    Ok(())
+}
+
+/// `17=/path:21=/path`, without the versions that are missing.
+fn jdk_list(ready: &Ready) -> String {
+    let entries = ready.runtimes.iter().filter_map(|(major, jdk)| {
+        let jdk = jdk.as_ref().ok()?;
+        Some(format!("{major}={}", jdk.home.display()))
+    });
+    entries.collect::<Vec<_>>().join(":")
+}
+
+/// These tests wait more than they compute, so there may be more of them than processors.
+fn test_threads() -> usize {
+    let asked = env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    asked.unwrap_or(processors + 2)
+}

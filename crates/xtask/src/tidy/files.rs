@@ -1,0 +1,131 @@
+//! What a file may hold: no binaries, no left-over marks, no paths of one machine, and an opening
+//! that says what the file is for.
+
+use super::SourceFile;
+
+/// Files that may be longer than [`LONGEST`] lines, each with the reason.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Longer than what the style guide asks for, so that one more test does not split a module.
+const LONGEST: usize = 700;
+
+/// Crates that must call into C and therefore hold `unsafe`; all others forbid it.
+const UNSAFE_CRATES: &[&str] = &["crates/agent", "crates/attach"];
+
+/// What is built does not belong into git, whatever .gitignore says.
+const BUILT: &[&str] = &[".class", ".jar", ".so", ".a", ".o", ".rlib", ".whl", ".zip", ".gz"];
+
+/// Written in two halves, so that this file passes its own check.
+const LEFT_OVER: &[&str] =
+    &[concat!("to", "do!("), concat!("unimple", "mented!("), concat!("db", "g!(")];
+
+pub fn check(sources: &[SourceFile], machine_paths: &[String]) -> Vec<String> {
+    sources.iter().flat_map(|source| check_file(source, machine_paths)).collect()
+}
+
+fn check_file(source: &SourceFile, machine_paths: &[String]) -> Vec<String> {
+    let path = &source.path;
+    let mut problems = Vec::new();
+    if BUILT.iter().any(|end| path.ends_with(end)) || source.bytes.contains(&0) {
+        return vec![format!("{path} is a binary; generate it instead of storing it")];
+    }
+    let Ok(text) = std::str::from_utf8(&source.bytes) else {
+        return vec![format!("{path} is not UTF-8 text")];
+    };
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(found) = machine_paths.iter().find(|p| names_path(line, p)) {
+            problems.push(format!("{path}:{number} names {found}, a path of one machine"));
+        }
+        if path.ends_with(".rs") {
+            for mark in LEFT_OVER.iter().filter(|mark| line.contains(**mark)) {
+                problems.push(format!("{path}:{number} has a left-over {mark}…)"));
+            }
+        }
+    }
+    if path.ends_with(".rs") && !text.starts_with("//! ") {
+        problems.push(format!("{path} does not open with `//! ` and what its job is"));
+    }
+    let lines = text.lines().count();
+    let listed = LONG_FILES.iter().any(|(long, _)| long == path);
+    if (path.ends_with(".rs") || path.ends_with(".java")) && lines > LONGEST && !listed {
+        problems.push(format!(
+            "{path} has {lines} lines; split it, or list it with a reason (xtask, tidy/files.rs)"
+        ));
+    }
+    problems
+}
+
+/// Whether a line names a path itself, not merely one that contains it, as `/proc/1/root/tmp` does
+/// for the home of root.
+fn names_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| c.is_whitespace() || "\"'`=(<:,".contains(c))
+    })
+}
+
+/// Crates without C must forbid `unsafe` in each of their roots.
+pub fn check_crate_roots(sources: &[SourceFile]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in sources {
+        let root =
+            ["/src/lib.rs", "/src/main.rs"].iter().find_map(|end| source.path.strip_suffix(end));
+        let Some(krate) = root else { continue };
+        let forbids = String::from_utf8_lossy(&source.bytes).contains("#![forbid(unsafe_code)]");
+        let exempt = UNSAFE_CRATES.contains(&krate);
+        if !forbids && !exempt {
+            problems.push(format!("{} does not say #![forbid(unsafe_code)]", source.path));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: impl Into<Vec<u8>>) -> SourceFile {
+        SourceFile { path: path.to_owned(), bytes: text.into() }
+    }
+
+    fn problems(path: &str, text: impl Into<Vec<u8>>) -> String {
+        check(&[file(path, text)], &["/srv/me/".into()]).join("\n")
+    }
+
+    #[test]
+    fn a_good_file_passes() {
+        let text =
+            "//! Good.\nlet a = \"/proc/1/srv/me/x\"; let b = format!(\"/proc/{p}/srv/me/\");\n";
+        assert_eq!(problems("crates/a/src/lib.rs", text), "");
+        assert_eq!(problems("README.md", "See [me](x/srv/me/y) and `~/.cache`.\n"), "");
+    }
+
+    #[test]
+    fn bad_files_are_named_with_the_line() {
+        let left_over = format!("//! Bad.\n\n    {}\n", LEFT_OVER[0]);
+        let cases: &[(&str, Vec<u8>, &str)] = &[
+            ("demo/Main.class", b"x".to_vec(), "is a binary"),
+            ("x.bin", vec![1, 0, 2], "is a binary"),
+            ("x.txt", vec![0xff], "is not UTF-8"),
+            ("a.rs", b"fn main() {}\n".to_vec(), "does not open with"),
+            ("a.rs", left_over.into_bytes(), "a.rs:3 has a left-over"),
+            ("a.md", b"one\nrun /srv/me/x\n".to_vec(), "a.md:2 names /srv/me/"),
+            ("a.toml", b"path = \"/srv/me/x\"\n".to_vec(), "a.toml:1 names /srv/me/"),
+            ("a.java", "\n".repeat(LONGEST + 1).into_bytes(), "has 701 lines"),
+        ];
+        for (path, bytes, expected) in cases {
+            let found = problems(path, bytes.clone());
+            assert!(found.contains(expected), "{expected} is not in {found:?}");
+        }
+        assert_eq!(problems("a.java", "\n".repeat(LONGEST)), "");
+    }
+
+    #[test]
+    fn crates_without_c_forbid_unsafe() {
+        let check = |path: &str, text: &str| check_crate_roots(&[file(path, text)]).len();
+        assert_eq!(check("crates/tare/src/main.rs", "//! x\n#![forbid(unsafe_code)]\n"), 0);
+        assert_eq!(check("crates/tare/src/main.rs", "//! x\n"), 1);
+        assert_eq!(check("crates/tare/src/other.rs", "//! x\n"), 0);
+        assert_eq!(check("crates/agent/src/lib.rs", "//! x\n"), 0);
+    }
+}

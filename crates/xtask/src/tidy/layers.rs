@@ -1,0 +1,249 @@
+//! Who may depend on whom: the table, and its comparison with cargo's metadata.
+//!
+//! Dependencies point downwards only. What runs inside a JVM and what runs outside share nothing
+//! but the protocol, so that the agent stays small and can be reasoned about.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The file whose `AGENT_SOURCES` must name every crate that ends up in the agent.
+pub const AGENT_SOURCES_FILE: &str = "crates/protocol/build.rs";
+
+struct Rule {
+    package: &'static str,
+    /// Packages of ours that it may use, in its tests too.
+    ours: &'static [&'static str],
+    /// Packages of others that it may link; `None` leaves the choice to its author.
+    others: Option<&'static [&'static str]>,
+}
+
+const RULES: &[Rule] = &[
+    Rule { package: "tare-protocol", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-weaver", ours: &["tare-classfile"], others: Some(&[]) },
+    // Everything here ends up in somebody's production JVM.
+    Rule {
+        package: "tare-agent",
+        ours: &["tare-protocol", "tare-classfile", "tare-weaver"],
+        others: Some(&["jvmti-bindings", "libc"]),
+    },
+    Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["libc", "rustix"]) },
+    Rule { package: "tare-cli", ours: &["tare-attach", "tare-protocol"], others: None },
+    // It must build quickly on a fresh machine, before anything else.
+    Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
+    // It knows Tare as a user does: by its binaries and its protocol.
+    Rule { package: "tare-jvm-tests", ours: &["tare-protocol"], others: None },
+];
+
+/// A package of the workspace.
+pub struct Package {
+    name: String,
+    /// Its directory, relative to the workspace.
+    directory: String,
+    dependencies: Vec<Dependency>,
+}
+
+struct Dependency {
+    name: String,
+    ours: bool,
+    /// Used by tests, examples and benchmarks only.
+    dev: bool,
+}
+
+pub fn packages(metadata: &Value) -> Result<Vec<Package>> {
+    let root = metadata["workspace_root"].as_str().context("metadata without workspace_root")?;
+    let list = metadata["packages"].as_array().context("metadata without packages")?;
+    list.iter().map(|package| read_package(package, root)).collect()
+}
+
+fn read_package(package: &Value, root: &str) -> Result<Package> {
+    let text = |value: &Value, key: &str| {
+        value[key].as_str().map(str::to_owned).with_context(|| format!("metadata without {key}"))
+    };
+    let manifest = text(package, "manifest_path")?;
+    let directory = manifest
+        .strip_prefix(root)
+        .and_then(|path| path.strip_suffix("/Cargo.toml"))
+        .map(|path| path.trim_start_matches('/').to_owned())
+        .with_context(|| format!("{manifest} is not in the workspace"))?;
+    let dependencies =
+        package["dependencies"].as_array().context("metadata without dependencies")?;
+    let dependencies = dependencies
+        .iter()
+        .map(|dependency| {
+            Ok(Dependency {
+                name: text(dependency, "name")?,
+                ours: !dependency["path"].is_null(),
+                dev: dependency["kind"] == "dev",
+            })
+        })
+        .collect::<Result<_>>()?;
+    Ok(Package { name: text(package, "name")?, directory, dependencies })
+}
+
+pub fn check(packages: &[Package]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = &package.name;
+        let Some(rule) = RULES.iter().find(|rule| rule.package == name) else {
+            problems.push(format!(
+                "package {name} is not in the table of allowed dependencies (xtask, tidy/layers.rs)"
+            ));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let other = &dependency.name;
+            if dependency.ours && !rule.ours.contains(&other.as_str()) {
+                problems.push(format!("{name} must not depend on {other}"));
+            }
+            let allowed = rule.others.is_none_or(|others| others.contains(&other.as_str()));
+            if !dependency.ours && !dependency.dev && !allowed {
+                problems.push(format!("{name} must not link the outside package {other}"));
+            }
+        }
+    }
+    problems
+}
+
+/// Compares the list from which the build id is made with what the agent is made of.
+pub fn check_agent_sources(packages: &[Package], build_script: &str) -> Vec<String> {
+    let Some(listed) = listed_sources(build_script) else {
+        return vec![format!("{AGENT_SOURCES_FILE} has no readable AGENT_SOURCES")];
+    };
+    let mut needed = BTreeSet::from(["Cargo.lock".to_owned()]);
+    needed.extend(closure(packages, "tare-agent"));
+    let missing = needed.difference(&listed).map(|path| {
+        format!("{AGENT_SOURCES_FILE}: AGENT_SOURCES lacks {path}, which is part of the agent")
+    });
+    let idle = listed.difference(&needed).map(|path| {
+        format!("{AGENT_SOURCES_FILE}: AGENT_SOURCES names {path}, which is not part of the agent")
+    });
+    missing.chain(idle).collect()
+}
+
+/// The directories of a package and of everything of ours that it links.
+fn closure(packages: &[Package], root: &str) -> BTreeSet<String> {
+    let by_name: BTreeMap<&str, &Package> =
+        packages.iter().map(|package| (package.name.as_str(), package)).collect();
+    let mut waiting = vec![root];
+    let mut directories = BTreeSet::new();
+    while let Some(package) = waiting.pop().and_then(|name| by_name.get(name)) {
+        if directories.insert(package.directory.clone()) {
+            let linked = package.dependencies.iter().filter(|d| d.ours && !d.dev);
+            waiting.extend(linked.map(|d| d.name.as_str()));
+        }
+    }
+    directories
+}
+
+fn listed_sources(build_script: &str) -> Option<BTreeSet<String>> {
+    let (_, rest) = build_script.split_once("const AGENT_SOURCES")?;
+    let (_, rest) = rest.split_once("= &[")?;
+    let (list, _) = rest.split_once(']')?;
+    let quoted = list.split('"').skip(1).step_by(2);
+    Some(quoted.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A package from `name: dependency dependency`, where `~` marks a dev-dependency.
+    fn package(text: &str) -> Package {
+        let (name, dependencies) = text.split_once(':').unwrap();
+        let dependencies = dependencies
+            .split_whitespace()
+            .map(|word| {
+                let name = word.trim_start_matches('~').to_owned();
+                Dependency { ours: name.starts_with("tare-"), dev: word.starts_with('~'), name }
+            })
+            .collect();
+        let directory = format!("crates/{}", name.trim_start_matches("tare-"));
+        Package { name: name.to_owned(), directory, dependencies }
+    }
+
+    fn problems(text: &str) -> Vec<String> {
+        check(&[package(text)])
+    }
+
+    #[test]
+    fn allowed_dependencies_pass() {
+        for text in [
+            "tare-agent: tare-protocol jvmti-bindings libc ~anyhow",
+            "tare-cli: tare-attach clap anything",
+            "tare-weaver: tare-classfile",
+        ] {
+            assert_eq!(problems(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn forbidden_dependencies_are_named() {
+        for (text, expected) in [
+            ("tare-agent: tare-attach", "tare-agent must not depend on tare-attach"),
+            ("tare-cli: tare-agent", "tare-cli must not depend on tare-agent"),
+            ("tare-attach: ~tare-agent", "tare-attach must not depend on tare-agent"),
+            ("tare-protocol: tare-classfile", "tare-protocol must not depend on tare-classfile"),
+            ("tare-agent: serde", "tare-agent must not link the outside package serde"),
+            ("tare-classfile: libc", "tare-classfile must not link the outside package libc"),
+        ] {
+            assert_eq!(problems(text), [expected], "{text}");
+        }
+        assert!(problems("tare-new:")[0].contains("tare-new is not in the table"));
+    }
+
+    #[test]
+    fn the_table_itself_points_downwards() {
+        let mut below: BTreeSet<&str> = BTreeSet::new();
+        for rule in RULES {
+            for name in rule.ours {
+                assert!(
+                    below.contains(name),
+                    "{} uses {name}, which stands above it",
+                    rule.package
+                );
+            }
+            below.insert(rule.package);
+        }
+    }
+
+    #[test]
+    fn agent_sources_must_be_exactly_the_agents_crates() {
+        let packages = [
+            package("tare-agent: tare-weaver libc ~tare-attach"),
+            package("tare-weaver: tare-classfile"),
+            package("tare-classfile:"),
+            package("tare-attach:"),
+        ];
+        let script = |list: &str| format!("x\nconst AGENT_SOURCES: &[&str] = &[{list}];\ny");
+        let right = "\"crates/agent\", \"crates/weaver\",\n \"crates/classfile\", \"Cargo.lock\"";
+        assert_eq!(check_agent_sources(&packages, &script(right)), [""; 0]);
+        let wrong = script("\"crates/agent\", \"crates/attach\", \"crates/weaver\"");
+        let found = check_agent_sources(&packages, &wrong).join("\n");
+        for part in ["lacks Cargo.lock", "lacks crates/classfile", "names crates/attach"] {
+            assert!(found.contains(part), "{part} is not in\n{found}");
+        }
+        assert!(check_agent_sources(&packages, "nothing")[0].contains("no readable"));
+    }
+
+    #[test]
+    fn cargos_metadata_is_understood() {
+        let metadata = serde_json::json!({
+            "workspace_root": "/w",
+            "packages": [{
+                "name": "tare-agent",
+                "manifest_path": "/w/crates/agent/Cargo.toml",
+                "dependencies": [
+                    { "name": "tare-attach", "path": "/w/crates/attach", "kind": null },
+                    { "name": "serde", "path": null, "kind": "build" },
+                    { "name": "anyhow", "kind": "dev" },
+                ],
+            }],
+        });
+        let packages = packages(&metadata).unwrap();
+        assert_eq!(packages[0].directory, "crates/agent");
+        let found = check(&packages);
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+}
