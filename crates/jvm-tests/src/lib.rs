@@ -1,1 +1,63 @@
-//! Placeholder.
+//! What the tests against real JVMs are made of: Java versions, target programs, and Tare itself,
+//! started as a user starts it.
+//!
+//! The tests are in `tests/it`, one situation per file. This library never looks inside Tare: it
+//! knows its binaries, its protocol and the traces that it may or may not leave on a machine.
+//! Where everything is, `cargo xtask test` tells by environment variables.
+//!
+//! Whatever is started here is ended again by its pid, also when a test fails. Time-outs are
+//! generous, because they only decide how late a hang is noticed; no test measures speed.
+#![forbid(unsafe_code)]
+
+mod control;
+mod demo;
+mod env;
+mod java;
+mod machine;
+mod proc;
+mod tare;
+mod target;
+
+pub use control::{Control, control_dirs, control_socket};
+pub use demo::Demo;
+pub use env::{Env, Jdk, env, jdk, on_jdk, skip};
+pub use java::{classes, classes_in, demo_classes, modern_classes};
+pub use machine::{
+    Scratch, Seeded, can, is_root, no_crash_files, shared_classes, shared_jdk, wait_until,
+};
+pub use proc::{
+    Usage, descendants, exists, is_ours, jvm_below, mappings, open_files, own_mappings,
+    thread_names,
+};
+pub use tare::{Outcome, Running, Tare};
+pub use target::{Target, TargetBuilder};
+
+/// Makes of one function a test per Java version, so that a failure says on which it happened:
+/// `name::jdk17`, `name::jdk21`, `name::jdk25`.
+#[macro_export]
+macro_rules! on_each_jdk {
+    ($($(#[$doc:meta])* fn $name:ident($jdk:ident) $body:block)+) => {$(
+        $(#[$doc])*
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            fn body($jdk: &$crate::Jdk) $body
+
+            #[test]
+            fn jdk17() {
+                $crate::on_jdk(17, body);
+            }
+
+            #[test]
+            fn jdk21() {
+                $crate::on_jdk(21, body);
+            }
+
+            #[test]
+            fn jdk25() {
+                $crate::on_jdk(25, body);
+            }
+        }
+    )+};
+}

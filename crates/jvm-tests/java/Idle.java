@@ -1,0 +1,62 @@
+// The plain target: does what it is told on standard input, one line at a time, and ends with it.
+// Ending with its input means that it never outlives the test that started it.
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.util.Set;
+import java.util.TreeSet;
+
+public final class Idle {
+    private static volatile long sink;
+
+    private Idle() {
+    }
+
+    public static void main(String[] args) throws IOException {
+        System.out.println("ready pid=" + ProcessHandle.current().pid() + " args=" + String.join(" ", args));
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String[] words = line.strip().split(" ");
+            switch (words[0]) {
+                case "work" -> System.out.println("work: " + work());
+                case "threads" -> System.out.println("threads: " + threads());
+                case "gc" -> {
+                    System.gc();
+                    System.out.println("gc: done");
+                }
+                case "property" -> System.out.println(line + ": " + System.getProperty(words[1]));
+                case "variable" -> System.out.println(line + ": " + System.getenv(words[1]));
+                case "exit" -> System.exit(Integer.parseInt(words[1]));
+                default -> System.out.println("unknown: " + line);
+            }
+        }
+    }
+
+    /** Something of everything: a thread, a class, allocation, a result that can be checked. */
+    private static long work() {
+        long[] result = new long[1];
+        Thread thread = new Thread(() -> {
+            for (int i = 0; i < 1000; i++) {
+                result[0] += Integer.toString(i).length();
+            }
+        }, "worker");
+        thread.start();
+        try {
+            thread.join();
+        } catch (InterruptedException stop) {
+            Thread.currentThread().interrupt();
+        }
+        sink += result[0];
+        return result[0];
+    }
+
+    /** The names of all Java threads that the program can see. */
+    private static String threads() {
+        Set<String> names = new TreeSet<>();
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            names.add(thread.getName());
+        }
+        return String.join(",", names);
+    }
+}

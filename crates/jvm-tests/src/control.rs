@@ -1,0 +1,93 @@
+//! The agent's control socket, used directly: for what no well-behaved front end would send, and
+//! for tests of the agent alone.
+
+use crate::machine::wait_until;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+use tare_protocol::{
+    CONTROL_SOCKET, Decoder, Greeting, Message, Request, Response, Status, parse_control_dir,
+};
+
+/// The control directories of a JVM in a temporary directory. After a detach there is none.
+pub fn control_dirs(tmp: &Path, pid: u32) -> Vec<PathBuf> {
+    let entries = fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok);
+    entries
+        .filter(|entry| parse_control_dir(&entry.file_name().to_string_lossy()) == Some(pid))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// The socket of a JVM that runs in our own namespaces, once it is there.
+pub fn control_socket(pid: u32) -> PathBuf {
+    let find = || control_dirs(Path::new("/tmp"), pid).pop().map(|dir| dir.join(CONTROL_SOCKET));
+    wait_until("the control socket is there", || find().is_some_and(|socket| socket.exists()));
+    find().expect("it was there just now")
+}
+
+/// A connection to an agent.
+pub struct Control {
+    stream: UnixStream,
+    decoder: Decoder,
+    pub greeting: Greeting,
+}
+
+impl Control {
+    pub fn connect(pid: u32) -> Control {
+        Control::open(&control_socket(pid)).expect("the agent lets us in")
+    }
+
+    pub fn open(socket: &Path) -> io::Result<Control> {
+        let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        let greeting = Greeting::ours();
+        let mut control = Control { stream, decoder: Decoder::default(), greeting };
+        let first = control.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        control.greeting = Greeting::from_message(&first).map_err(io::Error::other)?;
+        Ok(control)
+    }
+
+    /// Says hello as a front end of the agent's own build.
+    pub fn greet(&mut self) {
+        let hello =
+            Request::Hello { protocol: self.greeting.protocol, build: self.greeting.build.clone() };
+        assert_eq!(self.ask(&hello), Response::Ok);
+    }
+
+    pub fn ask(&mut self, request: &Request) -> Response {
+        self.send(&request.to_message().encode()).expect("the agent reads");
+        let answer = self.receive().expect("the agent answers").expect("the agent stays");
+        Response::from_message(&answer).expect("a response")
+    }
+
+    pub fn status(&mut self) -> Status {
+        match self.ask(&Request::Status) {
+            Response::Status(status) => *status,
+            other => panic!("not a status: {other:?}"),
+        }
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// The next message, or `None` if the agent closed the connection.
+    pub fn receive(&mut self) -> io::Result<Option<Message>> {
+        let mut portion = [0; 4096];
+        loop {
+            if let Some(message) = self.decoder.next_message().map_err(io::Error::other)? {
+                return Ok(Some(message));
+            }
+            match self.stream.read(&mut portion) {
+                Ok(0) => return Ok(None),
+                Ok(n) => self.decoder.push(&portion[..n]),
+                // An agent that closes while we still send resets the connection.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}

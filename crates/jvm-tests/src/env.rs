@@ -1,0 +1,122 @@
+//! What `cargo xtask test` found and built for us, read from the environment.
+//!
+//! A test that cannot run here is not silently green: [`skip`] says so, and the test command
+//! repeats it in its summary.
+
+use std::env::{var, var_os};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// A Java runtime on which targets run.
+#[derive(Clone, Debug)]
+pub struct Jdk {
+    pub major: u32,
+    pub home: PathBuf,
+}
+
+impl Jdk {
+    pub fn java(&self) -> PathBuf {
+        self.home.join("bin/java")
+    }
+}
+
+pub struct Env {
+    pub jdks: Vec<Jdk>,
+    /// The JDK that compiles, and its version.
+    pub javac: Jdk,
+    /// Where compiled targets are kept.
+    pub dir: PathBuf,
+    skipped: Option<PathBuf>,
+    pub bin: PathBuf,
+    pub agent: PathBuf,
+    pub next_bin: PathBuf,
+    pub next_agent: PathBuf,
+}
+
+/// The environment of this run. Without it there is nothing to test.
+pub fn env() -> &'static Env {
+    static ENV: OnceLock<Env> = OnceLock::new();
+    ENV.get_or_init(|| {
+        let env = read();
+        for jdk in &env.jdks {
+            eprintln!("using Java {} in {}", jdk.major, jdk.home.display());
+        }
+        env
+    })
+}
+
+fn read() -> Env {
+    let path = |name: &str| {
+        let Some(value) = var_os(name) else {
+            panic!(
+                "{name} is not set. These tests need two builds of Tare and several JDKs: run \
+                 `cargo xtask test`, or `cargo xtask test FILTER` for some of them"
+            );
+        };
+        PathBuf::from(value)
+    };
+    let number = |name: &str| var(name).ok().and_then(|text| text.parse().ok());
+    Env {
+        jdks: parse_jdks(&path("TARE_TEST_JDKS").to_string_lossy()),
+        javac: Jdk {
+            home: path("TARE_TEST_JAVAC"),
+            major: number("TARE_TEST_JAVAC_VERSION").unwrap_or(17),
+        },
+        dir: path("TARE_TEST_DIR"),
+        skipped: var_os("TARE_TEST_SKIPPED").map(PathBuf::from),
+        bin: path("TARE_BIN"),
+        agent: path("TARE_AGENT"),
+        next_bin: path("TARE_NEXT_BIN"),
+        next_agent: path("TARE_NEXT_AGENT"),
+    }
+}
+
+/// `17=/path:21=/path`
+fn parse_jdks(list: &str) -> Vec<Jdk> {
+    list.split(':')
+        .filter_map(|entry| {
+            let (major, home) = entry.split_once('=')?;
+            Some(Jdk { major: major.parse().ok()?, home: home.into() })
+        })
+        .collect()
+}
+
+/// Says loudly that something was not tested.
+pub fn skip(what: &str, why: &str) {
+    let line = format!("{what}: {why}");
+    eprintln!("NOT COVERED: {line}");
+    if let Some(file) = &env().skipped {
+        // One write per line: tests run side by side.
+        let opened = OpenOptions::new().append(true).create(true).open(file);
+        let written = opened.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        written.unwrap_or_else(|e| panic!("cannot note in {}: {e}", file.display()));
+    }
+}
+
+/// Runs a test body on one Java version; the test command names versions that are missing.
+pub fn on_jdk(major: u32, body: impl FnOnce(&Jdk)) {
+    match env().jdks.iter().find(|jdk| jdk.major == major) {
+        Some(jdk) => body(jdk),
+        None => eprintln!("NOT COVERED: there is no Java {major}"),
+    }
+}
+
+/// Some Java version, for what does not depend on it.
+pub fn jdk() -> &'static Jdk {
+    env().jdks.first().expect("no Java runtime at all: run `cargo xtask test`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_jdks_is_read() {
+        let jdks = parse_jdks("17=/a/b:25=/c");
+        let read: Vec<_> = jdks.iter().map(|j| (j.major, j.home.to_str().unwrap())).collect();
+        assert_eq!(read, [(17, "/a/b"), (25, "/c")]);
+        assert!(parse_jdks("").is_empty());
+    }
+}

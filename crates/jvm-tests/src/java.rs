@@ -1,0 +1,100 @@
+//! Compiles the target programs at test time, each set of sources once.
+//!
+//! Classes are kept under a name made from the sources and the compiler, so that a second run
+//! finds them and a changed source never meets old classes.
+
+use crate::env::{Env, env};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{fs, process};
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The targets of these tests, for Java 17 and later.
+pub fn classes() -> &'static Path {
+    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
+    CLASSES.get_or_init(|| {
+        compile(env(), "targets", 17, &workspace().join("crates/jvm-tests/java"), &env().dir)
+    })
+}
+
+/// The demo program.
+pub fn demo_classes() -> &'static Path {
+    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
+    CLASSES.get_or_init(|| compile(env(), "demo", 17, &workspace().join("demo/src"), &env().dir))
+}
+
+/// Targets whose source needs Java 21; `None` if no compiler here understands it.
+pub fn modern_classes() -> Option<&'static Path> {
+    static CLASSES: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let compiled = CLASSES.get_or_init(|| {
+        let source = workspace().join("crates/jvm-tests/java21");
+        (env().javac.major >= 21).then(|| compile(env(), "targets21", 21, &source, &env().dir))
+    });
+    compiled.as_deref()
+}
+
+/// Compiles one source text into a directory of its own, for targets with a name that a test
+/// makes up.
+pub fn classes_in(directory: &Path, class: &str, source: &str) {
+    let file = directory.join(format!("{class}.java"));
+    fs::write(&file, source).unwrap_or_else(|e| panic!("writing {}: {e}", file.display()));
+    javac(env(), 17, directory, &[file]);
+}
+
+fn compile(env: &Env, name: &str, release: u32, source: &Path, into: &Path) -> PathBuf {
+    let mut files = Vec::new();
+    java_files(source, &mut files);
+    files.sort();
+    assert!(!files.is_empty(), "no Java sources in {}", source.display());
+    let mut hash = DefaultHasher::new();
+    (env.javac.home.as_path(), release).hash(&mut hash);
+    for file in &files {
+        let text = fs::read(file).unwrap_or_else(|e| panic!("reading {}: {e}", file.display()));
+        (file, text).hash(&mut hash);
+    }
+    let place = into.join(format!("{name}-{:016x}", hash.finish()));
+    if place.is_dir() {
+        return place;
+    }
+    // Whoever is first wins; the classes of the others are the same.
+    let work = into.join(format!("{name}-{}.tmp", process::id()));
+    fs::create_dir_all(&work).unwrap_or_else(|e| panic!("creating {}: {e}", work.display()));
+    javac(env, release, &work, &files);
+    if fs::rename(&work, &place).is_err() {
+        let _ = fs::remove_dir_all(&work);
+    }
+    assert!(place.is_dir(), "cannot make {}", place.display());
+    place
+}
+
+fn javac(env: &Env, release: u32, into: &Path, files: &[PathBuf]) {
+    let output = Command::new(env.javac.home.join("bin/javac"))
+        .args(["--release", &release.to_string(), "-g", "-nowarn", "-d"])
+        .arg(into)
+        .args(files)
+        .output()
+        .expect("javac can be started");
+    assert!(
+        output.status.success(),
+        "javac failed:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn java_files(directory: &Path, files: &mut Vec<PathBuf>) {
+    let entries =
+        fs::read_dir(directory).unwrap_or_else(|e| panic!("reading {}: {e}", directory.display()));
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.is_dir() {
+            java_files(&path, files);
+        } else if path.extension().is_some_and(|e| e == "java") {
+            files.push(path);
+        }
+    }
+}

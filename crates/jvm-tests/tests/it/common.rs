@@ -1,0 +1,62 @@
+//! Assertions that several situations share.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use tare_jvm_tests::{
+    Target, control_dirs, env, is_ours, mappings, open_files, own_mappings, thread_names,
+};
+
+/// `-agentpath:LIBRARY` with options.
+pub fn agentpath(options: &str) -> String {
+    let library = env().agent.display();
+    if options.is_empty() {
+        format!("-agentpath:{library}")
+    } else {
+        format!("-agentpath:{library}={options}")
+    }
+}
+
+/// What is left of us in a JVM right now, as text; empty is what a detach promises. The library
+/// itself stays mapped, because a JVM cannot unload it.
+pub fn traces(pid: u32) -> String {
+    let mut found = Vec::new();
+    found.extend(thread_names(pid).into_iter().filter(|name| name.starts_with("tare")));
+    found.extend(open_files(pid).into_iter().filter(|file| is_ours(file)));
+    let library = |line: &String| line.contains("/libtare_agent");
+    found.extend(own_mappings(pid).into_iter().filter(|line| !library(line)));
+    let dirs = control_dirs(Path::new("/tmp"), pid);
+    found.extend(dirs.into_iter().map(|dir| dir.display().to_string()));
+    found.join("\n")
+}
+
+/// Asserts that a JVM holds nothing of ours, a moment after a detach: the control thread answers
+/// before its very last instruction.
+#[track_caller]
+pub fn assert_no_trace(pid: u32) {
+    assert!(!mappings(pid).is_empty(), "process {pid} is gone");
+    let limit = Instant::now() + Duration::from_secs(30);
+    loop {
+        let left = traces(pid);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < limit, "still in process {pid}:\n{left}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The sockets and other nameless descriptors of a process. A plain target has none until
+/// somebody attaches, and then the JVM's own listener only.
+pub fn nameless_files(pid: u32) -> Vec<String> {
+    let kinds = ["socket:", "anon_inode:", "memfd:"];
+    let nameless = |file: &String| kinds.iter().any(|kind| file.contains(kind));
+    open_files(pid).into_iter().filter(nameless).collect()
+}
+
+/// Asserts that the program itself sees no thread of ours.
+#[track_caller]
+pub fn assert_no_java_thread(target: &mut Target) {
+    let threads = target.ask("threads");
+    assert!(!threads.contains("tare"), "{threads}");
+}
