@@ -12,6 +12,7 @@ use crate::socket;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status};
 
 /// Front ends at a time. A person has two or three; the bound keeps a runaway script from taking
@@ -52,8 +53,8 @@ impl<'a> Control<'a> {
         Control { session, jvmti, jni, connections: Vec::new(), refused: 0 }
     }
 
-    /// Serves until somebody says detach or the JVM ends. On return everything is switched off;
-    /// after a detach the stream of the one who asked comes back, unanswered.
+    /// Serves until somebody says detach or the JVM ends. After a detach the stream of the one
+    /// who asked comes back, unanswered; switching off what is on is then the caller's first duty.
     pub fn run(mut self, listener: &UnixListener) -> (End, Option<UnixStream>) {
         loop {
             let mut interest =
@@ -75,10 +76,7 @@ impl<'a> Control<'a> {
                 }
             }
             if let Some(index) = leaver {
-                let stream = self.connections.swap_remove(index).stream;
-                self.connections.clear();
-                self.settle(true);
-                return (End::Detach, Some(stream));
+                return (End::Detach, Some(self.connections.swap_remove(index).stream));
             }
             let before = self.wants_counters();
             self.connections.retain(|c| c.open);
@@ -101,7 +99,17 @@ impl<'a> Control<'a> {
     }
 
     fn accept(&mut self, listener: &UnixListener) {
-        while let Ok((stream, _)) = listener.accept() {
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // Most likely the program is out of descriptors. The caller still knocks, so
+                    // the next wait would return at once: without a pause this would spin.
+                    std::thread::sleep(Duration::from_millis(50));
+                    return;
+                }
+            };
             let full = self.connections.len() >= MAX_CONNECTIONS;
             if full || !socket::peer_allowed(&stream) || stream.set_nonblocking(true).is_err() {
                 self.refused += 1;
