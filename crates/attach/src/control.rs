@@ -1,0 +1,204 @@
+//! Finds our agents' control sockets, connects to them, and clears away those of dead JVMs.
+//!
+//! A socket is believed only when its directory belongs to the JVM's user alone and the kernel
+//! names the JVM as the process at the other end. What is said over it is left to the callers.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use tare_protocol::{CONTROL_SOCKET, parse_control_dir};
+
+use crate::error::{Error, Step};
+use crate::jvm::{AgentSeen, Jvm};
+use crate::procfs::{self, DELETED};
+use crate::session::{hands_for, peer_is};
+use crate::view::{self, View};
+
+/// A connection to an agent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Control {
+    /// Connected, blocking, and verified to lead to the JVM.
+    pub stream: UnixStream,
+    /// The socket's path in the JVM's own root.
+    pub path: PathBuf,
+}
+
+/// A directory holds few entries of ours; others may hold very many of theirs.
+const MOST_NAMES: usize = 100_000;
+
+/// A younger directory may belong to an agent that has not opened its socket yet.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// Connects to every agent of ours in this JVM; an empty list means that none is at work.
+pub fn connect(jvm: &Jvm, timeout: Duration) -> Result<Vec<Control>, Error> {
+    let deadline = Instant::now() + timeout;
+    let view = jvm.view()?;
+    let paths = control_paths(jvm, &view);
+    if paths.is_empty() {
+        return match jvm.is_same_process() {
+            true => Ok(Vec::new()),
+            false => Err(Error::Gone { pid: jvm.pid }),
+        };
+    }
+    let mut hands = hands_for(jvm, false)?;
+    let mut controls = Vec::new();
+    for path in paths {
+        let Some(dir) = open_control_dir(&view, &path, jvm.uid) else { continue };
+        let socket = loop {
+            match hands.connect(dir.as_fd(), CONTROL_SOCKET) {
+                Ok(socket) => break Some(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if Instant::now() >= deadline {
+                        let state = procfs::Stat::of(jvm.pid).ok().map(|stat| stat.state);
+                        let step = Step::Connecting;
+                        return Err(Error::TimedOut { pid: jvm.pid, after: timeout, step, state });
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(Error::NotPermitted {
+                        pid: jvm.pid,
+                        user: jvm.user_name(),
+                        what: "connect to the agent in it",
+                    });
+                }
+                // Gone between finding and connecting, or left by a JVM that was killed.
+                Err(_) => break None,
+            }
+        };
+        if let Some(socket) = socket.filter(|socket| peer_is(socket, jvm.pid)) {
+            let stream = UnixStream::from(socket);
+            stream.set_nonblocking(false).map_err(Error::io("prepare the control connection"))?;
+            controls.push(Control { stream, path });
+        }
+    }
+    Ok(controls)
+}
+
+/// The traces of our agents in a JVM.
+pub(crate) fn seen(jvm: &Jvm, view: Option<&View>) -> Vec<AgentSeen> {
+    let mut seen: Vec<AgentSeen> = Vec::new();
+    for path in &jvm.mapped.agents {
+        let live = path.strip_suffix(DELETED).unwrap_or(path);
+        let name = live.rsplit('/').next().unwrap_or(live);
+        let Some(build) = procfs::build_of(name) else { continue };
+        seen.push(AgentSeen::Library { build: build.to_owned(), path: path.clone() });
+    }
+    if let Some(view) = view {
+        let controls = control_paths(jvm, view).into_iter();
+        let controls = controls.filter(|path| open_control_dir(view, path, jvm.uid).is_some());
+        seen.extend(controls.map(|path| AgentSeen::Control { path }));
+    }
+    seen
+}
+
+/// Where control sockets of this JVM may be: those that the kernel lists, and those that lie in
+/// its temporary directories (a socket bound by way of a short name has no useful one in the
+/// kernel's list).
+fn control_paths(jvm: &Jvm, view: &View) -> Vec<PathBuf> {
+    let listed = procfs::parse_net_unix(&procfs::read(jvm.pid, "net/unix").unwrap_or_default());
+    let mut paths: Vec<PathBuf> = listed
+        .into_iter()
+        .map(PathBuf::from)
+        .filter(|path| path.file_name().is_some_and(|name| name == CONTROL_SOCKET))
+        .filter(|path| path.parent().is_some_and(|dir| names_pid(dir, jvm.ns_pid)))
+        .collect();
+    let mut temporary = vec![PathBuf::from("/tmp")];
+    temporary.extend(jvm.settings.tmp_dir.clone().map(PathBuf::from));
+    for directory in temporary.iter().filter(|directory| directory.is_absolute()) {
+        let Ok(dir) = view.directory(directory) else { continue };
+        for name in view::names(&dir, MOST_NAMES) {
+            let path = directory.join(&name).join(CONTROL_SOCKET);
+            if parse_control_dir(&name) == Some(jvm.ns_pid) && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+}
+
+fn names_pid(directory: &Path, ns_pid: u32) -> bool {
+    let name = directory.file_name().and_then(|name| name.to_str());
+    name.and_then(parse_control_dir) == Some(ns_pid)
+}
+
+/// The directory of a control socket, when it belongs to `uid` and to nobody else.
+fn open_control_dir(view: &View, socket: &Path, uid: u32) -> Option<OwnedFd> {
+    let directory = socket.parent()?;
+    let above = view.directory(directory.parent()?).ok()?;
+    let dir = open_entry(&above, directory.file_name()?.to_str()?)?;
+    let is = rustix::fs::fstat(&dir).ok()?;
+    let theirs = is.st_uid == uid && is.st_mode & 0o077 == 0;
+    (theirs && view::entry(&dir, CONTROL_SOCKET).is_ok()).then_some(dir)
+}
+
+fn open_entry(above: &OwnedFd, name: &str) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(above, name, flags, Mode::empty()).ok()
+}
+
+/// Removes control directories that JVMs left when they were killed, from our own temporary
+/// directory. The pid in a name is no proof, since containers number theirs on their own and may
+/// share the directory; that nobody listens at the socket is one.
+pub(crate) fn remove_stale(alive: &[Jvm]) {
+    let tmp = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(tmp) = rustix::fs::openat(rustix::fs::CWD, "/tmp", tmp, Mode::empty()) else { return };
+    let us = rustix::process::geteuid().as_raw();
+    for name in view::names(&tmp, MOST_NAMES) {
+        let Some(pid) = parse_control_dir(&name) else { continue };
+        if alive.iter().any(|jvm| jvm.ns_pid == pid) {
+            continue;
+        }
+        let Some(dir) = open_entry(&tmp, &name) else { continue };
+        let Ok(is) = rustix::fs::fstat(&dir) else { continue };
+        let old = u64::try_from(is.st_mtime).is_ok_and(|then| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            now.saturating_sub(Duration::from_secs(then)) > YOUNG
+        });
+        if old && (is.st_uid == us || us == 0) && is.st_mode & 0o077 == 0 && is_dead(&dir) {
+            let _ = rustix::fs::unlinkat(&dir, CONTROL_SOCKET, AtFlags::empty());
+            // Fails when anything else is in it, which is right.
+            let _ = rustix::fs::unlinkat(&tmp, &name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// Whether nobody listens at the socket in this directory.
+fn is_dead(dir: &OwnedFd) -> bool {
+    let path = view::short_path(dir.as_fd(), CONTROL_SOCKET);
+    match view::entry(dir, CONTROL_SOCKET) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Ok(_) => crate::hands::connect_now(&path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_name_their_pid() {
+        assert!(names_pid(Path::new("/tmp/.tare-7-0000beef"), 7));
+        assert!(!names_pid(Path::new("/tmp/.tare-7-0000beef"), 8));
+        assert!(!names_pid(Path::new("/"), 7));
+    }
+
+    #[test]
+    fn a_socket_without_listener_is_dead() {
+        let path = std::env::temp_dir().join(format!("tare-dead-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let dir = OwnedFd::from(std::fs::File::open(&path).unwrap());
+        assert!(is_dead(&dir));
+        let listener = std::os::unix::net::UnixListener::bind(path.join(CONTROL_SOCKET)).unwrap();
+        assert!(!is_dead(&dir));
+        drop(listener);
+        assert!(is_dead(&dir));
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}

@@ -1,0 +1,456 @@
+//! Brings a JVM to open its attach socket, and connects to it.
+//!
+//! HotSpot opens the socket `/tmp/.java_pidN` when it receives SIGQUIT and finds a file
+//! `.attach_pidN` of its own user in its working directory or in /tmp. Everything else that
+//! SIGQUIT can do is harm: a JVM that does not catch it (`-Xrs`, or not far enough in its start)
+//! dies, and one that finds no file, or whose socket exists already, prints all its threads. So
+//! the signal is sent once, and only when every condition has been seen to hold:
+//!
+//! - the process is the one that was inspected (start time, and a pidfd where there is one);
+//! - it maps libjvm, catches SIGQUIT and has the thread that handles it for HotSpot;
+//! - it has passed the point in its start where it removes old sockets (its service thread runs);
+//! - it is not stopped: the signal would be handled after our file has gone;
+//! - no setting forbids attaching;
+//! - the file is there, through the JVM's own root, with the right owner, and no other file in its
+//!   working directory takes precedence with a wrong one;
+//! - the socket is not there.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::child::{self, Child, Identity};
+use crate::error::{Error, Step};
+use crate::hands::{Hands, Worker};
+use crate::hotspot::{self, Answer, Silence};
+use crate::jvm::{Jvm, VmKind};
+use crate::procfs::{self, Mapped, SIGQUIT, Stat, Status};
+use crate::view::{self, View};
+
+/// HotSpot on Linux has this compiled in; TMPDIR and java.io.tmpdir do not matter.
+const HOTSPOT_TMP: &str = "/tmp";
+
+/// From this age on a JVM has certainly started, even if a thread that we look for has another
+/// name in it.
+const GROWN_UP: Duration = Duration::from_secs(10);
+
+/// The last thread of a JVM's start may be absent (it serves optional features), so that it is
+/// not waited for longer than this.
+const NEARLY_GROWN_UP: Duration = Duration::from_secs(3);
+
+/// An attach file that is older than this was forgotten by whoever made it.
+const FORGOTTEN: Duration = Duration::from_secs(5);
+
+/// The means to reach one JVM: its file system, and hands with its rights.
+pub(crate) struct Session<'a> {
+    pub jvm: &'a Jvm,
+    pub view: View,
+    pub hands: Hands,
+    pub deadline: Instant,
+    pub timeout: Duration,
+    pub progress: &'a mut dyn FnMut(Step),
+}
+
+/// The state of the JVM's attach socket.
+enum Socket {
+    Ours(OwnedFd),
+    Absent,
+    /// The queue of connections is full.
+    Busy,
+    /// The file leads to nobody, or to another process.
+    Taken,
+}
+
+/// Whether the JVM can be signalled.
+enum Readiness {
+    Ready,
+    /// Its start, or its being stopped, has to be waited out.
+    NotYet,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        jvm: &'a Jvm,
+        timeout: Duration,
+        progress: &'a mut dyn FnMut(Step),
+    ) -> Result<Self, Error> {
+        if jvm.vm == VmKind::OpenJ9 {
+            return Err(Error::OpenJ9 { pid: jvm.pid });
+        }
+        if !proc_is_ours() {
+            return Err(Error::ForeignProc);
+        }
+        if !jvm.is_same_process() {
+            return Err(Error::Gone { pid: jvm.pid });
+        }
+        let view = jvm.view()?;
+        let hands = hands_for(jvm, true)?;
+        let deadline = Instant::now() + timeout;
+        Ok(Self { jvm, view, hands, deadline, timeout, progress })
+    }
+
+    /// Sends a command and gives the JVM's answer.
+    pub(crate) fn command(&mut self, command: &str, arguments: [&str; 3]) -> Result<Answer, Error> {
+        for (argument, what) in arguments.iter().zip(["first argument", "second", "options text"]) {
+            if argument.len() > hotspot::LONGEST_ARGUMENT {
+                return Err(Error::TooLong { what, length: argument.len() });
+            }
+        }
+        let pid = self.jvm.pid;
+        let socket = self.open()?;
+        (self.progress)(Step::AwaitingReply);
+        hotspot::converse(socket, command, arguments, self.deadline).map_err(
+            |silence| match silence {
+                Silence::TimedOut => self.timed_out(Step::AwaitingReply),
+                _ if !self.jvm.is_same_process() => Error::Gone { pid },
+                Silence::Closed => Error::PeerRefused { pid },
+                Silence::Nonsense(text) => Error::BadReply { pid, text },
+                Silence::Io(error) => {
+                    Error::Io { doing: format!("talk to JVM {pid} over its attach socket"), error }
+                }
+            },
+        )
+    }
+
+    pub(crate) fn timed_out(&self, step: Step) -> Error {
+        let state = Stat::of(self.jvm.pid).ok().map(|stat| stat.state);
+        Error::TimedOut { pid: self.jvm.pid, after: self.timeout, step, state }
+    }
+
+    /// Pauses before the next look, longer from time to time; fails when time is up.
+    pub(crate) fn pause(&self, pauses: &mut Pauses, step: &Step) -> Result<(), Error> {
+        if !self.jvm.is_same_process() {
+            return Err(Error::Gone { pid: self.jvm.pid });
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(self.timed_out(step.clone()));
+        }
+        std::thread::sleep(pauses.next().min(left));
+        Ok(())
+    }
+
+    /// A connection to the attach socket, which the JVM is asked to open if need be.
+    fn open(&mut self) -> Result<OwnedFd, Error> {
+        let tmp = self.view.directory(Path::new(HOTSPOT_TMP)).map_err(Error::io(format!(
+            "open {HOTSPOT_TMP} as process {} sees it",
+            self.jvm.pid
+        )))?;
+        let mut pauses = Pauses::default();
+        let mut said = None;
+        let mut listener_since = None;
+        loop {
+            let step = match self.try_connect(&tmp)? {
+                Socket::Ours(socket) => return Ok(socket),
+                Socket::Busy => Step::Connecting,
+                found => {
+                    match self.readiness(matches!(found, Socket::Taken), &mut listener_since)? {
+                        Readiness::NotYet => Step::AwaitingStart,
+                        Readiness::Ready => break,
+                    }
+                }
+            };
+            if said.as_ref() != Some(&step) {
+                (self.progress)(step.clone());
+                said = Some(step.clone());
+            }
+            self.pause(&mut pauses, &step)?;
+        }
+        let result = self.ask_and_wait(&tmp);
+        // On a time-out the hands decide: the file may have to outlive us for a while.
+        if !matches!(result, Err(Error::TimedOut { .. })) {
+            let _ = self.hands.remove();
+        }
+        result
+    }
+
+    fn socket_name(&self) -> String {
+        format!(".java_pid{}", self.jvm.ns_pid)
+    }
+
+    fn try_connect(&mut self, tmp: &OwnedFd) -> Result<Socket, Error> {
+        let name = self.socket_name();
+        match self.hands.connect(tmp.as_fd(), &name) {
+            Ok(socket) if peer_is(&socket, self.jvm.pid) => Ok(Socket::Ours(socket)),
+            Ok(_) => Ok(Socket::Taken),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound => Ok(Socket::Absent),
+                io::ErrorKind::ConnectionRefused => Ok(Socket::Taken),
+                io::ErrorKind::WouldBlock => Ok(Socket::Busy),
+                io::ErrorKind::PermissionDenied => Err(Error::NotPermitted {
+                    pid: self.jvm.pid,
+                    user: self.jvm.user_name(),
+                    what: "connect to its attach socket",
+                }),
+                _ => Err(Error::Io {
+                    doing: format!("connect to {HOTSPOT_TMP}/{name} of process {}", self.jvm.pid),
+                    error,
+                }),
+            },
+        }
+    }
+
+    /// Checks all that is known of the process before a file is made for it.
+    fn readiness(
+        &self,
+        taken: bool,
+        listener_since: &mut Option<Instant>,
+    ) -> Result<Readiness, Error> {
+        let pid = self.jvm.pid;
+        let settings = &self.jvm.settings;
+        if settings.disable_attach == Some(true) {
+            return Err(Error::AttachDisabled { pid });
+        }
+        let gone = |_| Error::Gone { pid };
+        let status = Status::of(pid).map_err(gone)?;
+        let stat = Stat::of(pid).map_err(gone)?;
+        if matches!(stat.state, 'T' | 't') {
+            return Ok(Readiness::NotYet);
+        }
+        if matches!(stat.state, 'Z' | 'X') {
+            return Err(Error::Gone { pid });
+        }
+        let age = self.jvm.uptime + self.elapsed();
+        let reduced = settings.reduce_signals == Some(true);
+        if reduced || !status.catches(SIGQUIT) {
+            // With reduced signals the JVM opens the socket on its own, at its start.
+            let over = if reduced { NEARLY_GROWN_UP } else { GROWN_UP };
+            return if age < over {
+                Ok(Readiness::NotYet)
+            } else {
+                Err(Error::SignalsReduced { pid })
+            };
+        }
+        let threads = procfs::thread_names(pid);
+        let has = |name: &str| threads.iter().any(|thread| thread == name);
+        if !has("Signal Dispatch") && !has("Signal Dispatcher") {
+            // Somebody else's handler would get the signal.
+            return if age < GROWN_UP {
+                Ok(Readiness::NotYet)
+            } else {
+                Err(Error::SignalsReduced { pid })
+            };
+        }
+        let started = has("Service Thread") && (has("VM Periodic Tas") || age > NEARLY_GROWN_UP);
+        if !started && age < GROWN_UP {
+            return Ok(Readiness::NotYet);
+        }
+        if has("Attach Listener") {
+            if taken {
+                // The JVM believes that its socket is in place, and would print its threads.
+                let path = PathBuf::from(HOTSPOT_TMP).join(self.socket_name());
+                return Err(Error::SocketTaken { pid, path });
+            }
+            // Either another tool asked a moment ago and the socket is about to appear, or it
+            // was there once and somebody has removed it: then the JVM makes it anew.
+            let since = listener_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < Duration::from_secs(1) {
+                return Ok(Readiness::NotYet);
+            }
+        }
+        Ok(Readiness::Ready)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.timeout.saturating_sub(self.deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Makes the file, sends the signal, and waits for the socket.
+    fn ask_and_wait(&mut self, tmp: &OwnedFd) -> Result<OwnedFd, Error> {
+        let mut pauses = Pauses::default();
+        let mut asked = false;
+        let mut step = Step::AwaitingSocket;
+        loop {
+            if !asked {
+                asked = self.make_attach_file(tmp)?;
+                // Without a file of ours, another tool is at it, and its signal does for both.
+                let now = if asked { Step::AwaitingSocket } else { Step::AwaitingOther };
+                if asked || now != step {
+                    (self.progress)(now.clone());
+                    step = now;
+                }
+                if asked && let Some(socket) = self.signal(tmp)? {
+                    return Ok(socket);
+                }
+            }
+            if let Socket::Ours(socket) = self.try_connect(tmp)? {
+                return Ok(socket);
+            }
+            self.pause(&mut pauses, &step)?;
+        }
+    }
+
+    /// Places the attach file in the JVM's /tmp or, failing that, its working directory. False
+    /// when a fresh one of another tool is there already.
+    fn make_attach_file(&mut self, tmp: &OwnedFd) -> Result<bool, Error> {
+        let pid = self.jvm.pid;
+        let name = format!(".attach_pid{}", self.jvm.ns_pid);
+        // The working directory takes precedence: what is there must not be in the way.
+        if let Some(found) = self.view.cwd().and_then(|cwd| view::entry(cwd, &name).ok())
+            && !self.owner_will_do(found.st_uid)
+        {
+            let reason = format!("{name} in its directory belongs to user {}", found.st_uid);
+            return Err(Error::AttachFileBlocked { pid, reason });
+        }
+        let mut reasons = Vec::new();
+        let cwd = self.view.cwd().map(|cwd| ("its directory", cwd));
+        for (place, dir) in [Some((HOTSPOT_TMP, tmp.as_fd())), cwd].into_iter().flatten() {
+            let there = view::entry(dir, &name).ok();
+            if let Some(found) = &there {
+                if !self.owner_will_do(found.st_uid) {
+                    reasons.push(format!("{name} in {place} belongs to user {}", found.st_uid));
+                    continue;
+                }
+                if age(found) < FORGOTTEN {
+                    return Ok(false);
+                }
+            }
+            if let Err(error) = self.hands.create(dir, &name, there.is_some()) {
+                reasons.push(format!("{place}: {error}"));
+                continue;
+            }
+            match view::entry(dir, &name) {
+                Ok(made) if self.owner_will_do(made.st_uid) => return Ok(true),
+                // A file system that gives every file another owner, as some network ones do.
+                _ => {
+                    reasons.push(format!("{place} does not keep the owner of new files"));
+                    let _ = self.hands.remove();
+                }
+            }
+        }
+        Err(Error::AttachFileBlocked { pid, reason: reasons.join("; ") })
+    }
+
+    /// HotSpot accepts its own effective user and, as it sees it, root.
+    fn owner_will_do(&self, uid: u32) -> bool {
+        uid == self.jvm.uid || self.jvm.namespace_root() == Some(uid)
+    }
+
+    /// Sends SIGQUIT after a last look at everything. A socket that has appeared meanwhile is
+    /// returned instead: then the signal would only print the threads.
+    fn signal(&mut self, tmp: &OwnedFd) -> Result<Option<OwnedFd>, Error> {
+        let pid = self.jvm.pid;
+        let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Error::Gone { pid })?;
+        // From here on the descriptor names the process, not the number.
+        let handle = match rustix::process::pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(handle) => Some(handle),
+            // Kernels before 5.3, and filters that bar the call.
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => None,
+            Err(_) => return Err(Error::Gone { pid }),
+        };
+        if self.jvm.details && Mapped::of(pid).is_ok_and(|mapped| mapped.libjvm.is_none()) {
+            return Err(Error::Gone { pid });
+        }
+        let mut pauses = Pauses::default();
+        loop {
+            let taken = match self.try_connect(tmp)? {
+                Socket::Ours(socket) => return Ok(Some(socket)),
+                Socket::Absent => false,
+                Socket::Taken | Socket::Busy => true,
+            };
+            // The waits for the listener are over; only a stop can still hold us up.
+            let mut long_ago = Instant::now().checked_sub(GROWN_UP);
+            match self.readiness(taken, &mut long_ago)? {
+                Readiness::Ready => break,
+                Readiness::NotYet => self.pause(&mut pauses, &Step::AwaitingStart)?,
+            }
+        }
+        if !self.jvm.is_same_process() {
+            return Err(Error::Gone { pid });
+        }
+        let sent = match &handle {
+            Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::QUIT),
+            None => rustix::process::kill_process(raw, Signal::QUIT),
+        };
+        match sent {
+            Ok(()) => {
+                let _ = self.hands.signalled(pid, self.jvm.start_ticks, &self.socket_name());
+                Ok(None)
+            }
+            Err(rustix::io::Errno::SRCH) => Err(Error::Gone { pid }),
+            Err(rustix::io::Errno::PERM) => Err(Error::NotPermitted {
+                pid,
+                user: self.jvm.user_name(),
+                what: "send it a signal",
+            }),
+            Err(error) => Err(Error::Io {
+                doing: format!("send SIGQUIT to process {pid}"),
+                error: error.into(),
+            }),
+        }
+    }
+}
+
+/// Pauses between looks: short at first, since most JVMs answer within milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses(u32);
+
+impl Pauses {
+    fn next(&mut self) -> Duration {
+        self.0 = (self.0 + 1).min(40);
+        Duration::from_micros(u64::from(self.0 * self.0) * 100)
+    }
+}
+
+impl Jvm {
+    /// The number here of the user who is root to the JVM, unless nobody is.
+    pub(crate) fn namespace_root(&self) -> Option<u32> {
+        procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0)
+    }
+}
+
+/// Hands with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
+/// when our own rights would do, because it removes them even if we are killed.
+pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
+    let pid = jvm.pid;
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Error::NotPermitted { pid, user: jvm.user_name(), what: "act as that user" }
+        }
+        _ => Error::Io { doing: format!("start a helper that acts as {}", jvm.user_name()), error },
+    };
+    let us = rustix::process::geteuid().as_raw();
+    if us == jvm.uid {
+        let child = (tidy && child::is_possible()).then(|| Child::start(None).ok()).flatten();
+        return Ok(child.map_or_else(|| Hands::Own(Worker::default()), Hands::Child));
+    }
+    if !child::is_possible() {
+        return Err(failed(io::Error::other("this program does not call run_if_child")));
+    }
+    if us == 0 {
+        let identity = Identity { uid: jvm.uid, gid: jvm.gid, user_namespace: None };
+        return Child::start(Some(identity)).map(Hands::Child).map_err(failed);
+    }
+    // The owner of a user namespace (a rootless container) is root in it without being it here.
+    let namespace = std::fs::File::open(format!("/proc/{pid}/ns/user")).map_err(failed)?;
+    if procfs::same_namespace(pid, "user") != Some(false) {
+        return Err(failed(io::ErrorKind::PermissionDenied.into()));
+    }
+    let inside = |map: &str, id| procfs::map_id(&procfs::read(pid, map).ok()?, id);
+    let (Some(uid), Some(gid)) = (inside("uid_map", jvm.uid), inside("gid_map", jvm.gid)) else {
+        return Err(failed(io::ErrorKind::PermissionDenied.into()));
+    };
+    let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
+    Child::start(Some(identity)).map(Hands::Child).map_err(failed)
+}
+
+/// Whether the process at the other end, as the kernel remembers it, is `pid`.
+pub(crate) fn peer_is(socket: &OwnedFd, pid: u32) -> bool {
+    rustix::net::sockopt::socket_peercred(socket)
+        .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
+}
+
+/// Whether /proc numbers processes as our system calls do.
+fn proc_is_ours() -> bool {
+    std::fs::read_link("/proc/self")
+        .is_ok_and(|link| link.as_os_str() == std::process::id().to_string().as_str())
+}
+
+fn age(file: &rustix::fs::Stat) -> Duration {
+    let modified = u64::try_from(file.st_mtime).unwrap_or(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap_or_default().saturating_sub(Duration::from_secs(modified))
+}
