@@ -5,6 +5,8 @@ public final class Dice {
     private long state;
     /** Numbers drawn so far; whoever made the dice adds them to a tally. */
     public long draws;
+    /** Calls of oneIn() so far. */
+    public long bets;
 
     public Dice(long seed, long stream) {
         state = seed * 0x9E3779B97F4A7C15L ^ stream * 0xD1B54A32D192ED03L;
@@ -25,6 +27,7 @@ public final class Dice {
 
     /** True once in n draws on average. */
     public boolean oneIn(int n) {
+        bets++;
         return below(n) == 0;
     }
 }

@@ -7,13 +7,15 @@ public final class Tally {
     // Orders
     @Prints("count shop.load.Worker.run")
     public long workerRun;
+    @Prints({"count shop.Till.serve", "count shop.load.Progress.orderDone"})
+    public long tillServe;
     @Prints("count shop.orders.OrderDesk.handle")
     public long orderDeskHandle;
     @Prints("count shop.orders.OrderDesk.fulfil")
     public long orderDeskFulfil;
     @Prints("unwound shop.orders.OrderDesk.fulfil")
     public long orderDeskFulfilUnwound;
-    @Prints("event orders-accepted")
+    @Prints({"event orders-accepted", "count shop.orders.OrderDesk.remember"})
     public long ordersAccepted;
     @Prints("event orders-rejected")
     public long ordersRejected;
@@ -23,16 +25,22 @@ public final class Tally {
     public long revenueCents;
     @Prints("event requests")
     public long requests;
-    @Prints("count shop.orders.OrderBook.write")
+    @Prints({"count shop.orders.OrderBook.write", "count shop.orders.OrderBook.card",
+            "count shop.orders.OrderBook.lines", "count shop.orders.OrderBook.coupons",
+            "count shop.orders.OrderBook.wishes"})
     public long orderBookWrite;
     @Prints("count shop.orders.Order.<init>")
     public long orderInit;
     @Prints("count shop.orders.Order.items")
     public long orderItems;
+    @Prints({"count shop.orders.Line.<init>", "count shop.orders.Catalog.product"})
+    public long lineInit;
     @Prints("count shop.orders.Line.category")
     public long lineCategory;
     @Prints("count shop.Dice.<init>")
     public long diceInit;
+    @Prints("count shop.Dice.oneIn")
+    public long diceOneIn;
     @Prints({"count shop.Dice.next", "count shop.Dice.below"})
     public long diceNext;
 
@@ -67,6 +75,8 @@ public final class Tally {
     public long couponInit;
     @Prints({"unwound shop.pricing.Coupon.<init>", "unwound shop.pricing.CouponDrawer.lambda$read$0"})
     public long couponInitUnwound;
+    @Prints("count shop.pricing.Voucher.<init>")
+    public long voucherInit;
     @Prints("unwound shop.pricing.Coupon.checked")
     public long couponCheckedUnwound;
     @Prints({"count shop.pricing.BadCoupon.<init>", "thrown shop.pricing.BadCoupon"})

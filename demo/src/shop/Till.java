@@ -19,6 +19,7 @@ public final class Till {
     }
 
     public Receipt serve(long id, Tally tally) {
+        tally.tillServe++;
         Receipt receipt;
         try {
             receipt = desk.handle(id, tally);

@@ -24,7 +24,7 @@ public final class OrderBook {
         Dice dice = new Dice(seed, id);
         int customer = dice.below(5000);
         String country = COUNTRIES[dice.below(COUNTRIES.length)];
-        String address = dice.oneIn(50) ? "?" : (1 + dice.below(200)) + " Harbour Street";
+        String address = dice.oneIn(80) ? "?" : (1 + dice.below(200)) + " Harbour Street";
         String card = card(dice);
         int loyaltyYears = dice.below(12);
         boolean newsletter = dice.oneIn(9);
@@ -32,12 +32,14 @@ public final class OrderBook {
                 lines(dice), coupons(dice), wishes(dice), newsletter);
         tally.diceInit++;
         tally.diceNext += dice.draws;
+        tally.diceOneIn += dice.bets;
+        tally.lineInit += order.lines.size();
         return order;
     }
 
     /** A card number; its last digit says how the bank will answer. */
     private static String card(Dice dice) {
-        return "4000" + (100000 + dice.below(900000)) + (dice.oneIn(32) ? "9" : dice.oneIn(12) ? "5" : "1");
+        return "4000" + (100000 + dice.below(900000)) + (dice.oneIn(60) ? "9" : dice.oneIn(40) ? "5" : "1");
     }
 
     private List<Line> lines(Dice dice) {
@@ -54,7 +56,7 @@ public final class OrderBook {
         int count = dice.below(4);
         List<String> codes = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
-            codes.add(dice.oneIn(25) ? "VOID" : "SAVE-" + (1 + dice.below(52)));
+            codes.add(dice.oneIn(100) ? "VOID" : "SAVE-" + (dice.oneIn(100) ? 75 : 1 + dice.below(50)));
         }
         return codes;
     }

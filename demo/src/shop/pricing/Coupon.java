@@ -11,6 +11,7 @@ final class Coupon extends Voucher {
 
     Coupon(String code, Tally tally) {
         super(checked(code, tally));
+        tally.voucherInit++;
         perCent = Integer.parseInt(code.substring(5));
         if (perCent >= EXPIRED_FROM) {
             tally.couponInitUnwound++;

@@ -7,7 +7,7 @@ import shop.Tally;
 import shop.orders.Order;
 
 final class PriceCurve {
-    private static final int SCENARIOS = 8;
+    private static final int SCENARIOS = 12;
     private static final int DAYS = 84;
 
     private final int[] drift = new int[128];

@@ -7,7 +7,7 @@ import shop.Tally;
 import shop.orders.Order;
 
 final class PromotionPicker {
-    private static final int HOUSE_PROMOTIONS = 9;
+    private static final int HOUSE_PROMOTIONS = 10;
     private static final int ROOM = 20;
 
     private final int count;

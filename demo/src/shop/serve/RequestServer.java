@@ -23,6 +23,7 @@ public final class RequestServer {
     private final Set<RequestSession> sessions = new LinkedHashSet<>();
     private ServerSocket listener;
     private int clients;
+    private boolean closed;
 
     public RequestServer(Till till, Progress progress, CountSheet sheet) {
         this.till = till;
@@ -56,6 +57,7 @@ public final class RequestServer {
         }
         Set<RequestSession> open;
         synchronized (this) {
+            closed = true;
             open = new LinkedHashSet<>(sessions);
         }
         boolean quiet = true;
@@ -88,8 +90,12 @@ public final class RequestServer {
     }
 
     private void talk(InputStream in, PrintStream out) {
-        RequestSession session = new RequestSession(till, progress, sheet.open());
+        RequestSession session;
         synchronized (this) {
+            if (closed) {
+                return;
+            }
+            session = new RequestSession(till, progress, sheet.open());
             sessions.add(session);
         }
         try {
