@@ -164,6 +164,7 @@ final class Options {
         } catch (NumberFormatException notANumber) {
             // Reported below, like a number out of range.
         }
-        throw new BadOption("--" + name + " needs a number " + (least > 0 ? "above 0" : "of at least 0") + ", not " + value);
+        throw new BadOption("--" + name + " needs a number " + (least > 0 ? "above 0" : "of at least 0")
+                + ", not " + value);
     }
 }
