@@ -1,1 +1,46 @@
-fn main() {}
+//! `tare`: flags in, calls out. Everything that does work lives in a command's file or a library.
+
+mod cli;
+mod client;
+mod commands;
+mod doctor;
+mod library;
+mod term;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A copy of ourselves that enters a container's namespaces must do nothing else before.
+    if let Some(code) = tare_attach::run_if_child() {
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        None => commands::list::overview(),
+        Some(Command::Ps { json }) => commands::list::ps(json),
+        Some(Command::Status(args)) => commands::status::run(&args),
+        Some(Command::Detach { target }) => commands::detach::run(&target),
+        Some(Command::Doctor { jvm, no_attach, json, patience }) => {
+            doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
+        }
+        Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => fail(&e),
+    }
+}
+
+/// The one way in which errors reach the user: the cause, and what led to it.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    // A reader that closed the pipe (`tare ps | head -1`) has all it wanted.
+    let closed = error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe);
+    if !closed {
+        anstream::eprintln!("{}tare:{:#} {error:#}", term::BAD, term::BAD);
+    }
+    ExitCode::from(u8::from(!closed))
+}

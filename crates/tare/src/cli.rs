@@ -1,0 +1,156 @@
+//! Every flag and every line of help, in one place.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::time::Duration;
+
+#[derive(Parser)]
+#[command(
+    name = "tare",
+    version,
+    about = "A profiler for running Java programs",
+    long_about = "Tare measures running Java programs, and subtracts its own weight.\n\n\
+                  Run `tare` alone to see the JVMs on this machine. Where a command takes a JVM, \
+                  give its pid or any part of its main class or jar that only one JVM has.",
+    after_help = "EXAMPLES:\n  \
+                  tare                       which JVMs run here\n  \
+                  tare status 4711           attach, and say how that JVM is\n  \
+                  tare status OrderService   the same, by a part of the main class\n  \
+                  tare doctor 4711           what Tare can do with that JVM, and why not more\n  \
+                  tare run -- java -jar app.jar   start a program with the agent inside\n  \
+                  tare detach 4711           leave that JVM as if we had never been there\n\n\
+                  Exit status: 0 done, 1 could not be done (the reason is on standard error), \
+                  2 wrong usage; `tare run` ends as the program did."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the JVMs on this machine
+    Ps {
+        /// One JSON array on standard output, for scripts
+        #[arg(long)]
+        json: bool,
+    },
+    /// Attach if need be, and show the state of a JVM and of the agent in it
+    #[command(
+        after_help = "The agent stays in the JVM, idle, until `tare detach`. Idle means: one \
+                            thread asleep on a socket, nothing measured, nothing slower."
+    )]
+    Status(StatusArgs),
+    /// Remove the agent from a JVM
+    #[command(
+        after_help = "Works for agents of any version of Tare. Nothing stays but the mapped \
+                            library itself, which a JVM cannot unload."
+    )]
+    Detach {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Say what works on this machine, or with one JVM, and what would help where it does not
+    Doctor {
+        /// The JVM to look at: a pid or a part of its main class; without it only the machine
+        jvm: Option<String>,
+        /// Look from outside only; do not attach to ask the JVM itself
+        #[arg(long, requires = "jvm")]
+        no_attach: bool,
+        /// One JSON object on standard output, for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Start a Java program, or a script that starts some, with the agent inside
+    #[command(
+        after_help = "`java` itself gets -agentpath; anything else (mvn, ./gradlew, a start script) \
+                      gets it through JAVA_TOOL_OPTIONS, added to what is there, so that every JVM \
+                      that it starts is told apart. An agent that came in this way needs no attach \
+                      later, and JDK 21 and newer print no warning about it.\n\n\
+                      EXAMPLES:\n  tare run -- java -jar app.jar --port 8080\n  tare run -- ./gradlew test"
+    )]
+    Run {
+        /// Do not report on standard error which JVMs started and ended
+        #[arg(long, short)]
+        quiet: bool,
+        /// The command to run, after `--`
+        #[arg(required = true, last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub target: Target,
+    /// One JSON object on standard output, for scripts
+    #[arg(long)]
+    pub json: bool,
+    /// Count events (threads, classes, collections, compilations) and print them until Ctrl-C
+    #[arg(long, short, conflicts_with = "json")]
+    pub watch: bool,
+    /// With --watch: time between two lines
+    #[arg(long, default_value = "1s", value_parser = duration, requires = "watch", value_name = "TIME")]
+    pub interval: Duration,
+}
+
+#[derive(Args)]
+pub struct Target {
+    /// A pid, or a part of the main class or jar that only one JVM has
+    #[arg(value_name = "JVM")]
+    pub jvm: String,
+    #[command(flatten)]
+    pub patience: Patience,
+}
+
+#[derive(Args)]
+pub struct Patience {
+    /// How long to wait for the JVM before giving up
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    pub timeout: Duration,
+}
+
+/// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit:?} is no unit of time; write 500ms, 10s, 2m or 1h")),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| "write 500ms, 10s, 2m or 1h".to_owned())?;
+    let seconds = seconds * factor;
+    if !(0.001..=86_400.0 * 365.0).contains(&seconds) {
+        return Err("the time must be between 1 ms and a year".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        let check = |text, millis| assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+        check("10", 10_000);
+        check("1.5s", 1_500);
+        check("500ms", 500);
+        check("2m", 120_000);
+        check("1h", 3_600_000);
+        for bad in ["", "s", "10x", "0", "-1", "1.2.3", "1e9h", "99999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

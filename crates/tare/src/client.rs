@@ -1,0 +1,113 @@
+//! A conversation with the agent in one JVM.
+//!
+//! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
+//! here are only the messages, each bounded in time.
+
+use anyhow::{Context, Result, bail};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use tare_attach::Jvm;
+use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status};
+
+pub struct Agent {
+    stream: UnixStream,
+    decoder: Decoder,
+    patience: Duration,
+    pub greeting: Greeting,
+}
+
+/// What there is to talk to in a JVM.
+pub enum Found {
+    Ours(Agent),
+    /// An agent of another build or protocol; all it can be asked is to leave.
+    Other(Agent),
+    None,
+}
+
+impl Agent {
+    fn open(stream: UnixStream, patience: Duration) -> Result<Self> {
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        let nobody = Greeting { protocol: 0, version: String::new(), build: String::new() };
+        let mut agent = Agent { stream, decoder: Decoder::default(), patience, greeting: nobody };
+        let first = agent.receive()?;
+        if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
+            bail!("the agent refused the connection: {message}");
+        }
+        agent.greeting = Greeting::from_message(&first)?;
+        Ok(agent)
+    }
+
+    /// Sends a request and waits for the answer to it.
+    pub fn ask(&mut self, request: &Request) -> Result<Response> {
+        self.stream
+            .write_all(&request.to_message().encode())
+            .context("the JVM closed the connection; has it ended?")?;
+        Ok(Response::from_message(&self.receive()?)?)
+    }
+
+    /// Asks for something whose only good answer is "ok".
+    pub fn tell(&mut self, request: &Request) -> Result<()> {
+        match self.ask(request)? {
+            Response::Ok => Ok(()),
+            Response::Error { message, .. } => bail!("{message}"),
+            Response::Status(_) => bail!("the agent gave an answer to another question"),
+        }
+    }
+
+    pub fn status(&mut self) -> Result<Status> {
+        match self.ask(&Request::Status)? {
+            Response::Status(status) => Ok(*status),
+            Response::Error { message, .. } => bail!("{message}"),
+            Response::Ok => bail!("the agent gave an answer to another question"),
+        }
+    }
+
+    fn receive(&mut self) -> Result<Message> {
+        let deadline = Instant::now() + self.patience;
+        let mut portion = [0; 8192];
+        loop {
+            if let Some(message) = self.decoder.next_message()? {
+                return Ok(message);
+            }
+            let overdue = Instant::now() >= deadline;
+            match self.stream.read(&mut portion) {
+                Ok(0) => bail!("the JVM closed the connection; has it ended?"),
+                Ok(n) => self.decoder.push(&portion[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted && !overdue => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    bail!(
+                        "the agent did not answer within {:.1} s; the JVM may be stopped, or \
+                         stuck on its way to a safepoint (`--timeout` waits longer)",
+                        self.patience.as_secs_f64()
+                    )
+                }
+                Err(e) => return Err(e).context("the connection to the agent broke"),
+            }
+        }
+    }
+}
+
+/// Every agent in the JVM that answers, without attaching.
+pub fn agents(jvm: &Jvm, patience: Duration) -> Result<Vec<Agent>> {
+    let mut agents = Vec::new();
+    for control in tare_attach::connect(jvm, patience)? {
+        agents.push(Agent::open(control.stream, patience)?);
+    }
+    Ok(agents)
+}
+
+/// Looks for an agent that we can talk to. Meeting another version is an answer, not an error.
+pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
+    let mut other = None;
+    for mut agent in agents(jvm, patience)? {
+        match agent.ask(&Request::hello())? {
+            Response::Ok => return Ok(Found::Ours(agent)),
+            Response::Error { code: ErrorCode::Version, .. } => other = Some(agent),
+            Response::Error { message, .. } => bail!("the agent refused: {message}"),
+            Response::Status(_) => bail!("the agent gave an answer to another question"),
+        }
+    }
+    Ok(other.map_or(Found::None, Found::Other))
+}

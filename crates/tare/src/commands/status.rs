@@ -1,0 +1,245 @@
+//! `tare status`: how a JVM and the agent in it are, once or until Ctrl-C.
+
+use crate::cli::StatusArgs;
+use crate::client::{self, Agent, Found};
+use crate::commands::list::Row;
+use crate::library;
+use crate::term::{self, BOLD, DIM, WARN};
+use anyhow::{Result, bail};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tare_attach::Jvm;
+use tare_protocol::{Counters, LoadedBy, Request, Status};
+
+pub fn run(args: &StatusArgs) -> Result<()> {
+    let jvm = tare_attach::find(&args.target.jvm)?;
+    let mut agent = enter(&jvm, args.target.patience.timeout)?;
+    if args.watch {
+        return watch(&jvm, &mut agent, args.interval);
+    }
+    let status = agent.status()?;
+    if args.json {
+        writeln!(
+            std::io::stdout(),
+            "{}",
+            serde_json::to_string_pretty(&Json::new(&jvm, &status))?
+        )?;
+        return Ok(());
+    }
+    print(&jvm, &status)
+}
+
+/// The agent in the JVM, attached now if it is not there, with a word about it.
+pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
+    if let Some(agent) = present(jvm, patience)? {
+        return Ok(agent);
+    }
+    let began = Instant::now();
+    let name = jvm.name();
+    anstream::eprintln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
+    let agent = attach(jvm, patience)?;
+    anstream::eprintln!(
+        "{DIM}Attached in {:.0} ms. The agent stays, idle, until `tare detach {}`.{DIM:#}",
+        began.elapsed().as_secs_f64() * 1e3,
+        jvm.pid
+    );
+    Ok(agent)
+}
+
+/// The same for callers that come and go.
+pub fn enter_quietly(jvm: &Jvm, patience: Duration) -> Result<Agent> {
+    match present(jvm, patience)? {
+        Some(agent) => Ok(agent),
+        None => attach(jvm, patience),
+    }
+}
+
+/// The agent that is there already; one of another version is an error.
+fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
+    match client::find(jvm, patience)? {
+        Found::Ours(agent) => Ok(Some(agent)),
+        Found::None => Ok(None),
+        Found::Other(agent) => bail!(
+            "JVM {} holds the agent of tare {} (build {}), this is tare {} (build {}). \
+             Use that version, or send it away first: tare detach {}",
+            jvm.pid,
+            agent.greeting.version,
+            agent.greeting.build,
+            tare_protocol::VERSION,
+            tare_protocol::BUILD_ID,
+            jvm.pid
+        ),
+    }
+}
+
+fn attach(jvm: &Jvm, patience: Duration) -> Result<Agent> {
+    let library = library::locate()?;
+    tare_attach::load_agent(jvm, &library, "", patience, &mut |_| {})?;
+    match client::find(jvm, patience)? {
+        Found::Ours(agent) => Ok(agent),
+        _ => bail!("the JVM says that it loaded the agent, but its control socket cannot be found"),
+    }
+}
+
+fn print(jvm: &Jvm, status: &Status) -> Result<()> {
+    let mut out = anstream::stdout().lock();
+    let name = jvm.name();
+    writeln!(out, "{BOLD}JVM {}  {name}{BOLD:#}", jvm.pid)?;
+    let mut row = |key: &str, value: String| writeln!(out, "  {DIM}{key:<13}{DIM:#} {value}");
+    row("java", format!("{}  ({} {})", status.java_version, status.vm_name, status.vm_version))?;
+    row("user", jvm.user_name())?;
+    row("uptime", term::time(jvm.uptime))?;
+    row("threads", status.threads.to_string())?;
+    row("classes", status.classes.to_string())?;
+    let how = match status.loaded_by {
+        Some(LoadedBy::Launch) => "launched with the program",
+        Some(LoadedBy::Attach) => "attached",
+        None => "loaded",
+    };
+    let since = term::time(Duration::from_millis(status.agent_ms));
+    row("agent", format!("tare {} (build {}), {how} {since} ago", status.version, status.build))?;
+    let on = if status.engines.is_empty() {
+        "nothing; the agent is idle".to_owned()
+    } else {
+        status.engines.join(", ")
+    };
+    row("switched on", on)?;
+    let others = status.front_ends.saturating_sub(1);
+    row(
+        "front ends",
+        if others == 0 { "only this one".into() } else { format!("this and {others} more") },
+    )?;
+    row(
+        "capabilities",
+        format!(
+            "{} offered by this JVM; `tare doctor {}` says what that allows",
+            status.capabilities.len() + status.capabilities_held.len(),
+            jvm.pid
+        ),
+    )?;
+    if status.refused > 0 {
+        row("refused", format!("{} connections", status.refused))?;
+    }
+    if status.panics > 0 {
+        writeln!(
+            out,
+            "  {WARN}{} internal errors of the agent were stopped; the program was not harmed. \
+             Please report this.{WARN:#}",
+            status.panics
+        )?;
+    }
+    Ok(())
+}
+
+/// A line per interval until Ctrl-C or the JVM's end. The counters are switched off by the agent
+/// when our connection ends, however it ends.
+fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    agent.tell(&Request::Counters { on: true })?;
+    let mut out = anstream::stdout().lock();
+    let mut last = Counters::default();
+    let began = Instant::now();
+    let mut lines = 0_u32;
+    while !stop.load(Ordering::Relaxed) {
+        sleep(interval, &stop);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let status = match agent.status() {
+            Ok(status) => status,
+            Err(e) if tare_attach::inspect(jvm.pid).is_err() => {
+                writeln!(out, "The JVM has ended ({e}).")?;
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        if lines.is_multiple_of(20) {
+            writeln!(
+                out,
+                "{DIM}    TIME  THREADS  +STARTED  -ENDED  CLASSES  +LOADED  COMPILED  GCS  GC TIME{DIM:#}"
+            )?;
+        }
+        lines += 1;
+        let now = status.counters;
+        writeln!(
+            out,
+            "{:>6.1} s  {:>7}  {:>8}  {:>6}  {:>7}  {:>7}  {:>8}  {:>3}  {:>4.1} ms",
+            began.elapsed().as_secs_f64(),
+            status.threads,
+            now.threads_started - last.threads_started,
+            now.threads_ended - last.threads_ended,
+            status.classes,
+            now.classes_prepared - last.classes_prepared,
+            now.methods_compiled - last.methods_compiled,
+            now.collections - last.collections,
+            (now.collection_ns - last.collection_ns) as f64 / 1e6,
+        )?;
+        out.flush()?;
+        last = now;
+    }
+    agent.tell(&Request::Counters { on: false })
+}
+
+/// Sleeps in steps short enough for Ctrl-C to feel immediate.
+fn sleep(interval: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + interval;
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+}
+
+/// What `--json` shows. A promise to scripts: fields are added, never renamed.
+#[derive(Serialize)]
+struct Json<'a> {
+    jvm: Row,
+    agent_version: &'a str,
+    build: &'a str,
+    loaded_by: Option<String>,
+    agent_ms: u64,
+    vm_name: &'a str,
+    vm_version: &'a str,
+    java_version: &'a str,
+    command: &'a str,
+    threads: u32,
+    classes: u32,
+    capabilities: &'a [String],
+    capabilities_held: &'a [String],
+    front_ends: u32,
+    engines: &'a [String],
+    panics: u64,
+    refused: u64,
+}
+
+impl<'a> Json<'a> {
+    fn new(jvm: &Jvm, status: &'a Status) -> Self {
+        Json {
+            jvm: Row::new(jvm),
+            agent_version: &status.version,
+            build: &status.build,
+            loaded_by: status.loaded_by.map(|how| how.to_string()),
+            agent_ms: status.agent_ms,
+            vm_name: &status.vm_name,
+            vm_version: &status.vm_version,
+            java_version: &status.java_version,
+            command: &status.command,
+            threads: status.threads,
+            classes: status.classes,
+            capabilities: &status.capabilities,
+            capabilities_held: &status.capabilities_held,
+            front_ends: status.front_ends,
+            engines: &status.engines,
+            panics: status.panics,
+            refused: status.refused,
+        }
+    }
+}

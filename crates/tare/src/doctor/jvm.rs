@@ -1,0 +1,216 @@
+//! What one JVM allows: its version, its flags, the capabilities that it grants now.
+
+use super::Check;
+use crate::client::{self, Found};
+use crate::commands::list::{is_hotspot, vm};
+use crate::commands::{detach, status};
+use std::collections::HashMap;
+use std::time::Duration;
+use tare_attach::Jvm;
+use tare_protocol::{Request, Status};
+
+/// Versions that the tests run on.
+const TESTED: [u32; 3] = [17, 21, 25];
+
+pub fn checks(jvm: &Jvm, attach: bool, patience: Duration) -> Vec<Check> {
+    let mut out = vec![version(jvm), namespaces(jvm)];
+    if !is_hotspot(jvm) {
+        return out;
+    }
+    if !attach {
+        out.push(Check::limited("attach", "not tried (--no-attach); what follows needs it"));
+        return out;
+    }
+    match ask(jvm, patience) {
+        Ok(status) => {
+            out.push(Check::works("attach", "the agent loads, answers and leaves"));
+            out.extend(warning(jvm));
+            out.extend(capabilities(jvm, &status));
+        }
+        Err(e) => out.push(Check::no("attach", format!("{e:#}"))),
+    }
+    match Flags::ask(jvm, patience) {
+        Ok(flags) => out.extend(flags.checks()),
+        Err(e) => out.push(Check::limited("flags", format!("the JVM does not tell them: {e}"))),
+    }
+    out
+}
+
+fn version(jvm: &Jvm) -> Check {
+    let name = "JVM";
+    let Some(text) = &jvm.java_version else {
+        return Check::limited(name, format!("{} of unknown version", vm(jvm)));
+    };
+    let finding = format!("{}, Java {text}", vm(jvm));
+    if !is_hotspot(jvm) {
+        return Check::no(name, format!("{finding} is not supported: Tare speaks to HotSpot only"))
+            .remedy("run the program on an OpenJDK build with HotSpot");
+    }
+    match jvm.feature() {
+        Some(f) if TESTED.contains(&f) => Check::works(name, finding),
+        Some(f) if f < 11 => {
+            Check::no(name, format!("{finding} is older than 11, the oldest that works"))
+        }
+        Some(_) => Check::limited(
+            name,
+            format!("{finding}: should work, but only 17, 21 and 25 are tested"),
+        ),
+        None => Check::limited(name, finding),
+    }
+}
+
+fn namespaces(jvm: &Jvm) -> Check {
+    let name = "place";
+    if jvm.in_container {
+        Check::works(name, format!("in a container, as pid {} there", jvm.ns_pid))
+    } else {
+        Check::works(name, "in our own namespaces")
+    }
+}
+
+/// The agent's own view. An agent that was not there before is not there afterwards.
+fn ask(jvm: &Jvm, patience: Duration) -> anyhow::Result<Status> {
+    let was_there = matches!(client::find(jvm, patience)?, Found::Ours(_));
+    let mut agent = status::enter_quietly(jvm, patience)?;
+    let answer = agent.status();
+    if !was_there {
+        agent.tell(&Request::Detach)?;
+        detach::wait_for_threads(jvm, patience)?;
+    }
+    answer
+}
+
+fn warning(jvm: &Jvm) -> Option<Check> {
+    let modern = jvm.feature().is_some_and(|f| f >= 21);
+    modern.then(|| {
+        Check::limited(
+            "attach warning",
+            "JDK 21 and newer print a warning in the program's output when an agent attaches",
+        )
+        .remedy("harmless; -XX:+EnableDynamicAgentLoading or `tare run -- java …` avoids it")
+    })
+}
+
+/// What each kind of profile needs of the JVM.
+fn capabilities(jvm: &Jvm, status: &Status) -> Vec<Check> {
+    let has =
+        |name: &str| status.capabilities.iter().chain(&status.capabilities_held).any(|c| c == name);
+    let modern = jvm.feature().is_some_and(|f| f >= 21);
+    let table: &[(&str, &[&str], &str)] = &[
+        (
+            "change code",
+            &["can_retransform_classes", "can_retransform_any_class"],
+            "exact profiles",
+        ),
+        (
+            "see classes load",
+            &["can_generate_all_class_hook_events"],
+            "exact profiles of new classes",
+        ),
+        ("see the JIT", &["can_generate_compiled_method_load_events"], "names of compiled code"),
+        ("allocations", &["can_generate_sampled_object_alloc_events"], "allocation profiles"),
+        ("objects", &["can_tag_objects", "can_generate_object_free_events"], "liveness of objects"),
+        ("monitors", &["can_generate_monitor_events", "can_get_monitor_info"], "lock profiles"),
+        (
+            "collections",
+            &["can_generate_garbage_collection_events"],
+            "collections and their length",
+        ),
+        ("CPU clocks", &["can_get_thread_cpu_time"], "CPU time per thread"),
+        ("lines", &["can_get_line_numbers", "can_get_source_file_name"], "source lines"),
+        ("virtual threads", &["can_support_virtual_threads"], "events of virtual threads"),
+    ];
+    table
+        .iter()
+        .filter(|(name, ..)| modern || *name != "virtual threads")
+        .map(|(name, needed, what)| {
+            let missing: Vec<&str> = needed.iter().copied().filter(|n| !has(n)).collect();
+            if missing.is_empty() {
+                Check::works(name, *what)
+            } else {
+                Check::no(name, format!("{what}: not granted now: {}", missing.join(", ")))
+                    .remedy("another agent may hold it; `tare run -- java …` asks for it first")
+            }
+        })
+        .collect()
+}
+
+/// The JVM's flags, as it tells them over the attach protocol.
+struct Flags {
+    values: HashMap<String, String>,
+    arguments: String,
+}
+
+impl Flags {
+    fn ask(jvm: &Jvm, patience: Duration) -> Result<Self, tare_attach::Error> {
+        let text = tare_attach::jcmd(jvm, "jcmd", "VM.flags -all", patience)?;
+        let arguments = tare_attach::jcmd(jvm, "jcmd", "VM.command_line", patience)?;
+        Ok(Flags { values: parse_flags(&text), arguments })
+    }
+
+    fn is(&self, flag: &str, value: &str) -> bool {
+        self.values.get(flag).is_some_and(|v| v == value)
+    }
+
+    fn given(&self, text: &str) -> bool {
+        self.arguments.lines().filter(|l| l.starts_with("jvm_args:")).any(|l| l.contains(text))
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        let mut out = Vec::new();
+        if self.given("+DebugNonSafepoints") || self.is("DebugNonSafepoints", "true") {
+            out.push(Check::works(
+                "debug information",
+                "DebugNonSafepoints is on: inlined frames are exact",
+            ));
+        } else {
+            out.push(
+                Check::limited(
+                    "debug information",
+                    "DebugNonSafepoints is off: samples in inlined methods may land on a caller",
+                )
+                .remedy("start with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"),
+            );
+        }
+        if self.is("UseInterpreter", "true") && self.given("-Xint") {
+            out.push(Check::limited("compiler", "-Xint: nothing is compiled; times say little"));
+        } else if self.is("TieredStopAtLevel", "4")
+            || !self.values.contains_key("TieredStopAtLevel")
+        {
+            out.push(Check::works("compiler", "all tiers"));
+        } else {
+            let level = &self.values["TieredStopAtLevel"];
+            out.push(Check::limited(
+                "compiler",
+                format!("TieredStopAtLevel={level}: not the fastest code"),
+            ));
+        }
+        out
+    }
+}
+
+/// Lines such as `     bool UsePerfData      = true     {product} {default}`.
+fn parse_flags(text: &str) -> HashMap<String, String> {
+    text.lines()
+        .filter_map(|line| {
+            let (left, right) = line.split_once('=')?;
+            let name = left.trim_end().trim_end_matches(':').split_whitespace().nth(1)?;
+            Some((name.to_owned(), right.split_whitespace().next().unwrap_or("").to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_read_as_the_jvm_prints_them() {
+        let text = "[Global flags]\n     bool UsePerfData   = true   {product} {default}\n\
+                    ccstr Name  =        {product} {default}\n   uintx X  := 5 {product} {command line}\n";
+        let flags = parse_flags(text);
+        assert_eq!(flags["UsePerfData"], "true");
+        assert_eq!(flags["Name"], "{product}");
+        assert_eq!(flags["X"], "5");
+    }
+}

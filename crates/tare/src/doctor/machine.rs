@@ -1,0 +1,229 @@
+//! What this machine, this kernel and this user allow, apart from any JVM.
+
+use super::Check;
+use crate::library;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        platform(),
+        agent(),
+        user(),
+        ptrace(),
+        perf_software(),
+        perf_hardware(),
+        cpu_timers(),
+        clock(),
+        tmp(),
+        memory(),
+    ]
+}
+
+fn platform() -> Check {
+    let arch = std::env::consts::ARCH;
+    let kernel = rustix::system::uname();
+    let finding = format!("Linux {} on {arch}", kernel.release().to_string_lossy());
+    if arch == "x86_64" {
+        Check::works("platform", finding)
+    } else {
+        Check::limited("platform", format!("{finding}: builds, but is not tested there"))
+    }
+}
+
+fn agent() -> Check {
+    match library::locate() {
+        Ok(path) => Check::works(
+            "agent library",
+            format!("{} (build {})", path.display(), tare_protocol::BUILD_ID),
+        ),
+        Err(e) => Check::no("agent library", format!("{e:#}")),
+    }
+}
+
+fn user() -> Check {
+    let uid = rustix::process::geteuid();
+    if uid.is_root() {
+        Check::works("reach", "running as root: the JVMs of every user, containers included")
+    } else {
+        Check::limited("reach", format!("running as uid {}: this user's own JVMs", uid.as_raw()))
+            .remedy("run as root (or with sudo) for the JVMs of others and in containers")
+    }
+}
+
+/// Yama's setting restricts debuggers; what we read in /proc it leaves alone. Said here because
+/// it is the first thing that people suspect.
+fn ptrace() -> Check {
+    let name = "ptrace scope";
+    match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
+        None => Check::works(name, "not restricted on this kernel"),
+        Some("0") => Check::works(name, "0, not restricted"),
+        Some(value) => Check::works(
+            name,
+            format!("{value}, which restricts debuggers; attaching to a JVM does not need ptrace"),
+        ),
+    }
+}
+
+/// The fields of `perf_event_attr` that we set, at their fixed places; the kernel takes the
+/// first published size of the structure from everyone.
+#[repr(C)]
+#[derive(Default)]
+struct PerfAttr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    bp_type: u32,
+    bp_addr: u64,
+}
+
+const PERF_TYPE_HARDWARE: u32 = 0;
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const HW_CPU_CYCLES: u64 = 0;
+const SW_CPU_CLOCK: u64 = 0;
+const DISABLED: u64 = 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HV: u64 = 1 << 6;
+
+/// Opens an event on the calling thread and closes it again.
+fn perf_event(kind: u32, config: u64, kernel: bool) -> io::Result<()> {
+    let flags = DISABLED | EXCLUDE_HV | if kernel { 0 } else { EXCLUDE_KERNEL };
+    let attr = PerfAttr {
+        kind,
+        size: size_of::<PerfAttr>() as u32,
+        config,
+        period: 1_000_000,
+        flags,
+        ..PerfAttr::default()
+    };
+    // SAFETY: the structure has the size that it declares and lives across the call; the
+    // descriptor that comes back is ours to close.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::close(fd as libc::c_int);
+    }
+    Ok(())
+}
+
+fn perf_software() -> Check {
+    let name = "perf clock events";
+    let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "?".into());
+    let remedy = "sysctl kernel.perf_event_paranoid=1, or run as root, or grant CAP_PERFMON; in a \
+                  container also allow the system call in its seccomp profile";
+    if perf_event(PERF_TYPE_SOFTWARE, SW_CPU_CLOCK, true).is_ok() {
+        return Check::works(name, "CPU sampling at 1 ms and finer, kernel frames included");
+    }
+    match perf_event(PERF_TYPE_SOFTWARE, SW_CPU_CLOCK, false) {
+        Ok(()) => Check::limited(
+            name,
+            format!(
+                "CPU sampling at 1 ms, but no kernel frames (perf_event_paranoid is {paranoid})"
+            ),
+        )
+        .remedy(remedy),
+        Err(e) => Check::no(name, format!("refused: {e} (perf_event_paranoid is {paranoid})"))
+            .remedy(remedy),
+    }
+}
+
+fn perf_hardware() -> Check {
+    let name = "hardware counters";
+    match perf_event(PERF_TYPE_HARDWARE, HW_CPU_CYCLES, false) {
+        Ok(()) => Check::works(name, "cycles, instructions and cache misses can be measured"),
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Check::no(
+            name,
+            "this machine offers none, as most virtual machines; time is measured without them",
+        ),
+        Err(e) => Check::no(name, format!("refused: {e}")),
+    }
+}
+
+fn cpu_timers() -> Check {
+    let name = "CPU timers";
+    let mut timer: libc::timer_t = std::ptr::null_mut();
+    // SAFETY: a null event asks for the default one; the timer is a local, never armed, and
+    // deleted at once.
+    let created = unsafe {
+        let code =
+            libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, std::ptr::null_mut(), &raw mut timer);
+        if code == 0 {
+            libc::timer_delete(timer);
+        }
+        code == 0
+    };
+    if !created {
+        return Check::no(name, format!("timer_create: {}", io::Error::last_os_error()));
+    }
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::RealtimeCoarse);
+    let tick_ms = tick.tv_nsec as f64 / 1e6;
+    Check::works(
+        name,
+        format!(
+            "CPU sampling per thread without perf events; ticks with the kernel, every {tick_ms:.0} ms"
+        ),
+    )
+}
+
+fn clock() -> Check {
+    let name = "clock";
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    match source.as_deref() {
+        Some("tsc") => Check::works(name, "the kernel keeps time by the TSC: exact times by rdtsc"),
+        Some(other) => Check::limited(
+            name,
+            format!("the kernel keeps time by {other}, not the TSC: exact times cost more"),
+        ),
+        None => Check::limited(name, "the kernel does not say how it keeps time"),
+    }
+}
+
+fn tmp() -> Check {
+    let name = "/tmp";
+    match rustix::fs::statvfs("/tmp") {
+        Ok(fs) if fs.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) => {
+            Check::limited(name, "mounted noexec: the agent is laid elsewhere while a JVM loads it")
+        }
+        Ok(_) if rustix::fs::access("/tmp", rustix::fs::Access::WRITE_OK).is_err() => {
+            Check::no(name, "not writable: HotSpot's attach protocol needs it")
+                .remedy("make /tmp writable, or launch with `tare run -- java …`")
+        }
+        Ok(_) => Check::works(name, "writable, libraries can be loaded from it"),
+        Err(e) => Check::no(name, format!("cannot be looked at: {e}")),
+    }
+}
+
+fn memory() -> Check {
+    let name = "shared memory";
+    let made = rustix::fs::memfd_create("tare-doctor", rustix::fs::MemfdFlags::CLOEXEC);
+    let limit = cgroup_limit();
+    match (made, limit) {
+        (Err(e), _) => Check::no(name, format!("memfd_create: {e}")),
+        (Ok(_), Some((used, limit))) => Check::works(
+            name,
+            format!("available; this cgroup uses {} of {} MiB", used >> 20, limit >> 20),
+        ),
+        (Ok(_), None) => Check::works(name, "available, no cgroup limit here"),
+    }
+}
+
+/// Bytes used and allowed in our own cgroup (version 2), if there is a limit.
+fn cgroup_limit() -> Option<(u64, u64)> {
+    let own = read("/proc/self/cgroup")?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let dir = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
+    let number = |file: &str| read(dir.join(file))?.parse::<u64>().ok();
+    Some((number("memory.current")?, number("memory.max")?))
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
