@@ -13,6 +13,8 @@ use std::time::Duration;
 pub enum Step {
     /// The JVM is too young to be asked; waiting until it can answer.
     AwaitingStart,
+    /// The process is stopped, by SIGSTOP or by a debugger; waiting until it goes on.
+    AwaitingContinue,
     /// The JVM was asked, by its attach file and SIGQUIT, to open its attach socket.
     AwaitingSocket,
     /// The attach socket is there; waiting until the JVM takes the connection.
@@ -29,6 +31,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AwaitingStart => f.write_str("waiting for the JVM to finish starting"),
+            Self::AwaitingContinue => f.write_str("waiting for the stopped process to go on"),
             Self::AwaitingSocket => f.write_str("waiting for the JVM to open its attach socket"),
             Self::Connecting => f.write_str("waiting for the JVM to take the connection"),
             Self::AwaitingOther => f.write_str("waiting for another attach to the same JVM"),
@@ -239,6 +242,12 @@ impl fmt::Display for Error {
                         " It may be starved of CPU, in a long collection or hung; try again, or \
                          allow more time.",
                     ),
+                }?;
+                match step {
+                    Step::AwaitingReply => {
+                        f.write_str(" If it comes back, it may still carry the request out.")
+                    }
+                    _ => Ok(()),
                 }
             }
             Self::TooLong { what, length } => write!(

@@ -144,9 +144,30 @@ pub fn list() -> Vec<Jvm> {
     jvms
 }
 
-/// Describes the JVM with this pid.
+/// Describes the JVM with this pid. A `java` that was started a moment ago becomes a JVM when it
+/// has loaded its library; that is waited for, a second or two at most.
 pub fn inspect(pid: u32) -> Result<Jvm, Error> {
-    examine(pid, &Users::read())
+    const SOON: Duration = Duration::from_secs(2);
+    let users = Users::read();
+    loop {
+        let result = examine(pid, &users);
+        let young = |stat: Stat| uptime(stat.start) < SOON && is_java(&command_line(pid));
+        match result {
+            Err(Error::NotAJvm { .. }) if Stat::of(pid).is_ok_and(young) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn command_line(pid: u32) -> Vec<String> {
+    procfs::parse_strings(&procfs::read(pid, "cmdline").unwrap_or_default())
+}
+
+/// Whether this is the command line of the `java` launcher.
+fn is_java(argv: &[String]) -> bool {
+    argv.first().is_some_and(|program| program.rsplit('/').next() == Some("java"))
 }
 
 /// Finds one JVM by its pid or by a part of its main class or jar that fits no other; case does
@@ -206,7 +227,7 @@ fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
     if !is_jvm {
         return Err(Error::NotAJvm { pid, comm });
     }
-    let command_line = procfs::parse_strings(&procfs::read(pid, "cmdline").unwrap_or_default());
+    let command_line = command_line(pid);
     let ours = status.uid == rustix::process::geteuid().as_raw() && status.pid_levels == 1;
     let view = View::open(pid, ours).ok();
     let perf = view.as_ref().and_then(|view| perf_data(view, &status, &mapped, details));
@@ -289,9 +310,7 @@ fn perf_data(view: &View, status: &Status, mapped: &Mapped, details: bool) -> Op
 }
 
 fn launch(argv: &[String], view: Option<&View>) -> cmdline::Launch {
-    let program = argv.first().map_or("", String::as_str);
-    let java = program.rsplit('/').next() == Some("java");
-    cmdline::understand(argv, java, &|name| read_text(view, name))
+    cmdline::understand(argv, is_java(argv), &|name| read_text(view, name))
 }
 
 fn read_text(view: Option<&View>, name: &str) -> Option<String> {

@@ -67,8 +67,8 @@ enum Socket {
 /// Whether the JVM can be signalled.
 enum Readiness {
     Ready,
-    /// Its start, or its being stopped, has to be waited out.
-    NotYet,
+    /// Something has to be waited for first.
+    NotYet(Step),
 }
 
 impl<'a> Session<'a> {
@@ -101,6 +101,11 @@ impl<'a> Session<'a> {
         }
         let pid = self.jvm.pid;
         let socket = self.open()?;
+        // A stopped JVM would carry the request out when it goes on, after we have given up.
+        let mut pauses = Pauses::default();
+        while Stat::of(pid).is_ok_and(is_stopped) {
+            self.pause(&mut pauses, &Step::AwaitingContinue)?;
+        }
         (self.progress)(Step::AwaitingReply);
         hotspot::converse(socket, command, arguments, self.deadline).map_err(
             |silence| match silence {
@@ -148,7 +153,7 @@ impl<'a> Session<'a> {
                 Socket::Busy => Step::Connecting,
                 found => {
                     match self.readiness(matches!(found, Socket::Taken), &mut listener_since)? {
-                        Readiness::NotYet => Step::AwaitingStart,
+                        Readiness::NotYet(step) => step,
                         Readiness::Ready => break,
                     }
                 }
@@ -207,36 +212,29 @@ impl<'a> Session<'a> {
         let gone = |_| Error::Gone { pid };
         let status = Status::of(pid).map_err(gone)?;
         let stat = Stat::of(pid).map_err(gone)?;
-        if matches!(stat.state, 'T' | 't') {
-            return Ok(Readiness::NotYet);
+        if is_stopped(stat) {
+            return Ok(Readiness::NotYet(Step::AwaitingContinue));
         }
         if matches!(stat.state, 'Z' | 'X') {
             return Err(Error::Gone { pid });
         }
         let age = self.jvm.uptime + self.elapsed();
+        let not_yet = Readiness::NotYet(Step::AwaitingStart);
         let reduced = settings.reduce_signals == Some(true);
         if reduced || !status.catches(SIGQUIT) {
             // With reduced signals the JVM opens the socket on its own, at its start.
             let over = if reduced { NEARLY_GROWN_UP } else { GROWN_UP };
-            return if age < over {
-                Ok(Readiness::NotYet)
-            } else {
-                Err(Error::SignalsReduced { pid })
-            };
+            return if age < over { Ok(not_yet) } else { Err(Error::SignalsReduced { pid }) };
         }
         let threads = procfs::thread_names(pid);
         let has = |name: &str| threads.iter().any(|thread| thread == name);
         if !has("Signal Dispatch") && !has("Signal Dispatcher") {
             // Somebody else's handler would get the signal.
-            return if age < GROWN_UP {
-                Ok(Readiness::NotYet)
-            } else {
-                Err(Error::SignalsReduced { pid })
-            };
+            return if age < GROWN_UP { Ok(not_yet) } else { Err(Error::SignalsReduced { pid }) };
         }
         let started = has("Service Thread") && (has("VM Periodic Tas") || age > NEARLY_GROWN_UP);
         if !started && age < GROWN_UP {
-            return Ok(Readiness::NotYet);
+            return Ok(not_yet);
         }
         if has("Attach Listener") {
             if taken {
@@ -248,7 +246,7 @@ impl<'a> Session<'a> {
             // was there once and somebody has removed it: then the JVM makes it anew.
             let since = listener_since.get_or_insert_with(Instant::now);
             if since.elapsed() < Duration::from_secs(1) {
-                return Ok(Readiness::NotYet);
+                return Ok(not_yet);
             }
         }
         Ok(Readiness::Ready)
@@ -355,7 +353,7 @@ impl<'a> Session<'a> {
             let mut long_ago = Instant::now().checked_sub(GROWN_UP);
             match self.readiness(taken, &mut long_ago)? {
                 Readiness::Ready => break,
-                Readiness::NotYet => self.pause(&mut pauses, &Step::AwaitingStart)?,
+                Readiness::NotYet(step) => self.pause(&mut pauses, &step)?,
             }
         }
         if !self.jvm.is_same_process() {
@@ -382,6 +380,10 @@ impl<'a> Session<'a> {
             }),
         }
     }
+}
+
+fn is_stopped(stat: Stat) -> bool {
+    matches!(stat.state, 'T' | 't')
 }
 
 /// Pauses between looks: short at first, since most JVMs answer within milliseconds.
