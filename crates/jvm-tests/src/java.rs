@@ -18,7 +18,13 @@ fn workspace() -> PathBuf {
 pub fn classes() -> &'static Path {
     static CLASSES: OnceLock<PathBuf> = OnceLock::new();
     CLASSES.get_or_init(|| {
-        compile(env(), "targets", 17, &workspace().join("crates/jvm-tests/java"), &env().dir)
+        compile(
+            env(),
+            "targets",
+            17,
+            &workspace().join("crates/jvm-tests/java/targets"),
+            &env().dir,
+        )
     })
 }
 
@@ -32,7 +38,7 @@ pub fn demo_classes() -> &'static Path {
 pub fn modern_classes() -> Option<&'static Path> {
     static CLASSES: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compiled = CLASSES.get_or_init(|| {
-        let source = workspace().join("crates/jvm-tests/java21");
+        let source = workspace().join("crates/jvm-tests/java/targets21");
         (env().javac.major >= 21).then(|| compile(env(), "targets21", 21, &source, &env().dir))
     });
     compiled.as_deref()
@@ -47,9 +53,7 @@ pub fn classes_in(directory: &Path, class: &str, source: &str) {
 }
 
 fn compile(env: &Env, name: &str, release: u32, source: &Path, into: &Path) -> PathBuf {
-    let mut files = Vec::new();
-    java_files(source, &mut files);
-    files.sort();
+    let files = java_files(source);
     assert!(!files.is_empty(), "no Java sources in {}", source.display());
     let mut hash = DefaultHasher::new();
     (env.javac.home.as_path(), release).hash(&mut hash);
@@ -87,14 +91,21 @@ fn javac(env: &Env, release: u32, into: &Path, files: &[PathBuf]) {
     );
 }
 
-fn java_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    let entries =
-        fs::read_dir(directory).unwrap_or_else(|e| panic!("reading {}: {e}", directory.display()));
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.is_dir() {
-            java_files(&path, files);
-        } else if path.extension().is_some_and(|e| e == "java") {
-            files.push(path);
+/// The sources in a directory and below it.
+fn java_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        let entries = fs::read_dir(&directory)
+            .unwrap_or_else(|e| panic!("reading {}: {e}", directory.display()));
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|e| e == "java") {
+                files.push(path);
+            }
         }
     }
+    files.sort();
+    files
 }

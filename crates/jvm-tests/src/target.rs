@@ -34,7 +34,7 @@ pub struct TargetBuilder {
     before: Vec<OsString>,
     java: PathBuf,
     vm: Vec<OsString>,
-    class_path: PathBuf,
+    class_path: Option<PathBuf>,
     main: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl TargetBuilder {
     }
 
     pub fn class_path(mut self, path: &Path) -> Self {
-        self.class_path = path.to_owned();
+        self.class_path = Some(path.to_owned());
         self
     }
 
@@ -84,7 +84,9 @@ impl TargetBuilder {
         let mut words = self.before.clone();
         words.push(self.java.clone().into());
         words.extend(self.vm.iter().cloned());
-        words.extend(["-cp".into(), self.class_path.clone().into()]);
+        if let Some(path) = &self.class_path {
+            words.extend(["-cp".into(), path.clone().into()]);
+        }
         words.extend(self.main.iter().cloned());
         words
     }
@@ -140,7 +142,7 @@ impl Target {
             java: jdk.java(),
             // Small and quick to start: many run side by side.
             vm: ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"].map(Into::into).into(),
-            class_path: classes().to_owned(),
+            class_path: Some(classes().to_owned()),
             main: vec!["Idle".into()],
             env: Vec::new(),
             directory: None,
@@ -150,6 +152,12 @@ impl Target {
     /// A JVM with nothing decided but its version.
     pub fn java(jdk: &Jdk) -> TargetBuilder {
         TargetBuilder { vm: Vec::new(), main: Vec::new(), ..Target::idle(jdk) }
+    }
+
+    /// A JVM that runs a jar.
+    pub fn jar(jdk: &Jdk, jar: &Path) -> TargetBuilder {
+        let main = vec!["-jar".into(), jar.into()];
+        TargetBuilder { class_path: None, main, ..Target::idle(jdk) }
     }
 
     /// Any program.

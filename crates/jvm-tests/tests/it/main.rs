@@ -6,6 +6,23 @@
 
 mod common;
 
+mod attach;
+mod attach_forbidden;
 mod control_socket;
 mod credentials;
+mod cycles;
+mod doctor;
+mod embedded;
+mod front_end_killed;
 mod launched;
+mod names;
+mod namespaces;
+mod not_a_jvm;
+mod other_user;
+mod reduced_signals;
+mod run;
+mod stopped;
+mod temporary_directories;
+mod versions;
+mod virtual_threads;
+mod young_jvm;
