@@ -82,6 +82,7 @@ pub enum Error {
     AttachDisabled { pid: u32 },
     DynamicLoadingDisabled { pid: u32 },
     SignalsReduced { pid: u32 },
+    UnmappedUser { pid: u32 },
     SocketTaken { pid: u32, path: PathBuf },
     AttachFileBlocked { pid: u32, reason: String },
     PeerRefused { pid: u32 },
@@ -108,17 +109,17 @@ impl Error {
             | Self::NotAJvm { .. }
             | Self::NoMatch { .. }
             | Self::Ambiguous { .. } => Kind::NotFound,
-            Self::NotPermitted { .. } => Kind::Permission,
+            Self::NotPermitted { .. } | Self::PeerRefused { .. } => Kind::Permission,
             Self::OpenJ9 { .. }
             | Self::Musl { .. }
             | Self::AttachDisabled { .. }
             | Self::DynamicLoadingDisabled { .. }
-            | Self::SignalsReduced { .. } => Kind::Unsupported,
+            | Self::SignalsReduced { .. }
+            | Self::UnmappedUser { .. } => Kind::Unsupported,
             Self::TimedOut { .. } => Kind::TimedOut,
             Self::Gone { .. } => Kind::Gone,
             Self::SocketTaken { .. }
             | Self::AttachFileBlocked { .. }
-            | Self::PeerRefused { .. }
             | Self::TooLong { .. }
             | Self::LibraryUnreadable { .. }
             | Self::NoPlaceForLibrary { .. }
@@ -205,6 +206,12 @@ impl fmt::Display for Error {
                 "JVM {pid} does not listen to SIGQUIT (-Xrs or -XX:+ReduceSignalUsage) and has no \
                  attach socket; the signal would kill it, so none was sent. Restart it without \
                  that flag, or start it with the agent: `tare … -- java …`."
+            ),
+            Self::UnmappedUser { pid } => write!(
+                f,
+                "JVM {pid} runs in a user namespace in which its user or group has no number, so \
+                 HotSpot cannot open its attach socket. Map them (`unshare --map-root-user`), or \
+                 start the JVM with the agent: `tare … -- java …`."
             ),
             Self::SocketTaken { pid, path } => write!(
                 f,

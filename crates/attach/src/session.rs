@@ -60,8 +60,8 @@ enum Socket {
     Absent,
     /// The queue of connections is full.
     Busy,
-    /// The file leads to nobody, or to another process.
-    Taken,
+    /// The file leads to nobody, but the JVM can replace it.
+    Stale,
 }
 
 /// Whether the JVM can be signalled.
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
                 Socket::Ours(socket) => return Ok(socket),
                 Socket::Busy => Step::Connecting,
                 found => {
-                    match self.readiness(matches!(found, Socket::Taken), &mut listener_since)? {
+                    match self.readiness(matches!(found, Socket::Stale), &mut listener_since)? {
                         Readiness::NotYet(step) => step,
                         Readiness::Ready => break,
                     }
@@ -177,23 +177,35 @@ impl<'a> Session<'a> {
     }
 
     fn try_connect(&mut self, tmp: &OwnedFd) -> Result<Socket, Error> {
+        let pid = self.jvm.pid;
         let name = self.socket_name();
+        let path = PathBuf::from(HOTSPOT_TMP).join(&name);
         match self.hands.connect(tmp.as_fd(), &name) {
-            Ok(socket) if peer_is(&socket, self.jvm.pid) => Ok(Socket::Ours(socket)),
-            Ok(_) => Ok(Socket::Taken),
+            Ok(socket) if peer_is(&socket, pid) => Ok(Socket::Ours(socket)),
+            // The JVM would take the name away from another JVM.
+            Ok(_) => Err(Error::SocketTaken { pid, path }),
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound => Ok(Socket::Absent),
-                io::ErrorKind::ConnectionRefused => Ok(Socket::Taken),
                 io::ErrorKind::WouldBlock => Ok(Socket::Busy),
-                io::ErrorKind::PermissionDenied => Err(Error::NotPermitted {
-                    pid: self.jvm.pid,
-                    user: self.jvm.user_name(),
-                    what: "connect to its attach socket",
-                }),
-                _ => Err(Error::Io {
-                    doing: format!("connect to {HOTSPOT_TMP}/{name} of process {}", self.jvm.pid),
-                    error,
-                }),
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::PermissionDenied => {
+                    match view::entry(tmp, &name) {
+                        Ok(file) if file.st_uid == self.jvm.uid => match error.kind() {
+                            io::ErrorKind::ConnectionRefused => Ok(Socket::Stale),
+                            _ => Err(Error::NotPermitted {
+                                pid,
+                                user: self.jvm.user_name(),
+                                what: "connect to its attach socket",
+                            }),
+                        },
+                        // Another user's file, which the JVM could not replace.
+                        Ok(_) => Err(Error::SocketTaken { pid, path }),
+                        Err(_) => Ok(Socket::Absent),
+                    }
+                }
+                _ => {
+                    let doing = format!("connect to {} of process {pid}", path.display());
+                    Err(Error::Io { doing, error })
+                }
             },
         }
     }
@@ -201,13 +213,16 @@ impl<'a> Session<'a> {
     /// Checks all that is known of the process before a file is made for it.
     fn readiness(
         &self,
-        taken: bool,
+        stale: bool,
         listener_since: &mut Option<Instant>,
     ) -> Result<Readiness, Error> {
         let pid = self.jvm.pid;
         let settings = &self.jvm.settings;
         if settings.disable_attach == Some(true) {
             return Err(Error::AttachDisabled { pid });
+        }
+        if self.jvm.is_unmapped() {
+            return Err(Error::UnmappedUser { pid });
         }
         let gone = |_| Error::Gone { pid };
         let status = Status::of(pid).map_err(gone)?;
@@ -237,7 +252,7 @@ impl<'a> Session<'a> {
             return Ok(not_yet);
         }
         if has("Attach Listener") {
-            if taken {
+            if stale {
                 // The JVM believes that its socket is in place, and would print its threads.
                 let path = PathBuf::from(HOTSPOT_TMP).join(self.socket_name());
                 return Err(Error::SocketTaken { pid, path });
@@ -344,14 +359,14 @@ impl<'a> Session<'a> {
         }
         let mut pauses = Pauses::default();
         loop {
-            let taken = match self.try_connect(tmp)? {
+            let stale = match self.try_connect(tmp)? {
                 Socket::Ours(socket) => return Ok(Some(socket)),
                 Socket::Absent => false,
-                Socket::Taken | Socket::Busy => true,
+                Socket::Stale | Socket::Busy => true,
             };
             // The waits for the listener are over; only a stop can still hold us up.
             let mut long_ago = Instant::now().checked_sub(GROWN_UP);
-            match self.readiness(taken, &mut long_ago)? {
+            match self.readiness(stale, &mut long_ago)? {
                 Readiness::Ready => break,
                 Readiness::NotYet(step) => self.pause(&mut pauses, &step)?,
             }
@@ -398,6 +413,16 @@ impl Pauses {
 }
 
 impl Jvm {
+    /// Whether its user or group has no number in its own user namespace. HotSpot cannot give
+    /// its socket to such an owner and gives up without a word.
+    fn is_unmapped(&self) -> bool {
+        let has = |map: &str, id| match procfs::read(self.pid, map) {
+            Ok(map) => procfs::map_id(&map, id).is_some(),
+            Err(_) => true,
+        };
+        !has("uid_map", self.uid) || !has("gid_map", self.gid)
+    }
+
     /// The number here of the user who is root to the JVM, unless nobody is.
     pub(crate) fn namespace_root(&self) -> Option<u32> {
         procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0)
