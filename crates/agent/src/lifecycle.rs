@@ -14,7 +14,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
 use std::fs::File;
 use std::os::fd::FromRawFd;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,11 +32,31 @@ pub struct Session {
     pub wake: File,
     place: Place,
     dead: AtomicBool,
+    /// The connection to the process that launched the JVM; closed when the agent leaves.
+    launcher: Mutex<Launcher>,
+}
+
+enum Launcher {
+    None,
+    Connected(#[expect(dead_code, reason = "held to be closed")] UnixStream),
+    /// The agent has left already; what comes now is closed at once.
+    Closed,
 }
 
 impl Session {
     pub fn vm_is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
+    }
+
+    fn launcher(&self) -> MutexGuard<'_, Launcher> {
+        self.launcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hold(&self, stream: Option<UnixStream>) {
+        let mut launcher = self.launcher();
+        if let (Launcher::None, Some(stream)) = (&*launcher, stream) {
+            *launcher = Launcher::Connected(stream);
+        }
     }
 }
 
@@ -124,9 +144,13 @@ pub fn on_attach(vm: Vm) -> Result<(), StartError> {
         }
     }
     let jvmti = environment(vm)?;
-    activate(vm, jvmti, LoadedBy::Attach).inspect_err(|_| {
-        let _ = jvmti.dispose();
-    })
+    match activate(vm, jvmti, LoadedBy::Attach) {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            let _ = jvmti.dispose();
+            Err(e)
+        }
+    }
 }
 
 fn environment(vm: Vm) -> Result<Jvmti, StartError> {
@@ -154,13 +178,16 @@ extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
         let _ = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, false);
         // Asked now: once active, a front end may send us away at any moment.
         let started = rendezvous::describe(jvmti);
-        let active = activate(vm, jvmti, LoadedBy::Launch);
-        if let Some(path) = options.rendezvous {
-            rendezvous::report(&path, &started);
-        }
-        if let Err(e) = active {
-            gate::say(&format!("not active in this JVM: {e}"));
-            let _ = jvmti.dispose();
+        match activate(vm, jvmti, LoadedBy::Launch) {
+            Ok(session) => {
+                let launcher =
+                    options.rendezvous.and_then(|path| rendezvous::report(&path, &started));
+                session.hold(launcher);
+            }
+            Err(e) => {
+                gate::say(&format!("not active in this JVM: {e}"));
+                let _ = jvmti.dispose();
+            }
         }
     });
 }
@@ -176,7 +203,7 @@ extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
 }
 
 /// Binds the socket and starts the control thread; on an error nothing of it is left.
-fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<(), StartError> {
+fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<Arc<Session>, StartError> {
     let (listener, place) = Place::bind().map_err(StartError::Socket)?;
     let wake = match eventfd() {
         Ok(wake) => wake,
@@ -191,6 +218,7 @@ fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<(), StartError>
         wake,
         place,
         dead: AtomicBool::new(false),
+        launcher: Mutex::new(Launcher::None),
     });
     let group = vm.jni().and_then(|jni| jni.outermost_group(jvmti));
     enter_state(State::Active(Arc::clone(&session)));
@@ -206,7 +234,7 @@ fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<(), StartError>
         enter_state(State::Idle);
         return Err(StartError::Thread(e));
     }
-    Ok(())
+    Ok(session)
 }
 
 fn control_thread(
@@ -233,6 +261,7 @@ fn control_thread(
     };
     enter_state(State::Leaving);
     session.place.remove();
+    *session.launcher() = Launcher::Closed;
     drop(listener);
     gate::enter((), || {
         counters::off(jvmti);

@@ -1,12 +1,11 @@
 //! Telling the process that launched this JVM that it is up, before its `main` runs.
 //!
-//! The launcher keeps the connection and sees by its end that the JVM has ended. A launcher that
-//! is gone is no error: a build daemon outlives the command that started it.
+//! The session keeps the connection open; its end tells the launcher that the JVM has ended or the
+//! agent has left. A launcher that is gone is no error: a build daemon outlives the command that started it.
 
 use crate::jvm::Jvmti;
 use crate::socket;
 use std::io::Read;
-use std::os::fd::IntoRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tare_protocol::{BUILD_ID, Decoder, Started};
@@ -25,13 +24,11 @@ pub fn describe(jvmti: Jvmti) -> Started {
     }
 }
 
-pub fn report(path: &str, started: &Started) {
-    let Ok(mut stream) = UnixStream::connect(path) else { return };
-    if socket::send(&stream, &started.to_message().encode()).is_err()
-        || stream.set_read_timeout(Some(PATIENCE)).is_err()
-    {
-        return;
-    }
+/// Says it, waits for the launcher's nod, and gives back the connection to be kept.
+pub fn report(path: &str, started: &Started) -> Option<UnixStream> {
+    let mut stream = UnixStream::connect(path).ok()?;
+    socket::send(&stream, &started.to_message().encode()).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
     // The answer means that the launcher has done what it wanted to do before `main`.
     let mut decoder = Decoder::default();
     let mut portion = [0; 256];
@@ -41,6 +38,5 @@ pub fn report(path: &str, started: &Started) {
             _ => break,
         }
     }
-    // Left open on purpose, for as long as the process lives: its end is the message.
-    let _ = stream.into_raw_fd();
+    Some(stream)
 }

@@ -41,9 +41,9 @@ impl Agent {
 
     /// Sends a request and waits for the answer to it.
     pub fn ask(&mut self, request: &Request) -> Result<Response> {
-        self.stream
-            .write_all(&request.to_message().encode())
-            .context("the JVM closed the connection; has it ended?")?;
+        if let Err(e) = self.stream.write_all(&request.to_message().encode()) {
+            bail!("the JVM closed the connection ({e}); has it ended?");
+        }
         Ok(Response::from_message(&self.receive()?)?)
     }
 

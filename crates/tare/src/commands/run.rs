@@ -209,13 +209,13 @@ impl Guests {
             anstream::eprintln!("{DIM}tare: {what} is up with the agent inside{DIM:#}");
         }
         let _ = stream.write_all(&Response::Ok.to_message().encode());
-        // Nothing more is said on this connection; it ends with the JVM.
+        // Nothing more is said on this connection; it ends with the JVM, or when the agent leaves.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
         if !quiet {
-            anstream::eprintln!(
-                "{DIM}tare: {what} ended after {}{DIM:#}",
-                term::time(began.elapsed())
-            );
+            let ended = tare_attach::inspect(pid).is_err();
+            let how = if ended { "ended" } else { "goes on without the agent," };
+            let after = term::time(began.elapsed());
+            anstream::eprintln!("{DIM}tare: {what} {how} after {after}{DIM:#}");
         }
         *self.present() -= 1;
     }

@@ -154,8 +154,8 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
         }
         let status = match agent.status() {
             Ok(status) => status,
-            Err(e) if tare_attach::inspect(jvm.pid).is_err() => {
-                writeln!(out, "The JVM has ended ({e}).")?;
+            Err(_) if has_ended(jvm) => {
+                writeln!(out, "JVM {} has ended.", jvm.pid)?;
                 return Ok(());
             }
             Err(e) => return Err(e),
@@ -185,6 +185,16 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
         last = now;
     }
     agent.tell(&Request::Counters { on: false })
+}
+
+/// Whether the process is gone, or goes within a moment: a JVM closes its sockets on its way out.
+fn has_ended(jvm: &Jvm) -> bool {
+    (0..40).any(|round| {
+        if round > 0 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        tare_attach::inspect(jvm.pid).is_err()
+    })
 }
 
 /// Sleeps in steps short enough for Ctrl-C to feel immediate.

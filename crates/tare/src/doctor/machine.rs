@@ -142,8 +142,10 @@ fn perf_hardware() -> Check {
         Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Check::no(
             name,
             "this machine offers none, as most virtual machines; time is measured without them",
-        ),
-        Err(e) => Check::no(name, format!("refused: {e}")),
+        )
+        .remedy("only another machine, or a virtual one with its counters passed through"),
+        Err(e) => Check::no(name, format!("refused: {e}"))
+            .remedy("sysctl kernel.perf_event_paranoid=2 or lower, or run as root"),
     }
 }
 
