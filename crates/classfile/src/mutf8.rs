@@ -9,10 +9,10 @@ use std::borrow::Cow;
 /// Decodes for display. What is malformed, or a lone surrogate, becomes U+FFFD.
 pub fn decode_lossy(bytes: &[u8]) -> Cow<'_, str> {
     // Plain UTF-8 without surrogates, NUL or four-byte forms reads the same in both encodings.
-    if let Ok(s) = std::str::from_utf8(bytes) {
-        if bytes.iter().all(|&b| b != 0 && b < 0xf0) {
-            return Cow::Borrowed(s);
-        }
+    if let Ok(s) = std::str::from_utf8(bytes)
+        && bytes.iter().all(|&b| b != 0 && b < 0xf0)
+    {
+        return Cow::Borrowed(s);
     }
     let mut units = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -175,14 +175,13 @@ impl<'a> ConstantPool<'a> {
     /// The raw (modified UTF-8) bytes of a `Utf8` entry.
     #[inline]
     pub fn utf8(&self, index: u16) -> Result<&'a [u8]> {
-        if let Some(at) = self.offset_of(index) {
-            if let Some(&[tag::UTF8, hi, lo]) =
+        if let Some(at) = self.offset_of(index)
+            && let Some(&[tag::UTF8, hi, lo]) =
                 self.file.get(at..).and_then(|d| d.first_chunk::<3>())
-            {
-                let len = usize::from(u16::from_be_bytes([hi, lo]));
-                if let Some(bytes) = self.file.get(at + 3..at + 3 + len) {
-                    return Ok(bytes);
-                }
+        {
+            let len = usize::from(u16::from_be_bytes([hi, lo]));
+            if let Some(bytes) = self.file.get(at + 3..at + 3 + len) {
+                return Ok(bytes);
             }
         }
         self.wrong(index, "Utf8")

@@ -1,0 +1,768 @@
+//! Emits the woven code: the original instructions with probes between them.
+//!
+//! At every original instruction there are four places, in this order:
+//!
+//! 1. the prologue of a handler, which only an exception enters;
+//! 2. the label, where jumps and tables that named the instruction now lead;
+//! 3. the code before it, which everyone who comes to the instruction passes;
+//! 4. the instruction, and the code after it, which only its normal end passes.
+//!
+//! Code before an instruction belongs to the same exception ranges as the instruction. A probe that
+//! calls the runtime is therefore never outside of the range that releases a monitor. Prologues are
+//! outside of the ranges that lead to them: a call there that overflows the stack does not come
+//! back to itself forever.
+
+use crate::asm::Asm;
+use crate::plan::{MethodPlan, Refusal, Site, SiteKind};
+use crate::probes::{Arg, CallId, Kind, Probes};
+use crate::regions::Crossing;
+use crate::scan::{Scan, flag};
+use tare_classfile::insn::{insn_at, len_at, switch_operands};
+use tare_classfile::opcode::{bits, bits_of, op};
+use tare_classfile::writer::{PoolBuilder, PoolFull};
+
+/// Why emission stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Refused(Refusal),
+    PoolFull,
+}
+
+impl From<Refusal> for Stop {
+    fn from(r: Refusal) -> Self {
+        Self::Refused(r)
+    }
+}
+
+impl From<PoolFull> for Stop {
+    fn from(_: PoolFull) -> Self {
+        Self::PoolFull
+    }
+}
+
+/// Where a frame of the woven code comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The original frame at this offset.
+    Original(u32),
+    /// The types after the jump at this offset, which had to be turned around.
+    After(u32),
+    /// The types before the call at this offset, with the exception as stack.
+    Stub(u32),
+    /// The catch-all handler.
+    Catch { uninit: bool },
+}
+
+/// A call with a probe around it, and the handler for when it throws.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallSite {
+    pub offset: u32,
+    pub id: u32,
+    pub start: u32,
+    pub end: u32,
+    pub stub: u32,
+    pub stub_end: u32,
+    pub uninit: bool,
+}
+
+/// A stretch of woven code that the catch-all handler covers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cover {
+    pub start: u32,
+    pub end: u32,
+    pub uninit: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fixup {
+    /// Offset of the original jump.
+    offset: u32,
+    /// Where the distance counts from, and where it is written.
+    from: u32,
+    at: u32,
+    target: u32,
+    short: bool,
+}
+
+/// The new locals of a method.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewLocals {
+    /// Token of each frame probe.
+    pub tokens: Vec<u16>,
+    pub count: u16,
+    /// Token of each region.
+    pub regions: Vec<u16>,
+    /// Token of the call probe; only valid around a call.
+    pub call: u16,
+    /// What `max_locals` becomes.
+    pub end: u16,
+}
+
+/// What does not change while a body is emitted.
+pub(crate) struct Input<'m, 'p> {
+    pub code: &'m [u8],
+    pub plan: &'m MethodPlan<'p>,
+    /// The `Methodref` entries of the probes' calls.
+    pub refs: &'m [u16],
+    /// Calls to put probes around: `Methodref` entry and id.
+    pub targets: &'m [(u16, u32)],
+    /// `Methodref` entries that clone arrays or objects.
+    pub clones: &'m [u16],
+    pub locals: &'m NewLocals,
+    /// Lengths of blocks for the count and for activation; empty when there is none.
+    pub weights: &'m [u16],
+    pub ticks: &'m [u16],
+    pub crossings: &'m [Crossing],
+    /// Whether the woven method needs frames.
+    pub frames: bool,
+    /// Whether the catch-all handler is needed.
+    pub catch: bool,
+    /// Whether `this` starts uninitialised.
+    pub constructor: bool,
+}
+
+/// The woven code and all that later steps must know about it. Kept between methods.
+#[derive(Debug, Default)]
+pub(crate) struct Body {
+    pub asm: Asm,
+    /// The new offset of each original label, and of the end.
+    pub labels: Vec<u32>,
+    /// New offsets of instructions that have code before them, in order.
+    moved: Vec<(u32, u32)>,
+    /// Handlers that have a prologue, in order: original offset, start of the prologue.
+    pub prologues: Vec<(u32, u32)>,
+    pub frames: Vec<(u32, Source)>,
+    pub covers: Vec<Cover>,
+    pub calls: Vec<CallSite>,
+    pub sites: Vec<Site>,
+    /// Catch-all handlers: for initialised and uninitialised `this`.
+    pub catch: [Option<u32>; 2],
+    pub entry_end: u32,
+    fixups: Vec<Fixup>,
+    /// How much of the original code was copied.
+    copied: usize,
+    pub inner_depth: u32,
+    pub handler_depth: u32,
+    pub entry_depth: u32,
+}
+
+impl Body {
+    fn clear(&mut self, len: usize) {
+        self.asm.clear();
+        self.labels.clear();
+        self.labels.resize(len + 1, 0);
+        self.moved.clear();
+        self.prologues.clear();
+        self.frames.clear();
+        self.covers.clear();
+        self.calls.clear();
+        self.sites.clear();
+        self.catch = [None, None];
+        self.fixups.clear();
+        self.copied = 0;
+    }
+
+    /// New offset of the label of an original offset.
+    pub fn label(&self, offset: u32) -> u32 {
+        self.labels.get(offset as usize).copied().unwrap_or(0)
+    }
+
+    /// New offset of an original instruction itself.
+    pub fn insn(&self, offset: u32) -> u32 {
+        match self.moved.binary_search_by_key(&offset, |m| m.0) {
+            Ok(at) => self.moved.get(at).map_or(0, |m| m.1),
+            Err(_) => self.label(offset),
+        }
+    }
+
+    /// Where a handler of the exception table is entered.
+    pub fn handler(&self, offset: u32) -> u32 {
+        match self.prologues.binary_search_by_key(&offset, |p| p.0) {
+            Ok(at) => self.prologues.get(at).map_or(0, |p| p.1),
+            Err(_) => self.label(offset),
+        }
+    }
+
+    /// Copies original code that was passed over, up to `pc`.
+    #[inline]
+    fn catch_up(&mut self, code: &[u8], pc: usize) {
+        if let Some(part) = code.get(self.copied..pc) {
+            self.asm.out.extend_from_slice(part);
+        }
+        self.copied = pc;
+    }
+
+    /// Emits everything, widening jumps until all of them reach.
+    pub fn emit(
+        &mut self,
+        scan: &mut Scan,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+    ) -> Result<(), Stop> {
+        // Each round widens at least one jump; in practice there are one or two rounds.
+        for _ in 0..64 {
+            self.clear(input.code.len());
+            self.entry(input, pool)?;
+            self.instructions(scan, input, pool)?;
+            self.handlers(input, pool)?;
+            if self.asm.out.len() > usize::from(u16::MAX) {
+                return Err(Refusal::TooLarge.into());
+            }
+            if self.patch(scan) {
+                return Ok(());
+            }
+        }
+        Err(Refusal::JumpsDoNotSettle.into())
+    }
+
+    fn entry(&mut self, input: &Input<'_, '_>, pool: &mut PoolBuilder<'_>) -> Result<(), Stop> {
+        let probes = input.plan.probes;
+        for (i, frame) in probes.frames.iter().enumerate() {
+            self.asm.begin();
+            self.call(input, pool, frame.enter, Given::default())?;
+            self.asm.store(frame.token.kind, local(&input.locals.tokens, i));
+        }
+        if probes.flush.is_some() {
+            self.asm.begin();
+            self.asm.zero(Kind::Int);
+            self.asm.store(Kind::Int, input.locals.count);
+        }
+        if let Some((_, _, token)) = &probes.region {
+            for &slot in &input.locals.regions {
+                self.asm.begin();
+                self.asm.zero(token.kind);
+                self.asm.store(token.kind, slot);
+            }
+        }
+        self.entry_end = self.asm.pos();
+        self.entry_depth = std::mem::take(&mut self.asm.max_depth);
+        Ok(())
+    }
+
+    fn instructions(
+        &mut self,
+        scan: &Scan,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+    ) -> Result<(), Stop> {
+        let code = input.code;
+        let probes = input.plan.probes;
+        let mut stops = bits::JUMP;
+        if !probes.frames.is_empty() || probes.flush.is_some() || probes.region.is_some() {
+            stops |= bits::RETURN;
+        }
+        if probes.set.allocation.is_some() {
+            stops |= bits::ALLOCATES | if probes.clone.is_some() { bits::INVOKE } else { 0 };
+        }
+        let flag_stops =
+            flag::FRAME | flag::HANDLER | flag::REGION | flag::CALL | flag::INIT_CALL | flag::BACK;
+        let mut crossings = input.crossings.iter().peekable();
+        let mut cover = Cover {
+            start: self.asm.pos(),
+            end: 0,
+            uninit: input.constructor && scan.has(0, flag::UNINIT),
+        };
+        for (at, &pc32) in scan.starts.iter().enumerate() {
+            let pc = pc32 as usize;
+            let opcode = code.get(pc).copied().unwrap_or(0);
+            let b = bits_of(opcode);
+            let flags = scan.flags.get(pc).copied().unwrap_or(0);
+            let weight = input.weights.get(pc).copied().unwrap_or(0);
+            let tick = input.ticks.get(pc).copied().unwrap_or(0);
+            let uninit = flags & flag::UNINIT != 0;
+            let passed = (pc - self.copied) as u32;
+            if flags & flag_stops == 0
+                && b & stops == 0
+                && weight | tick == 0
+                && uninit == cover.uninit
+            {
+                if let Some(label) = self.labels.get_mut(pc) {
+                    *label = self.asm.out.len() as u32 + passed;
+                }
+                continue;
+            }
+            self.catch_up(code, pc);
+            if flags & flag::HANDLER != 0 && flags & flag::RETHROW == 0 {
+                self.prologue(input, pool, pc32, flags)?;
+            }
+            let label = self.asm.pos();
+            if let Some(slot) = self.labels.get_mut(pc) {
+                *slot = label;
+            }
+            if uninit != cover.uninit && input.constructor {
+                self.close(&mut cover, label);
+                cover = Cover { start: label, end: 0, uninit };
+            }
+            if flags & flag::FRAME != 0 && input.frames {
+                self.frames.push((label, Source::Original(pc32)));
+            }
+            while let Some(c) = crossings.next_if(|c| c.offset == pc32) {
+                self.crossing(input, pool, c)?;
+            }
+            if weight != 0 {
+                self.asm.add(input.locals.count, u32::from(weight));
+            }
+            if flags & flag::BACK != 0 && flags & flag::RETHROW == 0 && probes.flush.is_some() {
+                self.flush_if_full(input, pool)?;
+                if flags & flag::FRAME != 0 && input.frames {
+                    self.frames.push((self.asm.pos(), Source::Original(pc32)));
+                }
+            }
+            if let (Some(check), 1..) = (probes.check, tick) {
+                self.asm.begin();
+                self.call(input, pool, check, Given { weight: u32::from(tick), ..first(input) })?;
+            }
+            let len = len_at(code, pc).map_err(Refusal::BadCode)?;
+            let returns = b & bits::RETURN != 0;
+            if returns {
+                self.close(&mut cover, self.asm.pos());
+                self.exit(input, pool)?;
+            }
+            let call_id = if flags & flag::CALL != 0 { self.target(input, pc) } else { None };
+            if let Some(id) = call_id {
+                self.before_call(input, pool, id)?;
+            }
+            if self.asm.pos() != label {
+                self.moved.push((pc32, self.asm.pos()));
+            }
+            if flags & flag::INIT_CALL != 0 {
+                self.close(&mut cover, self.asm.pos());
+            }
+            let start = self.asm.pos();
+            if b & bits::JUMP != 0 {
+                let next = scan.starts.get(at + 1).copied();
+                let next_has_frame = next.is_some_and(|n| scan.has(n as usize, flag::FRAME));
+                self.jump(scan, code, pc, !next_has_frame && input.frames)?;
+                self.copied = pc + len;
+            } else {
+                self.catch_up(code, pc + len);
+            }
+            if returns || flags & flag::INIT_CALL != 0 {
+                let uninit = uninit && flags & flag::INIT_CALL == 0;
+                cover = Cover { start: self.asm.pos(), end: 0, uninit };
+            }
+            if let Some(id) = call_id {
+                self.after_call(input, pool, pc32, id, start, uninit)?;
+            }
+            if b & (bits::ALLOCATES | bits::INVOKE) & stops != 0 {
+                self.allocation(input, pool, pc)?;
+            }
+        }
+        self.catch_up(code, code.len());
+        let end = self.asm.pos();
+        if let Some(label) = self.labels.last_mut() {
+            *label = end;
+        }
+        self.close(&mut cover, end);
+        self.inner_depth = std::mem::take(&mut self.asm.max_depth);
+        Ok(())
+    }
+
+    fn close(&mut self, cover: &mut Cover, end: u32) {
+        if cover.start < end {
+            self.covers.push(Cover { end, ..*cover });
+        }
+        cover.start = end;
+    }
+
+    /// What an exception handler does first: tell the frame probes that the method goes on.
+    fn prologue(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        pc: u32,
+        flags: u16,
+    ) -> Result<(), Stop> {
+        let probes = input.plan.probes;
+        if probes.frames.iter().all(|f| f.caught.is_none()) {
+            return Ok(());
+        }
+        let start = self.asm.pos();
+        self.prologues.push((pc, start));
+        if flags & flag::FRAME != 0 && input.frames {
+            self.frames.push((start, Source::Original(pc)));
+        }
+        for (i, frame) in probes.frames.iter().enumerate() {
+            if let Some(caught) = frame.caught {
+                self.asm.begin();
+                self.call(input, pool, caught, token(input, i))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn crossing(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        c: &Crossing,
+    ) -> Result<(), Stop> {
+        let Some((start, stop, token)) = &input.plan.probes.region else { return Ok(()) };
+        let slot = local(&input.locals.regions, c.region);
+        let site = input.plan.regions.get(c.region).map_or(0, |r| r.id);
+        let given = Given { token: Some((token.kind, slot)), site, ..Given::default() };
+        self.asm.begin();
+        if c.start {
+            self.call(input, pool, *start, given)?;
+        } else {
+            self.call(input, pool, *stop, given)?;
+            self.asm.zero(token.kind);
+        }
+        self.asm.store(token.kind, slot);
+        Ok(())
+    }
+
+    /// Flushes the count when it has passed the threshold. The jump leads to the end of the
+    /// snippet, where the caller puts the frame of the loop head once more.
+    fn flush_if_full(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+    ) -> Result<(), Stop> {
+        let threshold = input.plan.probes.set.count.as_ref().map_or(0, |c| c.threshold);
+        self.asm.begin();
+        self.asm.load(Kind::Int, input.locals.count);
+        self.asm.int(pool, threshold.min(i32::MAX as u32) as i32)?;
+        let jump = self.asm.pos();
+        self.asm.with_u2(op::IF_ICMPLT, 0);
+        self.asm.popped(2);
+        self.flush(input, pool)?;
+        self.asm.zero(Kind::Int);
+        self.asm.store(Kind::Int, input.locals.count);
+        let distance = (self.asm.pos() - jump) as u16;
+        self.write_u2(jump + 1, distance);
+        Ok(())
+    }
+
+    fn flush(&mut self, input: &Input<'_, '_>, pool: &mut PoolBuilder<'_>) -> Result<(), Stop> {
+        match input.plan.probes.flush {
+            Some(flush) => self.call(input, pool, flush, first(input)),
+            None => Ok(()),
+        }
+    }
+
+    /// Before a return: regions stop, the count goes out, the frame probes exit.
+    fn exit(&mut self, input: &Input<'_, '_>, pool: &mut PoolBuilder<'_>) -> Result<(), Stop> {
+        let probes = input.plan.probes;
+        self.stop_regions(input, pool)?;
+        if !probes.exit_takes_count {
+            self.asm.begin();
+            self.flush(input, pool)?;
+        }
+        for (i, frame) in probes.frames.iter().enumerate().rev() {
+            self.asm.begin();
+            self.call(input, pool, frame.exit, token(input, i))?;
+        }
+        Ok(())
+    }
+
+    fn stop_regions(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+    ) -> Result<(), Stop> {
+        if let Some((_, stop, token)) = &input.plan.probes.region {
+            for &slot in &input.locals.regions {
+                self.asm.begin();
+                let given = Given { token: Some((token.kind, slot)), ..Given::default() };
+                self.call(input, pool, *stop, given)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The id of the call at `pc` if it is one to put a probe around.
+    fn target(&self, input: &Input<'_, '_>, pc: usize) -> Option<u32> {
+        let index = insn_at(input.code, pc).ok()?.constant()?;
+        input.targets.iter().find(|t| t.0 == index).map(|t| t.1)
+    }
+
+    fn before_call(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        site: u32,
+    ) -> Result<(), Stop> {
+        if let Some((before, token)) = &input.plan.probes.call_before {
+            self.asm.begin();
+            self.call(input, pool, *before, Given { site, ..Given::default() })?;
+            self.asm.store(token.kind, input.locals.call);
+        }
+        Ok(())
+    }
+
+    fn after_call(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        offset: u32,
+        id: u32,
+        start: u32,
+        uninit: bool,
+    ) -> Result<(), Stop> {
+        let probes = input.plan.probes;
+        let end = self.asm.pos();
+        if probes.call_throw.is_some() {
+            self.calls.push(CallSite { offset, id, start, end, stub: 0, stub_end: 0, uninit });
+        }
+        if let (Some(after), Some((_, token))) = (probes.call_after, &probes.call_before) {
+            let token = Some((token.kind, input.locals.call));
+            self.asm.begin();
+            self.call(input, pool, after, Given { token, site: id, ..Given::default() })?;
+        }
+        Ok(())
+    }
+
+    fn allocation(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        pc: usize,
+    ) -> Result<(), Stop> {
+        let probes = input.plan.probes;
+        let insn = insn_at(input.code, pc).map_err(Refusal::BadCode)?;
+        let operand = insn.constant();
+        let (kind, call) = match insn.opcode {
+            op::NEW => (SiteKind::Object, probes.object),
+            op::NEWARRAY | op::ANEWARRAY | op::MULTIANEWARRAY => (SiteKind::Array, probes.array),
+            _ if operand.is_some_and(|o| input.clones.contains(&o)) => {
+                (SiteKind::Clone, probes.clone)
+            }
+            _ => return Ok(()),
+        };
+        let Some(call) = call else { return Ok(()) };
+        let id = input.plan.first_site.wrapping_add(self.sites.len() as u32);
+        let operand = operand.or(insn.number().map(|n| n as u16)).unwrap_or(0);
+        self.sites.push(Site { id, kind, offset: pc as u32, operand });
+        self.asm.begin();
+        self.call(input, pool, call, Given { site: id, ..first(input) })
+    }
+
+    fn jump(&mut self, scan: &Scan, code: &[u8], pc: usize, frame: bool) -> Result<(), Stop> {
+        let insn = insn_at(code, pc).map_err(Refusal::BadCode)?;
+        let offset = insn.offset;
+        let from = self.asm.pos();
+        if let Some(switch) = insn.switch() {
+            let old = switch_operands(pc);
+            let new = switch_operands(from as usize);
+            self.asm.op(insn.opcode);
+            self.asm.out.resize(new, 0);
+            self.asm.out.extend_from_slice(code.get(old..pc + insn.bytes.len()).unwrap_or(&[]));
+            let fixup = |at: usize, target: i64| Fixup {
+                offset,
+                from,
+                at: at as u32,
+                target: target as u32,
+                short: false,
+            };
+            self.fixups.push(fixup(new, switch.default_target()));
+            let (first, step) =
+                if insn.opcode == op::TABLESWITCH { (new + 12, 4) } else { (new + 12, 8) };
+            for (i, (_, target)) in switch.cases().enumerate() {
+                self.fixups.push(fixup(first + i * step, target));
+            }
+            return Ok(());
+        }
+        let target = insn.target().unwrap_or(0) as u32;
+        let widen = scan.has(pc, flag::WIDE);
+        match insn.opcode {
+            op::GOTO_W | op::JSR_W => self.asm.op(insn.opcode),
+            op::GOTO if widen => self.asm.op(op::GOTO_W),
+            op::JSR if widen => self.asm.op(op::JSR_W),
+            o if widen => {
+                // Jump over a long jump on the opposite condition.
+                self.asm.with_u2(negate(o), 8);
+                self.asm.op(op::GOTO_W);
+                if frame {
+                    self.frames.push((from + 8, Source::After(offset)));
+                }
+                self.fixups.push(Fixup {
+                    offset,
+                    from: from + 3,
+                    at: from + 4,
+                    target,
+                    short: false,
+                });
+                self.asm.out.extend_from_slice(&[0; 4]);
+                return Ok(());
+            }
+            o => {
+                self.asm.with_u2(o, 0);
+                self.fixups.push(Fixup { offset, from, at: from + 1, target, short: true });
+                return Ok(());
+            }
+        }
+        self.fixups.push(Fixup { offset, from, at: from + 1, target, short: false });
+        self.asm.out.extend_from_slice(&[0; 4]);
+        Ok(())
+    }
+
+    /// Fills in the distances. False when some jump must be widened, which is noted.
+    fn patch(&mut self, scan: &mut Scan) -> bool {
+        let mut fits = true;
+        for i in 0..self.fixups.len() {
+            let Some(&f) = self.fixups.get(i) else { break };
+            let distance = i64::from(self.label(f.target)) - i64::from(f.from);
+            if !f.short {
+                if let Some(to) = self.asm.out.get_mut(f.at as usize..f.at as usize + 4) {
+                    to.copy_from_slice(&(distance as i32).to_be_bytes());
+                }
+            } else if let Ok(d) = i16::try_from(distance) {
+                self.write_u2(f.at, d as u16);
+            } else {
+                scan.set(f.offset as usize, flag::WIDE);
+                fits = false;
+            }
+        }
+        fits
+    }
+
+    fn write_u2(&mut self, at: u32, value: u16) {
+        if let Some(to) = self.asm.out.get_mut(at as usize..at as usize + 2) {
+            to.copy_from_slice(&value.to_be_bytes());
+        }
+    }
+
+    /// The handlers behind the original code: around single calls, and around everything.
+    fn handlers(&mut self, input: &Input<'_, '_>, pool: &mut PoolBuilder<'_>) -> Result<(), Stop> {
+        let probes = input.plan.probes;
+        if let (Some(throw), Some((_, token))) = (probes.call_throw, &probes.call_before) {
+            for i in 0..self.calls.len() {
+                let Some(&site) = self.calls.get(i) else { break };
+                let stub = self.asm.pos();
+                if input.frames {
+                    self.frames.push((stub, Source::Stub(site.offset)));
+                }
+                self.asm.begin();
+                let token = Some((token.kind, input.locals.call));
+                self.call(input, pool, throw, Given { token, site: site.id, ..Given::default() })?;
+                self.asm.op(op::ATHROW);
+                let stub_end = self.asm.pos();
+                if let Some(site) = self.calls.get_mut(i) {
+                    (site.stub, site.stub_end) = (stub, stub_end);
+                }
+            }
+        }
+        if input.catch {
+            for uninit in [false, true] {
+                if !self.covers.iter().any(|c| c.uninit == uninit) {
+                    continue;
+                }
+                let start = self.asm.pos();
+                if let Some(slot) = self.catch.get_mut(usize::from(uninit)) {
+                    *slot = Some(start);
+                }
+                if input.frames {
+                    self.frames.push((start, Source::Catch { uninit }));
+                }
+                self.stop_regions(input, pool)?;
+                if !probes.throw_takes_count {
+                    self.asm.begin();
+                    self.flush(input, pool)?;
+                }
+                for (i, frame) in probes.frames.iter().enumerate().rev() {
+                    if let Some(throw) = frame.exit_throw {
+                        self.asm.begin();
+                        self.call(input, pool, throw, token(input, i))?;
+                    }
+                }
+                self.asm.op(op::ATHROW);
+            }
+        }
+        self.handler_depth = 1 + std::mem::take(&mut self.asm.max_depth);
+        Ok(())
+    }
+
+    /// Calls a probe with its arguments.
+    fn call(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        id: CallId,
+        given: Given,
+    ) -> Result<(), Stop> {
+        let probes: &Probes = input.plan.probes;
+        let Some(call) = probes.calls.get(id) else { return Ok(()) };
+        let mut words = 0;
+        for arg in &call.args {
+            match arg {
+                Arg::MethodId => self.asm.int(pool, input.plan.id as i32)?,
+                Arg::Weight => self.asm.int(pool, given.weight as i32)?,
+                Arg::Site => self.asm.int(pool, given.site as i32)?,
+                Arg::Count => self.asm.load(Kind::Int, input.locals.count),
+                Arg::Object | Arg::Exception => {
+                    self.asm.op(op::DUP);
+                    self.asm.pushed(1);
+                }
+                Arg::Token => {
+                    if let Some((kind, slot)) = given.token {
+                        self.asm.load(kind, slot);
+                        words += u32::from(kind.slots()) - 1;
+                    }
+                }
+            }
+            words += 1;
+        }
+        self.asm.with_u2(op::INVOKESTATIC, input.refs.get(id).copied().unwrap_or(0));
+        self.asm.popped(words);
+        let returns = call.descriptor.as_bytes().iter().rposition(|&b| b == b')');
+        let returns = returns.and_then(|at| call.descriptor.as_bytes().get(at + 1..));
+        self.asm.pushed(returns.and_then(Kind::of).map_or(0, |k| u32::from(k.slots())));
+        Ok(())
+    }
+}
+
+/// Values that a call may be given beside the method's id and count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    token: Option<(Kind, u16)>,
+    weight: u32,
+    site: u32,
+}
+
+fn local(slots: &[u16], at: usize) -> u16 {
+    slots.get(at).copied().unwrap_or(0)
+}
+
+/// The token of one frame probe.
+fn token(input: &Input<'_, '_>, at: usize) -> Given {
+    let kind = input.plan.probes.frames.get(at).map(|f| f.token.kind);
+    Given { token: kind.map(|k| (k, local(&input.locals.tokens, at))), ..Given::default() }
+}
+
+/// The token of the first frame probe, for the probes that have none of their own.
+fn first(input: &Input<'_, '_>) -> Given {
+    token(input, 0)
+}
+
+/// The opposite of a conditional jump.
+fn negate(opcode: u8) -> u8 {
+    match opcode {
+        op::IFNULL => op::IFNONNULL,
+        op::IFNONNULL => op::IFNULL,
+        // The other conditions stand in pairs that begin at an odd number.
+        o => ((o + 1) ^ 1) - 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_classfile::opcode::lookup;
+
+    #[test]
+    fn conditions_negate() {
+        let name = |o: u8| lookup(o).unwrap().mnemonic;
+        let all: Vec<String> = (op::IFEQ..=op::IF_ACMPNE)
+            .chain([op::IFNULL, op::IFNONNULL])
+            .map(|o| format!("{} {}", name(o), name(negate(o))))
+            .collect();
+        assert_eq!(
+            all.join(", "),
+            "ifeq ifne, ifne ifeq, iflt ifge, ifge iflt, ifgt ifle, ifle ifgt, \
+             if_icmpeq if_icmpne, if_icmpne if_icmpeq, if_icmplt if_icmpge, if_icmpge if_icmplt, \
+             if_icmpgt if_icmple, if_icmple if_icmpgt, if_acmpeq if_acmpne, if_acmpne if_acmpeq, \
+             ifnull ifnonnull, ifnonnull ifnull"
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! What is asked for per method, and what came of it.
+
+use crate::probes::Probes;
+use std::fmt;
+
+/// What a plan sees of a method when it decides.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodInfo<'a> {
+    /// Internal name of the class.
+    pub class: &'a [u8],
+    pub name: &'a [u8],
+    pub descriptor: &'a [u8],
+    pub access_flags: u16,
+    /// Position among the methods of the class.
+    pub index: usize,
+    /// Length of its code; 0 for abstract and native methods.
+    pub code_len: usize,
+}
+
+/// The probes that one method gets.
+#[derive(Clone, Debug)]
+pub struct MethodPlan<'p> {
+    pub id: u32,
+    pub probes: &'p Probes,
+    /// Ranges of source lines to time, when the probes can.
+    pub regions: Vec<RegionPlan>,
+    /// The id of the method's first allocation site; the others count up from it.
+    pub first_site: u32,
+}
+
+impl<'p> MethodPlan<'p> {
+    pub fn new(id: u32, probes: &'p Probes) -> Self {
+        Self { id, probes, regions: Vec::new(), first_site: 0 }
+    }
+}
+
+/// A source line, from 1.
+pub type Line = u16;
+
+/// Source lines `first..=last` as one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionPlan {
+    pub id: u32,
+    pub first: Line,
+    pub last: Line,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Weave methods that pass 8,000 bytes by it. HotSpot does not compile those.
+    pub allow_huge: bool,
+}
+
+/// Why a method was left as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The code is malformed, or not understood.
+    BadCode(tare_classfile::Error),
+    /// The woven code would pass 65,535 bytes.
+    TooLarge,
+    /// The woven code would pass 8,000 bytes and the original does not.
+    Huge,
+    TooManyLocals,
+    TooDeepStack,
+    TooManyExceptionEntries,
+    /// An attribute of the woven code would not fit its length or count field.
+    TableOverflow,
+    /// An empty `finalize()`: HotSpot treats a class as finalizable when it is not empty, and one of
+    /// `Object` would make all objects so.
+    EmptyFinalizer,
+    /// `jsr` or `ret` in a class file whose version does not allow them.
+    SubroutineInModernClass,
+    /// A constructor overwrites local 0 before `this` is initialised.
+    ThisOverwritten,
+    /// A place that is reached with `this` both initialised and not.
+    MixedInitialisation,
+    /// Code that no frame describes, where types are needed.
+    NoFrame(u32),
+    /// The types of the stack or of the locals do not work out.
+    BadTypes(u32),
+    /// No code of the method stands on the lines of a region.
+    NoSuchLines(u32),
+    /// Sizes do not settle when jumps are widened.
+    JumpsDoNotSettle,
+}
+
+impl Refusal {
+    /// A short fixed name, for counting.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::BadCode(_) => "bad-code",
+            Self::TooLarge => "too-large",
+            Self::Huge => "huge",
+            Self::TooManyLocals => "too-many-locals",
+            Self::TooDeepStack => "too-deep-stack",
+            Self::TooManyExceptionEntries => "too-many-exception-entries",
+            Self::TableOverflow => "table-overflow",
+            Self::EmptyFinalizer => "empty-finalizer",
+            Self::SubroutineInModernClass => "subroutine-in-modern-class",
+            Self::ThisOverwritten => "this-overwritten",
+            Self::MixedInitialisation => "mixed-initialisation",
+            Self::NoFrame(_) => "no-frame",
+            Self::BadTypes(_) => "bad-types",
+            Self::NoSuchLines(_) => "no-such-lines",
+            Self::JumpsDoNotSettle => "jumps-do-not-settle",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadCode(e) => write!(f, "the code is malformed: {e}"),
+            Self::TooLarge => write!(f, "the woven code would pass 65,535 bytes"),
+            Self::Huge => write!(
+                f,
+                "the woven code would pass 8,000 bytes; HotSpot would no longer compile it"
+            ),
+            Self::TooManyLocals => write!(f, "no room for another local variable"),
+            Self::TooDeepStack => write!(f, "no room on the operand stack"),
+            Self::TooManyExceptionEntries => write!(f, "the exception table would overflow"),
+            Self::TableOverflow => write!(f, "a table of the woven code would overflow"),
+            Self::EmptyFinalizer => write!(f, "an empty finalize() must stay empty"),
+            Self::SubroutineInModernClass => {
+                write!(f, "jsr or ret in a class file of version 51 or later")
+            }
+            Self::ThisOverwritten => write!(f, "local 0 is overwritten before this is initialised"),
+            Self::MixedInitialisation => {
+                write!(f, "a place is reached with this initialised and not")
+            }
+            Self::NoFrame(o) => write!(f, "no frame describes the code at offset {o}"),
+            Self::BadTypes(o) => write!(f, "the types at offset {o} do not work out"),
+            Self::NoSuchLines(id) => write!(f, "no code stands on the lines of region {id}"),
+            Self::JumpsDoNotSettle => write!(f, "jump sizes do not settle"),
+        }
+    }
+}
+
+/// Why nothing of a class was woven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClassError {
+    Malformed(tare_classfile::Error),
+    /// The constant pool has no room for what the probes need.
+    PoolFull,
+}
+
+impl fmt::Display for ClassError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(e) => write!(f, "malformed class file: {e}"),
+            Self::PoolFull => write!(f, "the constant pool is full"),
+        }
+    }
+}
+
+impl std::error::Error for ClassError {}
+
+impl From<tare_classfile::Error> for ClassError {
+    fn from(e: tare_classfile::Error) -> Self {
+        Self::Malformed(e)
+    }
+}
+
+/// What an allocation site makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiteKind {
+    Object,
+    Array,
+    Clone,
+}
+
+/// An allocation site that got a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub id: u32,
+    pub kind: SiteKind,
+    /// Offset of the instruction in the original code.
+    pub offset: u32,
+    /// The `Class` entry that the instruction names, or the element type of `newarray`.
+    pub operand: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MethodOutcome {
+    Woven {
+        old_len: u32,
+        new_len: u32,
+        sites: Vec<Site>,
+        call_sites: u32,
+    },
+    Refused(Refusal),
+    /// Abstract or native.
+    NoCode,
+    /// None of the probes has a place in this method.
+    NothingToDo,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodReport {
+    /// Position among the methods of the class.
+    pub index: usize,
+    pub id: u32,
+    pub outcome: MethodOutcome,
+}
+
+/// One entry per method that the plan chose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub methods: Vec<MethodReport>,
+}
+
+impl Report {
+    pub fn woven(&self) -> usize {
+        self.methods.iter().filter(|m| matches!(m.outcome, MethodOutcome::Woven { .. })).count()
+    }
+
+    pub fn refusals(&self) -> impl Iterator<Item = (usize, &Refusal)> {
+        self.methods.iter().filter_map(|m| match &m.outcome {
+            MethodOutcome::Refused(r) => Some((m.index, r)),
+            _ => None,
+        })
+    }
+}
+
+/// What became of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No method was woven; the class stays as it was.
+    Unchanged(Report),
+    Woven {
+        bytes: Vec<u8>,
+        report: Report,
+    },
+}
+
+impl Outcome {
+    pub fn report(&self) -> &Report {
+        match self {
+            Self::Unchanged(report) | Self::Woven { report, .. } => report,
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! What the inserted code calls: the probes of a runtime, described as data.
+//!
+//! A [`ProbeSet`] is written by whoever owns a runtime (the agent, the offline tool, a test);
+//! [`Probes::new`] checks once that descriptors and arguments fit, so that weaving cannot meet a
+//! contradiction later. Which methods get the probes is the plan's business.
+
+use crate::blocks::Blocks;
+use std::fmt;
+use tare_classfile::descriptor::MethodDescriptor;
+
+/// A value that the inserted code passes to a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// The id of the method, as an `int`.
+    MethodId,
+    /// What the opening call of the same probe returned.
+    Token,
+    /// The local that counts executed bytecodes, as an `int`.
+    Count,
+    /// How many bytecodes the next stretch of code has, as an `int`.
+    Weight,
+    /// The id of an allocation or call site, or of a region, as an `int`.
+    Site,
+    /// The array or clone that was just made, as an `Object`. Only as first argument.
+    Object,
+    /// The exception in flight, as a `Throwable`. Only as first argument.
+    Exception,
+}
+
+/// A static method of the runtime, and what it is given, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Internal name, `java/lang/Probe`.
+    pub owner: String,
+    pub name: String,
+    pub descriptor: String,
+    /// Whether the owner is an interface.
+    pub interface: bool,
+    pub args: Vec<Arg>,
+}
+
+impl Call {
+    pub fn new(owner: &str, name: &str, descriptor: &str, args: &[Arg]) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            descriptor: descriptor.to_owned(),
+            interface: false,
+            args: args.to_vec(),
+        }
+    }
+}
+
+/// Entry and exit of a method. A reified stack (BC5) has the same shape: push, pop, pop, reset.
+#[derive(Clone, Debug)]
+pub struct FrameProbe {
+    /// Runs once per invocation; returns the token, which lives in a local of its own.
+    pub enter: Call,
+    /// Runs before each return.
+    pub exit: Call,
+    /// Runs when an exception leaves the method.
+    pub exit_throw: Option<Call>,
+    /// Runs when one of the method's own handlers caught an exception.
+    pub caught: Option<Call>,
+}
+
+/// Count of executed bytecodes in an `int` local, block by block.
+#[derive(Clone, Debug)]
+pub struct CountProbe {
+    pub blocks: Blocks,
+    /// Takes [`Arg::Count`] to where a reader finds it; may take the token of the first frame
+    /// probe. Called at loop heads, and at exits unless the exit probe takes the count itself.
+    pub flush: Call,
+    /// At a loop head the count is flushed once it has passed this.
+    pub threshold: u32,
+}
+
+/// Where an activation check goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// In each block, with the block's length: exact, for sampling (BC5).
+    EveryBlock,
+    /// At entry, handlers, subroutines and loop heads, with the length of the longest way to the
+    /// next of them: an upper bound, and fewer calls (BC3).
+    LongestPath,
+}
+
+/// Tells the runtime how many bytecodes come, so that it can act every N of them.
+#[derive(Clone, Debug)]
+pub struct ActivationProbe {
+    pub blocks: Blocks,
+    pub placement: Placement,
+    /// Takes [`Arg::Weight`]; may take the token of the first frame probe.
+    pub check: Call,
+}
+
+/// Allocations. An object is reported at its `new`, where its exact class is known and before a
+/// constructor can fail; it cannot be passed there, because it is not initialised yet. Arrays and
+/// clones are passed.
+#[derive(Clone, Debug)]
+pub struct AllocationProbe {
+    /// After `new`; takes [`Arg::Site`].
+    pub object: Option<Call>,
+    /// After `newarray`, `anewarray` and `multianewarray`; may take [`Arg::Object`].
+    pub array: Option<Call>,
+    /// After `clone()` of an array, and after `Object.clone()`; may take [`Arg::Object`].
+    pub clone: Option<Call>,
+}
+
+/// Calls of given methods, seen from the caller: for natives and intrinsics.
+#[derive(Clone, Debug)]
+pub struct CallProbe {
+    /// Internal name of the owner that call sites name, method name, descriptor, and the id that
+    /// is passed as [`Arg::Site`].
+    pub targets: Vec<(String, String, String, u32)>,
+    /// Takes [`Arg::Site`], returns a token.
+    pub before: Call,
+    pub after: Call,
+    /// When the called method throws.
+    pub after_throw: Option<Call>,
+}
+
+/// A range of source lines. The token is zero (or null) outside of the region.
+#[derive(Clone, Debug)]
+pub struct RegionProbe {
+    /// Takes the token and [`Arg::Site`], returns the new token; given a token that is not zero,
+    /// it must return it as it is.
+    pub start: Call,
+    /// Takes the token and must ignore zero.
+    pub stop: Call,
+}
+
+/// All probes that a method may get; any of them may be missing.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeSet {
+    pub frames: Vec<FrameProbe>,
+    pub count: Option<CountProbe>,
+    pub activation: Option<ActivationProbe>,
+    pub allocation: Option<AllocationProbe>,
+    pub call: Option<CallProbe>,
+    pub region: Option<RegionProbe>,
+}
+
+/// What is wrong with a probe's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeError {
+    /// `owner.name descriptor` of the call.
+    pub call: String,
+    pub problem: &'static str,
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.call, self.problem)
+    }
+}
+
+impl std::error::Error for ProbeError {}
+
+/// The kind of a token, from the return type of the opening call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Int,
+    Long,
+    Float,
+    Double,
+    Reference,
+}
+
+impl Kind {
+    pub(crate) fn of(descriptor: &[u8]) -> Option<Self> {
+        Some(match descriptor.first()? {
+            b'Z' | b'B' | b'C' | b'S' | b'I' => Self::Int,
+            b'J' => Self::Long,
+            b'F' => Self::Float,
+            b'D' => Self::Double,
+            b'L' | b'[' => Self::Reference,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn slots(self) -> u16 {
+        if matches!(self, Self::Long | Self::Double) { 2 } else { 1 }
+    }
+}
+
+/// The index of a call in [`Probes::calls`].
+pub(crate) type CallId = usize;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub enter: CallId,
+    pub exit: CallId,
+    pub exit_throw: Option<CallId>,
+    pub caught: Option<CallId>,
+    pub token: Token,
+}
+
+/// The type of a token local.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub kind: Kind,
+    /// Internal name when the kind is a reference.
+    pub class: Vec<u8>,
+}
+
+/// A checked [`ProbeSet`].
+#[derive(Clone, Debug)]
+pub struct Probes {
+    pub(crate) set: ProbeSet,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) flush: Option<CallId>,
+    /// Whether an exit probe takes the count, so that no flush is needed before it.
+    pub(crate) exit_takes_count: bool,
+    pub(crate) throw_takes_count: bool,
+    pub(crate) check: Option<CallId>,
+    pub(crate) object: Option<CallId>,
+    pub(crate) array: Option<CallId>,
+    pub(crate) clone: Option<CallId>,
+    pub(crate) call_before: Option<(CallId, Token)>,
+    pub(crate) call_after: Option<CallId>,
+    pub(crate) call_throw: Option<CallId>,
+    pub(crate) region: Option<(CallId, CallId, Token)>,
+}
+
+impl Probes {
+    pub fn new(set: ProbeSet) -> Result<Self, ProbeError> {
+        let mut c = Checker { calls: Vec::new(), count: set.count.is_some() };
+        let mut frames = Vec::new();
+        for f in &set.frames {
+            let (enter, token) = c.opening(&f.enter, &[Arg::MethodId])?;
+            let token_or =
+                |extra: &[Arg]| [&[Arg::Token, Arg::MethodId, Arg::Count], extra].concat();
+            let exit = c.closing(&f.exit, &token_or(&[]), Some(&token))?;
+            let throw_args = token_or(&[Arg::Exception]);
+            let exit_throw = f
+                .exit_throw
+                .as_ref()
+                .map(|x| c.closing(x, &throw_args, Some(&token)))
+                .transpose()?;
+            let caught =
+                f.caught.as_ref().map(|x| c.closing(x, &throw_args, Some(&token))).transpose()?;
+            frames.push(Frame { enter, exit, exit_throw, caught, token });
+        }
+        let first = frames.first().map(|f| f.token.clone());
+        let count_args = [Arg::Token, Arg::MethodId, Arg::Count];
+        let flush = set.count.as_ref().map(|p| c.closing(&p.flush, &count_args, first.as_ref()));
+        let flush = flush.transpose()?;
+        let weight_args = [Arg::Token, Arg::MethodId, Arg::Weight];
+        let check = set.activation.as_ref();
+        let check = check.map(|p| c.closing(&p.check, &weight_args, first.as_ref())).transpose()?;
+        let (mut object, mut array, mut clone) = (None, None, None);
+        if let Some(a) = &set.allocation {
+            let args = [Arg::Token, Arg::MethodId, Arg::Site, Arg::Object];
+            let no_object = &args[..3];
+            let mut one = |call: &Option<Call>, args: &[Arg]| {
+                call.as_ref().map(|x| c.closing(x, args, first.as_ref())).transpose()
+            };
+            object = one(&a.object, no_object)?;
+            array = one(&a.array, &args)?;
+            clone = one(&a.clone, &args)?;
+        }
+        let (mut call_before, mut call_after, mut call_throw) = (None, None, None);
+        if let Some(p) = &set.call {
+            let (before, token) = c.opening(&p.before, &[Arg::Site, Arg::MethodId])?;
+            let args = [Arg::Token, Arg::Site, Arg::MethodId, Arg::Exception];
+            call_after = Some(c.closing(&p.after, &args[..3], Some(&token))?);
+            let throw = p.after_throw.as_ref();
+            call_throw = throw.map(|x| c.closing(x, &args, Some(&token))).transpose()?;
+            call_before = Some((before, token));
+        }
+        let mut region = None;
+        if let Some(p) = &set.region {
+            let (start, token) = c.opening(&p.start, &[Arg::Token, Arg::Site, Arg::MethodId])?;
+            let stop = c.closing(&p.stop, &[Arg::Token, Arg::MethodId], Some(&token))?;
+            region = Some((start, stop, token));
+        }
+        let takes_count =
+            |id: &CallId| c.calls.get(*id).is_some_and(|x| x.args.contains(&Arg::Count));
+        let exit_takes_count = frames.iter().any(|f| takes_count(&f.exit));
+        let throw_takes_count =
+            frames.iter().filter_map(|f| f.exit_throw.as_ref()).any(takes_count);
+        Ok(Self {
+            calls: c.calls,
+            set,
+            frames,
+            flush,
+            exit_takes_count,
+            throw_takes_count,
+            check,
+            object,
+            array,
+            clone,
+            call_before,
+            call_after,
+            call_throw,
+            region,
+        })
+    }
+
+    /// The description that this was made from.
+    pub fn set(&self) -> &ProbeSet {
+        &self.set
+    }
+}
+
+struct Checker {
+    calls: Vec<Call>,
+    count: bool,
+}
+
+impl Checker {
+    /// A call that returns a token.
+    fn opening(&mut self, call: &Call, allowed: &[Arg]) -> Result<(CallId, Token), ProbeError> {
+        let d = descriptor(call)?;
+        let Some(kind) = Kind::of(d.returns) else {
+            return Err(fault(call, "must return a token"));
+        };
+        let class = tare_classfile::descriptor::class_constant_name(d.returns).to_vec();
+        let token = Token { kind, class };
+        let id = self.add(call, allowed, Some(&token))?;
+        Ok((id, token))
+    }
+
+    /// A call that returns nothing.
+    fn closing(
+        &mut self,
+        call: &Call,
+        allowed: &[Arg],
+        token: Option<&Token>,
+    ) -> Result<CallId, ProbeError> {
+        if descriptor(call)?.returns != b"V" {
+            return Err(fault(call, "must return nothing"));
+        }
+        self.add(call, allowed, token)
+    }
+
+    fn add(
+        &mut self,
+        call: &Call,
+        allowed: &[Arg],
+        token: Option<&Token>,
+    ) -> Result<CallId, ProbeError> {
+        let d = descriptor(call)?;
+        if d.parameters().count() != call.args.len() {
+            return Err(fault(call, "as many arguments as parameters are needed"));
+        }
+        for (at, (&arg, parameter)) in call.args.iter().zip(d.parameters()).enumerate() {
+            if !allowed.contains(&arg) {
+                return Err(fault(call, "an argument that does not exist at this place"));
+            }
+            let fits = match arg {
+                Arg::Count if !self.count => {
+                    return Err(fault(call, "takes a count, but nothing counts"));
+                }
+                Arg::MethodId | Arg::Count | Arg::Weight | Arg::Site => parameter == b"I",
+                Arg::Object | Arg::Exception if at != 0 => {
+                    return Err(fault(call, "what is on the stack must be the first argument"));
+                }
+                Arg::Object => parameter == b"Ljava/lang/Object;",
+                Arg::Exception => parameter == b"Ljava/lang/Throwable;",
+                Arg::Token => match token {
+                    Some(token) => Kind::of(parameter) == Some(token.kind),
+                    None => return Err(fault(call, "takes a token, but nothing returns one")),
+                },
+            };
+            if !fits {
+                return Err(fault(call, "a parameter of another type than its argument"));
+            }
+        }
+        self.calls.push(call.clone());
+        Ok(self.calls.len() - 1)
+    }
+}
+
+fn descriptor(call: &Call) -> Result<MethodDescriptor<'_>, ProbeError> {
+    MethodDescriptor::parse(call.descriptor.as_bytes())
+        .ok_or_else(|| fault(call, "malformed descriptor"))
+}
+
+fn fault(call: &Call, problem: &'static str) -> ProbeError {
+    ProbeError { call: format!("{}.{} {}", call.owner, call.name, call.descriptor), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(enter: &str, exit: &str, args: &[Arg], expected: &str) {
+        let set = ProbeSet {
+            frames: vec![FrameProbe {
+                enter: Call::new("R", "enter", enter, &[Arg::MethodId]),
+                exit: Call::new("R", "exit", exit, args),
+                exit_throw: None,
+                caught: None,
+            }],
+            ..ProbeSet::default()
+        };
+        let got = match Probes::new(set) {
+            Ok(_) => "ok".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn descriptions_are_checked() {
+        check("(I)J", "(J)V", &[Arg::Token], "ok");
+        check("(I)Lr/Node;", "(Lr/Node;)V", &[Arg::Token], "ok");
+        check("(I)V", "()V", &[], "R.enter (I)V: must return a token");
+        check(
+            "(I)J",
+            "(I)V",
+            &[Arg::Token],
+            "R.exit (I)V: a parameter of another type than its argument",
+        );
+        check(
+            "(I)J",
+            "(JI)V",
+            &[Arg::Token, Arg::Count],
+            "R.exit (JI)V: takes a count, but nothing counts",
+        );
+        check("(I)J", "(J)V", &[], "R.exit (J)V: as many arguments as parameters are needed");
+        check("(I)J", "(J", &[Arg::Token], "R.exit (J: malformed descriptor");
+    }
+}
