@@ -6,21 +6,34 @@
 use crate::setup::{RELEASE, compiler};
 use crate::shell::{self, Workspace};
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// The demo program ends by itself after this long, whatever happens to us.
-const AT_MOST: &str = "300";
+/// Busy, but not so busy that nothing else runs; and it ends by itself after some time, whatever
+/// happens to us.
+const SWITCHES: [&str; 5] = ["--rate", "500", "--duration", "300", "--quiet"];
+
+/// How many of the program's counts are shown; it has a hundred.
+const COUNTS_SHOWN: usize = 8;
 
 fn tour(tare: &Tare, pid: &str) -> Result<()> {
     tare.show("Which Java programs run on this machine?", &["ps"])?;
-    tare.show("Attach to the demo program and ask how it is.", &["status", pid])?;
-    tare.show("It is still attached, which the list shows.", &["ps"])?;
-    tare.show("Leave it again, without a trace.", &["detach", pid])
+    tare.show(
+        "Attach to it and ask how it is. (Java 21 and newer warn about that; see docs/attach.md.)",
+        &["status", pid],
+    )?;
+    let seconds = Duration::from_millis(3500);
+    tare.show_for(
+        "Count events in it for a while, until Ctrl-C.",
+        &["status", pid, "--watch"],
+        seconds,
+    )?;
+    tare.show("Leave it again, without a trace.", &["detach", pid])?;
+    tare.show("It runs on as before; the list knows that we were there.", &["ps"])
 }
 
 pub fn run() -> Result<()> {
@@ -57,12 +70,33 @@ struct Tare {
 
 impl Tare {
     fn show(&self, why: &str, arguments: &[&str]) -> Result<()> {
+        shell::run(&mut self.announce(why, arguments))
+    }
+
+    /// For a command that goes on until it is interrupted.
+    fn show_for(&self, why: &str, arguments: &[&str], time: Duration) -> Result<()> {
+        let mut child = self.announce(why, arguments).spawn().context("starting tare")?;
+        thread::sleep(time);
+        signal("INT", &child)?;
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("tare was interrupted and ended badly ({status})");
+        }
+        Ok(())
+    }
+
+    fn announce(&self, why: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(arguments);
         say(why);
         println!("$ {}", shell::describe(&command));
-        shell::run(&mut command)
+        command
     }
+}
+
+/// Sends a signal by the shell's own `kill`, because a small system has no other.
+fn signal(name: &str, to: &Child) -> Result<()> {
+    shell::run(Command::new("sh").args(["-c", &format!("kill -{name} {}", to.id())]))
 }
 
 /// Compiles the demo for the oldest Java that it supports.
@@ -106,7 +140,7 @@ struct Program {
 impl Program {
     fn start(java: &Path, classes: &Path) -> Result<Self> {
         let mut command = Command::new(java);
-        command.arg("-cp").arg(classes).args(["shop.Main", "--duration", AT_MOST]);
+        command.arg("-cp").arg(classes).arg("shop.Main").args(SWITCHES);
         println!("$ {}", shell::describe(&command));
         let mut child = command
             .stdin(Stdio::null())
@@ -117,8 +151,6 @@ impl Program {
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                println!("  shop | {line}");
-                let _ = std::io::stdout().flush();
                 let _ = sender.send(line);
             }
         });
@@ -130,32 +162,80 @@ impl Program {
         loop {
             let left = limit.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains("ready") => return Ok(()),
-                Ok(_) => {}
+                Ok(line) => {
+                    println!("{line}");
+                    if line.starts_with("ready") {
+                        return Ok(());
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) => bail!("the demo program was not ready in 60 s"),
                 Err(RecvTimeoutError::Disconnected) => bail!("the demo program ended at once"),
             }
         }
     }
 
-    /// Asks the program to end, as a service manager would, and waits until it has said its last.
+    /// Asks the program to end, as a service manager would, waits until it has said its last, and
+    /// shows that.
     fn stop(&mut self) -> Result<()> {
-        let ask = format!("kill -TERM {}", self.child.id());
-        shell::run(Command::new("sh").args(["-c", &ask]))?;
+        signal("TERM", &self.child)?;
         let limit = Instant::now() + Duration::from_secs(30);
-        while self.lines.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
-        if self.child.try_wait()?.is_none() && Instant::now() >= limit {
+        let mut last = Vec::new();
+        while let Ok(line) =
+            self.lines.recv_timeout(limit.saturating_duration_since(Instant::now()))
+        {
+            last.push(line);
+        }
+        for line in closing(&last) {
+            println!("{line}");
+        }
+        if Instant::now() >= limit {
             bail!("the demo program did not end within 30 s");
         }
-        let status = self.child.wait()?;
-        println!("  shop | ended ({status})");
+        self.child.wait().context("waiting for the demo program")?;
         Ok(())
     }
+}
+
+/// The program's last lines, with only the largest of its counts.
+fn closing(lines: &[String]) -> Vec<String> {
+    let count = |line: &str| -> Option<u64> {
+        line.strip_prefix("count ")?.rsplit(' ').next()?.parse().ok()
+    };
+    let mut largest: Vec<_> = lines.iter().filter(|line| count(line).is_some()).collect();
+    largest.sort_by_key(|line| std::cmp::Reverse(count(line)));
+    let hidden = largest.len().saturating_sub(COUNTS_SHOWN);
+    largest.truncate(COUNTS_SHOWN);
+
+    let mut shown: Vec<String> =
+        lines.iter().filter(|line| line.starts_with("counts-begin")).cloned().collect();
+    shown.extend(largest.into_iter().cloned());
+    if hidden > 0 {
+        shown.push(format!("… and the counts of {hidden} more methods"));
+    }
+    shown
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_counts_are_shown_first() {
+        let mut lines = vec!["progress orders=1".to_owned(), "counts-begin exact=yes".to_owned()];
+        lines.extend((1..=10).map(|n| format!("count shop.A.m{n} {n}")));
+        lines.push("counts-end".to_owned());
+        let shown = closing(&lines);
+        assert_eq!(shown[0], "counts-begin exact=yes");
+        assert_eq!(shown[1], "count shop.A.m10 10");
+        assert_eq!(shown[COUNTS_SHOWN], "count shop.A.m3 3");
+        assert_eq!(shown[COUNTS_SHOWN + 1], "… and the counts of 2 more methods");
+        assert_eq!(shown.len(), COUNTS_SHOWN + 2);
     }
 }

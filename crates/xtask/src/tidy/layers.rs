@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[
         ours: &["tare-protocol", "tare-classfile", "tare-weaver"],
         others: Some(&["jvmti-bindings", "libc"]),
     },
-    Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["libc", "rustix"]) },
+    Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["rustix"]) },
     Rule { package: "tare-cli", ours: &["tare-attach", "tare-protocol"], others: None },
     // It must build quickly on a fresh machine, before anything else.
     Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
