@@ -222,8 +222,8 @@ impl fmt::Display for Error {
             Self::AttachFileBlocked { pid, reason } => write!(
                 f,
                 "The file that asks JVM {pid} to open its attach socket could not be placed \
-                 ({reason}), so no signal was sent. Make /tmp, as the JVM sees it, writable for \
-                 the JVM's user."
+                 ({reason}), so no signal was sent. Remove what is in the way, or make /tmp, as \
+                 the JVM sees it, writable for the JVM's user."
             ),
             Self::PeerRefused { pid } => write!(
                 f,

@@ -58,6 +58,7 @@ pub fn load_agent(
         return Err(Error::Musl { pid });
     }
     let mut session = Session::new(jvm, timeout, progress)?;
+    session.refuse_early()?;
     let name = tare_protocol::library_name(&build);
     let mapped = mapped_paths(jvm, &name);
     let was_mapped = !mapped.is_empty();
@@ -103,6 +104,9 @@ fn open_library(path: &Path) -> io::Result<(File, String)> {
     }
     let mut bytes = Vec::new();
     (&mut file).take(LARGEST_LIBRARY).read_to_end(&mut bytes)?;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err(io::Error::other("it is not a shared library"));
+    }
     let build = build_in(&bytes).unwrap_or_else(|| tare_protocol::BUILD_ID.to_owned());
     Ok((file, build))
 }

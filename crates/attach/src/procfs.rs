@@ -113,16 +113,22 @@ pub(crate) struct Mapped {
 
 impl Mapped {
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
-        Ok(parse_maps(&read(pid, "maps")?))
+        let maps = read(pid, "maps")?;
+        // The kernel writes paths as seen from our root, so that a process in a chroot shows the
+        // way to its root before each.
+        let root = std::fs::read_link(format!("/proc/{pid}/root")).unwrap_or_default();
+        Ok(parse_maps(&maps, root.to_str().filter(|root| *root != "/").unwrap_or_default()))
     }
 }
 
 pub(crate) const DELETED: &str = " (deleted)";
 
-pub(crate) fn parse_maps(bytes: &[u8]) -> Mapped {
+pub(crate) fn parse_maps(bytes: &[u8], root: &str) -> Mapped {
     let mut mapped = Mapped::default();
     for line in bytes.split(|&b| b == b'\n') {
         let Some((permissions, path)) = parse_mapping(line) else { continue };
+        let inside = path.strip_prefix(root).filter(|inside| inside.starts_with('/'));
+        let path = inside.unwrap_or(&path).to_owned();
         let live = path.strip_suffix(DELETED).unwrap_or(&path);
         let name = live.rsplit('/').next().unwrap_or(live);
         // A file that is only read, say by a debugger, makes no JVM: code must be mapped.
@@ -268,13 +274,15 @@ mod tests {
             7f30-7f40 r-xp 00000000 00:21 5 /lib/ld-musl-x86_64.so.1\n\
             7f40-7f50 r-xp 00000000 00:21 5 /tmp/x/libtare_agent-00ff.so (deleted)\n\
             7f50-7f60 rw-p 00000000 00:00 0\n7f60 garbage\n\xff\n";
-        let mapped = parse_maps(maps);
+        let mapped = parse_maps(maps, "");
         assert_eq!(mapped.libjvm.as_deref(), Some("/opt/jdk 17/lib/server/libjvm.so"));
         assert_eq!(mapped.perf_data.as_deref(), Some("/tmp/hsperfdata_root/42"));
         assert!(mapped.musl && !mapped.openj9);
         assert_eq!(mapped.agents, ["/tmp/x/libtare_agent-00ff.so (deleted)"]);
-        let only_read = parse_maps(b"7f00-7f10 r--p 00000000 08:01 99 /a/libjvm.so\n");
+        let only_read = parse_maps(b"7f00-7f10 r--p 00000000 08:01 99 /a/libjvm.so\n", "");
         assert_eq!(only_read, Mapped::default());
+        let chroot = parse_maps(b"7f00-7f10 r-xp 00000000 08:01 99 /mnt/jdk/libjvm.so\n", "/mnt");
+        assert_eq!(chroot.libjvm.as_deref(), Some("/jdk/libjvm.so"));
     }
 
     #[test]

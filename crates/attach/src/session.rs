@@ -92,6 +92,20 @@ impl<'a> Session<'a> {
         Ok(Self { jvm, view, hands, deadline, timeout, progress })
     }
 
+    /// Fails at once when the JVM is known to refuse, before anything is made for it.
+    pub(crate) fn refuse_early(&self) -> Result<(), Error> {
+        let tmp = self.tmp()?;
+        if view::entry(&tmp, &self.socket_name()).is_err() {
+            self.readiness(false, &mut None)?;
+        }
+        Ok(())
+    }
+
+    fn tmp(&self) -> Result<OwnedFd, Error> {
+        let doing = format!("open {HOTSPOT_TMP} as process {} sees it", self.jvm.pid);
+        self.view.directory(Path::new(HOTSPOT_TMP)).map_err(Error::io(doing))
+    }
+
     /// Sends a command and gives the JVM's answer.
     pub(crate) fn command(&mut self, command: &str, arguments: [&str; 3]) -> Result<Answer, Error> {
         for (argument, what) in arguments.iter().zip(["first argument", "second", "options text"]) {
@@ -140,10 +154,7 @@ impl<'a> Session<'a> {
 
     /// A connection to the attach socket, which the JVM is asked to open if need be.
     fn open(&mut self) -> Result<OwnedFd, Error> {
-        let tmp = self.view.directory(Path::new(HOTSPOT_TMP)).map_err(Error::io(format!(
-            "open {HOTSPOT_TMP} as process {} sees it",
-            self.jvm.pid
-        )))?;
+        let tmp = self.tmp()?;
         let mut pauses = Pauses::default();
         let mut said = None;
         let mut listener_since = None;
@@ -261,7 +272,7 @@ impl<'a> Session<'a> {
             // was there once and somebody has removed it: then the JVM makes it anew.
             let since = listener_since.get_or_insert_with(Instant::now);
             if since.elapsed() < Duration::from_secs(1) {
-                return Ok(not_yet);
+                return Ok(Readiness::NotYet(Step::AwaitingOther));
             }
         }
         Ok(Readiness::Ready)
@@ -301,27 +312,30 @@ impl<'a> Session<'a> {
     fn make_attach_file(&mut self, tmp: &OwnedFd) -> Result<bool, Error> {
         let pid = self.jvm.pid;
         let name = format!(".attach_pid{}", self.jvm.ns_pid);
+        let cwd = self.view.cwd().map(|cwd| ("its directory", cwd));
+        let mut dirs = vec![(HOTSPOT_TMP, tmp.as_fd())];
+        dirs.extend(cwd);
+        let there = |dir| view::entry(dir, &name).ok();
+        for (_, dir) in &dirs {
+            if there(*dir).is_some_and(|f| self.owner_will_do(f.st_uid) && age(&f) < FORGOTTEN) {
+                return Ok(false);
+            }
+        }
         // The working directory takes precedence: what is there must not be in the way.
-        if let Some(found) = self.view.cwd().and_then(|cwd| view::entry(cwd, &name).ok())
+        if let Some(found) = self.view.cwd().and_then(there)
             && !self.owner_will_do(found.st_uid)
         {
             let reason = format!("{name} in its directory belongs to user {}", found.st_uid);
             return Err(Error::AttachFileBlocked { pid, reason });
         }
         let mut reasons = Vec::new();
-        let cwd = self.view.cwd().map(|cwd| ("its directory", cwd));
-        for (place, dir) in [Some((HOTSPOT_TMP, tmp.as_fd())), cwd].into_iter().flatten() {
-            let there = view::entry(dir, &name).ok();
-            if let Some(found) = &there {
-                if !self.owner_will_do(found.st_uid) {
-                    reasons.push(format!("{name} in {place} belongs to user {}", found.st_uid));
-                    continue;
-                }
-                if age(found) < FORGOTTEN {
-                    return Ok(false);
-                }
+        for (place, dir) in dirs {
+            let forgotten = there(dir);
+            if let Some(found) = forgotten.as_ref().filter(|f| !self.owner_will_do(f.st_uid)) {
+                reasons.push(format!("{name} in {place} belongs to user {}", found.st_uid));
+                continue;
             }
-            if let Err(error) = self.hands.create(dir, &name, there.is_some()) {
+            if let Err(error) = self.hands.create(dir, &name, forgotten.is_some()) {
                 reasons.push(format!("{place}: {error}"));
                 continue;
             }
@@ -362,7 +376,11 @@ impl<'a> Session<'a> {
             let stale = match self.try_connect(tmp)? {
                 Socket::Ours(socket) => return Ok(Some(socket)),
                 Socket::Absent => false,
-                Socket::Stale | Socket::Busy => true,
+                Socket::Stale => true,
+                Socket::Busy => {
+                    self.pause(&mut pauses, &Step::Connecting)?;
+                    continue;
+                }
             };
             // The waits for the listener are over; only a stop can still hold us up.
             let mut long_ago = Instant::now().checked_sub(GROWN_UP);
