@@ -10,7 +10,15 @@ use std::{env, fs};
 
 /// What the agent library is made of, relative to the workspace. `cargo xtask tidy` checks it
 /// against the agent's dependencies.
-const AGENT_SOURCES: &[&str] = &["crates/agent", "crates/protocol", "Cargo.lock"];
+const AGENT_SOURCES: &[&str] = &[
+    "crates/agent",
+    "crates/arena",
+    "crates/classfile",
+    "crates/protocol",
+    "crates/weaver",
+    "runtime",
+    "Cargo.lock",
+];
 
 fn main() {
     println!("cargo:rerun-if-env-changed=TARE_BUILD_ID");

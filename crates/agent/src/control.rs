@@ -5,10 +5,12 @@
 //! goodbye, a crash or `kill -9`, it is switched off again; that is the only place where it is.
 
 use crate::counters;
+use crate::exact;
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, capability_names};
 use crate::lifecycle::Session;
 use crate::socket;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,6 +23,9 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// Bytes waiting for a front end that does not read; past that it is cut off.
 const MAX_BACKLOG: usize = 4 << 20;
+
+/// How often the recording is looked after: its clock, and memory ahead of the probes.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Why the loop ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,8 +40,12 @@ struct Connection {
     stream: UnixStream,
     decoder: Decoder,
     backlog: Vec<u8>,
+    /// To be sent with the next byte of the backlog.
+    files: Vec<File>,
     greeted: bool,
     counters: bool,
+    /// This front end has begun the exact recording; it ends with the connection.
+    exact: bool,
     open: bool,
 }
 
@@ -62,10 +71,12 @@ impl<'a> Control<'a> {
             interest.extend(
                 self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
             );
-            let ready = socket::wait(&interest, None);
+            let pause = self.records().then_some(TICK);
+            let ready = socket::wait(&interest, pause);
             if self.session.vm_is_dead() {
                 return (End::VmDeath, None);
             }
+            exact::tick();
             let mut leaver = None;
             for (index, _) in ready.iter().skip(2).enumerate().filter(|(_, ready)| **ready) {
                 // A panic costs the connection it happened on, not the thread.
@@ -78,7 +89,7 @@ impl<'a> Control<'a> {
             if let Some(index) = leaver {
                 return (End::Detach, Some(self.connections.swap_remove(index).stream));
             }
-            let before = self.wants_counters();
+            let before = self.wanted();
             self.connections.retain(|c| c.open);
             self.settle(before);
             if ready[0] {
@@ -91,10 +102,22 @@ impl<'a> Control<'a> {
         self.connections.iter().any(|c| c.counters)
     }
 
-    /// Switches off what nobody wants any more.
-    fn settle(&self, before: bool) {
-        if before && !self.wants_counters() {
+    fn records(&self) -> bool {
+        self.connections.iter().any(|c| c.exact)
+    }
+
+    /// What is on because somebody wants it: counters, exact recording.
+    fn wanted(&self) -> (bool, bool) {
+        (self.wants_counters(), self.records())
+    }
+
+    /// Switches off what was wanted before and is not any more.
+    fn settle(&self, before: (bool, bool)) {
+        if before.0 && !self.wants_counters() {
             counters::off(self.jvmti);
+        }
+        if before.1 && !self.records() {
+            exact::stop(self.jvmti, self.jni);
         }
     }
 
@@ -126,8 +149,10 @@ impl<'a> Control<'a> {
                 stream,
                 decoder: Decoder::default(),
                 backlog: Vec::new(),
+                files: Vec::new(),
                 greeted: false,
                 counters: false,
+                exact: false,
                 open: true,
             };
             connection.open = connection.answer(&Greeting::ours().to_message());
@@ -185,14 +210,45 @@ impl<'a> Control<'a> {
             }
             Request::Status => self.status(),
             Request::Counters { on } => self.switch_counters(index, *on),
+            Request::ExactStart(plan) => {
+                match exact::start(self.jvmti, self.jni, (**plan).clone()) {
+                    Ok(()) => {
+                        self.connections[index].exact = true;
+                        self.hand_over(index)
+                    }
+                    Err(e) => Response::error(ErrorCode::Request, e),
+                }
+            }
+            Request::ExactOpen => self.hand_over(index),
+            Request::ExactStop if self.connections[index].exact => {
+                let before = self.wanted();
+                self.connections[index].exact = false;
+                self.settle(before);
+                Response::Ok
+            }
+            Request::ExactStop => {
+                Response::error(ErrorCode::Request, "this front end has begun no recording")
+            }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
         }
     }
 
+    /// Queues the descriptors of the recording, to go with the answer.
+    fn hand_over(&mut self, index: usize) -> Response {
+        match exact::files() {
+            Some(Ok(files)) => {
+                self.connections[index].files = files.into();
+                Response::Ok
+            }
+            Some(Err(e)) => Response::error(ErrorCode::Internal, e),
+            None => Response::error(ErrorCode::Request, "no exact recording is under way"),
+        }
+    }
+
     fn switch_counters(&mut self, index: usize, on: bool) -> Response {
-        let before = self.wants_counters();
+        let before = self.wanted();
         if on
-            && !before
+            && !before.0
             && let Err(failure) = counters::on(self.jvmti)
         {
             return Response::error(ErrorCode::Internal, failure);
@@ -231,7 +287,12 @@ impl<'a> Control<'a> {
             capabilities: capabilities.0,
             capabilities_held: capabilities.1,
             front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
-            engines: if self.wants_counters() { vec!["counters".into()] } else { Vec::new() },
+            engines: [(self.wants_counters(), "counters"), (self.records(), "exact")]
+                .into_iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, name)| name.to_owned())
+                .collect(),
+            exact: exact::status(),
             counters: counters::read(),
             panics: gate::panics(),
             refused: self.refused,
@@ -279,8 +340,9 @@ impl Connection {
 
     fn flush(&mut self) -> bool {
         while !self.backlog.is_empty() {
-            match socket::send(&self.stream, &self.backlog) {
+            match socket::send_with(&self.stream, &self.backlog, &self.files) {
                 Ok(sent) => {
+                    self.files.clear();
                     self.backlog.drain(..sent);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,

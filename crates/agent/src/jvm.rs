@@ -28,7 +28,7 @@ impl fmt::Display for Failure {
     }
 }
 
-fn check(call: &'static str, error: jvmtiError) -> Result<(), Failure> {
+pub(crate) fn check(call: &'static str, error: jvmtiError) -> Result<(), Failure> {
     if error == jvmti::JVMTI_ERROR_NONE { Ok(()) } else { Err(Failure { call, error }) }
 }
 
@@ -48,6 +48,7 @@ macro_rules! call {
         }
     }};
 }
+pub(crate) use call;
 
 /// The JVM in this process.
 #[derive(Clone, Copy)]
@@ -111,7 +112,7 @@ impl Vm {
 
 /// The JNI environment of one attached thread; it must stay on that thread.
 #[derive(Clone, Copy)]
-pub struct Jni(*mut JNIEnv);
+pub struct Jni(pub(crate) *mut JNIEnv);
 
 impl Jni {
     /// Frees the local references that `body` makes. A control thread never returns to Java, so
@@ -149,7 +150,7 @@ unsafe impl Send for Group {}
 
 /// A JVMTI environment.
 #[derive(Clone, Copy)]
-pub struct Jvmti(*mut jvmtiEnv);
+pub struct Jvmti(pub(crate) *mut jvmtiEnv);
 
 // SAFETY: a JVMTI environment may be used from any attached thread.
 unsafe impl Send for Jvmti {}
@@ -232,7 +233,7 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
     }
 
-    fn deallocate(self, memory: *mut u8) {
+    pub(crate) fn deallocate(self, memory: *mut u8) {
         // A failure here would mean that the pointer was not the JVM's, which it was.
         let _ = call!(self, Deallocate, memory);
     }

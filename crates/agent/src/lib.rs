@@ -4,8 +4,10 @@
 //! happens between them is in `lifecycle`. The agent's rule: say it once, profile less, never
 //! hurt the program. It knows nothing of reports.
 
+mod classes;
 mod control;
 mod counters;
+mod exact;
 mod gate;
 mod jvm;
 mod lifecycle;

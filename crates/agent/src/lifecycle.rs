@@ -6,6 +6,7 @@
 
 use crate::control::{Control, End};
 use crate::counters;
+use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Group, Jvmti, Vm};
 use crate::rendezvous;
@@ -159,6 +160,7 @@ fn environment(vm: Vm) -> Result<Jvmti, StartError> {
     callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);
     counters::install(&mut callbacks);
+    exact::install(&mut callbacks);
     let prepared = jvmti
         .set_callbacks(&callbacks)
         .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_VM_DEATH, true));
@@ -244,11 +246,15 @@ fn control_thread(
     listener: UnixListener,
     group: Option<Group>,
 ) {
-    let end = gate::enter((End::Detach, None), || match vm.attach_daemon(c"tare-control", group) {
-        Some(jni) => Control::new(session, jvmti, jni).run(&listener),
-        None => {
-            gate::say("the control thread could not become a thread of the JVM; leaving");
-            (End::Detach, None)
+    let mut jni = None;
+    let end = gate::enter((End::Detach, None), || {
+        jni = vm.attach_daemon(c"tare-control", group);
+        match jni {
+            Some(jni) => Control::new(session, jvmti, jni).run(&listener),
+            None => {
+                gate::say("the control thread could not become a thread of the JVM; leaving");
+                (End::Detach, None)
+            }
         }
     });
     let (End::Detach, asker) = end else {
@@ -265,6 +271,9 @@ fn control_thread(
     drop(listener);
     gate::enter((), || {
         counters::off(jvmti);
+        if let Some(jni) = jni {
+            exact::stop(jvmti, jni);
+        }
         let _ = jvmti.dispose();
         vm.detach_current();
     });

@@ -5,6 +5,7 @@
 //! credentials of every peer are checked on top.
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -117,9 +118,37 @@ pub fn peer_allowed(stream: &UnixStream) -> bool {
 
 /// Sends without ever raising SIGPIPE, whose default action would end the program.
 pub fn send(stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: pointer and length describe `bytes`.
+    send_with(stream, bytes, &[])
+}
+
+/// The same, with descriptors that go with the first byte. At most two.
+pub fn send_with(stream: &UnixStream, bytes: &[u8], files: &[File]) -> io::Result<usize> {
+    /// Room for the head of a control message and two descriptors, aligned as the kernel wants it.
+    #[repr(C, align(8))]
+    struct Space([u8; 64]);
+    let mut space = Space([0; 64]);
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: all zeros is a valid empty message; every pointer put into it refers to a local or
+    // to the arguments, which live across the call. CMSG_SPACE of two descriptors is below 64.
     let sent = unsafe {
-        libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL)
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        let files = &files[..files.len().min(2)];
+        if !files.is_empty() {
+            let length = (size_of::<libc::c_int>() * files.len()) as u32;
+            message.msg_control = space.0.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(length) as usize;
+            let head = libc::CMSG_FIRSTHDR(&raw const message);
+            (*head).cmsg_level = libc::SOL_SOCKET;
+            (*head).cmsg_type = libc::SCM_RIGHTS;
+            (*head).cmsg_len = libc::CMSG_LEN(length) as usize;
+            let data = libc::CMSG_DATA(head).cast::<libc::c_int>();
+            for (at, file) in files.iter().enumerate() {
+                data.add(at).write_unaligned(file.as_raw_fd());
+            }
+        }
+        libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }

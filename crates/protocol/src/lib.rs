@@ -5,15 +5,19 @@
 //! decoder here is total, bounded, and never panics.
 #![forbid(unsafe_code)]
 
+mod exact;
 mod message;
 mod names;
 mod options;
+mod pattern;
 mod requests;
 
+pub use exact::{ExactPlan, ExactStatus};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, PROTOCOL, VERSION, control_dir_name, library_name,
     parse_control_dir,
 };
 pub use options::{AgentOptions, OptionError};
+pub use pattern::{Pattern, PatternError};
 pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};

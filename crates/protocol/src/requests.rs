@@ -3,6 +3,7 @@
 //! Frozen for all versions: [`Greeting`], `hello`, `detach`, `ok` and `error`. With them any
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
+use crate::exact::{ExactPlan, ExactStatus};
 use crate::{BUILD_ID, Message, PROTOCOL, VERSION, WireError};
 use std::fmt;
 
@@ -51,6 +52,13 @@ pub enum Request {
     Counters {
         on: bool,
     },
+    /// Begins an exact recording, which ends with this connection at the latest. Answered by
+    /// `ok` with two descriptors: the arena and the log of names.
+    ExactStart(Box<ExactPlan>),
+    /// Ends it. Answered when the program's code is as it was.
+    ExactStop,
+    /// The two descriptors of a recording that another front end has begun.
+    ExactOpen,
     /// Removes the agent; allowed before `hello` and across versions.
     Detach,
 }
@@ -69,6 +77,9 @@ impl Request {
             }
             Request::Status => Message::new("status"),
             Request::Counters { on } => Message::new("counters").with("on", on),
+            Request::ExactStart(plan) => plan.to_message(),
+            Request::ExactStop => Message::new("exact-stop"),
+            Request::ExactOpen => Message::new("exact-open"),
             Request::Detach => Message::new("detach"),
         }
     }
@@ -78,6 +89,9 @@ impl Request {
             "hello" => Request::Hello { protocol: m.parse("protocol")?, build: m.text("build")? },
             "status" => Request::Status,
             "counters" => Request::Counters { on: m.parse("on")? },
+            "exact-start" => Request::ExactStart(Box::new(ExactPlan::from_message(m)?)),
+            "exact-stop" => Request::ExactStop,
+            "exact-open" => Request::ExactOpen,
             "detach" => Request::Detach,
             other => return Err(WireError::UnknownVerb(other.to_owned())),
         })
@@ -219,6 +233,8 @@ pub struct Status {
     /// What is switched on, by name; empty when the agent is idle.
     pub engines: Vec<String>,
     pub counters: Counters,
+    /// The exact recording under way.
+    pub exact: Option<ExactStatus>,
     /// Panics that the gate stopped; not zero means a bug of ours that did no harm.
     pub panics: u64,
     /// Connections refused for their credentials, or because there were too many.
@@ -228,7 +244,7 @@ pub struct Status {
 impl Status {
     fn to_message(&self) -> Message {
         let c = &self.counters;
-        Message::new("status")
+        let message = Message::new("status")
             .with("pid", self.pid)
             .with("version", &self.version)
             .with("build", &self.build)
@@ -251,7 +267,11 @@ impl Status {
             .with("collection-ns", c.collection_ns)
             .with("methods-compiled", c.methods_compiled)
             .with("panics", self.panics)
-            .with("refused", self.refused)
+            .with("refused", self.refused);
+        match &self.exact {
+            Some(exact) => exact.add_to(message),
+            None => message,
+        }
     }
 
     fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -279,6 +299,7 @@ impl Status {
                 collection_ns: m.parse("collection-ns")?,
                 methods_compiled: m.parse("methods-compiled")?,
             },
+            exact: ExactStatus::from_message(m)?,
             panics: m.parse("panics")?,
             refused: m.parse("refused")?,
         })

@@ -1,0 +1,68 @@
+//! Compiles the probe runtime, the one Java class that the agent brings into a JVM.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let runtime = manifest.join("../../runtime");
+    let source = runtime.join("java/lang/TareProbe.java");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
+    println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-env-changed=JAVA_HOME");
+    println!("cargo:rerun-if-env-changed=PATH");
+
+    let javac = javac().unwrap_or_else(|| {
+        panic!(
+            "no javac found: the agent holds a small Java class. Install a JDK of version 17 or \
+             later (`cargo xtask setup` does it), or set JAVA_HOME"
+        )
+    });
+    let classes = out.join("classes");
+    let _ = fs::remove_dir_all(&classes);
+    fs::create_dir_all(&classes).expect("a directory for the class");
+    // The class lives in java.lang, so it is compiled as a part of java.base.
+    let output = Command::new(&javac)
+        .args(["-source", "17", "-target", "17", "-Xlint:all,-options", "-Werror", "-proc:none"])
+        .arg("--patch-module")
+        .arg(format!("java.base={}", runtime.display()))
+        .arg("-d")
+        .arg(&classes)
+        .arg(&source)
+        .output()
+        .unwrap_or_else(|e| panic!("cannot run {}: {e}", javac.display()));
+    assert!(
+        output.status.success(),
+        "the probe runtime does not compile:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let class = fs::read_dir(classes.join("java/lang")).expect("javac wrote a class");
+    assert_eq!(class.count(), 1, "the probe runtime must be one class");
+    fs::copy(classes.join("java/lang/TareProbe.class"), out.join("TareProbe.class"))
+        .expect("the class can be copied");
+}
+
+/// The compiler of `JAVA_HOME`, of the search path, or of a JDK in the usual place.
+fn javac() -> Option<PathBuf> {
+    let homes = env::var_os("JAVA_HOME").map(PathBuf::from).into_iter();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path).map(|dir| dir.join("javac"));
+    let mut installed: Vec<PathBuf> = fs::read_dir("/usr/lib/jvm")
+        .map(|dir| dir.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    installed.sort();
+    homes
+        .map(|home| home.join("bin/javac"))
+        .chain(on_path)
+        .chain(installed.into_iter().map(|home| home.join("bin/javac")))
+        .find(|path| is_new_enough(path))
+}
+
+fn is_new_enough(javac: &Path) -> bool {
+    let Ok(output) = Command::new(javac).arg("-version").output() else { return false };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.trim().strip_prefix("javac ").unwrap_or("");
+    version.split('.').next().and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n >= 17)
+}

@@ -1,0 +1,207 @@
+//! The JVM's calls about classes: which are loaded, changing them, defining one of our own.
+//!
+//! Belongs to `jvm`; apart only because it is a subject of its own.
+
+use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject};
+use jvmti_bindings::sys::jvmti;
+use std::ffi::{CStr, c_void};
+use std::ptr;
+
+/// Local references to classes; valid inside the [`Jni::frame`] they were made in.
+pub struct Classes<'a> {
+    jvmti: Jvmti,
+    list: &'a [jclass],
+}
+
+impl Jvmti {
+    /// Runs `body` on all loaded classes. Call inside [`Jni::frame`].
+    pub fn with_loaded_classes<R>(
+        self,
+        body: impl FnOnce(&Classes<'_>) -> R,
+    ) -> Result<R, Failure> {
+        let (mut count, mut classes) = (0 as jni::jint, ptr::null_mut());
+        call!(self, GetLoadedClasses, &raw mut count, &raw mut classes)?;
+        // SAFETY: on success `classes` holds `count` references.
+        let list = unsafe { std::slice::from_raw_parts(classes, count.max(0) as usize) };
+        let result = body(&Classes { jvmti: self, list });
+        self.deallocate(classes.cast());
+        Ok(result)
+    }
+
+    /// Asks the JVM to load these classes again through the hooks, all or none.
+    pub fn retransform(self, classes: &[jclass]) -> Result<(), Failure> {
+        let count = jni::jint::try_from(classes.len()).unwrap_or(0);
+        call!(self, RetransformClasses, count, classes.as_ptr())
+    }
+
+    /// A number for a class loader, the same each time; zero is the JVM's own loader. `next` is
+    /// used, and counted up, when the loader has none yet.
+    pub fn loader_number(self, loader: jobject, next: &mut u32) -> u32 {
+        if loader.is_null() {
+            return 0;
+        }
+        let mut tag: jlong = 0;
+        if call!(self, GetTag, loader, &raw mut tag).is_err() {
+            return 0;
+        }
+        if tag == 0 {
+            tag = jlong::from(*next);
+            if call!(self, SetTag, loader, tag).is_err() {
+                return 0;
+            }
+            *next += 1;
+        }
+        u32::try_from(tag).unwrap_or(0)
+    }
+
+    /// Memory that the JVM frees, holding a copy of `bytes`.
+    pub fn copy_to_jvm(self, bytes: &[u8]) -> Result<*mut u8, Failure> {
+        let mut memory = ptr::null_mut();
+        call!(self, Allocate, jlong::try_from(bytes.len()).unwrap_or(0), &raw mut memory)?;
+        // SAFETY: the JVM just gave us this many bytes, and they overlap nothing of ours.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
+        Ok(memory)
+    }
+}
+
+impl Classes<'_> {
+    /// The classes whose name (`com/acme/Orders`) and loader `wanted` accepts and that the JVM
+    /// lets us change. Arrays and primitive types have no such name.
+    pub fn select(&self, mut wanted: impl FnMut(&str, u32) -> bool, next: &mut u32) -> Vec<jclass> {
+        self.list
+            .iter()
+            .copied()
+            .filter(|&class| {
+                self.name(class).is_some_and(|name| {
+                    wanted(&name, self.loader(class, next)) && self.is_modifiable(class)
+                })
+            })
+            .collect()
+    }
+
+    fn name(&self, class: jclass) -> Option<String> {
+        let mut signature = ptr::null_mut();
+        call!(self.jvmti, GetClassSignature, class, &raw mut signature, ptr::null_mut()).ok()?;
+        // SAFETY: on success a NUL-terminated text that we now own.
+        let text = unsafe { CStr::from_ptr(signature) }.to_string_lossy();
+        let name = text.strip_prefix('L').and_then(|t| t.strip_suffix(';')).map(str::to_owned);
+        self.jvmti.deallocate(signature.cast());
+        name
+    }
+
+    fn loader(&self, class: jclass, next: &mut u32) -> u32 {
+        let mut loader: jobject = ptr::null_mut();
+        if call!(self.jvmti, GetClassLoader, class, &raw mut loader).is_err() {
+            return 0;
+        }
+        self.jvmti.loader_number(loader, next)
+    }
+
+    fn is_modifiable(&self, class: jclass) -> bool {
+        let mut answer: jni::jboolean = 0;
+        call!(self.jvmti, IsModifiableClass, class, &raw mut answer).is_ok() && answer != 0
+    }
+}
+
+/// A class of ours in the JVM, held by a global reference for the JVM's life.
+#[derive(Clone, Copy)]
+pub struct OwnClass(jclass);
+
+// SAFETY: global references may be used from any thread.
+unsafe impl Send for OwnClass {}
+// SAFETY: as above; the reference is never changed.
+unsafe impl Sync for OwnClass {}
+
+/// A method in machine code for [`Jni::bind`].
+pub struct Native {
+    pub name: &'static CStr,
+    pub signature: &'static CStr,
+    pub function: *mut c_void,
+}
+
+impl Jni {
+    /// Defines a class for the JVM's own loader.
+    pub fn define(self, name: &CStr, bytes: &[u8]) -> Option<OwnClass> {
+        let length = jni::jsize::try_from(bytes.len()).ok()?;
+        // SAFETY: name and bytes live across the call; the environment is this thread's.
+        let class = unsafe {
+            ((**self.0).DefineClass)(
+                self.0,
+                name.as_ptr(),
+                ptr::null_mut(),
+                bytes.as_ptr().cast(),
+                length,
+            )
+        };
+        self.own(class)
+    }
+
+    fn own(self, class: jclass) -> Option<OwnClass> {
+        if self.failed() || class.is_null() {
+            return None;
+        }
+        // SAFETY: a local reference of this thread.
+        let global = unsafe { ((**self.0).NewGlobalRef)(self.0, class) };
+        (!global.is_null()).then_some(OwnClass(global))
+    }
+
+    /// Binds native methods of a class of ours.
+    pub fn bind(self, class: OwnClass, natives: &[Native]) -> bool {
+        let table: Vec<jni::JNINativeMethod> = natives
+            .iter()
+            .map(|native| jni::JNINativeMethod {
+                name: native.name.as_ptr(),
+                signature: native.signature.as_ptr(),
+                fnPtr: native.function,
+            })
+            .collect();
+        let count = jni::jint::try_from(table.len()).unwrap_or(0);
+        // SAFETY: the table and its texts live across the call, and each function has the
+        // signature that its text declares.
+        let code = unsafe { ((**self.0).RegisterNatives)(self.0, class.0, table.as_ptr(), count) };
+        code == jni::JNI_OK && !self.failed()
+    }
+
+    /// Calls a static method `(long, long) void` of a class of ours.
+    pub fn call_static_longs(self, class: OwnClass, name: &CStr, a: i64, b: i64) -> bool {
+        // SAFETY: the class is ours and alive; the texts live across the call.
+        let method = unsafe {
+            ((**self.0).GetStaticMethodID)(self.0, class.0, name.as_ptr(), c"(JJ)V".as_ptr())
+        };
+        if self.failed() || method.is_null() {
+            return false;
+        }
+        let arguments = [jni::jvalue { j: a }, jni::jvalue { j: b }];
+        // SAFETY: two arguments, as the signature says.
+        unsafe {
+            ((**self.0).CallStaticVoidMethodA)(self.0, class.0, method, arguments.as_ptr());
+        }
+        !self.failed()
+    }
+
+    /// Whether a Java exception is pending; it is taken away.
+    fn failed(self) -> bool {
+        // SAFETY: the environment belongs to the calling thread.
+        unsafe {
+            let pending = ((**self.0).ExceptionCheck)(self.0) != 0;
+            if pending {
+                ((**self.0).ExceptionClear)(self.0);
+            }
+            pending
+        }
+    }
+}
+
+/// The JVMTI error that a class of a batch made the whole batch fail, as opposed to an error that
+/// has nothing to do with classes.
+pub fn is_about_a_class(failure: &Failure) -> bool {
+    let about_environment = [
+        jvmti::jvmtiError::WRONG_PHASE,
+        jvmti::jvmtiError::OUT_OF_MEMORY,
+        jvmti::jvmtiError::MUST_POSSESS_CAPABILITY,
+        jvmti::jvmtiError::INVALID_ENVIRONMENT,
+        jvmti::jvmtiError::UNATTACHED_THREAD,
+    ];
+    !about_environment.contains(&failure.error)
+}

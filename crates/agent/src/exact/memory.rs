@@ -1,0 +1,254 @@
+//! The arena's memory: a file without a name, mapped at an address that says which session it is.
+//!
+//! One range of addresses is reserved, once, and cut into slots of 4 GiB; each session takes the
+//! next one, so that an address from an earlier session is told by its upper half. The range is
+//! never given back: frames that were active when a session ended still run probes with tokens
+//! from it. After a session its slot is plain zero memory of which nothing is in use.
+//!
+//! Pages of the file are allocated before the probes may touch them: memory that cannot be had
+//! makes the limit stay where it is, and not the program die.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tare_arena::layout::{self, PAGE, SLOT_BYTES, header, node, threads};
+use tare_arena::{MethodName, NameLog};
+
+/// Slots to ask for; fewer if the process may not have that many addresses.
+const SLOTS: [u64; 4] = [64, 16, 4, 2];
+
+/// What is allocated beyond what is used: at least this, and a quarter of what is used.
+const AHEAD: u64 = 16 << 20;
+
+/// The smallest budget that makes sense: the table of threads and some trees.
+pub const SMALLEST: u64 = 8 << 20;
+
+/// The part of the memory that only "all the rest" nodes may take.
+const RESERVE_SHARE: u64 = 16;
+
+static RANGE: Mutex<Option<Range>> = Mutex::new(None);
+
+/// The reserved addresses.
+#[derive(Clone, Copy)]
+struct Range {
+    base: u64,
+    slots: u64,
+    next: u64,
+}
+
+impl Range {
+    fn reserve() -> io::Result<Self> {
+        for slots in SLOTS {
+            let length = (slots + 1) * SLOT_BYTES;
+            // SAFETY: a new mapping at an address that the kernel chooses; nothing can touch it.
+            let at = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    length as usize,
+                    libc::PROT_NONE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                    -1,
+                    0,
+                )
+            };
+            if at != libc::MAP_FAILED {
+                let base = (at as u64).next_multiple_of(SLOT_BYTES);
+                return Ok(Range { base, slots, next: 0 });
+            }
+        }
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The memory of one session.
+pub struct Memory {
+    pub base: u64,
+    pub session: u32,
+    arena: File,
+    budget: u64,
+    names: Mutex<Names>,
+}
+
+struct Names {
+    file: File,
+    log: NameLog,
+}
+
+/// What a session's arena holds.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub timed: bool,
+    pub roots: bool,
+    pub budget: u64,
+}
+
+impl Memory {
+    pub fn new(shape: Shape) -> io::Result<Self> {
+        let budget = shape.budget.clamp(SMALLEST, SLOT_BYTES - (1 << 20)) & !(PAGE as u64 - 1);
+        let arena = memfd(c"tare-arena")?;
+        arena.set_len(budget)?;
+        let names = Names { file: memfd(c"tare-names")?, log: NameLog::default() };
+        names.file.write_all_at(&names.log.length().to_le_bytes(), 0)?;
+        let (base, session) = take_slot()?;
+        let memory = Memory { base, session, arena, budget, names: Mutex::new(names) };
+        let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
+        let limit = (first + AHEAD).min(budget);
+        memory.allocate(0, limit)?;
+        memory.map(libc::MAP_SHARED, memory.arena.as_raw_fd())?;
+        memory.put64(header::MAGIC, layout::MAGIC);
+        memory.put32(header::SENTINEL, layout::NO_METHOD.cast_unsigned());
+        memory.put32(header::SESSION, session);
+        memory.put32(header::TIMED, u32::from(shape.timed));
+        memory.put64(header::FIRST, first);
+        memory.put64(header::BUMP, first);
+        let size = if shape.timed { node::SIZE_TIMED } else { node::SIZE_COUNTED };
+        memory.put32(header::NODE, size as u32);
+        memory.put32(header::ROOTS, u32::from(shape.roots));
+        memory.set_limit(limit);
+        let (ticks, nanos) = clocks();
+        memory.put64(header::TICKS_0, ticks);
+        memory.put64(header::NANOS_0, nanos);
+        memory.tick();
+        Ok(memory)
+    }
+
+    /// Where the table of threads begins.
+    pub fn thread_table(&self) -> u64 {
+        self.base + threads::AT as u64
+    }
+
+    /// The descriptors for a front end: trees, names.
+    pub fn files(&self) -> io::Result<[File; 2]> {
+        Ok([self.arena.try_clone()?, self.lock_names().file.try_clone()?])
+    }
+
+    pub fn used(&self) -> u64 {
+        self.get64(header::BUMP)
+    }
+
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Called from time to time: reads the clocks, and allocates memory ahead of the probes.
+    pub fn tick(&self) {
+        let (ticks, nanos) = clocks();
+        self.put64(header::TICKS_1, ticks);
+        self.put64(header::NANOS_1, nanos);
+        let used = self.used();
+        let limit = self.get64(header::LIMIT);
+        let wanted = (used + AHEAD.max(used / 4)).min(self.budget) & !(PAGE as u64 - 1);
+        if wanted > limit && self.allocate(limit, wanted - limit).is_ok() {
+            self.set_limit(wanted);
+        }
+    }
+
+    fn set_limit(&self, limit: u64) {
+        let reserve = if limit == self.budget { limit - limit / RESERVE_SHARE } else { limit };
+        self.put64(header::LIMIT, limit);
+        self.put64(header::RESERVE, reserve);
+    }
+
+    /// Makes pages of the file real. Fails, instead of the program later, when there are none.
+    fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
+        // SAFETY: no pointers.
+        let code = unsafe {
+            libc::fallocate(
+                self.arena.as_raw_fd(),
+                0,
+                at.cast_signed() as libc::off_t,
+                length.cast_signed() as libc::off_t,
+            )
+        };
+        if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Logs a name before its id can occur in a tree.
+    pub fn log_name(&self, method: &MethodName) -> io::Result<()> {
+        let mut names = self.lock_names();
+        let at = names.log.length();
+        let record = names.log.append(method);
+        names.file.write_all_at(&record, at)?;
+        names.file.write_all_at(&names.log.length().to_le_bytes(), 0)
+    }
+
+    fn lock_names(&self) -> std::sync::MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn map(&self, flags: libc::c_int, fd: libc::c_int) -> io::Result<()> {
+        // SAFETY: the addresses are inside the range that we reserved and never gave back.
+        let at = unsafe {
+            libc::mmap(
+                self.base as *mut libc::c_void,
+                self.budget as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags | libc::MAP_FIXED,
+                fd,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn word64(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: the header page is mapped for as long as `self` lives, the offset is one of
+        // the layout's, all of them multiples of eight, and others access it atomically too.
+        unsafe { &*((self.base as usize + at) as *const AtomicU64) }
+    }
+
+    fn get64(&self, at: usize) -> u64 {
+        self.word64(at).load(Ordering::Acquire)
+    }
+
+    fn put64(&self, at: usize, value: u64) {
+        self.word64(at).store(value, Ordering::Release);
+    }
+
+    fn put32(&self, at: usize, value: u32) {
+        // SAFETY: as in `word64`, with multiples of four.
+        let word = unsafe { &*((self.base as usize + at) as *const std::sync::atomic::AtomicU32) };
+        word.store(value, Ordering::Release);
+    }
+}
+
+impl Drop for Memory {
+    /// Threads may be inside a probe at this very moment: the memory under them becomes zeros,
+    /// which every path through the probes survives, and never goes away.
+    fn drop(&mut self) {
+        self.tick();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let _ = self.map(flags, -1);
+    }
+}
+
+fn take_slot() -> io::Result<(u64, u32)> {
+    let mut range = RANGE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut taken = match *range {
+        Some(range) => range,
+        None => Range::reserve()?,
+    };
+    let number = taken.next;
+    taken.next += 1;
+    *range = Some(taken);
+    let base = taken.base + number % taken.slots * SLOT_BYTES;
+    Ok((base, u32::try_from(number + 1).unwrap_or(u32::MAX)))
+}
+
+fn memfd(name: &std::ffi::CStr) -> io::Result<File> {
+    // SAFETY: a NUL-terminated name; a non-negative result is a descriptor that nobody else owns.
+    unsafe {
+        match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// The clock of the probes and the monotonic one, read together.
+fn clocks() -> (u64, u64) {
+    (super::ticks(), super::nanos())
+}

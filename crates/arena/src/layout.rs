@@ -1,0 +1,83 @@
+//! Offsets and sizes, one place for the agent and the readers. The probe runtime repeats them in
+//! Java (`runtime/java/lang/TareProbe.java`); a test of the agent compares the two.
+
+/// The unit in which memory is handed out. Each page begins with what it is and whose.
+pub const PAGE: usize = 4096;
+
+/// A session's addresses share their upper half; offsets are the lower one.
+pub const SLOT_BYTES: u64 = 1 << 32;
+
+pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREARN1");
+
+/// The header: the first page.
+pub mod header {
+    pub const MAGIC: usize = 0;
+    /// Always [`super::NO_METHOD`]: a node without a last child points here, and no method matches.
+    pub const SENTINEL: usize = 16;
+    pub const SESSION: usize = 24;
+    pub const TIMED: usize = 28;
+    /// Where the first page that belongs to a tree can be; the table of threads lies before it.
+    pub const FIRST: usize = 56;
+    pub const BUMP: usize = 64;
+    pub const LIMIT: usize = 72;
+    pub const RESERVE: usize = 80;
+    pub const REFUSED: usize = 88;
+    pub const LOST: usize = 96;
+    pub const NODE: usize = 104;
+    pub const LOCK: usize = 108;
+    pub const POOL: usize = 112;
+    pub const ROOTS: usize = 116;
+    /// Two readings of both clocks give the rate of the first: (ticks, nanoseconds) at the start
+    /// of the session and at the last look of the agent.
+    pub const TICKS_0: usize = 128;
+    pub const NANOS_0: usize = 136;
+    pub const TICKS_1: usize = 144;
+    pub const NANOS_1: usize = 152;
+}
+
+/// The table of threads, for JVMs that were attached to: entries of thread id and current node,
+/// and one more at the end that stays empty.
+pub mod threads {
+    pub const AT: usize = super::PAGE;
+    pub const ENTRIES: usize = 1 << 16;
+    pub const BYTES: usize = (ENTRIES + 1) * 16;
+}
+
+/// The head of every other page.
+pub mod page {
+    pub const KIND: usize = 0;
+    pub const TREE: usize = 4;
+    pub const PAGES: usize = 8;
+    pub const HEAD: usize = 32;
+    pub const KIND_TREE: u32 = 1;
+    pub const KIND_NODES: u32 = 2;
+    pub const KIND_TABLE: u32 = 3;
+}
+
+/// The first page of a tree.
+pub mod tree {
+    pub const THREAD: usize = 32;
+    pub const FLAGS: usize = 52;
+    pub const NAME: usize = 68;
+    pub const NAME_MAX: usize = 120;
+    pub const ROOT: usize = 192;
+    pub const FLAG_LEAVES: u32 = 1;
+    pub const FLAG_VIRTUAL: u32 = 2;
+}
+
+/// A node.
+pub mod node {
+    pub const COUNT: usize = 0;
+    pub const METHOD: usize = 16;
+    pub const PARENT: usize = 20;
+    pub const START: usize = 32;
+    pub const TOTAL: usize = 40;
+    pub const SIZE_COUNTED: usize = 32;
+    pub const SIZE_TIMED: usize = 48;
+}
+
+/// Ids that no method has.
+pub const NO_METHOD: i32 = -1;
+pub const ROOT: i32 = -2;
+/// Calls for which there was no room: all that a node's context called beyond its children.
+pub const REST: i32 = -3;

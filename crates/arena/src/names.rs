@@ -1,0 +1,162 @@
+//! The log of names: which method stands behind an id.
+//!
+//! Append-only: a committed length, then records. The agent writes a record before the id can
+//! occur in a tree, so a reader that takes the trees first and the names afterwards finds every
+//! name, also after the JVM was killed and for classes that were unloaded.
+
+use std::collections::HashMap;
+
+/// Bytes before the first record: the committed length, as a little-endian `u64`.
+const HEAD: usize = 8;
+
+/// What is known of a method.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MethodName {
+    pub id: u32,
+    /// Which class loader, as the agent numbers them; zero is the JVM's own.
+    pub loader: u32,
+    /// As the class file spells it: `com/acme/Orders`.
+    pub class: String,
+    pub name: String,
+    pub descriptor: String,
+    /// Empty when the class does not tell.
+    pub file: String,
+    /// The first line of the method's code; zero when unknown.
+    pub line: u32,
+}
+
+/// Makes the bytes of the log; where they go is the caller's business.
+#[derive(Debug)]
+pub struct NameLog {
+    length: u64,
+}
+
+impl Default for NameLog {
+    fn default() -> Self {
+        NameLog { length: HEAD as u64 }
+    }
+}
+
+impl NameLog {
+    /// The committed length, to be stored at the beginning after the record was written.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The record's bytes; they belong at the length that was committed before this call.
+    pub fn append(&mut self, method: &MethodName) -> Vec<u8> {
+        let mut out = vec![0; 4];
+        for number in [method.id, method.loader, method.line] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for text in [&method.class, &method.name, &method.descriptor, &method.file] {
+            let bytes = &text.as_bytes()[..text.len().min(usize::from(u16::MAX))];
+            out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+        let length = out.len() as u32 - 4;
+        out[..4].copy_from_slice(&length.to_le_bytes());
+        self.length += out.len() as u64;
+        out
+    }
+}
+
+/// Every name in a log, by id.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    methods: HashMap<u32, MethodName>,
+}
+
+impl Names {
+    /// Reads as many whole records as there are.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut names = Names::default();
+        let committed = bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b)) as usize;
+        let mut rest = bytes.get(HEAD..committed.min(bytes.len())).unwrap_or(&[]);
+        while let Some((record, after)) = split_record(rest) {
+            if let Some(method) = decode(record) {
+                names.methods.insert(method.id, method);
+            }
+            rest = after;
+        }
+        names
+    }
+
+    #[must_use]
+    pub fn get(&self, id: u32) -> Option<&MethodName> {
+        self.methods.get(&id)
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.methods.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.methods.is_empty()
+    }
+}
+
+fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*head) as usize)
+}
+
+fn decode(mut bytes: &[u8]) -> Option<MethodName> {
+    let mut number = || {
+        let (head, rest) = bytes.split_first_chunk::<4>()?;
+        bytes = rest;
+        Some(u32::from_le_bytes(*head))
+    };
+    let (id, loader, line) = (number()?, number()?, number()?);
+    let mut text = || {
+        let (head, rest) = bytes.split_first_chunk::<2>()?;
+        let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*head)))?;
+        bytes = rest;
+        Some(String::from_utf8_lossy(text).into_owned())
+    };
+    let (class, name, descriptor, file) = (text()?, text()?, text()?, text()?);
+    Some(MethodName { id, loader, class, name, descriptor, file, line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(methods: &[MethodName]) -> Vec<u8> {
+        let mut log = NameLog::default();
+        let mut bytes = vec![0; HEAD];
+        for method in methods {
+            bytes.extend(log.append(method));
+        }
+        bytes[..HEAD].copy_from_slice(&log.length().to_le_bytes());
+        bytes
+    }
+
+    fn method(id: u32, name: &str) -> MethodName {
+        MethodName { id, class: "a/B".into(), name: name.into(), line: 7, ..Default::default() }
+    }
+
+    #[test]
+    fn names_come_back() {
+        let bytes = log(&[method(1, "x"), method(900, "größe")]);
+        let names = Names::read(&bytes);
+        assert_eq!(names.len(), 2);
+        assert_eq!(names.get(900), Some(&method(900, "größe")));
+        assert_eq!(names.get(2), None);
+    }
+
+    #[test]
+    fn a_log_that_ends_early_gives_what_is_whole() {
+        let bytes = log(&[method(1, "x"), method(2, "y")]);
+        for length in 0..bytes.len() {
+            assert!(Names::read(&bytes[..length]).len() < 2, "{length}");
+        }
+        let mut bad = bytes;
+        bad[8] = 0xff;
+        assert!(Names::read(&bad).is_empty());
+    }
+}

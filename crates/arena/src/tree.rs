@@ -1,0 +1,309 @@
+//! Trees out of the bytes of an arena, while threads go on writing or after the JVM is gone.
+//!
+//! A thread only ever adds to its tree, and a node's parent lies before it, so one pass in the
+//! order of addresses rebuilds everything. What is half-written in the moment of reading has no
+//! method yet and is left out; it will be there the next time.
+
+use crate::layout::{self, PAGE, header, node, page, tree};
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// Shorter than its header, or not an arena at all.
+    NotAnArena,
+    /// The header contradicts itself.
+    BadHeader(&'static str),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::NotAnArena => write!(f, "these bytes are no arena of Tare's"),
+            ReadError::BadHeader(what) => write!(f, "the arena's header is damaged: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// One context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Position of the parent in the tree; the root is its own parent.
+    pub parent: u32,
+    /// A method's id, or one of the ids in [`layout`] that no method has.
+    pub method: i32,
+    pub count: u64,
+    /// Ticks spent in finished invocations; zero when the session is not timed.
+    pub total: u64,
+    /// When the invocation under way began; zero if there is none or the session is not timed.
+    pub start: u64,
+}
+
+/// The contexts of one thread, or of the virtual threads that used this tree in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// `Thread.threadId()`; zero for virtual threads.
+    pub thread: u64,
+    pub name: String,
+    pub of_virtual_threads: bool,
+    /// The root first; a parent comes before its children.
+    pub nodes: Vec<Node>,
+}
+
+/// How to turn ticks into nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    ticks: u64,
+    nanos: u64,
+    /// Ticks at the agent's last look, for invocations that are under way.
+    pub now: u64,
+}
+
+impl Clock {
+    #[must_use]
+    pub fn nanos(&self, ticks: u64) -> u64 {
+        match self.ticks {
+            0 => ticks,
+            per => u64::try_from(u128::from(ticks) * u128::from(self.nanos) / u128::from(per))
+                .unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// An arena as it was when its bytes were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub session: u32,
+    pub timed: bool,
+    pub clock: Clock,
+    /// Bytes handed out, and bytes that are backed by memory.
+    pub used: u64,
+    pub limit: u64,
+    /// Contexts that got no node of their own, and calls that were not counted at all.
+    pub refused: u64,
+    pub lost: u64,
+    pub trees: Vec<Tree>,
+}
+
+impl Snapshot {
+    /// Bytes at the beginning of an arena that must be read to know how much there is.
+    pub const HEADER: usize = PAGE;
+
+    /// How many bytes of the arena are in use, given its header.
+    pub fn used(head: &[u8]) -> Result<u64, ReadError> {
+        if u64_at(head, header::MAGIC) != Some(layout::MAGIC) {
+            return Err(ReadError::NotAnArena);
+        }
+        let used = u64_at(head, header::BUMP).ok_or(ReadError::NotAnArena)?;
+        if used < PAGE as u64 || used > layout::SLOT_BYTES {
+            return Err(ReadError::BadHeader("the bytes in use"));
+        }
+        Ok(used)
+    }
+
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        let used = Self::used(bytes)?;
+        let head = |at| u64_at(bytes, at).ok_or(ReadError::NotAnArena);
+        let head32 = |at| u32_at(bytes, at).ok_or(ReadError::NotAnArena);
+        let size = head32(header::NODE)? as usize;
+        let timed = head32(header::TIMED)? != 0;
+        if size != if timed { node::SIZE_TIMED } else { node::SIZE_COUNTED } {
+            return Err(ReadError::BadHeader("the size of a node"));
+        }
+        let now = head(header::TICKS_1)?;
+        let clock = Clock {
+            ticks: now.saturating_sub(head(header::TICKS_0)?),
+            nanos: head(header::NANOS_1)?.saturating_sub(head(header::NANOS_0)?),
+            now,
+        };
+        Ok(Snapshot {
+            session: head32(header::SESSION)?,
+            timed,
+            clock,
+            used,
+            limit: head(header::LIMIT)?,
+            refused: head(header::REFUSED)?,
+            lost: head(header::LOST)?,
+            trees: read_trees(bytes.get(..used as usize).unwrap_or(bytes), size, timed),
+        })
+    }
+}
+
+/// `u32::MAX` marks an offset where no node begins.
+const NOWHERE: u32 = u32::MAX;
+
+fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
+    let pages = bytes.len() / PAGE;
+    // For the page of a tree its position in `trees`; for each 16 bytes the node that begins there.
+    let mut tree_of_page = vec![NOWHERE; pages];
+    let mut node_at = vec![NOWHERE; bytes.len() / 16];
+    let mut trees: Vec<Tree> = Vec::new();
+    let first = u64_at(bytes, header::FIRST).unwrap_or(0);
+    let mut number = usize::try_from(first).unwrap_or(usize::MAX).div_ceil(PAGE).max(1);
+    while number < pages {
+        let at = number * PAGE;
+        let kind = u32_at(bytes, at + page::KIND).unwrap_or(0);
+        let owner = u32_at(bytes, at + page::TREE).unwrap_or(0) as usize / PAGE;
+        let mut step = 1;
+        match kind {
+            page::KIND_TREE => {
+                tree_of_page[number] = trees.len() as u32;
+                let mut tree = read_tree_head(bytes, at);
+                read_nodes(bytes, at + tree::ROOT, size, timed, &mut tree, &mut node_at);
+                trees.push(tree);
+            }
+            page::KIND_NODES => {
+                let owner = tree_of_page.get(owner).copied().unwrap_or(NOWHERE);
+                if let Some(tree) = trees.get_mut(owner as usize) {
+                    read_nodes(bytes, at + page::HEAD, size, timed, tree, &mut node_at);
+                }
+            }
+            page::KIND_TABLE => {
+                step = (u32_at(bytes, at + page::PAGES).unwrap_or(1) as usize).max(1);
+            }
+            // Handed out, but its owner has not written to it yet.
+            _ => {}
+        }
+        number += step;
+    }
+    trees.retain(|tree| !tree.nodes.is_empty());
+    trees
+}
+
+fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
+    let flags = u32_at(bytes, at + tree::FLAGS).unwrap_or(0);
+    let of_virtual_threads = flags & tree::FLAG_VIRTUAL != 0;
+    let coded = u32_at(bytes, at + tree::NAME).unwrap_or(0);
+    let length = (coded as usize & 0xffff).min(tree::NAME_MAX);
+    let raw = bytes.get(at + tree::NAME + 4..).and_then(|b| b.get(..length)).unwrap_or(&[]);
+    // Java keeps a string as Latin-1 or as UTF-16, in the machine's order.
+    let name = if coded >> 16 == 0 {
+        raw.iter().map(|&b| char::from(b)).collect()
+    } else {
+        let units: Vec<u16> =
+            raw.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    Tree {
+        thread: u64_at(bytes, at + tree::THREAD).unwrap_or(0),
+        name,
+        of_virtual_threads,
+        nodes: Vec::new(),
+    }
+}
+
+/// The nodes of one page, from `from` to the first that has no method.
+fn read_nodes(
+    bytes: &[u8],
+    from: usize,
+    size: usize,
+    timed: bool,
+    tree: &mut Tree,
+    node_at: &mut [u32],
+) {
+    let end = (from / PAGE + 1) * PAGE;
+    for at in (from..).step_by(size).take_while(|at| at + size <= end) {
+        let method = u32_at(bytes, at + node::METHOD).unwrap_or(0).cast_signed();
+        if method == 0 {
+            break;
+        }
+        let mine = tree.nodes.len() as u32;
+        let parent_at = (u32_at(bytes, at + node::PARENT).unwrap_or(0) & !1) as usize;
+        let parent = match method {
+            layout::ROOT => mine,
+            _ => node_at.get(parent_at / 16).copied().unwrap_or(NOWHERE),
+        };
+        // A parent that is not there means damaged bytes; what hangs on it is left out.
+        if parent > mine || (method == layout::ROOT && mine != 0) {
+            continue;
+        }
+        if let Some(place) = node_at.get_mut(at / 16) {
+            *place = mine;
+        }
+        let time = |field| if timed { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
+        tree.nodes.push(Node {
+            parent,
+            method,
+            count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
+            total: time(node::TOTAL),
+            start: time(node::START),
+        });
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|b| u64::from_le_bytes(*b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An arena of three pages: the header, a tree, and a page of nodes.
+    fn sample() -> Vec<u8> {
+        let mut bytes = vec![0_u8; 3 * PAGE];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(header::MAGIC, &layout::MAGIC.to_le_bytes());
+        put(header::BUMP, &(3 * PAGE as u64).to_le_bytes());
+        put(header::FIRST, &(PAGE as u64).to_le_bytes());
+        put(header::NODE, &32_u32.to_le_bytes());
+        put(header::LOST, &5_u64.to_le_bytes());
+        put(PAGE + page::KIND, &page::KIND_TREE.to_le_bytes());
+        put(PAGE + page::TREE, &(PAGE as u32).to_le_bytes());
+        put(PAGE + tree::THREAD, &7_u64.to_le_bytes());
+        put(PAGE + tree::NAME, &4_u32.to_le_bytes());
+        put(PAGE + tree::NAME + 4, b"main");
+        put(2 * PAGE + page::KIND, &page::KIND_NODES.to_le_bytes());
+        put(2 * PAGE + page::TREE, &(PAGE as u32).to_le_bytes());
+        let mut place = |at: usize, method: i32, parent: usize, count: u64| {
+            put(at + node::METHOD, &method.to_le_bytes());
+            put(at + node::PARENT, &(parent as u32).to_le_bytes());
+            put(at + node::COUNT, &count.to_le_bytes());
+        };
+        let root = PAGE + tree::ROOT;
+        place(root, layout::ROOT, 0, 0);
+        place(root + 32, 11, root | 1, 3);
+        place(2 * PAGE + page::HEAD, 12, root + 32, 9);
+        bytes
+    }
+
+    #[test]
+    fn a_tree_over_two_pages_is_rebuilt() {
+        let snapshot = Snapshot::read(&sample()).unwrap();
+        assert_eq!(snapshot.lost, 5);
+        let [tree] = snapshot.trees.as_slice() else { panic!("{snapshot:?}") };
+        assert_eq!((tree.thread, tree.name.as_str()), (7, "main"));
+        let seen: Vec<_> = tree.nodes.iter().map(|n| (n.parent, n.method, n.count)).collect();
+        assert_eq!(seen, [(0, layout::ROOT, 0), (0, 11, 3), (1, 12, 9)]);
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic() {
+        let good = sample();
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            let mut bytes = good.clone();
+            for _ in 0..4 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+                let at = (state >> 33) as usize % bytes.len();
+                bytes[at] = (state >> 17) as u8;
+            }
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            bytes.truncate((state >> 33) as usize % (good.len() + 1));
+            let _ = Snapshot::read(&bytes);
+        }
+        assert_eq!(Snapshot::read(b"short"), Err(ReadError::NotAnArena));
+    }
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let clock = Clock { ticks: 2_600, nanos: 1_000, now: 0 };
+        assert_eq!(clock.nanos(26), 10);
+        assert_eq!(clock.nanos(u64::MAX), 7_094_901_566_811_366_005);
+    }
+}

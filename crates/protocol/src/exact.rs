@@ -1,0 +1,114 @@
+//! What an exact recording is asked to do, and how it is doing.
+
+use crate::{Message, Pattern, WireError};
+
+/// Which methods are woven, and what is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExactPlan {
+    /// Invocations and times, or invocations alone.
+    pub timed: bool,
+    /// Classes; none means every class that is not the JDK's.
+    pub include: Vec<Pattern>,
+    pub exclude: Vec<Pattern>,
+    /// Methods where the subgraph begins; none means that every woven method may begin it.
+    pub roots: Vec<Pattern>,
+    /// Bytes that the trees may take.
+    pub memory: u64,
+    /// Weave methods that pass 8,000 bytes by it, which HotSpot does not compile.
+    pub allow_huge: bool,
+    /// Leave out methods that do next to nothing.
+    pub skip_trivial: bool,
+}
+
+impl ExactPlan {
+    pub(crate) fn to_message(&self) -> Message {
+        Message::new("exact-start")
+            .with("timed", self.timed)
+            .with_all("include", &self.include)
+            .with_all("exclude", &self.exclude)
+            .with_all("root", &self.roots)
+            .with("memory", self.memory)
+            .with("allow-huge", self.allow_huge)
+            .with("skip-trivial", self.skip_trivial)
+    }
+
+    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        let patterns = |key: &'static str| {
+            let bad = |_| WireError::BadField { verb: m.verb.clone(), key };
+            m.list(key)
+                .iter()
+                .map(|text| text.parse().map_err(bad))
+                .collect::<Result<Vec<Pattern>, _>>()
+        };
+        Ok(ExactPlan {
+            timed: m.parse("timed")?,
+            include: patterns("include")?,
+            exclude: patterns("exclude")?,
+            roots: patterns("root")?,
+            memory: m.parse("memory")?,
+            allow_huge: m.parse("allow-huge")?,
+            skip_trivial: m.parse("skip-trivial")?,
+        })
+    }
+}
+
+/// An exact recording under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExactStatus {
+    /// The session's number in this JVM's life.
+    pub session: u32,
+    pub timed: bool,
+    /// Classes and methods woven.
+    pub classes: u64,
+    pub methods: u64,
+    /// What was not woven: a number and the reason.
+    pub refused: Vec<String>,
+    /// Time spent weaving, on whatever thread.
+    pub weaving_ns: u64,
+    /// Calls that made the JVM load classes again, and how long they held it up.
+    pub pauses: u64,
+    pub pause_ns: u64,
+    pub longest_pause_ns: u64,
+    /// Bytes of the trees.
+    pub used: u64,
+    pub budget: u64,
+    pub elapsed_ns: u64,
+}
+
+impl ExactStatus {
+    pub(crate) fn add_to(&self, message: Message) -> Message {
+        message
+            .with("exact-session", self.session)
+            .with("exact-timed", self.timed)
+            .with("exact-classes", self.classes)
+            .with("exact-methods", self.methods)
+            .with_all("exact-refused", &self.refused)
+            .with("exact-weaving-ns", self.weaving_ns)
+            .with("exact-pauses", self.pauses)
+            .with("exact-pause-ns", self.pause_ns)
+            .with("exact-longest-pause-ns", self.longest_pause_ns)
+            .with("exact-used", self.used)
+            .with("exact-budget", self.budget)
+            .with("exact-elapsed-ns", self.elapsed_ns)
+    }
+
+    pub(crate) fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
+        if m.get("exact-session").is_none() {
+            return Ok(None);
+        }
+        Ok(Some(ExactStatus {
+            session: m.parse("exact-session")?,
+            timed: m.parse("exact-timed")?,
+            classes: m.parse("exact-classes")?,
+            methods: m.parse("exact-methods")?,
+            refused: m.list("exact-refused"),
+            weaving_ns: m.parse("exact-weaving-ns")?,
+            pauses: m.parse("exact-pauses")?,
+            pause_ns: m.parse("exact-pause-ns")?,
+            longest_pause_ns: m.parse("exact-longest-pause-ns")?,
+            used: m.parse("exact-used")?,
+            budget: m.parse("exact-budget")?,
+            elapsed_ns: m.parse("exact-elapsed-ns")?,
+        }))
+    }
+}

@@ -1,0 +1,622 @@
+package java.lang;
+
+import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
+
+/**
+ * What woven code calls: keeps, for the running thread, its place in the calling-context tree.
+ *
+ * <p>The tree lies in the arena, memory that the agent shares with the front end; the layout is in
+ * crates/arena/LAYOUT.md and the constants below repeat it. A node stands for one context; the
+ * token that a woven method keeps in a local is the address of its node. A thread's current node
+ * is in a field that the agent added to Thread, or, in a JVM that we attached to, in a table.
+ *
+ * <p>The upper half of an address names the session: each session has a slot of addresses of its
+ * own, so that what a frame or a thread still holds from an earlier one is recognised by one
+ * comparison. Nothing here calls a method that could be woven, allocates, locks or throws.
+ */
+public final class TareProbe {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    // A node. References are offsets into the session's slot; zero is none.
+    private static final int COUNT = 0;    // long
+    private static final int LAST = 8;     // long, address of the child that was entered last
+    private static final int METHOD = 16;  // int, zero while the node is not in use
+    private static final int PARENT = 20;  // int, odd when leaving the node leaves the subgraph
+    private static final int SIBLING = 24; // int
+    private static final int KIDS = 28;    // int, first child, or (odd) a table of children
+    private static final int START = 32;   // long, only in timed sessions
+    private static final int TOTAL = 40;   // long, only in timed sessions
+
+    // The arena's header, at the beginning of the slot.
+    private static final int H_BUMP = 64;        // long, offset of the next free page
+    private static final int H_LIMIT = 72;       // long, end of the memory that is backed
+    private static final int H_RESERVE = 80;     // long, where ordinary nodes stop
+    private static final int H_REFUSED = 88;     // long, nodes that were refused for lack of room
+    private static final int H_LOST = 96;        // long, calls that found no place at all
+    private static final int H_NODE = 104;       // int, size of a node
+    private static final int H_LOCK = 108;       // int, of the pool of trees
+    private static final int H_POOL = 112;       // int, first free tree of the pool
+    private static final int H_ROOTS = 116;      // int, FLAG_LEAVES when roots were named
+
+    // A page, and the first page of a tree.
+    private static final int PAGE = 4096;
+    private static final int P_KIND = 0;         // int
+    private static final int P_TREE = 4;         // int, offset of the tree's first page
+    private static final int P_PAGES = 8;        // int, of a large table; zero means one
+    private static final int P_HEAD = 32;
+    private static final int T_THREAD = 32;      // long, Thread.threadId()
+    private static final int T_FREE = 40;        // int, next free byte
+    private static final int T_END = 44;         // int, end of the free bytes
+    private static final int T_NEXT = 48;        // int, next tree in the pool
+    private static final int T_FLAGS = 52;       // int
+    private static final int T_ADJUST = 56;      // long, time to keep out of the figures
+    private static final int T_TABLE = 64;       // int, next free byte for a table of children
+    private static final int T_NAME = 68;        // int, length and (<< 16) coder, then the bytes
+    private static final int T_NAME_MAX = 120;
+    private static final int T_ROOT = 192;
+    private static final int KIND_TREE = 1;
+    private static final int KIND_NODES = 2;
+    private static final int KIND_TABLE = 3;
+    private static final int EXTENT = 16 * PAGE;
+    private static final int FLAG_LEAVES = 1;    // leaving a child of the root leaves the subgraph
+    private static final int FLAG_VIRTUAL = 2;   // a tree of the pool, for virtual threads
+
+    // Ids that no method has.
+    private static final int ROOT = -2;
+    private static final int REST = -3;
+
+    private static final int LIST_MAX = 8;
+    private static final long LOW = 0xffff_ffffL;
+
+    private static final long CUR = offset("tare$cur");
+    private static final boolean FIELD = CUR != -1;
+    private static final long TID = offset("tid");
+    private static final long NAME = offset("name");
+    private static final long VALUE = U.objectFieldOffset(String.class, "value");
+    private static final long CODER = U.objectFieldOffset(String.class, "coder");
+    private static final Class<?> VIRTUAL = virtual();
+
+    /** The upper half of this session's addresses; what no address has when nothing is on. */
+    private static long session = -1;
+
+    /** Where threads are found when they have no field: entries of thread id and current node. */
+    private static long table;
+    private static final int TABLE_BITS = 16;
+
+    private TareProbe() {}
+
+    private static long offset(String field) {
+        try {
+            return U.objectFieldOffset(Thread.class, field);
+        } catch (InternalError absent) {
+            return -1;
+        }
+    }
+
+    private static Class<?> virtual() {
+        try {
+            return Class.forName("java.lang.BaseVirtualThread", false, null);
+        } catch (ClassNotFoundException before21) {
+            return null;
+        }
+    }
+
+    /** Called by the agent: begins a session at an address, or ends it with -1. */
+    static void session(long address, long threads) {
+        table = threads;
+        session = address == -1 ? -1 : address >>> 32;
+    }
+
+    static boolean hasField() {
+        return FIELD;
+    }
+
+    /** The agent binds this to one that reads the processor's time stamp, where that is the clock. */
+    private static native long ticks();
+
+    // ---- counting ----
+
+    /** Entry of a method that counts only inside the subgraph. */
+    @ForceInline
+    public static long enter(int id) {
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        long node = get(thread, slot);
+        if (node >>> 32 != session) {
+            return 0;
+        }
+        return down(thread, slot, node, id);
+    }
+
+    /** Entry of a root: from outside it begins the subgraph. */
+    @ForceInline
+    public static long enterRoot(int id) {
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        long node = get(thread, slot);
+        if (node >>> 32 != session) {
+            return begin(thread, id);
+        }
+        return down(thread, slot, node, id);
+    }
+
+    @ForceInline
+    private static long down(Thread thread, long slot, long node, int id) {
+        long child = U.getLong(node + LAST);
+        if (U.getInt(child + METHOD) != id) {
+            child = find(node, id);
+            if (child == 0) {
+                return 0;
+            }
+        }
+        U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
+        set(thread, slot, child);
+        return child;
+    }
+
+    /** Exit, normal or by exception. */
+    @ForceInline
+    public static void exit(long token) {
+        if (token == 0) {
+            return;
+        }
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        if (get(thread, slot) == token) {
+            int parent = U.getInt(token + PARENT);
+            if ((parent & 1) == 0) {
+                set(thread, slot, token & ~LOW | parent & LOW);
+                return;
+            }
+        }
+        leave(thread, slot, token);
+    }
+
+    /** A handler of the method caught an exception: whatever it called is over. */
+    public static void caught(long token) {
+        if (token == 0) {
+            return;
+        }
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        long node = get(thread, slot);
+        if (node != token && isBelow(node, token)) {
+            set(thread, slot, token);
+        }
+    }
+
+    // ---- timing ----
+
+    @ForceInline
+    public static long enterTimed(int id) {
+        long node = enter(id);
+        if (node != 0) {
+            U.putLong(node + START, ticks());
+        }
+        return node;
+    }
+
+    @ForceInline
+    public static long enterRootTimed(int id) {
+        long node = enterRoot(id);
+        if (node != 0) {
+            U.putLong(node + START, ticks());
+        }
+        return node;
+    }
+
+    @ForceInline
+    public static void exitTimed(long token) {
+        if (token == 0) {
+            return;
+        }
+        if (token >>> 32 == session) {
+            long now = ticks();
+            U.putLong(token + TOTAL, U.getLong(token + TOTAL) + now - U.getLong(token + START));
+            U.putLong(token + START, 0);
+        }
+        exit(token);
+    }
+
+    // ---- a thread's current node ----
+
+    @ForceInline
+    private static long get(Thread thread, long slot) {
+        return FIELD ? U.getLong(thread, CUR) : U.getLong(slot + 8);
+    }
+
+    @ForceInline
+    private static void set(Thread thread, long slot, long node) {
+        if (FIELD) {
+            U.putLong(thread, CUR, node);
+        } else {
+            U.putLong(slot + 8, node);
+        }
+    }
+
+    /** The thread's entry in the table; the empty entry at its end when it has none. */
+    @ForceInline
+    private static long slot(Thread thread) {
+        if (FIELD) {
+            return 0;
+        }
+        long id = U.getLong(thread, TID);
+        long entry = table + (hash(id) << 4);
+        return U.getLong(entry) == id ? entry : probe(id);
+    }
+
+    @ForceInline
+    private static long hash(long id) {
+        return id * 0x9e37_79b9_7f4a_7c15L >>> 64 - TABLE_BITS;
+    }
+
+    private static long probe(long id) {
+        long at = hash(id);
+        for (int i = 1; i < 16; i++) {
+            long entry = table + ((at + i & (1 << TABLE_BITS) - 1) << 4);
+            if (U.getLong(entry) == id) {
+                return entry;
+            }
+        }
+        return table + (1L << TABLE_BITS + 4);
+    }
+
+    private static long claim(long id) {
+        long at = hash(id);
+        for (int i = 0; i < 16; i++) {
+            long entry = table + ((at + i & (1 << TABLE_BITS) - 1) << 4);
+            if (U.compareAndSetLong(null, entry, 0, id)) {
+                return entry;
+            }
+        }
+        return 0;
+    }
+
+    // ---- everything that is not the common case ----
+
+    /** A root is entered from outside the subgraph. */
+    @DontInline
+    private static long begin(Thread thread, int id) {
+        long mark = session;
+        if (mark == -1) {
+            return 0;
+        }
+        long base = mark << 32;
+        long slot = slot(thread);
+        if (!FIELD && slot == table + (1L << TABLE_BITS + 4)) {
+            slot = claim(U.getLong(thread, TID));
+            if (slot == 0) {
+                lost(base);
+                return 0;
+            }
+        }
+        long root = ~get(thread, slot);
+        if (root >>> 32 != mark) {
+            boolean virtual = VIRTUAL != null && VIRTUAL.isInstance(thread);
+            root = virtual ? borrow(base) : newTree(base, thread);
+            if (root == 0) {
+                if (!FIELD) {
+                    U.putLong(slot, 0);
+                }
+                lost(base);
+                return 0;
+            }
+        }
+        set(thread, slot, root);
+        return down(thread, slot, root, id);
+    }
+
+    /** An exit that is not the plain step to the parent. */
+    @DontInline
+    private static void leave(Thread thread, long slot, long token) {
+        long mark = session;
+        long node = get(thread, slot);
+        if (token >>> 32 != mark || node >>> 32 != mark || !isBelow(node, token)) {
+            return; // A frame that is older than this session.
+        }
+        long base = mark << 32;
+        int parent = U.getInt(token + PARENT);
+        if ((parent & 1) == 0) {
+            set(thread, slot, base | parent & LOW);
+            return;
+        }
+        long root = base | parent - 1 & LOW;
+        if ((U.getInt(page(root) + T_FLAGS) & FLAG_VIRTUAL) == 0) {
+            set(thread, slot, ~root); // Outside, and the tree is found again.
+            return;
+        }
+        set(thread, slot, 0);
+        if (!FIELD) {
+            U.putLong(slot, 0);
+        }
+        giveBack(base, page(root));
+    }
+
+    /** Whether a node is another one or a descendant of it. */
+    private static boolean isBelow(long node, long ancestor) {
+        long base = node & ~LOW;
+        while (node != ancestor) {
+            int parent = U.getInt(node + PARENT) & ~1;
+            if (parent == 0) {
+                return false;
+            }
+            node = base | parent & LOW;
+        }
+        return true;
+    }
+
+    /** The child for a method, made if need be; the node's rest when there is no room; or zero. */
+    private static long find(long node, int id) {
+        long base = node & ~LOW;
+        int kids = U.getInt(node + KIDS);
+        int length = 0;
+        if ((kids & 1) == 0) {
+            for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
+                long child = base | at & LOW;
+                if (U.getInt(child + METHOD) == id) {
+                    U.putLong(node + LAST, child);
+                    return child;
+                }
+                length++;
+            }
+        } else {
+            long table = base | kids - 1 & LOW;
+            int mask = U.getInt(table);
+            for (int i = spread(id) & mask;; i = i + 1 & mask) {
+                int at = U.getInt(table + 8 + ((long) i << 2));
+                if (at == 0) {
+                    break;
+                }
+                long child = base | at & LOW;
+                if (U.getInt(child + METHOD) == id) {
+                    U.putLong(node + LAST, child);
+                    return child;
+                }
+            }
+        }
+        return create(node, id, length);
+    }
+
+    @ForceInline
+    private static int spread(int id) {
+        return id * 0x9e37_79b1 >>> 15;
+    }
+
+    @DontInline
+    private static long create(long node, int id, int length) {
+        long base = node & ~LOW;
+        if (U.getInt(node + METHOD) == REST) {
+            U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
+            return 0; // Stays in the rest; the exit finds nothing to do.
+        }
+        long tree = page(node);
+        boolean rest = id == REST;
+        long child = allocate(base, tree, U.getInt(base + H_NODE), rest);
+        if (child == 0) {
+            if (rest) {
+                lost(base);
+                return 0;
+            }
+            U.getAndAddLong(null, base + H_REFUSED, 1);
+            return find(node, REST);
+        }
+        U.putLong(child + LAST, base);
+        int parent = (int) node;
+        if (U.getInt(node + METHOD) == ROOT) {
+            parent |= U.getInt(tree + T_FLAGS) & FLAG_LEAVES;
+        }
+        U.putInt(child + PARENT, parent);
+        // A reader takes a node for real once it has a method.
+        U.putIntRelease(null, child + METHOD, id);
+        int kids = U.getInt(node + KIDS);
+        if ((kids & 1) == 0 && length < LIST_MAX) {
+            U.putInt(child + SIBLING, kids);
+            U.putInt(node + KIDS, (int) child);
+        } else {
+            tabulate(base, tree, node, child);
+        }
+        U.putLong(node + LAST, child);
+        return child;
+    }
+
+    /** Adds a child to a node with many, in a table that doubles when it is half full. */
+    private static void tabulate(long base, long tree, long node, long child) {
+        int kids = U.getInt(node + KIDS);
+        long old = (kids & 1) == 0 ? 0 : base | kids - 1 & LOW;
+        int mask = old == 0 ? 0 : U.getInt(old);
+        if (old == 0 || U.getInt(old + 4) * 2 >= mask) {
+            int size = old == 0 ? 32 : (mask + 1) * 2;
+            long table = allocateTable(base, tree, 8 + size * 4);
+            if (table == 0) {
+                // Stays in the old table or list, which still has room but gets slower.
+                if (old == 0) {
+                    U.putInt(child + SIBLING, kids);
+                    U.putInt(node + KIDS, (int) child);
+                    return;
+                }
+                if (U.getInt(old + 4) >= mask - 1) {
+                    lost(base);
+                    return;
+                }
+            } else {
+                U.putInt(table, size - 1);
+                if (old == 0) {
+                    for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
+                        put(table, base | at & LOW);
+                    }
+                } else {
+                    for (int i = 0; i <= mask; i++) {
+                        int at = U.getInt(old + 8 + ((long) i << 2));
+                        if (at != 0) {
+                            put(table, base | at & LOW);
+                        }
+                    }
+                }
+                U.putInt(node + KIDS, (int) table | 1);
+                old = table;
+            }
+        }
+        put(old, child);
+    }
+
+    private static void put(long table, long child) {
+        int mask = U.getInt(table);
+        int i = spread(U.getInt(child + METHOD)) & mask;
+        while (U.getInt(table + 8 + ((long) i << 2)) != 0) {
+            i = i + 1 & mask;
+        }
+        U.putInt(table + 8 + ((long) i << 2), (int) child);
+        U.putInt(table + 4, U.getInt(table + 4) + 1);
+    }
+
+    // ---- memory ----
+
+    /** The first page of the tree that a node belongs to. */
+    @ForceInline
+    private static long page(long node) {
+        long page = node & -PAGE;
+        return node & ~LOW | U.getInt(page + P_TREE) & LOW;
+    }
+
+    private static void lost(long base) {
+        U.getAndAddLong(null, base + H_LOST, 1);
+    }
+
+    /** Pages that are backed by memory, or zero. The last part is kept for what was refused. */
+    private static long pages(long base, int bytes, boolean rest) {
+        long limit = U.getLong(base + (rest ? H_LIMIT : H_RESERVE));
+        for (;;) {
+            long at = U.getLong(base + H_BUMP);
+            if (at + bytes > limit) {
+                return 0;
+            }
+            if (U.compareAndSetLong(null, base + H_BUMP, at, at + bytes)) {
+                return base | at;
+            }
+        }
+    }
+
+    private static long allocate(long base, long tree, int size, boolean rest) {
+        int free = U.getInt(tree + T_FREE);
+        // A node does not cross pages: each page begins with the tree that it belongs to.
+        if ((free & PAGE - 1) + size > PAGE || (free & PAGE - 1) == 0) {
+            free = free + PAGE - 1 & -PAGE;
+            if (free == U.getInt(tree + T_END)) {
+                int bytes = rest ? PAGE : EXTENT;
+                long extent = pages(base, bytes, rest);
+                if (extent == 0) {
+                    return 0;
+                }
+                free = (int) extent;
+                U.putInt(tree + T_END, free + bytes);
+            }
+            header(base | free & LOW, KIND_NODES, tree);
+            free += P_HEAD;
+        }
+        U.putInt(tree + T_FREE, free + size);
+        return base | free & LOW;
+    }
+
+    /** Room for a table of children. Small ones share pages, large ones get their own. */
+    private static long allocateTable(long base, long tree, int bytes) {
+        if (bytes <= PAGE - P_HEAD) {
+            int free = U.getInt(tree + T_TABLE);
+            if ((free & PAGE - 1) == 0 || (free & PAGE - 1) + bytes > PAGE) {
+                long page = pages(base, PAGE, false);
+                if (page == 0) {
+                    return 0;
+                }
+                header(page, KIND_TABLE, tree);
+                free = (int) page + P_HEAD;
+            }
+            U.putInt(tree + T_TABLE, free + bytes);
+            return base | free & LOW;
+        }
+        int whole = bytes + P_HEAD + PAGE - 1 & -PAGE;
+        long page = pages(base, whole, false);
+        if (page == 0) {
+            return 0;
+        }
+        U.putInt(page + P_PAGES, whole / PAGE);
+        header(page, KIND_TABLE, tree);
+        return page + P_HEAD;
+    }
+
+    private static void header(long page, int kind, long tree) {
+        U.putInt(page + P_TREE, (int) tree);
+        U.putIntRelease(null, page + P_KIND, kind);
+    }
+
+    private static long newTree(long base, Thread thread) {
+        long tree = pages(base, PAGE, false);
+        if (tree == 0) {
+            return 0;
+        }
+        long root = tree + T_ROOT;
+        int size = U.getInt(base + H_NODE);
+        int flags = U.getInt(base + H_ROOTS);
+        if (thread == null) {
+            flags |= FLAG_VIRTUAL | FLAG_LEAVES;
+        } else {
+            U.putLong(tree + T_THREAD, U.getLong(thread, TID));
+            name(tree, thread);
+        }
+        U.putInt(tree + T_FLAGS, flags);
+        U.putInt(tree + T_FREE, (int) root + size);
+        U.putInt(tree + T_END, (int) tree + PAGE);
+        U.putLong(root + LAST, base);
+        U.putInt(root + METHOD, ROOT);
+        header(tree, KIND_TREE, tree);
+        return root;
+    }
+
+    /** Copies the thread's name without calling anything: the bytes as String keeps them. */
+    private static void name(long tree, Thread thread) {
+        Object name = U.getReference(thread, NAME);
+        if (!(name instanceof String)) {
+            return;
+        }
+        byte[] bytes = (byte[]) U.getReference(name, VALUE);
+        int length = bytes.length < T_NAME_MAX ? bytes.length : T_NAME_MAX;
+        for (int i = 0; i < length; i++) {
+            U.putByte(tree + T_NAME + 4 + i, bytes[i]);
+        }
+        U.putInt(tree + T_NAME, length | U.getByte(name, CODER) << 16);
+    }
+
+    /** A tree for a virtual thread, for as long as it is inside the subgraph. */
+    private static long borrow(long base) {
+        if (lock(base)) {
+            int tree = U.getInt(base + H_POOL);
+            if (tree != 0) {
+                U.putInt(base + H_POOL, U.getInt((base | tree & LOW) + T_NEXT));
+            }
+            U.putIntRelease(null, base + H_LOCK, 0);
+            if (tree != 0) {
+                return (base | tree & LOW) + T_ROOT;
+            }
+        }
+        return newTree(base, null);
+    }
+
+    private static void giveBack(long base, long tree) {
+        // A tree that cannot be given back now is never used again; its figures stay.
+        if (lock(base)) {
+            U.putInt(tree + T_NEXT, U.getInt(base + H_POOL));
+            U.putInt(base + H_POOL, (int) tree);
+            U.putIntRelease(null, base + H_LOCK, 0);
+        }
+    }
+
+    private static boolean lock(long base) {
+        for (int i = 0; i < 1000; i++) {
+            if (U.compareAndSetInt(null, base + H_LOCK, 0, 1)) {
+                return true;
+            }
+            Thread.onSpinWait();
+        }
+        return false;
+    }
+}
