@@ -227,8 +227,9 @@ impl fmt::Display for Error {
             ),
             Self::PeerRefused { pid } => write!(
                 f,
-                "JVM {pid} closed the connection without an answer, as it does when user or group \
-                 differ from its own. Run as the JVM's user with its primary group, or as root."
+                "JVM {pid} closed the connection without an answer, as it does when our user or \
+                 group differs from its own, or when it is ending. Run as the JVM's user with its \
+                 primary group, or as root."
             ),
             Self::TimedOut { pid, after, step, state } => {
                 write!(f, "JVM {pid} did not answer within {}: still {step}.", seconds(*after))?;
@@ -242,8 +243,8 @@ impl fmt::Display for Error {
                     }
                     Some('Z' | 'X') => f.write_str(" The process has ended."),
                     Some('D') => f.write_str(
-                        " Its main thread waits in the kernel (state D), often for a disk or a \
-                         network file system.",
+                        " It is held in the kernel (state D): by a paused container, or by a disk \
+                         or network file system.",
                     ),
                     _ => f.write_str(
                         " It may be starved of CPU, in a long collection or hung; try again, or \

@@ -10,6 +10,7 @@ mod child;
 mod cmdline;
 mod command;
 mod control;
+mod elf;
 mod error;
 mod hands;
 mod hotspot;

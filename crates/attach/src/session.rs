@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
         hotspot::converse(socket, command, arguments, self.deadline).map_err(
             |silence| match silence {
                 Silence::TimedOut => self.timed_out(Step::AwaitingReply),
-                _ if !self.jvm.is_same_process() => Error::Gone { pid },
+                _ if self.ends_soon() => Error::Gone { pid },
                 Silence::Closed => Error::PeerRefused { pid },
                 Silence::Nonsense(text) => Error::BadReply { pid, text },
                 Silence::Io(error) => {
@@ -132,6 +132,19 @@ impl<'a> Session<'a> {
                 }
             },
         )
+    }
+
+    /// Whether the process has ended or does so within a moment: a JVM closes its connections
+    /// before it is gone.
+    fn ends_soon(&self) -> bool {
+        for _ in 0..20 {
+            match Stat::of(self.jvm.pid) {
+                Ok(stat) if stat.start == self.jvm.start_ticks && stat.state != 'Z' => {}
+                _ => return true,
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        false
     }
 
     pub(crate) fn timed_out(&self, step: Step) -> Error {
@@ -372,25 +385,25 @@ impl<'a> Session<'a> {
             return Err(Error::Gone { pid });
         }
         let mut pauses = Pauses::default();
+        let mut stale = false;
         loop {
-            let stale = match self.try_connect(tmp)? {
-                Socket::Ours(socket) => return Ok(Some(socket)),
-                Socket::Absent => false,
-                Socket::Stale => true,
-                Socket::Busy => {
-                    self.pause(&mut pauses, &Step::Connecting)?;
-                    continue;
-                }
-            };
             // The waits for the listener are over; only a stop can still hold us up.
             let mut long_ago = Instant::now().checked_sub(GROWN_UP);
-            match self.readiness(stale, &mut long_ago)? {
-                Readiness::Ready => break,
-                Readiness::NotYet(step) => self.pause(&mut pauses, &step)?,
+            if let Readiness::NotYet(step) = self.readiness(stale, &mut long_ago)? {
+                self.pause(&mut pauses, &step)?;
+                continue;
             }
-        }
-        if !self.jvm.is_same_process() {
-            return Err(Error::Gone { pid });
+            if !self.jvm.is_same_process() {
+                return Err(Error::Gone { pid });
+            }
+            // Last of all, since another tool may have brought the JVM to open it this moment.
+            match self.try_connect(tmp)? {
+                Socket::Ours(socket) => return Ok(Some(socket)),
+                Socket::Absent => break,
+                Socket::Stale if stale => break,
+                Socket::Stale => stale = true,
+                Socket::Busy => self.pause(&mut pauses, &Step::Connecting)?,
+            }
         }
         let sent = match &handle {
             Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::QUIT),
