@@ -214,6 +214,9 @@ fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
     let gone = |_| Error::NoSuchProcess { pid };
     let stat = Stat::of(pid).map_err(gone)?;
     let status = Status::of(pid).map_err(gone)?;
+    if matches!(stat.state, 'Z' | 'X') {
+        return Err(Error::Gone { pid });
+    }
     let comm = procfs::read(pid, "comm").unwrap_or_default();
     let comm = String::from_utf8_lossy(&comm).trim_end().to_owned();
     let (mapped, details) = match Mapped::of(pid) {

@@ -18,6 +18,7 @@ mod jvm;
 mod load;
 mod perfdata;
 mod procfs;
+mod rights;
 mod session;
 mod view;
 

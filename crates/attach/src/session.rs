@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::child::{self, Child, Identity};
 use crate::error::{Error, Step};
-use crate::hands::{Hands, Worker};
+use crate::hands::Hands;
 use crate::hotspot::{self, Answer, Silence};
 use crate::jvm::{Jvm, VmKind};
 use crate::procfs::{self, Mapped, SIGQUIT, Stat, Status};
+use crate::rights::{hands_for, peer_is};
 use crate::view::{self, View};
 
 /// HotSpot on Linux has this compiled in; TMPDIR and java.io.tmpdir do not matter.
@@ -441,64 +441,6 @@ impl Pauses {
         self.0 = (self.0 + 1).min(40);
         Duration::from_micros(u64::from(self.0 * self.0) * 100)
     }
-}
-
-impl Jvm {
-    /// Whether its user or group has no number in its own user namespace. HotSpot cannot give
-    /// its socket to such an owner and gives up without a word.
-    fn is_unmapped(&self) -> bool {
-        let has = |map: &str, id| match procfs::read(self.pid, map) {
-            Ok(map) => procfs::map_id(&map, id).is_some(),
-            Err(_) => true,
-        };
-        !has("uid_map", self.uid) || !has("gid_map", self.gid)
-    }
-
-    /// The number here of the user who is root to the JVM, unless nobody is.
-    pub(crate) fn namespace_root(&self) -> Option<u32> {
-        procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0)
-    }
-}
-
-/// Hands with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
-/// when our own rights would do, because it removes them even if we are killed.
-pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
-    let pid = jvm.pid;
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Error::NotPermitted { pid, user: jvm.user_name(), what: "act as that user" }
-        }
-        _ => Error::Io { doing: format!("start a helper that acts as {}", jvm.user_name()), error },
-    };
-    let us = rustix::process::geteuid().as_raw();
-    if us == jvm.uid {
-        let child = (tidy && child::is_possible()).then(|| Child::start(None).ok()).flatten();
-        return Ok(child.map_or_else(|| Hands::Own(Worker::default()), Hands::Child));
-    }
-    if !child::is_possible() {
-        return Err(failed(io::Error::other("this program does not call run_if_child")));
-    }
-    if us == 0 {
-        let identity = Identity { uid: jvm.uid, gid: jvm.gid, user_namespace: None };
-        return Child::start(Some(identity)).map(Hands::Child).map_err(failed);
-    }
-    // The owner of a user namespace (a rootless container) is root in it without being it here.
-    let namespace = std::fs::File::open(format!("/proc/{pid}/ns/user")).map_err(failed)?;
-    if procfs::same_namespace(pid, "user") != Some(false) {
-        return Err(failed(io::ErrorKind::PermissionDenied.into()));
-    }
-    let inside = |map: &str, id| procfs::map_id(&procfs::read(pid, map).ok()?, id);
-    let (Some(uid), Some(gid)) = (inside("uid_map", jvm.uid), inside("gid_map", jvm.gid)) else {
-        return Err(failed(io::ErrorKind::PermissionDenied.into()));
-    };
-    let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
-    Child::start(Some(identity)).map(Hands::Child).map_err(failed)
-}
-
-/// Whether the process at the other end, as the kernel remembers it, is `pid`.
-pub(crate) fn peer_is(socket: &OwnedFd, pid: u32) -> bool {
-    rustix::net::sockopt::socket_peercred(socket)
-        .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
 }
 
 /// Whether /proc numbers processes as our system calls do.
