@@ -173,6 +173,17 @@ impl fmt::Display for Error {
                 let each = candidates.iter().map(|c| format!(" {} ({})", c.pid, c.name));
                 write!(f, "{}.", each.collect::<Vec<_>>().join(","))
             }
+            Self::NotPermitted { pid, user, what } if rustix::process::geteuid().is_root() => {
+                write!(
+                    f,
+                    "JVM {pid} belongs to {user}, and we may not {what}, though we are root: \
+                 capabilities are missing (CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID, CAP_KILL), or a \
+                 security module forbids it. Run as {user}, or grant them."
+                )
+            }
+            Self::NotPermitted { pid, user, what } if user == "root" => {
+                write!(f, "JVM {pid} belongs to root, and we may not {what}. Run as root.")
+            }
             Self::NotPermitted { pid, user, what } => write!(
                 f,
                 "JVM {pid} belongs to {user}, and we may not {what}. Run as {user} or as root."

@@ -127,7 +127,7 @@ fn build_in(bytes: &[u8]) -> Option<String> {
 
 /// Where the JVM has mapped a library of this name, the file gone or not.
 fn mapped_paths(jvm: &Jvm, name: &str) -> Vec<String> {
-    let mapped = Mapped::of(jvm.pid).unwrap_or_default();
+    let mapped = Mapped::of(jvm.pid).unwrap_or_else(|_| jvm.mapped.clone());
     mapped
         .agents
         .into_iter()
@@ -212,9 +212,7 @@ fn places(session: &Session<'_>, mapped: &[String]) -> Vec<PathBuf> {
     let uid = inside.and_then(|map| procfs::map_id(&map, jvm.uid)).unwrap_or(jvm.uid);
     places.push(PathBuf::from(format!("/run/user/{uid}")));
     places.extend(working_directory(session));
-    let environment = procfs::parse_strings(&procfs::read(jvm.pid, "environ").unwrap_or_default());
-    let home = environment.iter().find_map(|variable| variable.strip_prefix("HOME="));
-    places.extend(home.map(PathBuf::from));
+    places.extend(jvm.settings.home.clone().map(PathBuf::from));
     let mut unique = Vec::new();
     for place in places {
         if place.is_absolute() && !unique.contains(&place) {

@@ -6,6 +6,8 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::process::{Gid, Uid};
+
 use crate::child::{self, Child, Identity};
 use crate::error::Error;
 use crate::hands::{Hands, Worker};
@@ -62,6 +64,23 @@ pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
     };
     let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
     Child::start(Some(identity)).map(Hands::Child).map_err(failed)
+}
+
+/// Runs `look` on a thread that has taken another user's identity; `None` when it may not. Root in
+/// a container often lacks the capability to look into processes of others (CAP_SYS_PTRACE), but
+/// not those to become their user. Identities belong to threads, so that nobody else notices.
+pub(crate) fn as_user<T: Send>(uid: u32, gid: u32, look: impl FnOnce() -> T + Send) -> Option<T> {
+    if !rustix::process::geteuid().is_root() || uid == 0 || uid == u32::MAX || gid == u32::MAX {
+        return None;
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            rustix::thread::set_thread_res_gid(None, Gid::from_raw(gid), None).ok()?;
+            rustix::thread::set_thread_res_uid(None, Uid::from_raw(uid), None).ok()?;
+            Some(look())
+        });
+        thread.join().ok().flatten()
+    })
 }
 
 /// Whether the process at the other end, as the kernel remembers it, is `pid`.

@@ -381,7 +381,7 @@ impl<'a> Session<'a> {
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => None,
             Err(_) => return Err(Error::Gone { pid }),
         };
-        if self.jvm.details && Mapped::of(pid).is_ok_and(|mapped| mapped.libjvm.is_none()) {
+        if Mapped::of(pid).is_ok_and(|mapped| mapped.libjvm.is_none()) {
             return Err(Error::Gone { pid });
         }
         let mut pauses = Pauses::default();
