@@ -350,6 +350,10 @@ impl<'a> Session<'a> {
             }
             if let Err(error) = self.hands.create(dir, &name, forgotten.is_some()) {
                 reasons.push(format!("{place}: {error}"));
+                if place == HOTSPOT_TMP {
+                    // The socket could not be made there either.
+                    break;
+                }
                 continue;
             }
             match view::entry(dir, &name) {
