@@ -134,6 +134,8 @@ pub(crate) struct Settings {
     pub dynamic_agents: Option<bool>,
     pub reduce_signals: Option<bool>,
     pub tmp_dir: Option<String>,
+    /// The home directory of its environment.
+    pub home: Option<String>,
 }
 
 impl Settings {

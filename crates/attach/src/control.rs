@@ -15,7 +15,7 @@ use tare_protocol::{CONTROL_SOCKET, parse_control_dir};
 use crate::error::{Error, Step};
 use crate::jvm::{AgentSeen, Jvm};
 use crate::procfs::{self, DELETED};
-use crate::session::{hands_for, peer_is};
+use crate::rights::{hands_for, peer_is};
 use crate::view::{self, View};
 
 /// A connection to an agent.

@@ -173,6 +173,17 @@ impl fmt::Display for Error {
                 let each = candidates.iter().map(|c| format!(" {} ({})", c.pid, c.name));
                 write!(f, "{}.", each.collect::<Vec<_>>().join(","))
             }
+            Self::NotPermitted { pid, user, what } if rustix::process::geteuid().is_root() => {
+                write!(
+                    f,
+                    "JVM {pid} belongs to {user}, and we may not {what}, though we are root: \
+                 capabilities are missing (CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID, CAP_KILL), or a \
+                 security module forbids it. Run as {user}, or grant them."
+                )
+            }
+            Self::NotPermitted { pid, user, what } if user == "root" => {
+                write!(f, "JVM {pid} belongs to root, and we may not {what}. Run as root.")
+            }
             Self::NotPermitted { pid, user, what } => write!(
                 f,
                 "JVM {pid} belongs to {user}, and we may not {what}. Run as {user} or as root."
@@ -227,8 +238,9 @@ impl fmt::Display for Error {
             ),
             Self::PeerRefused { pid } => write!(
                 f,
-                "JVM {pid} closed the connection without an answer, as it does when user or group \
-                 differ from its own. Run as the JVM's user with its primary group, or as root."
+                "JVM {pid} closed the connection without an answer, as it does when our user or \
+                 group differs from its own, or when it is ending. Run as the JVM's user with its \
+                 primary group, or as root."
             ),
             Self::TimedOut { pid, after, step, state } => {
                 write!(f, "JVM {pid} did not answer within {}: still {step}.", seconds(*after))?;
@@ -242,8 +254,8 @@ impl fmt::Display for Error {
                     }
                     Some('Z' | 'X') => f.write_str(" The process has ended."),
                     Some('D') => f.write_str(
-                        " Its main thread waits in the kernel (state D), often for a disk or a \
-                         network file system.",
+                        " It is held in the kernel (state D): by a paused container, or by a disk \
+                         or network file system.",
                     ),
                     _ => f.write_str(
                         " It may be starved of CPU, in a long collection or hung; try again, or \

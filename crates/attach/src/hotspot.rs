@@ -109,7 +109,7 @@ fn wait_after(
     }
 }
 
-fn parse_answer(bytes: &[u8]) -> Result<Answer, Silence> {
+pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, Silence> {
     if bytes.is_empty() {
         return Err(Silence::Closed);
     }

@@ -10,6 +10,7 @@ use crate::cmdline::{self, Settings};
 use crate::error::{Candidate, Error};
 use crate::perfdata::{self, PerfData};
 use crate::procfs::{self, Mapped, Stat, Status};
+use crate::rights;
 use crate::view::{self, View};
 
 /// The make of a virtual machine.
@@ -66,8 +67,8 @@ pub struct Jvm {
     pub in_container: bool,
     /// Whether it was linked with musl libc, for which there is no agent.
     pub musl: bool,
-    /// False when we may not read the process's maps, as for a process of another user: then
-    /// most fields are guesses from the command line.
+    /// False when we may not see the process's maps or files, as for a process of another user:
+    /// then most fields are guesses from the command line.
     pub details: bool,
     pub tare_agents: Vec<AgentSeen>,
     /// With the pid, the identity of the process.
@@ -115,7 +116,14 @@ impl Jvm {
     /// with file capabilities) is taken to share ours, unless its pid says otherwise.
     pub(crate) fn view(&self) -> Result<View, Error> {
         let ours = self.uid == rustix::process::geteuid().as_raw() && self.pid == self.ns_pid;
-        View::open(self.pid, ours).map_err(|error| match error.kind() {
+        let opened = View::open(self.pid, ours).or_else(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                let open = || View::open(self.pid, false);
+                rights::as_user(self.uid, self.gid, open).unwrap_or(Err(error))
+            }
+            _ => Err(error),
+        });
+        opened.map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => Error::NotPermitted {
                 pid: self.pid,
                 user: self.user_name(),
@@ -210,17 +218,33 @@ fn choose(who: &str, names: &[(u32, &str)]) -> Result<u32, Error> {
     }
 }
 
+/// Describes a process with our own rights or, if these do not suffice and we are root, with those
+/// of its user.
 fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
+    let seen = examine_here(pid, users)?;
+    if seen.details {
+        return Ok(seen);
+    }
+    match rights::as_user(seen.uid, seen.gid, || examine_here(pid, users)) {
+        Some(Ok(closer)) if closer.details => Ok(closer),
+        _ => Ok(seen),
+    }
+}
+
+fn examine_here(pid: u32, users: &Users) -> Result<Jvm, Error> {
     let gone = |_| Error::NoSuchProcess { pid };
     let stat = Stat::of(pid).map_err(gone)?;
     let status = Status::of(pid).map_err(gone)?;
+    if matches!(stat.state, 'Z' | 'X') {
+        return Err(Error::Gone { pid });
+    }
     let comm = procfs::read(pid, "comm").unwrap_or_default();
     let comm = String::from_utf8_lossy(&comm).trim_end().to_owned();
-    let (mapped, details) = match Mapped::of(pid) {
+    let (mapped, maps_seen) = match Mapped::of(pid) {
         Ok(mapped) => (mapped, true),
         Err(_) => (Mapped::default(), false),
     };
-    let is_jvm = match details {
+    let is_jvm = match maps_seen {
         true => mapped.libjvm.is_some() || mapped.openj9,
         false => looks_like_java(pid, &comm),
     };
@@ -230,7 +254,7 @@ fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
     let command_line = command_line(pid);
     let ours = status.uid == rustix::process::geteuid().as_raw() && status.pid_levels == 1;
     let view = View::open(pid, ours).ok();
-    let perf = view.as_ref().and_then(|view| perf_data(view, &status, &mapped, details));
+    let perf = view.as_ref().and_then(|view| perf_data(view, &status, &mapped, maps_seen));
     let perf = perf.unwrap_or_default();
 
     let launch = launch(&command_line, view.as_ref());
@@ -253,7 +277,7 @@ fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
         uid: status.uid,
         gid: status.gid,
         user: users.name(status.uid),
-        vm: match (mapped.openj9, details) {
+        vm: match (mapped.openj9, maps_seen) {
             (true, _) => VmKind::OpenJ9,
             (false, true) => VmKind::HotSpot { name: perf.vm_name },
             (false, false) => VmKind::Unknown,
@@ -268,7 +292,7 @@ fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
         same_mount_ns,
         in_container,
         musl: mapped.musl,
-        details,
+        details: maps_seen && view.is_some(),
         tare_agents: Vec::new(),
         start_ticks: stat.start,
         settings,
@@ -291,7 +315,7 @@ fn looks_like_java(pid: u32, comm: &str) -> bool {
 
 /// The performance data of the JVM. A file can be left over from an earlier process with the
 /// same pid; the JVM maps its own.
-fn perf_data(view: &View, status: &Status, mapped: &Mapped, details: bool) -> Option<PerfData> {
+fn perf_data(view: &View, status: &Status, mapped: &Mapped, maps_seen: bool) -> Option<PerfData> {
     const LARGEST: u64 = 4 << 20;
     let read = |path: &Path| {
         let owner = view.stat(path).ok()?.st_uid;
@@ -300,7 +324,7 @@ fn perf_data(view: &View, status: &Status, mapped: &Mapped, details: bool) -> Op
         }
         perfdata::parse(&view.read(path, LARGEST).ok()?)
     };
-    if details {
+    if maps_seen {
         return read(Path::new(mapped.perf_data.as_deref()?));
     }
     let tmp = view.directory(Path::new("/tmp")).ok()?;
@@ -331,6 +355,7 @@ fn settings(pid: u32, launch: &cmdline::Launch, perf: &PerfData, view: Option<&V
     if let Some(dir) = environment.iter().find_map(|v| v.strip_prefix("TMPDIR=")) {
         settings.tmp_dir = Some(dir.to_owned());
     }
+    settings.home = environment.iter().find_map(|v| v.strip_prefix("HOME=")).map(str::to_owned);
     settings.apply(&split(&perf.vm_flags), &read);
     settings.apply(&variable("JAVA_TOOL_OPTIONS"), &read);
     settings.apply(&variable("JDK_JAVA_OPTIONS"), &read);

@@ -10,6 +10,7 @@ mod child;
 mod cmdline;
 mod command;
 mod control;
+mod elf;
 mod error;
 mod hands;
 mod hotspot;
@@ -17,6 +18,7 @@ mod jvm;
 mod load;
 mod perfdata;
 mod procfs;
+mod rights;
 mod session;
 mod view;
 
@@ -26,3 +28,65 @@ pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
 pub use load::{Loaded, load_agent};
+
+#[cfg(test)]
+mod tests {
+    /// Bytes that look like anything at all: pieces of real input among noise.
+    fn noise(seed: u64) -> Vec<u8> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let pieces: [&[u8]; 12] = [
+            b"\xca\xfe\xc0\xc0\x01\x02\0\x01",
+            b"\x7fELF\x02\x01\x01",
+            b"1 (x) S 1",
+            b"\nUid:\t0\t",
+            b"NSpid:\t",
+            b" r-xp 0 0 /a/libjvm.so",
+            b"return code: ",
+            b"GLIBC_",
+            b"release version ",
+            b"\0",
+            b"\n",
+            b"@'\"\\",
+        ];
+        let mut bytes = Vec::new();
+        for _ in 0..next() % 60 {
+            match next() % 3 {
+                0 => bytes.extend_from_slice(pieces[(next() % 12) as usize]),
+                1 => bytes.push(next() as u8),
+                _ => bytes.extend_from_slice((next() % 5000).to_string().as_bytes()),
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn no_parser_panics_on_arbitrary_bytes() {
+        for seed in 0..20_000 {
+            let bytes = noise(seed);
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let _ = crate::procfs::parse_stat(&bytes);
+            let _ = crate::procfs::parse_status(&bytes);
+            let _ = crate::procfs::parse_maps(&bytes, "/a");
+            let _ = crate::procfs::parse_net_unix(&bytes);
+            let _ = crate::procfs::map_id(&bytes, 7);
+            let _ = crate::procfs::unmap_id(&bytes, 7);
+            let _ = crate::perfdata::parse(&bytes);
+            let _ = crate::elf::check(&bytes);
+            let _ = crate::hotspot::parse_answer(&bytes);
+            let _ = crate::hotspot::glibc_version(&bytes);
+            let answer = crate::hotspot::Answer { code: 0, text: text.clone() };
+            let _ = crate::hotspot::judge_load(&answer);
+            let words = crate::cmdline::tokens(&text, seed % 2 == 0);
+            let read = |_: &str| Some(text.clone());
+            let _ = crate::cmdline::understand(&words, true, &read);
+            crate::cmdline::Settings::default().apply(&words, &read);
+            let _ = crate::cmdline::short(&text);
+        }
+    }
+}

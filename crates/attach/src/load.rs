@@ -6,11 +6,14 @@
 //! that is mapped already and nothing grows.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::MemfdFlags;
+
+use crate::elf;
 use crate::error::{Error, Step};
 use crate::hotspot::{self, Verdict};
 use crate::jvm::Jvm;
@@ -96,19 +99,16 @@ fn command_load(session: &mut Session<'_>, path: &Path, options: &str) -> Result
     }
 }
 
-/// The library and its build id: the one that it carries or, for a library without, our own.
-fn open_library(path: &Path) -> io::Result<(File, String)> {
-    let mut file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let mut bytes = Vec::new();
-    (&mut file).take(LARGEST_LIBRARY).read_to_end(&mut bytes)?;
-    if !bytes.starts_with(b"\x7fELF") {
-        return Err(io::Error::other("it is not a shared library"));
-    }
+/// The library's content and its build id: the one that it carries or, for a library without, our
+/// own. The content is a copy in memory, since a file that is being rebuilt could change under us.
+fn open_library(path: &Path) -> io::Result<(OwnedFd, String)> {
+    let bytes = view::read_regular(File::open(path)?, LARGEST_LIBRARY)?;
+    elf::check(&bytes).map_err(io::Error::other)?;
     let build = build_in(&bytes).unwrap_or_else(|| tare_protocol::BUILD_ID.to_owned());
-    Ok((file, build))
+    let copy = rustix::fs::memfd_create("tare-agent", MemfdFlags::CLOEXEC)?;
+    let mut copy = File::from(copy);
+    copy.write_all(&bytes)?;
+    Ok((copy.into(), build))
 }
 
 /// The build id by the marker that stands in every agent library.
@@ -127,7 +127,7 @@ fn build_in(bytes: &[u8]) -> Option<String> {
 
 /// Where the JVM has mapped a library of this name, the file gone or not.
 fn mapped_paths(jvm: &Jvm, name: &str) -> Vec<String> {
-    let mapped = Mapped::of(jvm.pid).unwrap_or_default();
+    let mapped = Mapped::of(jvm.pid).unwrap_or_else(|_| jvm.mapped.clone());
     mapped
         .agents
         .into_iter()
@@ -212,9 +212,7 @@ fn places(session: &Session<'_>, mapped: &[String]) -> Vec<PathBuf> {
     let uid = inside.and_then(|map| procfs::map_id(&map, jvm.uid)).unwrap_or(jvm.uid);
     places.push(PathBuf::from(format!("/run/user/{uid}")));
     places.extend(working_directory(session));
-    let environment = procfs::parse_strings(&procfs::read(jvm.pid, "environ").unwrap_or_default());
-    let home = environment.iter().find_map(|variable| variable.strip_prefix("HOME="));
-    places.extend(home.map(PathBuf::from));
+    places.extend(jvm.settings.home.clone().map(PathBuf::from));
     let mut unique = Vec::new();
     for place in places {
         if place.is_absolute() && !unique.contains(&place) {

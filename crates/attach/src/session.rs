@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::child::{self, Child, Identity};
 use crate::error::{Error, Step};
-use crate::hands::{Hands, Worker};
+use crate::hands::Hands;
 use crate::hotspot::{self, Answer, Silence};
 use crate::jvm::{Jvm, VmKind};
 use crate::procfs::{self, Mapped, SIGQUIT, Stat, Status};
+use crate::rights::{hands_for, peer_is};
 use crate::view::{self, View};
 
 /// HotSpot on Linux has this compiled in; TMPDIR and java.io.tmpdir do not matter.
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
         hotspot::converse(socket, command, arguments, self.deadline).map_err(
             |silence| match silence {
                 Silence::TimedOut => self.timed_out(Step::AwaitingReply),
-                _ if !self.jvm.is_same_process() => Error::Gone { pid },
+                _ if self.ends_soon() => Error::Gone { pid },
                 Silence::Closed => Error::PeerRefused { pid },
                 Silence::Nonsense(text) => Error::BadReply { pid, text },
                 Silence::Io(error) => {
@@ -132,6 +132,19 @@ impl<'a> Session<'a> {
                 }
             },
         )
+    }
+
+    /// Whether the process has ended or does so within a moment: a JVM closes its connections
+    /// before it is gone.
+    fn ends_soon(&self) -> bool {
+        for _ in 0..20 {
+            match Stat::of(self.jvm.pid) {
+                Ok(stat) if stat.start == self.jvm.start_ticks && stat.state != 'Z' => {}
+                _ => return true,
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        false
     }
 
     pub(crate) fn timed_out(&self, step: Step) -> Error {
@@ -337,6 +350,10 @@ impl<'a> Session<'a> {
             }
             if let Err(error) = self.hands.create(dir, &name, forgotten.is_some()) {
                 reasons.push(format!("{place}: {error}"));
+                if place == HOTSPOT_TMP {
+                    // The socket could not be made there either.
+                    break;
+                }
                 continue;
             }
             match view::entry(dir, &name) {
@@ -368,29 +385,29 @@ impl<'a> Session<'a> {
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => None,
             Err(_) => return Err(Error::Gone { pid }),
         };
-        if self.jvm.details && Mapped::of(pid).is_ok_and(|mapped| mapped.libjvm.is_none()) {
+        if Mapped::of(pid).is_ok_and(|mapped| mapped.libjvm.is_none()) {
             return Err(Error::Gone { pid });
         }
         let mut pauses = Pauses::default();
+        let mut stale = false;
         loop {
-            let stale = match self.try_connect(tmp)? {
-                Socket::Ours(socket) => return Ok(Some(socket)),
-                Socket::Absent => false,
-                Socket::Stale => true,
-                Socket::Busy => {
-                    self.pause(&mut pauses, &Step::Connecting)?;
-                    continue;
-                }
-            };
             // The waits for the listener are over; only a stop can still hold us up.
             let mut long_ago = Instant::now().checked_sub(GROWN_UP);
-            match self.readiness(stale, &mut long_ago)? {
-                Readiness::Ready => break,
-                Readiness::NotYet(step) => self.pause(&mut pauses, &step)?,
+            if let Readiness::NotYet(step) = self.readiness(stale, &mut long_ago)? {
+                self.pause(&mut pauses, &step)?;
+                continue;
             }
-        }
-        if !self.jvm.is_same_process() {
-            return Err(Error::Gone { pid });
+            if !self.jvm.is_same_process() {
+                return Err(Error::Gone { pid });
+            }
+            // Last of all, since another tool may have brought the JVM to open it this moment.
+            match self.try_connect(tmp)? {
+                Socket::Ours(socket) => return Ok(Some(socket)),
+                Socket::Absent => break,
+                Socket::Stale if stale => break,
+                Socket::Stale => stale = true,
+                Socket::Busy => self.pause(&mut pauses, &Step::Connecting)?,
+            }
         }
         let sent = match &handle {
             Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::QUIT),
@@ -428,64 +445,6 @@ impl Pauses {
         self.0 = (self.0 + 1).min(40);
         Duration::from_micros(u64::from(self.0 * self.0) * 100)
     }
-}
-
-impl Jvm {
-    /// Whether its user or group has no number in its own user namespace. HotSpot cannot give
-    /// its socket to such an owner and gives up without a word.
-    fn is_unmapped(&self) -> bool {
-        let has = |map: &str, id| match procfs::read(self.pid, map) {
-            Ok(map) => procfs::map_id(&map, id).is_some(),
-            Err(_) => true,
-        };
-        !has("uid_map", self.uid) || !has("gid_map", self.gid)
-    }
-
-    /// The number here of the user who is root to the JVM, unless nobody is.
-    pub(crate) fn namespace_root(&self) -> Option<u32> {
-        procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0)
-    }
-}
-
-/// Hands with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
-/// when our own rights would do, because it removes them even if we are killed.
-pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
-    let pid = jvm.pid;
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Error::NotPermitted { pid, user: jvm.user_name(), what: "act as that user" }
-        }
-        _ => Error::Io { doing: format!("start a helper that acts as {}", jvm.user_name()), error },
-    };
-    let us = rustix::process::geteuid().as_raw();
-    if us == jvm.uid {
-        let child = (tidy && child::is_possible()).then(|| Child::start(None).ok()).flatten();
-        return Ok(child.map_or_else(|| Hands::Own(Worker::default()), Hands::Child));
-    }
-    if !child::is_possible() {
-        return Err(failed(io::Error::other("this program does not call run_if_child")));
-    }
-    if us == 0 {
-        let identity = Identity { uid: jvm.uid, gid: jvm.gid, user_namespace: None };
-        return Child::start(Some(identity)).map(Hands::Child).map_err(failed);
-    }
-    // The owner of a user namespace (a rootless container) is root in it without being it here.
-    let namespace = std::fs::File::open(format!("/proc/{pid}/ns/user")).map_err(failed)?;
-    if procfs::same_namespace(pid, "user") != Some(false) {
-        return Err(failed(io::ErrorKind::PermissionDenied.into()));
-    }
-    let inside = |map: &str, id| procfs::map_id(&procfs::read(pid, map).ok()?, id);
-    let (Some(uid), Some(gid)) = (inside("uid_map", jvm.uid), inside("gid_map", jvm.gid)) else {
-        return Err(failed(io::ErrorKind::PermissionDenied.into()));
-    };
-    let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
-    Child::start(Some(identity)).map(Hands::Child).map_err(failed)
-}
-
-/// Whether the process at the other end, as the kernel remembers it, is `pid`.
-pub(crate) fn peer_is(socket: &OwnedFd, pid: u32) -> bool {
-    rustix::net::sockopt::socket_peercred(socket)
-        .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
 }
 
 /// Whether /proc numbers processes as our system calls do.

@@ -137,6 +137,11 @@ impl<'a> Frames<'a> {
         Ok(Self { reader, left, previous: -1 })
     }
 
+    /// How many frames are left.
+    pub fn remaining(&self) -> u16 {
+        self.left
+    }
+
     /// The next frame; `None` at the end, where nothing may be left over.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'a>>> {
         let r = &mut self.reader;

@@ -28,13 +28,11 @@ fn main() {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut id = 0;
     let root = PathBuf::from(input);
-    for path in class_files(&root) {
+    for path in common::class_files(&root) {
         let mut bytes = fs::read(&path).expect("readable class");
         let relative = path.strip_prefix(&root).expect("inside of the root");
-        if let Some(major) = major {
-            if !downgrade(&mut bytes, major) {
-                continue;
-            }
+        if major.is_some_and(|major| !downgrade(&mut bytes, major)) {
+            continue;
         }
         *counts.entry("classes".into()).or_default() += 1;
         *counts.entry("bytes".into()).or_default() += bytes.len() as u64;
@@ -77,24 +75,6 @@ fn main() {
     for (key, n) in counts {
         println!("{key}: {n}");
     }
-}
-
-/// All class files below a directory, in a fixed order.
-fn class_files(root: &Path) -> Vec<PathBuf> {
-    let mut out = Vec::new();
-    let mut todo = vec![root.to_path_buf()];
-    while let Some(dir) = todo.pop() {
-        for entry in fs::read_dir(&dir).expect("readable directory") {
-            let path = entry.expect("readable entry").path();
-            if path.is_dir() {
-                todo.push(path);
-            } else if path.extension().is_some_and(|e| e == "class") {
-                out.push(path);
-            }
-        }
-    }
-    out.sort();
-    out
 }
 
 /// Sets an older version when nothing in the class needs the newer one.

@@ -97,7 +97,7 @@ impl Scan {
         self.exceptions(code).map_err(bad)?;
         // Targets were noted before it was known where instructions start.
         let stray = |&f: &u16| f & flag::START == 0 && f & (flag::TARGET | flag::HANDLER) != 0;
-        if let Some(at) = self.flags.iter().position(|f| stray(f)) {
+        if let Some(at) = self.flags.iter().position(stray) {
             return Err(bad(Error::new(at, ErrorKind::BadCodeOffset(at as u32))));
         }
         Ok(())

@@ -4,6 +4,8 @@
 //! that it can be woven into every class of a JDK.
 #![allow(dead_code, reason = "each user takes what it needs")]
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use tare_weaver::{
     ActivationProbe, AllocationProbe, Arg, Blocks, Call, CallProbe, CountProbe, FrameProbe,
     MethodInfo, MethodPlan, Placement, ProbeSet, Probes, RegionPlan, RegionProbe,
@@ -193,4 +195,22 @@ pub fn method_lines(bytes: &[u8]) -> Vec<Option<(u16, u16)>> {
         Some((*lines.get(lines.len() / 4)?, *lines.get(lines.len() * 3 / 4)?))
     });
     lines.collect()
+}
+
+/// All class files below a directory, in a fixed order.
+pub fn class_files(root: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    let mut todo = vec![root.to_path_buf()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(&dir).expect("readable directory") {
+            let path = entry.expect("readable entry").path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|e| e == "class") {
+                out.push(path);
+            }
+        }
+    }
+    out.sort();
+    out
 }

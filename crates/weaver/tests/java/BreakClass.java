@@ -12,9 +12,9 @@ public final class BreakClass {
         byte[] b = Files.readAllBytes(file);
         int changed = 0;
         // aload_0, getfield x x, perhaps a probe, areturn: an accessor, whatever stands around it.
-        for (int i = 0; i + 16 < b.length; i++) {
+        for (int i = 0; i + 64 < b.length; i++) {
             if (b[i] == 0x2a && b[i + 1] == (byte) 0xb4) {
-                for (int at = i + 4; at < i + 16; at++) {
+                for (int at = i + 4; at < i + 64; at++) {
                     if (b[at] == (byte) 0xb0) {
                         b[at] = (byte) 0xac;
                         changed++;

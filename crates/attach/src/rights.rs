@@ -1,0 +1,90 @@
+//! Whose rights it takes to act for a JVM, and how to get them.
+//!
+//! Decides between our own rights, those of the JVM's user by way of root, and those that the
+//! owner of a user namespace has inside it. What is then done is left to `session`.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Gid, Uid};
+
+use crate::child::{self, Child, Identity};
+use crate::error::Error;
+use crate::hands::{Hands, Worker};
+use crate::jvm::Jvm;
+use crate::procfs;
+
+impl Jvm {
+    /// Whether its user or group has no number in its own user namespace. HotSpot cannot give
+    /// its socket to such an owner and gives up without a word.
+    pub(crate) fn is_unmapped(&self) -> bool {
+        let has = |map: &str, id| match procfs::read(self.pid, map) {
+            Ok(map) => procfs::map_id(&map, id).is_some(),
+            Err(_) => true,
+        };
+        !has("uid_map", self.uid) || !has("gid_map", self.gid)
+    }
+
+    /// The number here of the user who is root to the JVM, unless nobody is.
+    pub(crate) fn namespace_root(&self) -> Option<u32> {
+        procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0)
+    }
+}
+
+/// Hands with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
+/// when our own rights would do, because it removes them even if we are killed.
+pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
+    let pid = jvm.pid;
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Error::NotPermitted { pid, user: jvm.user_name(), what: "act as that user" }
+        }
+        _ => Error::Io { doing: format!("start a helper that acts as {}", jvm.user_name()), error },
+    };
+    let us = rustix::process::geteuid().as_raw();
+    if us == jvm.uid {
+        let child = (tidy && child::is_possible()).then(|| Child::start(None).ok()).flatten();
+        return Ok(child.map_or_else(|| Hands::Own(Worker::default()), Hands::Child));
+    }
+    if !child::is_possible() {
+        return Err(failed(io::Error::other("this program does not call run_if_child")));
+    }
+    if us == 0 {
+        let identity = Identity { uid: jvm.uid, gid: jvm.gid, user_namespace: None };
+        return Child::start(Some(identity)).map(Hands::Child).map_err(failed);
+    }
+    // The owner of a user namespace (a rootless container) is root in it without being it here.
+    let namespace = std::fs::File::open(format!("/proc/{pid}/ns/user")).map_err(failed)?;
+    if procfs::same_namespace(pid, "user") != Some(false) {
+        return Err(failed(io::ErrorKind::PermissionDenied.into()));
+    }
+    let inside = |map: &str, id| procfs::map_id(&procfs::read(pid, map).ok()?, id);
+    let (Some(uid), Some(gid)) = (inside("uid_map", jvm.uid), inside("gid_map", jvm.gid)) else {
+        return Err(failed(io::ErrorKind::PermissionDenied.into()));
+    };
+    let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
+    Child::start(Some(identity)).map(Hands::Child).map_err(failed)
+}
+
+/// Runs `look` on a thread that has taken another user's identity; `None` when it may not. Root in
+/// a container often lacks the capability to look into processes of others (CAP_SYS_PTRACE), but
+/// not those to become their user. Identities belong to threads, so that nobody else notices.
+pub(crate) fn as_user<T: Send>(uid: u32, gid: u32, look: impl FnOnce() -> T + Send) -> Option<T> {
+    if !rustix::process::geteuid().is_root() || uid == 0 || uid == u32::MAX || gid == u32::MAX {
+        return None;
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            rustix::thread::set_thread_res_gid(None, Gid::from_raw(gid), None).ok()?;
+            rustix::thread::set_thread_res_uid(None, Uid::from_raw(uid), None).ok()?;
+            Some(look())
+        });
+        thread.join().ok().flatten()
+    })
+}
+
+/// Whether the process at the other end, as the kernel remembers it, is `pid`.
+pub(crate) fn peer_is(socket: &OwnedFd, pid: u32) -> bool {
+    rustix::net::sockopt::socket_peercred(socket)
+        .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
+}

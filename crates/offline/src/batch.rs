@@ -1,0 +1,242 @@
+//! Weaves class after class with the same settings, and keeps count of what came of it.
+//!
+//! Ids run on from class to class in the order in which classes come, so the same input gives the
+//! same output.
+
+use crate::DEFAULT_RUNTIME;
+use crate::modes::{Mode, Modes, default_targets};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use tare_classfile::attributes::LineNumber;
+use tare_classfile::mutf8::decode_lossy;
+use tare_classfile::{ClassFile, Code};
+use tare_weaver::{
+    ClassError, Line, MethodOutcome, MethodPlan, Options, Outcome, ProbeError, Probes, RegionPlan,
+    Report, Weaver,
+};
+
+/// What is woven, and what it calls.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub modes: Modes,
+    /// Internal name of the runtime class; it is never woven itself.
+    pub runtime: String,
+    pub allow_huge: bool,
+    /// With regions: the lines to time. Without it, the middle half of each method's lines.
+    pub lines: Option<(Line, Line)>,
+    /// Bytecodes after which a loop head takes the count to where a reader finds it.
+    pub threshold: u32,
+    /// With calls: owner, name, descriptor and id of what to look for.
+    pub targets: Vec<(String, String, String, u32)>,
+}
+
+impl Settings {
+    pub fn new(modes: Modes) -> Self {
+        Settings {
+            modes,
+            runtime: DEFAULT_RUNTIME.to_owned(),
+            allow_huge: false,
+            lines: None,
+            threshold: 10_000,
+            targets: default_targets(),
+        }
+    }
+}
+
+/// Sums over all classes of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub classes: u64,
+    /// Classes of which at least one method changed.
+    pub changed: u64,
+    /// Methods with code.
+    pub methods: u64,
+    pub woven: u64,
+    /// Methods in which the modes have nothing to do, as in one that allocates nothing.
+    pub untouched: u64,
+    /// Methods that were left as they were, by reason.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Classes that were left as they were as a whole, by reason.
+    pub failed: BTreeMap<String, u64>,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// Time in the weaver alone.
+    pub time: Duration,
+    /// The class that took longest.
+    pub slowest: (Duration, String),
+}
+
+/// What became of one method that has code.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub id: u32,
+    pub class: String,
+    pub name: String,
+    pub descriptor: String,
+    /// `woven`, `untouched`, or the name of the refusal.
+    pub outcome: &'static str,
+    /// Why, when it was refused.
+    pub reason: Option<String>,
+    /// Ids of its allocation sites, first and one past the last.
+    pub sites: (u32, u32),
+}
+
+pub struct Batch {
+    settings: Settings,
+    probes: Probes,
+    weaver: Weaver,
+    next_id: u32,
+    next_site: u32,
+    pub totals: Totals,
+    /// Filled when [`Batch::keep_rows`] was called.
+    pub rows: Vec<Row>,
+    keep: bool,
+}
+
+impl Batch {
+    pub fn new(settings: Settings) -> Result<Self, ProbeError> {
+        let set = settings.modes.probes(&settings.runtime, settings.threshold, &settings.targets);
+        Ok(Batch {
+            probes: Probes::new(set)?,
+            weaver: Weaver::new(Options { allow_huge: settings.allow_huge }),
+            settings,
+            next_id: 0,
+            next_site: 0,
+            totals: Totals::default(),
+            rows: Vec::new(),
+            keep: false,
+        })
+    }
+
+    /// Remembers from now on what became of each method.
+    pub fn keep_rows(&mut self) {
+        self.keep = true;
+    }
+
+    /// The woven class, or `None` if it stays as it is.
+    pub fn weave(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.totals.classes += 1;
+        self.totals.bytes_in += bytes.len() as u64;
+        match self.try_weave(bytes) {
+            Ok(Outcome::Woven { bytes, .. }) => {
+                self.totals.changed += 1;
+                self.totals.bytes_out += bytes.len() as u64;
+                Some(bytes)
+            }
+            Ok(Outcome::Unchanged(_)) => {
+                self.totals.bytes_out += bytes.len() as u64;
+                None
+            }
+            Err(error) => {
+                *self.totals.failed.entry(error.to_string()).or_default() += 1;
+                self.totals.bytes_out += bytes.len() as u64;
+                None
+            }
+        }
+    }
+
+    fn try_weave(&mut self, bytes: &[u8]) -> Result<Outcome, ClassError> {
+        let class = ClassFile::parse(bytes)?;
+        let class_name = class.name()?;
+        if class_name == self.settings.runtime.as_bytes() {
+            return Ok(Outcome::Unchanged(Report::default()));
+        }
+        let with_regions = self.settings.modes.has(Mode::Regions);
+        let lines: Vec<Option<(Line, Line)>> = if with_regions {
+            (0..class.methods.len()).map(|at| region_lines(&class, at)).collect()
+        } else {
+            Vec::new()
+        };
+        let (first_id, first_site) = (self.next_id, self.next_site);
+        let (mut next_id, mut next_site) = (first_id, first_site);
+        let asked = self.settings.lines;
+        let probes = &self.probes;
+        let begun = Instant::now();
+        let outcome = self.weaver.weave(bytes, |method| {
+            if method.code_len == 0 {
+                return None;
+            }
+            let mut plan = MethodPlan::new(next_id, probes);
+            plan.first_site = next_site;
+            if let Some(&Some((low, high))) = lines.get(method.index) {
+                let region = match asked {
+                    None => Some((low, high)),
+                    // Of the lines asked for, those that the method may have.
+                    Some((first, last)) => (first <= high && last >= low).then_some((first, last)),
+                };
+                let id = next_id;
+                plan.regions.extend(region.map(|(first, last)| RegionPlan { id, first, last }));
+            }
+            next_id += 1;
+            // An allocation takes at least two bytes of code.
+            next_site += method.code_len.div_ceil(2) as u32;
+            Some(plan)
+        });
+        let time = begun.elapsed();
+        self.next_id = next_id;
+        self.next_site = next_site;
+        self.totals.time += time;
+        if time > self.totals.slowest.0 {
+            self.totals.slowest = (time, decode_lossy(class_name).into_owned());
+        }
+        let outcome = outcome?;
+        self.record(&class, outcome.report());
+        Ok(outcome)
+    }
+
+    fn record(&mut self, class: &ClassFile<'_>, report: &Report) {
+        for method in &report.methods {
+            if method.outcome != MethodOutcome::NoCode {
+                self.totals.methods += 1;
+            }
+            let (outcome, reason, sites) = match &method.outcome {
+                MethodOutcome::Woven { sites, .. } => {
+                    self.totals.woven += 1;
+                    let first = sites.first().map_or(0, |site| site.id);
+                    ("woven", None, (first, first + sites.len() as u32))
+                }
+                MethodOutcome::Refused(refusal) => {
+                    *self.totals.refused.entry(refusal.name()).or_default() += 1;
+                    (refusal.name(), Some(refusal.to_string()), (0, 0))
+                }
+                MethodOutcome::NothingToDo => {
+                    self.totals.untouched += 1;
+                    ("untouched", None, (0, 0))
+                }
+                MethodOutcome::NoCode => continue,
+            };
+            let interesting = self.keep || reason.is_some();
+            if let (true, Some(member)) = (interesting, class.methods.get(method.index)) {
+                let text = |index| {
+                    class.pool.utf8(index).map_or_else(|_| "?".into(), decode_lossy).into_owned()
+                };
+                self.rows.push(Row {
+                    id: method.id,
+                    class: class.name().map_or_else(|_| "?".into(), decode_lossy).into_owned(),
+                    name: text(member.name_index),
+                    descriptor: text(member.descriptor_index),
+                    outcome,
+                    reason,
+                    sites,
+                });
+            }
+        }
+    }
+}
+
+/// The middle half of a method's lines; none for a method without a line table.
+fn region_lines(class: &ClassFile<'_>, method: usize) -> Option<(Line, Line)> {
+    let code = class.methods.get(method)?.attributes.find(&class.pool, "Code")?;
+    let code = Code::parse(&code).ok()?;
+    let mut lines = Vec::new();
+    for table in code.attributes.iter() {
+        if class.pool.utf8(table.name_index).is_ok_and(|name| name == b"LineNumberTable") {
+            let rows = table.rows::<4>().ok()?;
+            lines.extend(rows.iter().map(|&row| LineNumber::from_row(row).line));
+        }
+    }
+    lines.sort_unstable();
+    lines.dedup();
+    let (first, last) = (lines.len() / 4, lines.len() * 3 / 4);
+    Some((*lines.get(first)?, *lines.get(last.min(lines.len() - 1))?))
+}

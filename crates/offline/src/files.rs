@@ -1,0 +1,251 @@
+//! Classes, jars and directories: finding the classes in them, and writing them back woven.
+//!
+//! What is not a class goes through as it is. A jar inside a jar is woven too and stays stored,
+//! because programs that carry jars read them in place. Signatures of a jar are left out: they
+//! cover the bytes that were changed.
+
+use crate::batch::Batch;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+/// Jars inside jars are followed this deep.
+const DEEPEST: u32 = 3;
+
+/// An entry larger than this is no class, and no jar that we could hold in memory.
+const LARGEST: u64 = 1 << 30;
+
+#[derive(Debug)]
+pub enum FileError {
+    Io(PathBuf, std::io::Error),
+    Zip(PathBuf, zip::result::ZipError),
+    /// Neither a class nor a jar nor a directory.
+    NotKnown(PathBuf),
+    /// The output would overwrite the input.
+    SameFile(PathBuf),
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::Io(path, e) => write!(f, "{}: {e}", path.display()),
+            FileError::Zip(path, e) => write!(f, "{} is not a readable jar: {e}", path.display()),
+            FileError::NotKnown(path) => {
+                write!(f, "{} is neither a class file nor a jar nor a directory", path.display())
+            }
+            FileError::SameFile(path) => {
+                write!(f, "{} is input and output; name another output", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> FileError + '_ {
+    move |e| FileError::Io(path.to_owned(), e)
+}
+
+fn zip(path: &Path) -> impl FnOnce(zip::result::ZipError) -> FileError + '_ {
+    move |e| FileError::Zip(path.to_owned(), e)
+}
+
+enum Kind {
+    Class,
+    Jar,
+    Other,
+}
+
+/// What a file is, by its first bytes; its name may be anything.
+fn kind_of(start: &[u8]) -> Kind {
+    match start {
+        [0xca, 0xfe, 0xba, 0xbe, ..] => Kind::Class,
+        [b'P', b'K', 3, 4, ..] => Kind::Jar,
+        _ => Kind::Other,
+    }
+}
+
+fn kind_of_file(path: &Path) -> Result<Kind, FileError> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(io(path))?;
+    file.take(4).read_to_end(&mut start).map_err(io(path))?;
+    Ok(kind_of(&start))
+}
+
+/// Weaves a class file, a jar, or all of them below a directory, into `output`.
+pub fn weave_path(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    if real(input).is_some() && real(input) == real(output) {
+        return Err(FileError::SameFile(input.to_owned()));
+    }
+    if input.is_dir() {
+        return weave_directory(batch, input, output);
+    }
+    match kind_of_file(input)? {
+        Kind::Class => weave_class(batch, input, output),
+        Kind::Jar => weave_jar(batch, input, output),
+        Kind::Other => Err(FileError::NotKnown(input.to_owned())),
+    }
+}
+
+fn weave_directory(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
+    fs::create_dir_all(output).map_err(io(output))?;
+    let mut entries: Vec<PathBuf> = fs::read_dir(input)
+        .and_then(|list| list.map(|entry| Ok(entry?.path())).collect())
+        .map_err(io(input))?;
+    // The order decides ids, and a directory has none of its own.
+    entries.sort();
+    for entry in entries {
+        let Some(name) = entry.file_name() else { continue };
+        let to = output.join(name);
+        if entry.is_dir() {
+            weave_directory(batch, &entry, &to)?;
+            continue;
+        }
+        match kind_of_file(&entry)? {
+            Kind::Class => weave_class(batch, &entry, &to)?,
+            Kind::Jar => weave_jar(batch, &entry, &to)?,
+            Kind::Other => {
+                fs::copy(&entry, &to).map_err(io(&entry))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn weave_class(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
+    let bytes = fs::read(input).map_err(io(input))?;
+    let woven = batch.weave(&bytes).unwrap_or(bytes);
+    fs::write(output, woven).map_err(io(output))
+}
+
+/// Written beside its final place and renamed, so that nobody meets half a jar.
+fn weave_jar(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
+    let reader = BufReader::new(File::open(input).map_err(io(input))?);
+    let mut archive = ZipArchive::new(reader).map_err(zip(input))?;
+    let mut part = output.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let file = BufWriter::new(File::create(&part).map_err(io(&part))?);
+    let written = copy_woven(batch, &mut archive, file, 0)
+        .map_err(zip(input))
+        .and_then(|mut file| file.flush().map_err(io(&part)))
+        .and_then(|()| fs::rename(&part, output).map_err(io(output)));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+fn copy_woven<R: Read + Seek, W: Write + Seek>(
+    batch: &mut Batch,
+    from: &mut ZipArchive<R>,
+    to: W,
+    depth: u32,
+) -> zip::result::ZipResult<W> {
+    let mut writer = ZipWriter::new(to);
+    let mut seen = BTreeSet::new();
+    for index in 0..from.len() {
+        let replaced = {
+            let mut entry = from.by_index(index)?;
+            let name = entry.name()?.into_owned();
+            // A second entry of the same name is never read by a JVM.
+            if is_signature(&name) || !seen.insert(name.clone()) {
+                continue;
+            }
+            let wanted = name.ends_with(".class") || (name.ends_with(".jar") && depth < DEEPEST);
+            if entry.is_dir() || !wanted || entry.size() > LARGEST {
+                None
+            } else {
+                let mut options = SimpleFileOptions::default()
+                    .compression_method(entry.compression())
+                    .unix_permissions(entry.unix_mode().unwrap_or(0o644));
+                if let Some(time) = entry.last_modified() {
+                    options = options.last_modified_time(time);
+                }
+                let mut bytes = Vec::new();
+                (&mut entry).take(LARGEST).read_to_end(&mut bytes)?;
+                let woven = match kind_of(&bytes) {
+                    Kind::Class => batch.weave(&bytes),
+                    Kind::Jar => {
+                        options = options.compression_method(CompressionMethod::Stored);
+                        let mut inner = ZipArchive::new(Cursor::new(bytes))?;
+                        let out = Cursor::new(Vec::new());
+                        Some(copy_woven(batch, &mut inner, out, depth + 1)?.into_inner())
+                    }
+                    Kind::Other => None,
+                };
+                woven.map(|bytes| (name, options, bytes))
+            }
+        };
+        match replaced {
+            Some((name, options, bytes)) => {
+                writer.start_file(name, options)?;
+                writer.write_all(&bytes)?;
+            }
+            None => writer.raw_copy_file(from.by_index_raw(index)?)?,
+        }
+    }
+    writer.finish()
+}
+
+/// Whether an entry signs the jar.
+fn is_signature(name: &str) -> bool {
+    let Some(file) = name.strip_prefix("META-INF/") else { return false };
+    let upper = file.to_ascii_uppercase();
+    !file.contains('/')
+        && ([".SF", ".RSA", ".DSA", ".EC"].iter().any(|end| upper.ends_with(end))
+            || upper.starts_with("SIG-"))
+}
+
+/// The classes of a class file, a jar or a directory, in order, by the name of their entry.
+/// `wanted` chooses by that name, without `.class`.
+pub fn classes_of(
+    path: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    found: &mut dyn FnMut(&str, &[u8]),
+) -> Result<(), FileError> {
+    if path.is_dir() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(path)
+            .and_then(|list| list.map(|entry| Ok(entry?.path())).collect())
+            .map_err(io(path))?;
+        entries.sort();
+        for entry in entries {
+            let known = entry.is_dir() || !matches!(kind_of_file(&entry)?, Kind::Other);
+            if known {
+                classes_of(&entry, wanted, found)?;
+            }
+        }
+        return Ok(());
+    }
+    match kind_of_file(path)? {
+        Kind::Class => {
+            let name = path.with_extension("");
+            let name = name.to_string_lossy();
+            if wanted(&name) {
+                found(&name, &fs::read(path).map_err(io(path))?);
+            }
+            Ok(())
+        }
+        Kind::Jar => {
+            let reader = BufReader::new(File::open(path).map_err(io(path))?);
+            let mut archive = ZipArchive::new(reader).map_err(zip(path))?;
+            for index in 0..archive.len() {
+                let mut entry = archive.by_index(index).map_err(zip(path))?;
+                let name = entry.name().map_err(zip(path))?.into_owned();
+                let Some(name) = name.strip_suffix(".class") else { continue };
+                if wanted(name) && entry.size() <= LARGEST {
+                    let mut bytes = Vec::new();
+                    entry.read_to_end(&mut bytes).map_err(io(path))?;
+                    found(name, &bytes);
+                }
+            }
+            Ok(())
+        }
+        Kind::Other => Err(FileError::NotKnown(path.to_owned())),
+    }
+}

@@ -1,0 +1,268 @@
+//! Timestamped events with typed fields: collections, lock waits, class loads, whatever an engine
+//! or a foreign file brings.
+//!
+//! Each kind of event has a table of its own, whose columns are the common ones (time, duration,
+//! thread, context) and its fields. Readers find a kind and its fields by name, so a new kind needs no
+//! change here. The constructors of [`EventKind`] are the names that Tare's own parts agree on.
+
+use crate::column::Column;
+use crate::handle::{ContextId, StringId, ThreadId};
+use crate::values::Unit;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldType {
+    Integer(Unit),
+    Real,
+    Text,
+    Thread,
+}
+
+/// The value of a field.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum FieldValue {
+    Integer(i64),
+    Real(f64),
+    Text(StringId),
+    Thread(ThreadId),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldInfo {
+    pub name: String,
+    pub kind: FieldType,
+}
+
+/// A kind of event: its name and fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EventKind {
+    pub name: String,
+    pub fields: Vec<FieldInfo>,
+}
+
+impl EventKind {
+    pub fn new(name: &str, fields: &[(&str, FieldType)]) -> Self {
+        let fields = fields.iter();
+        let fields = fields.map(|&(name, kind)| FieldInfo { name: name.to_owned(), kind });
+        EventKind { name: name.to_owned(), fields: fields.collect() }
+    }
+
+    /// `gc`: a collection. Its duration is the time that the program stood still.
+    pub fn gc() -> Self {
+        let bytes = FieldType::Integer(Unit::Bytes);
+        let text = FieldType::Text;
+        let sizes = [("heap-before", bytes), ("heap-after", bytes)];
+        EventKind::new("gc", &[&[("collector", text), ("cause", text)][..], &sizes].concat())
+    }
+
+    /// `lock`: a thread waited for a monitor or a `java.util.concurrent` lock, for the duration.
+    pub fn lock() -> Self {
+        let fields = [("class", FieldType::Text), ("owner", FieldType::Thread)];
+        EventKind::new("lock", &[&fields[..], &[("operation", FieldType::Text)]].concat())
+    }
+
+    /// `class-load`: a class was loaded, for which the context is the reason.
+    pub fn class_load() -> Self {
+        EventKind::new("class-load", &[("class", FieldType::Text), ("loader", FieldType::Text)])
+    }
+
+    /// `marker`: something that happened once, told by its text.
+    pub fn marker() -> Self {
+        EventKind::new("marker", &[("text", FieldType::Text)])
+    }
+}
+
+/// What all events have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Event {
+    /// When it began, in nanoseconds since the start of the run.
+    pub time: u64,
+    /// Nanoseconds; zero for what has no duration.
+    pub duration: u64,
+    pub thread: ThreadId,
+    /// [`ContextId::ROOT`] if the stack is not known.
+    pub context: ContextId,
+}
+
+/// The values of one field, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldColumn {
+    Integer(Column<i64>),
+    Real(Column<f64>),
+    Text(Column<u32>),
+    Thread(Column<u32>),
+}
+
+impl FieldColumn {
+    fn new(kind: FieldType) -> Self {
+        match kind {
+            FieldType::Integer(_) => FieldColumn::Integer(Column::new()),
+            FieldType::Real => FieldColumn::Real(Column::new()),
+            FieldType::Text => FieldColumn::Text(Column::new()),
+            FieldType::Thread => FieldColumn::Thread(Column::new()),
+        }
+    }
+
+    fn accepts(&self, value: FieldValue) -> bool {
+        matches!(
+            (self, value),
+            (FieldColumn::Integer(_), FieldValue::Integer(_))
+                | (FieldColumn::Real(_), FieldValue::Real(_))
+                | (FieldColumn::Text(_), FieldValue::Text(_))
+                | (FieldColumn::Thread(_), FieldValue::Thread(_))
+        )
+    }
+
+    fn push(&mut self, value: FieldValue) {
+        match (self, value) {
+            (FieldColumn::Integer(column), FieldValue::Integer(value)) => column.push(value),
+            (FieldColumn::Real(column), FieldValue::Real(value)) => column.push(value),
+            (FieldColumn::Text(column), FieldValue::Text(id)) => column.push(id.raw()),
+            (FieldColumn::Thread(column), FieldValue::Thread(id)) => column.push(id.raw()),
+            _ => unreachable!("EventTable::push checks the types first"),
+        }
+    }
+
+    pub fn get(&self, row: usize) -> Option<FieldValue> {
+        match self {
+            FieldColumn::Integer(column) => column.get(row).map(FieldValue::Integer),
+            FieldColumn::Real(column) => column.get(row).map(FieldValue::Real),
+            FieldColumn::Text(column) => {
+                column.get(row).map(|id| FieldValue::Text(StringId::new(id)))
+            }
+            FieldColumn::Thread(column) => {
+                column.get(row).map(|id| FieldValue::Thread(ThreadId::new(id)))
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            FieldColumn::Integer(column) => column.clear(),
+            FieldColumn::Real(column) => column.clear(),
+            FieldColumn::Text(column) | FieldColumn::Thread(column) => column.clear(),
+        }
+    }
+}
+
+/// All events of one kind, in the order in which they came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventTable {
+    kind: EventKind,
+    /// How many rows were there before those that are held; see [`EventTable::forget_rows`].
+    forgotten: u64,
+    times: Column<u64>,
+    durations: Column<u64>,
+    threads: Column<u32>,
+    contexts: Column<u32>,
+    fields: Vec<FieldColumn>,
+}
+
+impl EventTable {
+    pub fn new(kind: EventKind) -> Self {
+        let fields = kind.fields.iter().map(|field| FieldColumn::new(field.kind)).collect();
+        EventTable {
+            kind,
+            forgotten: 0,
+            times: Column::new(),
+            durations: Column::new(),
+            threads: Column::new(),
+            contexts: Column::new(),
+            fields,
+        }
+    }
+
+    pub fn kind(&self) -> &EventKind {
+        &self.kind
+    }
+
+    /// # Panics
+    /// If the values do not have the number and the types of the kind's fields.
+    pub fn push(&mut self, event: Event, values: &[FieldValue]) {
+        let fits = values.len() == self.fields.len()
+            && self.fields.iter().zip(values).all(|(column, value)| column.accepts(*value));
+        assert!(fits, "the fields of a {:?} event are not {values:?}", self.kind.name);
+        self.times.push(event.time);
+        self.durations.push(event.duration);
+        self.threads.push(event.thread.raw());
+        self.contexts.push(event.context.raw());
+        for (column, value) in self.fields.iter_mut().zip(values) {
+            column.push(*value);
+        }
+    }
+
+    /// The number of rows held.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn event(&self, row: usize) -> Option<Event> {
+        Some(Event {
+            time: self.times.get(row)?,
+            duration: self.durations.get(row)?,
+            thread: ThreadId::new(self.threads.get(row)?),
+            context: ContextId::new(self.contexts.get(row)?),
+        })
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        (0..self.len()).filter_map(|row| self.event(row))
+    }
+
+    /// The number of a field, by its name.
+    pub fn field_named(&self, name: &str) -> Option<usize> {
+        self.kind.fields.iter().position(|field| field.name == name)
+    }
+
+    pub fn field(&self, row: usize, field: usize) -> Option<FieldValue> {
+        self.fields.get(field)?.get(row)
+    }
+
+    /// One column per field of the kind.
+    pub fn fields(&self) -> &[FieldColumn] {
+        &self.fields
+    }
+
+    /// The number of the first row held, counted from the beginning of the run.
+    pub fn first_row(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Lets go of the rows, which somebody else keeps by now. Rows keep their numbers.
+    pub fn forget_rows(&mut self) {
+        self.forgotten += self.len() as u64;
+        self.times.clear();
+        self.durations.clear();
+        self.threads.clear();
+        self.contexts.clear();
+        self.fields.iter_mut().for_each(FieldColumn::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_name_and_keep_their_types() {
+        let mut table = EventTable::new(EventKind::gc());
+        let event = Event { time: 5, duration: 2, ..Event::default() };
+        let text = FieldValue::Text(StringId::new(1));
+        let values = [text, text, FieldValue::Integer(100), FieldValue::Integer(40)];
+        table.push(event, &values);
+        let after = table.field_named("heap-after").unwrap();
+        assert_eq!(table.field(0, after), Some(FieldValue::Integer(40)));
+        assert_eq!((table.event(0), table.event(1)), (Some(event), None));
+        table.forget_rows();
+        assert_eq!((table.len(), table.first_row(), table.field(0, after)), (0, 1, None));
+    }
+
+    #[test]
+    #[should_panic(expected = "the fields of a \"marker\" event are not")]
+    fn a_wrong_field_is_a_mistake_of_the_caller() {
+        EventTable::new(EventKind::marker()).push(Event::default(), &[FieldValue::Integer(1)]);
+    }
+}

@@ -1,0 +1,224 @@
+//! Series: one kind of value over contexts, threads and, if wanted, time.
+//!
+//! Values add up. A row says "so much more of it, there"; the value of a context is the sum of its
+//! rows, and what was measured later is appended, never changed. So a recording can be written while
+//! it grows.
+
+use crate::column::Column;
+use crate::handle::{ContextId, ThreadId};
+use crate::values::{Estimate, ValueKind};
+
+/// What the `time` of a row means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TimeAxis {
+    /// Nothing: the series has no times, and they are zero.
+    #[default]
+    None,
+    /// The moment, in nanoseconds since the start of the run.
+    Exact,
+    /// The start of a stretch of that many nanoseconds, since the start of the run.
+    Buckets { width: u64 },
+}
+
+/// What a series is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SeriesInfo {
+    /// The engine or event that it came from: `cpu`, `wall`, `exact`. With `kind` and `estimate` it
+    /// tells the series of a profile apart.
+    pub name: String,
+    pub kind: ValueKind,
+    pub estimate: Estimate,
+    pub time: TimeAxis,
+    /// For samples: how much of `period_kind` passes from one to the next, zero if not known. So
+    /// `samples × period` estimates the whole.
+    pub period: u64,
+    /// Usually [`ValueKind::CpuTime`], [`ValueKind::WallTime`] or [`ValueKind::AllocatedBytes`].
+    pub period_kind: Option<ValueKind>,
+}
+
+impl SeriesInfo {
+    pub fn new(name: &str, kind: ValueKind) -> Self {
+        SeriesInfo {
+            name: name.to_owned(),
+            kind,
+            estimate: Estimate::default(),
+            time: TimeAxis::default(),
+            period: 0,
+            period_kind: None,
+        }
+    }
+
+    #[must_use]
+    pub fn with_time(self, time: TimeAxis) -> Self {
+        SeriesInfo { time, ..self }
+    }
+
+    #[must_use]
+    pub fn with_estimate(self, estimate: Estimate) -> Self {
+        SeriesInfo { estimate, ..self }
+    }
+
+    #[must_use]
+    pub fn with_period(self, period: u64, kind: ValueKind) -> Self {
+        SeriesInfo { period, period_kind: Some(kind), ..self }
+    }
+}
+
+/// One row of a series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Row {
+    pub context: ContextId,
+    pub thread: ThreadId,
+    pub time: u64,
+    pub value: i64,
+}
+
+impl Row {
+    /// A row without a time.
+    pub const fn new(context: ContextId, thread: ThreadId, value: i64) -> Self {
+        Row { context, thread, time: 0, value }
+    }
+
+    #[must_use]
+    pub const fn at(self, time: u64) -> Self {
+        Row { time, ..self }
+    }
+}
+
+/// A series and its rows, in the order in which they came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    info: SeriesInfo,
+    /// How many rows were there before those that are held; see [`Series::forget_rows`].
+    forgotten: u64,
+    contexts: Column<u32>,
+    threads: Column<u32>,
+    times: Column<u64>,
+    values: Column<i64>,
+}
+
+impl Series {
+    pub fn new(info: SeriesInfo) -> Self {
+        Series {
+            info,
+            forgotten: 0,
+            contexts: Column::new(),
+            threads: Column::new(),
+            times: Column::new(),
+            values: Column::new(),
+        }
+    }
+
+    pub fn info(&self) -> &SeriesInfo {
+        &self.info
+    }
+
+    pub fn push(&mut self, row: Row) {
+        self.contexts.push(row.context.raw());
+        self.threads.push(row.thread.raw());
+        self.times.push(row.time);
+        self.values.push(row.value);
+    }
+
+    /// The number of rows held.
+    pub fn len(&self) -> usize {
+        self.contexts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        let ids = self.contexts.iter().zip(self.threads.iter());
+        let numbers = self.times.iter().zip(self.values.iter());
+        ids.zip(numbers).map(|((context, thread), (time, value))| Row {
+            context: ContextId::new(context),
+            thread: ThreadId::new(thread),
+            time,
+            value,
+        })
+    }
+
+    pub fn row(&self, row: usize) -> Option<Row> {
+        Some(Row {
+            context: ContextId::new(self.contexts.get(row)?),
+            thread: ThreadId::new(self.threads.get(row)?),
+            time: self.times.get(row)?,
+            value: self.values.get(row)?,
+        })
+    }
+
+    /// The sum of all values held.
+    pub fn total(&self) -> i64 {
+        match self.values.same() {
+            Some(value) => value.saturating_mul(i64::try_from(self.len()).unwrap_or(i64::MAX)),
+            None => self.values.iter().fold(0, i64::saturating_add),
+        }
+    }
+
+    /// The number of the first row held, counted from the beginning of the run.
+    pub fn first_row(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Lets go of the rows, which somebody else keeps by now. Rows keep their numbers.
+    pub fn forget_rows(&mut self) {
+        self.forgotten += self.len() as u64;
+        self.contexts.clear();
+        self.threads.clear();
+        self.times.clear();
+        self.values.clear();
+    }
+
+    /// The largest handles in the rows; `None` without rows.
+    pub(crate) fn largest_handles(&self) -> Option<(u32, u32)> {
+        Some((self.contexts.iter().max()?, self.threads.iter().max()?))
+    }
+
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        let handles = self.contexts.memory() + self.threads.memory();
+        handles + self.times.memory() + self.values.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back_as_they_went_in() {
+        let info = SeriesInfo::new("cpu", ValueKind::Samples).with_time(TimeAxis::Exact);
+        let mut series = Series::new(info);
+        let rows: Vec<Row> = (0..100_u32)
+            .map(|n| {
+                let context = ContextId::new(n / 3);
+                Row::new(context, ThreadId::new(n % 4), i64::from(n)).at(u64::from(n) * 1000)
+            })
+            .collect();
+        rows.iter().for_each(|row| series.push(*row));
+        assert_eq!(series.rows().collect::<Vec<_>>(), rows);
+        assert_eq!(series.row(99), Some(rows[99]));
+        assert_eq!((series.row(100), series.total()), (None, 4950));
+    }
+
+    #[test]
+    fn plain_samples_cost_four_bytes() {
+        let mut series = Series::new(SeriesInfo::new("cpu", ValueKind::Samples));
+        for n in 0..1024 {
+            series.push(Row::new(ContextId::new(n), ThreadId::UNKNOWN, 1));
+        }
+        assert_eq!(series.total(), 1024);
+        assert!(series.memory() <= 1024 * 4 * 2);
+    }
+
+    #[test]
+    fn forgotten_rows_keep_their_numbers() {
+        let mut series = Series::new(SeriesInfo::new("cpu", ValueKind::Samples));
+        series.push(Row::new(ContextId::ROOT, ThreadId::UNKNOWN, 1));
+        series.forget_rows();
+        series.push(Row::new(ContextId::ROOT, ThreadId::UNKNOWN, 5));
+        assert_eq!((series.first_row(), series.len(), series.total()), (1, 1, 5));
+    }
+}
