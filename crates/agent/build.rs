@@ -12,6 +12,7 @@ fn main() {
     println!("cargo:rerun-if-changed={}", source.display());
     println!("cargo:rerun-if-env-changed=JAVA_HOME");
     println!("cargo:rerun-if-env-changed=PATH");
+    write_export(&out);
 
     let javac = javac().unwrap_or_else(|| {
         panic!(
@@ -42,6 +43,19 @@ fn main() {
     assert_eq!(class.count(), 1, "the probe runtime must be one class");
     fs::copy(classes.join("java/lang/TareProbe.class"), out.join("TareProbe.class"))
         .expect("the class can be copied");
+}
+
+/// The probes' clock, under the name by which the JVM looks for the native method of a class whose
+/// name carries the build. (Binding it by RegisterNatives would make the JVM print a warning.)
+fn write_export(out: &Path) {
+    let id = env::var("DEP_TARE_PROTOCOL_BUILD_ID").expect("from tare-protocol's build script");
+    let code = format!(
+        "#[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_ticks\")]\n\
+         extern \"system\" fn java_ticks(_: *mut c_void, _: *mut c_void) -> i64 {{\n    \
+             super::ticks().cast_signed()\n\
+         }}\n"
+    );
+    fs::write(out.join("export.rs"), code).expect("the export can be written");
 }
 
 /// The compiler of `JAVA_HOME`, of the search path, or of a JDK in the usual place.

@@ -34,6 +34,8 @@ fn main() {
         Err(_) => format!("{:016x}", hash_sources()),
     };
     println!("cargo:rustc-env=TARE_BUILD_ID={id}");
+    // For the build scripts of our dependents, as DEP_TARE_PROTOCOL_BUILD_ID.
+    println!("cargo:build_id={id}");
 }
 
 fn hash_sources() -> u64 {

@@ -5,7 +5,7 @@
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti;
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::ptr;
 
 /// Local references to classes; valid inside the [`Jni::frame`] they were made in.
@@ -113,13 +113,6 @@ unsafe impl Send for OwnClass {}
 // SAFETY: as above; the reference is never changed.
 unsafe impl Sync for OwnClass {}
 
-/// A method in machine code for [`Jni::bind`].
-pub struct Native {
-    pub name: &'static CStr,
-    pub signature: &'static CStr,
-    pub function: *mut c_void,
-}
-
 impl Jni {
     /// Defines a class for the JVM's own loader.
     pub fn define(self, name: &CStr, bytes: &[u8]) -> Option<OwnClass> {
@@ -144,23 +137,6 @@ impl Jni {
         // SAFETY: a local reference of this thread.
         let global = unsafe { ((**self.0).NewGlobalRef)(self.0, class) };
         (!global.is_null()).then_some(OwnClass(global))
-    }
-
-    /// Binds native methods of a class of ours.
-    pub fn bind(self, class: OwnClass, natives: &[Native]) -> bool {
-        let table: Vec<jni::JNINativeMethod> = natives
-            .iter()
-            .map(|native| jni::JNINativeMethod {
-                name: native.name.as_ptr(),
-                signature: native.signature.as_ptr(),
-                fnPtr: native.function,
-            })
-            .collect();
-        let count = jni::jint::try_from(table.len()).unwrap_or(0);
-        // SAFETY: the table and its texts live across the call, and each function has the
-        // signature that its text declares.
-        let code = unsafe { ((**self.0).RegisterNatives)(self.0, class.0, table.as_ptr(), count) };
-        code == jni::JNI_OK && !self.failed()
     }
 
     /// Calls a static method `(long, long) void` of a class of ours.

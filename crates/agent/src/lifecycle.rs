@@ -126,6 +126,9 @@ pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
         let _ = jvmti.dispose();
         return Err(failure.into());
     }
+    if options.exact {
+        exact::prepare_field(vm);
+    }
     *state = State::Waiting { vm, jvmti, options };
     Ok(())
 }

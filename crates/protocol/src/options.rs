@@ -10,6 +10,8 @@ use std::fmt;
 pub struct AgentOptions {
     /// A socket of the process that launched this JVM; the agent reports there once the JVM is up.
     pub rendezvous: Option<String>,
+    /// An exact recording will come: prepare what can only be prepared now.
+    pub exact: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OptionError::Unknown(key) => {
-                write!(f, "unknown agent option {key:?}; the only one is rendezvous=SOCKET")
+                write!(f, "unknown agent option {key:?}; there are rendezvous=SOCKET and exact")
             }
             OptionError::BadEscape(value) => write!(f, "bad %XX escape in agent option {value:?}"),
             OptionError::NotText => write!(f, "the agent options are not UTF-8 text"),
@@ -40,6 +42,7 @@ impl AgentOptions {
             let (key, value) = item.split_once('=').unwrap_or((item, ""));
             match key {
                 "rendezvous" => options.rendezvous = Some(unescape(value)?),
+                "exact" => options.exact = true,
                 other => return Err(OptionError::Unknown(other.to_owned())),
             }
         }
@@ -49,10 +52,11 @@ impl AgentOptions {
 
 impl fmt::Display for AgentOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(path) = &self.rendezvous {
-            write!(f, "rendezvous={}", escape(path))?;
-        }
-        Ok(())
+        let rendezvous =
+            self.rendezvous.as_ref().map(|path| format!("rendezvous={}", escape(path)));
+        let exact = self.exact.then(|| "exact".to_owned());
+        let all: Vec<String> = rendezvous.into_iter().chain(exact).collect();
+        f.write_str(&all.join(","))
     }
 }
 
@@ -93,9 +97,9 @@ mod tests {
     #[test]
     fn options_survive_every_character() {
         for path in ["/tmp/plain", "/tmp/a b,c=d%\"'ü\n/x"] {
-            let options = AgentOptions { rendezvous: Some(path.into()) };
+            let options = AgentOptions { rendezvous: Some(path.into()), exact: path.len() > 10 };
             let text = options.to_string();
-            assert!(!text.contains([' ', ',', '"', '\'', '\n']), "{text}");
+            assert!(!text.contains([' ', '"', '\'', '\n']), "{text}");
             assert_eq!(AgentOptions::parse(&text), Ok(options));
         }
         assert_eq!(AgentOptions::parse(""), Ok(AgentOptions::default()));

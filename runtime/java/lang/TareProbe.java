@@ -9,7 +9,7 @@ import jdk.internal.vm.annotation.ForceInline;
  *
  * <p>The tree lies in the arena, memory that the agent shares with the front end; the layout is in
  * crates/arena/LAYOUT.md and the constants below repeat it. A node stands for one context; the
- * token that a woven method keeps in a local is the address of its node. A thread's current node
+ * token that a woven method keeps in a local is the node that called it. A thread's current node
  * is in a field that the agent added to Thread, or, in a JVM that we attached to, in a table.
  *
  * <p>The upper half of an address names the session: each session has a slot of addresses of its
@@ -23,7 +23,7 @@ public final class TareProbe {
     private static final int COUNT = 0;    // long
     private static final int LAST = 8;     // long, address of the child that was entered last
     private static final int METHOD = 16;  // int, zero while the node is not in use
-    private static final int PARENT = 20;  // int, odd when leaving the node leaves the subgraph
+    private static final int PARENT = 20;  // int
     private static final int SIBLING = 24; // int
     private static final int KIDS = 28;    // int, first child, or (odd) a table of children
     private static final int START = 32;   // long, only in timed sessions
@@ -60,7 +60,7 @@ public final class TareProbe {
     private static final int KIND_NODES = 2;
     private static final int KIND_TABLE = 3;
     private static final int EXTENT = 16 * PAGE;
-    private static final int FLAG_LEAVES = 1;    // leaving a child of the root leaves the subgraph
+    private static final int FLAG_LEAVES = 1;    // whoever leaves a child of the root leaves the subgraph
     private static final int FLAG_VIRTUAL = 2;   // a tree of the pool, for virtual threads
 
     // Ids that no method has.
@@ -83,7 +83,7 @@ public final class TareProbe {
 
     /** Where threads are found when they have no field: entries of thread id and current node. */
     private static long table;
-    private static final int TABLE_BITS = 16;
+    private static final long TABLE_MASK = 0xffff;
 
     private TareProbe() {}
 
@@ -105,18 +105,23 @@ public final class TareProbe {
 
     /** Called by the agent: begins a session at an address, or ends it with -1. */
     static void session(long address, long threads) {
-        table = threads;
-        session = address == -1 ? -1 : address >>> 32;
+        if (address == -1) {
+            session = -1; // The table stays: a probe may be looking into it at this moment.
+        } else {
+            table = threads;
+            session = address >>> 32;
+        }
     }
 
-    static boolean hasField() {
-        return FIELD;
-    }
-
-    /** The agent binds this to one that reads the processor's time stamp, where that is the clock. */
+    /** Found in the agent: reads the processor's time stamp, where that is the clock. */
     private static native long ticks();
 
     // ---- counting ----
+
+    // The token is where the thread was at entry, so the exit needs no memory but the thread's own:
+    // it puts the thread back, whatever happened in between. A token that is no address of this
+    // session is zero (nothing was counted), the complement of a root (the exit leaves the
+    // subgraph), or older than this session.
 
     /** Entry of a method that counts only inside the subgraph. */
     @ForceInline
@@ -124,10 +129,7 @@ public final class TareProbe {
         Thread thread = Thread.currentThread();
         long slot = slot(thread);
         long node = get(thread, slot);
-        if (node >>> 32 != session) {
-            return 0;
-        }
-        return down(thread, slot, node, id);
+        return node >>> 32 == session ? down(thread, slot, node, id) : 0;
     }
 
     /** Entry of a root: from outside it begins the subgraph. */
@@ -136,10 +138,7 @@ public final class TareProbe {
         Thread thread = Thread.currentThread();
         long slot = slot(thread);
         long node = get(thread, slot);
-        if (node >>> 32 != session) {
-            return begin(thread, id);
-        }
-        return down(thread, slot, node, id);
+        return node >>> 32 == session ? down(thread, slot, node, id) : begin(thread, id);
     }
 
     @ForceInline
@@ -153,37 +152,27 @@ public final class TareProbe {
         }
         U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
         set(thread, slot, child);
-        return child;
+        return node;
     }
 
     /** Exit, normal or by exception. */
     @ForceInline
     public static void exit(long token) {
-        if (token == 0) {
-            return;
+        if (token >>> 32 == session) {
+            Thread thread = Thread.currentThread();
+            set(thread, slot(thread), token);
+        } else if (token != 0) {
+            leave(token);
         }
-        Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        if (get(thread, slot) == token) {
-            int parent = U.getInt(token + PARENT);
-            if ((parent & 1) == 0) {
-                set(thread, slot, token & ~LOW | parent & LOW);
-                return;
-            }
-        }
-        leave(thread, slot, token);
     }
 
-    /** A handler of the method caught an exception: whatever it called is over. */
-    public static void caught(long token) {
-        if (token == 0) {
-            return;
-        }
+    /** A handler of the method caught an exception: whatever it had called is over. */
+    public static void caught(long token, int id) {
         Thread thread = Thread.currentThread();
         long slot = slot(thread);
-        long node = get(thread, slot);
-        if (node != token && isBelow(node, token)) {
-            set(thread, slot, token);
+        long node = own(get(thread, slot), token);
+        if (node != 0) {
+            set(thread, slot, node);
         }
     }
 
@@ -191,33 +180,98 @@ public final class TareProbe {
 
     @ForceInline
     public static long enterTimed(int id) {
-        long node = enter(id);
-        if (node != 0) {
-            U.putLong(node + START, ticks());
+        long token = enter(id);
+        if (token != 0) {
+            begun();
         }
-        return node;
+        return token;
     }
 
     @ForceInline
     public static long enterRootTimed(int id) {
-        long node = enterRoot(id);
-        if (node != 0) {
-            U.putLong(node + START, ticks());
+        long token = enterRoot(id);
+        if (token != 0) {
+            begun();
         }
-        return node;
+        return token;
+    }
+
+    @ForceInline
+    private static void begun() {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, slot(thread));
+        U.putLong(node + START, ticks());
     }
 
     @ForceInline
     public static void exitTimed(long token) {
-        if (token == 0) {
-            return;
-        }
-        if (token >>> 32 == session) {
+        if (token != 0) {
             long now = ticks();
-            U.putLong(token + TOTAL, U.getLong(token + TOTAL) + now - U.getLong(token + START));
-            U.putLong(token + START, 0);
+            Thread thread = Thread.currentThread();
+            ended(get(thread, slot(thread)), token, now);
+            exit(token);
         }
-        exit(token);
+    }
+
+    public static void caughtTimed(long token, int id) {
+        long now = ticks();
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        long node = get(thread, slot);
+        long own = own(node, token);
+        if (own != 0) {
+            for (; node != own; node = parent(node)) {
+                stop(node, now);
+            }
+            set(thread, slot, own);
+        }
+    }
+
+    /** Stops the clocks from the current node up to the one that was entered with this token. */
+    @ForceInline
+    private static void ended(long node, long token, long now) {
+        if (node >>> 32 == session) {
+            long outer = token >>> 32 == session ? token : ~token;
+            if (parent(node) == outer) {
+                stop(node, now);
+            } else if (own(node, token) != 0) {
+                for (; node != outer; node = parent(node)) {
+                    stop(node, now);
+                }
+            }
+        }
+    }
+
+    @ForceInline
+    private static void stop(long node, long now) {
+        long start = U.getLong(node + START);
+        if (start != 0) {
+            U.putLong(node + TOTAL, U.getLong(node + TOTAL) + now - start);
+            U.putLong(node + START, 0);
+        }
+    }
+
+    @ForceInline
+    private static long parent(long node) {
+        return node & ~LOW | U.getInt(node + PARENT) & LOW;
+    }
+
+    /** The node that was entered with a token, from a node at or below it; zero if there is none. */
+    private static long own(long node, long token) {
+        if (token == 0 || node >>> 32 != session) {
+            return 0;
+        }
+        long outer = token >>> 32 == session ? token : ~token;
+        for (;;) {
+            long parent = parent(node);
+            if (parent == outer) {
+                return node;
+            }
+            if ((parent & LOW) == 0) {
+                return 0;
+            }
+            node = parent;
+        }
     }
 
     // ---- a thread's current node ----
@@ -243,30 +297,28 @@ public final class TareProbe {
             return 0;
         }
         long id = U.getLong(thread, TID);
-        long entry = table + (hash(id) << 4);
+        long entry = table + ((id & TABLE_MASK) << 4);
         return U.getLong(entry) == id ? entry : probe(id);
     }
 
-    @ForceInline
-    private static long hash(long id) {
-        return id * 0x9e37_79b9_7f4a_7c15L >>> 64 - TABLE_BITS;
-    }
-
     private static long probe(long id) {
-        long at = hash(id);
-        for (int i = 1; i < 16; i++) {
-            long entry = table + ((at + i & (1 << TABLE_BITS) - 1) << 4);
+        for (long at = id + 1; at < id + 16; at++) {
+            long entry = table + ((at & TABLE_MASK) << 4);
             if (U.getLong(entry) == id) {
                 return entry;
             }
         }
-        return table + (1L << TABLE_BITS + 4);
+        return nobody();
+    }
+
+    /** The entry that stays empty. */
+    private static long nobody() {
+        return table + (TABLE_MASK + 1 << 4);
     }
 
     private static long claim(long id) {
-        long at = hash(id);
-        for (int i = 0; i < 16; i++) {
-            long entry = table + ((at + i & (1 << TABLE_BITS) - 1) << 4);
+        for (long at = id; at < id + 16; at++) {
+            long entry = table + ((at & TABLE_MASK) << 4);
             if (U.compareAndSetLong(null, entry, 0, id)) {
                 return entry;
             }
@@ -285,7 +337,7 @@ public final class TareProbe {
         }
         long base = mark << 32;
         long slot = slot(thread);
-        if (!FIELD && slot == table + (1L << TABLE_BITS + 4)) {
+        if (!FIELD && slot == nobody()) {
             slot = claim(U.getLong(thread, TID));
             if (slot == 0) {
                 lost(base);
@@ -297,54 +349,42 @@ public final class TareProbe {
             boolean virtual = VIRTUAL != null && VIRTUAL.isInstance(thread);
             root = virtual ? borrow(base) : newTree(base, thread);
             if (root == 0) {
-                if (!FIELD) {
-                    U.putLong(slot, 0);
-                }
+                forget(thread, slot);
                 lost(base);
                 return 0;
             }
         }
-        set(thread, slot, root);
-        return down(thread, slot, root, id);
+        boolean leaves = (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0;
+        long token = down(thread, slot, root, id);
+        return token != 0 && leaves ? ~root : token;
     }
 
-    /** An exit that is not the plain step to the parent. */
+    /** An exit that is not the plain step back. */
     @DontInline
-    private static void leave(Thread thread, long slot, long token) {
+    private static void leave(long token) {
+        long root = ~token;
         long mark = session;
-        long node = get(thread, slot);
-        if (token >>> 32 != mark || node >>> 32 != mark || !isBelow(node, token)) {
+        if (root >>> 32 != mark) {
             return; // A frame that is older than this session.
         }
-        long base = mark << 32;
-        int parent = U.getInt(token + PARENT);
-        if ((parent & 1) == 0) {
-            set(thread, slot, base | parent & LOW);
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        if (get(thread, slot) >>> 32 != mark) {
             return;
         }
-        long root = base | parent - 1 & LOW;
         if ((U.getInt(page(root) + T_FLAGS) & FLAG_VIRTUAL) == 0) {
             set(thread, slot, ~root); // Outside, and the tree is found again.
-            return;
+        } else {
+            forget(thread, slot);
+            giveBack(mark << 32, page(root));
         }
-        set(thread, slot, 0);
-        if (!FIELD) {
-            U.putLong(slot, 0);
-        }
-        giveBack(base, page(root));
     }
 
-    /** Whether a node is another one or a descendant of it. */
-    private static boolean isBelow(long node, long ancestor) {
-        long base = node & ~LOW;
-        while (node != ancestor) {
-            int parent = U.getInt(node + PARENT) & ~1;
-            if (parent == 0) {
-                return false;
-            }
-            node = base | parent & LOW;
+    private static void forget(Thread thread, long slot) {
+        set(thread, slot, 0);
+        if (!FIELD) {
+            U.putLongRelease(null, slot, 0);
         }
-        return true;
     }
 
     /** The child for a method, made if need be; the node's rest when there is no room; or zero. */
@@ -403,11 +443,7 @@ public final class TareProbe {
             return find(node, REST);
         }
         U.putLong(child + LAST, base);
-        int parent = (int) node;
-        if (U.getInt(node + METHOD) == ROOT) {
-            parent |= U.getInt(tree + T_FLAGS) & FLAG_LEAVES;
-        }
-        U.putInt(child + PARENT, parent);
+        U.putInt(child + PARENT, (int) node);
         // A reader takes a node for real once it has a method.
         U.putIntRelease(null, child + METHOD, id);
         int kids = U.getInt(node + KIDS);

@@ -1,6 +1,6 @@
 //! Brings the probe runtime into the JVM, under a name that carries the build.
 
-use crate::classes::{Native, OwnClass};
+use crate::classes::OwnClass;
 use crate::jvm::Jni;
 use std::ffi::{CString, c_void};
 use std::sync::Mutex;
@@ -33,17 +33,12 @@ pub fn runtime(jni: Jni) -> Result<OwnClass, &'static str> {
         .frame(|| jni.define(&c_name, &bytes))
         .flatten()
         .ok_or("the JVM does not take the probe runtime")?;
-    let ticks = Native { name: c"ticks", signature: c"()J", function: native_ticks as *mut c_void };
-    if !jni.bind(class, &[ticks]) {
-        return Err("the JVM does not bind the clock of the probe runtime");
-    }
     *runtime = Some(class);
     Ok(class)
 }
 
-extern "system" fn native_ticks(_: *mut c_void, _: *mut c_void) -> i64 {
-    super::ticks().cast_signed()
-}
+// The runtime's one native method, `ticks`, under the name that the JVM looks for.
+include!(concat!(env!("OUT_DIR"), "/export.rs"));
 
 /// The class with every mention of one name replaced: in the constant pool a class's own name is
 /// one text that everything else points to.

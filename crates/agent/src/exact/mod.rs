@@ -8,11 +8,14 @@
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
 //! is held for no longer than a class takes.
 
+mod field;
 mod inject;
 mod memory;
 mod registry;
 
 use crate::classes::is_about_a_class;
+pub use field::prepare as prepare_field;
+
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
@@ -222,16 +225,18 @@ fn nanos_of(duration: Duration) -> u64 {
 /// What woven methods call.
 fn probes(timed: bool) -> Result<(Probes, Probes), &'static str> {
     let owner = inject::runtime_name();
-    let (suffix, exit) = if timed { ("Timed", "exitTimed") } else { ("", "exit") };
+    let suffix = if timed { "Timed" } else { "" };
     let set = |enter: &str| {
-        let token = [Arg::Token];
-        let exit = Call::new(&owner, exit, "(J)V", &token);
+        let call = |name: &str, descriptor: &str, arguments: &[Arg]| {
+            Call::new(&owner, &format!("{name}{suffix}"), descriptor, arguments)
+        };
+        let exit = call("exit", "(J)V", &[Arg::Token]);
         Probes::new(ProbeSet {
             frames: vec![FrameProbe {
-                enter: Call::new(&owner, &format!("{enter}{suffix}"), "(I)J", &[Arg::MethodId]),
+                enter: call(enter, "(I)J", &[Arg::MethodId]),
                 exit: exit.clone(),
                 exit_throw: Some(exit),
-                caught: Some(Call::new(&owner, "caught", "(J)V", &token)),
+                caught: Some(call("caught", "(JI)V", &[Arg::Token, Arg::MethodId])),
             }],
             ..ProbeSet::default()
         })

@@ -41,7 +41,7 @@ fn launch(command: &[OsString], quiet: bool) -> Result<ExitStatus> {
     let [program, arguments @ ..] = command else { bail!("name a command after --") };
     let library = library::install()?;
     let meeting = Meeting::new()?;
-    let options = AgentOptions { rendezvous: Some(meeting.path()?) };
+    let options = AgentOptions { rendezvous: Some(meeting.path()?), exact: false };
     let flag = agent_flag(&library, &options)?;
 
     let mut child = Command::new(program);

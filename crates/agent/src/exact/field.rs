@@ -1,0 +1,123 @@
+//! Gives `java.lang.Thread` a field of ours, where a thread's current node lives.
+//!
+//! That is twice as quick as looking a thread up, and possible only while the JVM starts: the class
+//! must be changed as it is loaded for the first time. It is done by a JVMTI environment of its
+//! own, which cannot retransform: with one that can, HotSpot would compare later versions of Thread
+//! with the original, and no other agent could retransform it any more. The field stays for the
+//! JVM's life. The price is that the JVM does not use its archive of prepared classes.
+
+use crate::gate;
+use crate::jvm::{Jvmti, Vm};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
+use std::ffi::{CStr, c_char};
+use tare_classfile::ClassFile;
+
+const THREAD: &CStr = c"java/lang/Thread";
+const FIELD: &str = "tare$cur";
+const SYNTHETIC: u16 = 0x1000;
+const TRANSIENT: u16 = 0x0080;
+
+/// Asks for the field. Called before the JVM is up; without it threads are looked up.
+pub fn prepare(vm: Vm) {
+    if archive_is_demanded() {
+        gate::say(
+            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so threads \
+             get no field of ours; exact recording works, but costs more",
+        );
+        return;
+    }
+    let Some(jvmti) = vm.jvmti() else { return };
+    let mut capabilities = jvmtiCapabilities::default();
+    capabilities.set_can_generate_all_class_hook_events(true);
+    capabilities.set_can_generate_early_class_hook_events(true);
+    let mut callbacks = jvmtiEventCallbacks::default();
+    callbacks.ClassFileLoadHook = Some(hook);
+    let ready = jvmti
+        .add_capabilities(&capabilities)
+        .and_then(|()| jvmti.set_callbacks(&callbacks))
+        .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, true));
+    if ready.is_err() {
+        let _ = jvmti.dispose();
+    }
+}
+
+/// A JVM that must use its archive refuses to start with a hook as early as ours.
+fn archive_is_demanded() -> bool {
+    const DEMANDS: [&str; 3] = ["-Xshare:on", "-XX:+RequireSharedSpaces", "-XX:AOTMode=on"];
+    let mut words = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    for key in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
+        words.push(b' ');
+        words.extend(std::env::var_os(key).unwrap_or_default().into_encoded_bytes());
+    }
+    words
+        .split(|b| *b == 0 || b.is_ascii_whitespace())
+        .any(|word| DEMANDS.iter().any(|demand| word == demand.as_bytes()))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
+extern "system" fn hook(
+    env: *mut jvmtiEnv,
+    _: *mut JNIEnv,
+    _: jclass,
+    _: jobject,
+    name: *const c_char,
+    _: jobject,
+    length: jint,
+    data: *const u8,
+    new_length: *mut jint,
+    new_data: *mut *mut u8,
+) {
+    gate::enter((), || {
+        // SAFETY: the JVM passes a NUL-terminated name, or none.
+        if name.is_null() || unsafe { CStr::from_ptr(name) } != THREAD {
+            return;
+        }
+        let jvmti = Jvmti(env);
+        // SAFETY: the JVM passes that many bytes, alive during this call.
+        let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
+        if let Some(changed) = with_field(bytes)
+            && let (Ok(size), Ok(copy)) =
+                (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed))
+        {
+            // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
+            unsafe {
+                *new_length = size;
+                *new_data = copy;
+            }
+        }
+        // Nothing more to see; what is left of this environment costs nothing.
+        let _ = jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, false);
+    });
+}
+
+/// The class with one more field, `transient synthetic long`, behind its own.
+fn with_field(bytes: &[u8]) -> Option<Vec<u8>> {
+    let class = ClassFile::parse(bytes).ok()?;
+    let count = class.pool.count();
+    let pool_end = offset_in(bytes, class.pool.bytes())? + class.pool.bytes().len();
+    let (first, last) = (class.fields.first()?, class.fields.last()?);
+    let (count_at, fields_end) = (first.offset - 2, last.offset + last.raw.len());
+    let fields = u16::try_from(class.fields.len()).ok()?.checked_add(1)?;
+
+    let mut out = bytes[..8].to_vec();
+    out.extend_from_slice(&count.checked_add(2)?.to_be_bytes());
+    out.extend_from_slice(&bytes[10..pool_end]);
+    for text in [FIELD, "J"] {
+        out.push(1);
+        out.extend_from_slice(&u16::try_from(text.len()).ok()?.to_be_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.extend_from_slice(&bytes[pool_end..count_at]);
+    out.extend_from_slice(&fields.to_be_bytes());
+    out.extend_from_slice(&bytes[count_at + 2..fields_end]);
+    for number in [SYNTHETIC | TRANSIENT, count, count + 1, 0] {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+    out.extend_from_slice(&bytes[fields_end..]);
+    Some(out)
+}
+
+fn offset_in(whole: &[u8], part: &[u8]) -> Option<usize> {
+    (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)
+}
