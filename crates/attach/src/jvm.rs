@@ -395,7 +395,7 @@ fn version_in_release(bytes: &[u8]) -> Option<String> {
 }
 
 /// How long ago a process started, from the ticks between boot and its start.
-fn uptime(start: u64) -> Duration {
+pub(crate) fn uptime(start: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     let since_boot = procfs::read_bounded("/proc/uptime", 64).ok().and_then(|bytes| {
         std::str::from_utf8(&bytes).ok()?.split_ascii_whitespace().next()?.parse::<f64>().ok()

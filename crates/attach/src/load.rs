@@ -17,7 +17,8 @@ use crate::elf;
 use crate::error::{Error, Step};
 use crate::hotspot::{self, Verdict};
 use crate::jvm::Jvm;
-use crate::procfs::{self, DELETED, Mapped};
+use crate::procfs::{DELETED, Mapped};
+use crate::rights;
 use crate::session::{Pauses, Session};
 use crate::view;
 
@@ -161,6 +162,7 @@ fn trusted(session: &Session<'_>) -> Vec<u32> {
     let us = rustix::process::geteuid().as_raw();
     let mut users = vec![0, session.jvm.uid, us];
     users.extend(session.jvm.namespace_root());
+    users.extend(rights::outsider());
     users
 }
 
@@ -208,8 +210,7 @@ fn places(session: &Session<'_>, mapped: &[String]) -> Vec<PathBuf> {
     }
     places.extend(["/tmp", "/dev/shm", "/var/tmp"].map(PathBuf::from));
     places.extend(jvm.settings.tmp_dir.clone().map(PathBuf::from));
-    let inside = procfs::read(jvm.pid, "uid_map").ok();
-    let uid = inside.and_then(|map| procfs::map_id(&map, jvm.uid)).unwrap_or(jvm.uid);
+    let uid = jvm.id_inside("uid_map", jvm.uid).unwrap_or(jvm.uid);
     places.push(PathBuf::from(format!("/run/user/{uid}")));
     places.extend(working_directory(session));
     places.extend(jvm.settings.home.clone().map(PathBuf::from));

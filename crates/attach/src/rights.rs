@@ -15,19 +15,30 @@ use crate::jvm::Jvm;
 use crate::procfs;
 
 impl Jvm {
+    /// The number inside the JVM's user namespace of an id as numbered here.
+    pub(crate) fn id_inside(&self, map: &str, id: u32) -> Option<u32> {
+        let Ok(bytes) = procfs::read(self.pid, map) else { return Some(id) };
+        if procfs::same_namespace(self.pid, "user") == Some(false) {
+            return procfs::map_id(&bytes, id);
+        }
+        // To a reader in the same namespace the kernel shows the numbers of the parent instead;
+        // ours are those inside, if they are mapped at all.
+        procfs::unmap_id(&bytes, id).map(|_| id)
+    }
+
     /// Whether its user or group has no number in its own user namespace. HotSpot cannot give
     /// its socket to such an owner and gives up without a word.
     pub(crate) fn is_unmapped(&self) -> bool {
-        let has = |map: &str, id| match procfs::read(self.pid, map) {
-            Ok(map) => procfs::map_id(&map, id).is_some(),
-            Err(_) => true,
-        };
-        !has("uid_map", self.uid) || !has("gid_map", self.gid)
+        self.id_inside("uid_map", self.uid).is_none()
+            || self.id_inside("gid_map", self.gid).is_none()
     }
 
     /// The number here of the user who is root to the JVM, unless nobody is.
     pub(crate) fn namespace_root(&self) -> Option<u32> {
-        procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0)
+        match procfs::same_namespace(self.pid, "user") {
+            Some(false) => procfs::unmap_id(&procfs::read(self.pid, "uid_map").ok()?, 0),
+            _ => Some(0),
+        }
     }
 }
 
@@ -58,12 +69,24 @@ pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
     if procfs::same_namespace(pid, "user") != Some(false) {
         return Err(failed(io::ErrorKind::PermissionDenied.into()));
     }
-    let inside = |map: &str, id| procfs::map_id(&procfs::read(pid, map).ok()?, id);
-    let (Some(uid), Some(gid)) = (inside("uid_map", jvm.uid), inside("gid_map", jvm.gid)) else {
+    let inside = (jvm.id_inside("uid_map", jvm.uid), jvm.id_inside("gid_map", jvm.gid));
+    let (Some(uid), Some(gid)) = inside else {
         return Err(failed(io::ErrorKind::PermissionDenied.into()));
     };
     let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
     Child::start(Some(identity)).map(Hands::Child).map_err(failed)
+}
+
+/// The number by which users outside our user namespace appear, when we are in one of our own: the
+/// directories above a container belong to them, and what they want they can do anyway.
+pub(crate) fn outsider() -> Option<u32> {
+    let map = procfs::read_bounded("/proc/self/uid_map", 4096).ok()?;
+    // In the first namespace every number means itself.
+    if procfs::map_id(&map, u32::MAX - 1) == Some(u32::MAX - 1) {
+        return None;
+    }
+    let number = procfs::read_bounded("/proc/sys/kernel/overflowuid", 32).ok()?;
+    std::str::from_utf8(&number).ok()?.trim().parse().ok()
 }
 
 /// Runs `look` on a thread that has taken another user's identity; `None` when it may not. Root in

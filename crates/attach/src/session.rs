@@ -25,7 +25,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use crate::error::{Error, Step};
 use crate::hands::Hands;
 use crate::hotspot::{self, Answer, Silence};
-use crate::jvm::{Jvm, VmKind};
+use crate::jvm::{self, Jvm, VmKind};
 use crate::procfs::{self, Mapped, SIGQUIT, Stat, Status};
 use crate::rights::{hands_for, peer_is};
 use crate::view::{self, View};
@@ -200,6 +200,10 @@ impl<'a> Session<'a> {
         format!(".java_pid{}", self.jvm.ns_pid)
     }
 
+    fn attach_name(&self) -> String {
+        format!(".attach_pid{}", self.jvm.ns_pid)
+    }
+
     fn try_connect(&mut self, tmp: &OwnedFd) -> Result<Socket, Error> {
         let pid = self.jvm.pid;
         let name = self.socket_name();
@@ -257,7 +261,7 @@ impl<'a> Session<'a> {
         if matches!(stat.state, 'Z' | 'X') {
             return Err(Error::Gone { pid });
         }
-        let age = self.jvm.uptime + self.elapsed();
+        let age = jvm::uptime(self.jvm.start_ticks);
         let not_yet = Readiness::NotYet(Step::AwaitingStart);
         let reduced = settings.reduce_signals == Some(true);
         if reduced || !status.catches(SIGQUIT) {
@@ -291,10 +295,6 @@ impl<'a> Session<'a> {
         Ok(Readiness::Ready)
     }
 
-    fn elapsed(&self) -> Duration {
-        self.timeout.saturating_sub(self.deadline.saturating_duration_since(Instant::now()))
-    }
-
     /// Makes the file, sends the signal, and waits for the socket.
     fn ask_and_wait(&mut self, tmp: &OwnedFd) -> Result<OwnedFd, Error> {
         let mut pauses = Pauses::default();
@@ -324,7 +324,7 @@ impl<'a> Session<'a> {
     /// when a fresh one of another tool is there already.
     fn make_attach_file(&mut self, tmp: &OwnedFd) -> Result<bool, Error> {
         let pid = self.jvm.pid;
-        let name = format!(".attach_pid{}", self.jvm.ns_pid);
+        let name = self.attach_name();
         let cwd = self.view.cwd().map(|cwd| ("its directory", cwd));
         let mut dirs = vec![(HOTSPOT_TMP, tmp.as_fd())];
         dirs.extend(cwd);
@@ -368,6 +368,16 @@ impl<'a> Session<'a> {
         Err(Error::AttachFileBlocked { pid, reason: reasons.join("; ") })
     }
 
+    /// Whether the JVM will find an attach file and accept it: it takes the one in its working
+    /// directory if there is one, else that in /tmp.
+    fn attach_file_serves(&self, tmp: &OwnedFd) -> bool {
+        let name = self.attach_name();
+        let in_cwd = self.view.cwd().and_then(|cwd| view::entry(cwd, &name).ok());
+        in_cwd
+            .or_else(|| view::entry(tmp, &name).ok())
+            .is_some_and(|file| self.owner_will_do(file.st_uid))
+    }
+
     /// HotSpot accepts its own effective user and, as it sees it, root.
     fn owner_will_do(&self, uid: u32) -> bool {
         uid == self.jvm.uid || self.jvm.namespace_root() == Some(uid)
@@ -400,6 +410,10 @@ impl<'a> Session<'a> {
             if !self.jvm.is_same_process() {
                 return Err(Error::Gone { pid });
             }
+            if !self.attach_file_serves(tmp) {
+                let reason = "it was removed or replaced meanwhile".to_owned();
+                return Err(Error::AttachFileBlocked { pid, reason });
+            }
             // Last of all, since another tool may have brought the JVM to open it this moment.
             match self.try_connect(tmp)? {
                 Socket::Ours(socket) => return Ok(Some(socket)),
@@ -409,15 +423,14 @@ impl<'a> Session<'a> {
                 Socket::Busy => self.pause(&mut pauses, &Step::Connecting)?,
             }
         }
+        // Said before it is done: should we be killed in between, the file stays a little longer.
+        let _ = self.hands.signalled(pid, self.jvm.start_ticks, &self.socket_name());
         let sent = match &handle {
             Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::QUIT),
             None => rustix::process::kill_process(raw, Signal::QUIT),
         };
         match sent {
-            Ok(()) => {
-                let _ = self.hands.signalled(pid, self.jvm.start_ticks, &self.socket_name());
-                Ok(None)
-            }
+            Ok(()) => Ok(None),
             Err(rustix::io::Errno::SRCH) => Err(Error::Gone { pid }),
             Err(rustix::io::Errno::PERM) => Err(Error::NotPermitted {
                 pid,

@@ -154,6 +154,17 @@ impl<'a> PoolBuilder<'a> {
         self.find(&[tag::CLASS, hi, lo])
     }
 
+    /// The name of a `Class` entry, also of one that was added.
+    pub fn class_name(&self, index: u16) -> Option<&[u8]> {
+        match self.entry(index) {
+            &[tag::CLASS, hi, lo] => match self.entry(u16::from_be_bytes([hi, lo])) {
+                [tag::UTF8, _, _, name @ ..] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     pub fn integer(&mut self, value: i32) -> Result<u16, PoolFull> {
         let [a, b, c, d] = value.to_be_bytes();
         self.intern(&[tag::INTEGER, a, b, c, d])

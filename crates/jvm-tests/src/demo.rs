@@ -12,6 +12,7 @@ use std::time::Duration;
 
 pub struct Demo {
     pub target: Target,
+    port: u16,
     answered: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     client: Option<JoinHandle<Result<(), String>>>,
@@ -52,7 +53,7 @@ impl Demo {
             let (answered, stop) = (Arc::clone(&answered), Arc::clone(&stop));
             thread::spawn(move || ask_on(port, &answered, &stop))
         };
-        Demo { target, answered, stop, client: Some(client) }
+        Demo { target, port, answered, stop, client: Some(client) }
     }
 
     /// Requests answered so far.
@@ -67,6 +68,16 @@ impl Demo {
             self.answered() > before || self.client.as_ref().is_some_and(JoinHandle::is_finished)
         });
         assert!(self.answered() > before, "the client gave up:\n{}", self.target.text());
+    }
+
+    /// Comes as another client, for whom the program starts a thread that ends with the visit.
+    pub fn visit(&self) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the demo listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        stream.write_all(b"ping\nquit\n").expect("the demo reads");
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).expect("the demo answers");
+        assert_eq!(answer, "pong\n");
     }
 
     /// Ends the client, then the program as a service manager would; asserts that no request was

@@ -116,3 +116,150 @@ pub(crate) fn longest_paths(code: &[u8], scan: &Scan, weights: &mut [u16], best:
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::Scan;
+    use tare_classfile::{ClassFile, Code};
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % n as u64) as usize
+        }
+    }
+
+    /// Calls `visit` with each method of the class files of the tests.
+    fn each_method(mut visit: impl FnMut(&ClassFile<'_>, &Code<'_>, &Scan)) -> u32 {
+        let mut methods = 0;
+        for release in ["8", "17", "25"] {
+            let dir = format!("{}/tests/classes/{release}", env!("CARGO_MANIFEST_DIR"));
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+                let class = ClassFile::parse(&bytes).unwrap();
+                for m in &class.methods {
+                    let Some(code) = m.attributes.find(&class.pool, "Code") else { continue };
+                    let code = Code::parse(&code).unwrap();
+                    let mut scan = Scan::default();
+                    scan.code(&code).unwrap();
+                    visit(&class, &code, &scan);
+                    methods += 1;
+                }
+            }
+        }
+        methods
+    }
+
+    /// Where control may go from an instruction that ends normally.
+    fn successors(insn: &Insn<'_>) -> Vec<usize> {
+        let mut out: Vec<usize> = insn.target().into_iter().map(|t| t as usize).collect();
+        out.extend(insn.switch().iter().flat_map(|s| s.targets()).map(|t| t as usize));
+        if bits_of(insn.opcode) & bits::NO_FALL == 0 {
+            out.push(insn.offset as usize + insn.bytes.len());
+        }
+        out
+    }
+
+    /// Walks at random from instruction to instruction, knowing nothing of blocks, and compares the
+    /// number of steps with what the counters say. Exceptions are only thrown where `throws` says.
+    fn walk(
+        code: &Code<'_>,
+        scan: &Scan,
+        weights: &[u16],
+        r: &mut Random,
+        throws: impl Fn(&Insn<'_>) -> bool,
+    ) {
+        let (mut pc, mut steps, mut counted) = (0, 0u32, 0u32);
+        loop {
+            steps += 1;
+            counted += u32::from(weights[pc]);
+            let insn = insn::insn_at(code.code, pc).unwrap();
+            let mut next = successors(&insn);
+            let explicit = insn.opcode == op::ATHROW;
+            if explicit || (throws(&insn) && r.below(4) == 0) {
+                let covering = scan.exceptions.iter();
+                let covering = covering.filter(|e| (e.start..e.end).contains(&(pc as u16)));
+                next = covering.map(|e| usize::from(e.handler)).collect();
+            }
+            // Long walks end where a block ends, as a method does.
+            let at_end = next.iter().all(|&n| weights.get(n).is_some_and(|&w| w > 0));
+            if next.is_empty() || (steps > 500 && at_end) {
+                assert_eq!(steps, counted, "walk to {pc}");
+                return;
+            }
+            pc = next[r.below(next.len())];
+        }
+    }
+
+    #[test]
+    fn counters_agree_with_steps() {
+        let mut r = Random(0x9e37_79b9_7f4a_7c15);
+        let mut weights = Vec::new();
+        let methods = each_method(|class, code, scan| {
+            for _ in 0..20 {
+                weigh(&Blocks::Default, code.code, scan, &class.pool, &mut weights);
+                walk(code, scan, &weights, &mut r, |_| false);
+                weigh(&Blocks::Precise, code.code, scan, &class.pool, &mut weights);
+                walk(code, scan, &weights, &mut r, |i| {
+                    may_throw(i.opcode, code.code, i.offset as usize, &class.pool)
+                });
+            }
+        });
+        assert!(methods > 80);
+    }
+
+    #[test]
+    fn longest_paths_bound_every_walk() {
+        let mut r = Random(0x2545_f491_4f6c_dd1d);
+        let (mut weights, mut best) = (Vec::new(), Vec::new());
+        each_method(|class, code, scan| {
+            weigh(&Blocks::Default, code.code, scan, &class.pool, &mut weights);
+            longest_paths(code.code, scan, &mut weights, &mut best);
+            for _ in 0..50 {
+                let (mut pc, mut left) = (0, 0i32);
+                for _ in 0..500 {
+                    if weights[pc] > 0 {
+                        left = i32::from(weights[pc]);
+                    }
+                    left -= 1;
+                    assert!(left >= 0, "more steps than announced at {pc}");
+                    let insn = insn::insn_at(code.code, pc).unwrap();
+                    let mut next = successors(&insn);
+                    if insn.opcode == op::ATHROW || r.below(8) == 0 {
+                        let covering = scan.exceptions.iter();
+                        let covering = covering.filter(|e| (e.start..e.end).contains(&(pc as u16)));
+                        next.extend(covering.map(|e| usize::from(e.handler)));
+                    }
+                    if next.is_empty() {
+                        break;
+                    }
+                    pc = next[r.below(next.len())];
+                }
+            }
+        });
+    }
+
+    #[derive(Debug)]
+    struct EveryInstruction;
+
+    impl BlockAnalysis for EveryInstruction {
+        fn ends_block(&self, _: &Insn<'_>, _: &ConstantPool<'_>) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn an_analysis_can_be_plugged_in() {
+        let mut weights = Vec::new();
+        each_method(|class, code, scan| {
+            let custom = Blocks::Custom(Arc::new(EveryInstruction));
+            weigh(&custom, code.code, scan, &class.pool, &mut weights);
+            assert!(scan.starts.iter().all(|&s| weights[s as usize] == 1));
+        });
+    }
+}

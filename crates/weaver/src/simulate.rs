@@ -213,16 +213,14 @@ impl State {
             op::AALOAD => {
                 self.pop()?;
                 let array = self.pop()?;
-                let name: Cow<'_, [u8]> = match array {
-                    Ty::Class(index) => Cow::Borrowed(pool.class_name(index).ok()?),
-                    Ty::Named(id) => Cow::Owned(cx.names.get(id).to_vec()),
+                // The entry may be one that was added for another method's frames.
+                let name = match array {
+                    Ty::Class(index) => cx.pool.class_name(index)?,
+                    Ty::Named(id) => cx.names.get(id),
                     Ty::Null => return self.push(Ty::Null),
                     _ => return None,
                 };
-                let element = match name {
-                    Cow::Borrowed(n) => Cow::Borrowed(element_name(n)?),
-                    Cow::Owned(n) => Cow::Owned(element_name(&n)?.to_vec()),
-                };
+                let element = Cow::Owned(element_name(name)?.to_vec());
                 let ty = cx.names.class(cx.pool, element);
                 self.push(ty)
             }

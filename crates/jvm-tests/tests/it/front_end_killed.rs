@@ -3,7 +3,8 @@
 
 use std::thread::sleep;
 use std::time::Duration;
-use tare_jvm_tests::{Demo, Seeded, Tare, control_dirs, on_each_jdk, wait_until};
+use tare_jvm_tests::{Control, Demo, Seeded, Tare, control_dirs, on_each_jdk, wait_until};
+use tare_protocol::{Request, Response};
 
 const KILLS: u64 = 50;
 
@@ -14,6 +15,8 @@ on_each_jdk! {
         let (pid, name) = (demo.target.pid(), demo.target.name());
         let mut seeded = Seeded::new(u64::from(jdk.major));
         let mut seen_on = 0;
+        tare.run(&["status", &name]).ok();
+        assert!(events_of_a_visit(&demo, true) > 0, "the counters do not count");
         for kill in 0..KILLS {
             // Some die while they attach, the others while they count.
             if kill % 5 == 0 {
@@ -35,8 +38,24 @@ on_each_jdk! {
         }
         assert!(seen_on >= KILLS / 5, "only {seen_on} of {KILLS} were killed with counters on");
         assert_eq!(tare.status(&name)["panics"], 0);
+        // Whatever the status says: the JVM really sends us nothing.
+        assert_eq!(events_of_a_visit(&demo, false), 0);
         tare.run(&["detach", &name]).ok();
         crate::common::assert_no_trace(pid);
         demo.finish();
     }
+}
+
+/// How many thread starts the JVM tells the agent of when a client visits the demo, for whom it
+/// starts one.
+fn events_of_a_visit(demo: &Demo, switched_on: bool) -> u64 {
+    let mut control = Control::connect(demo.target.pid());
+    control.greet();
+    if switched_on {
+        assert_eq!(control.ask(&Request::Counters { on: true }), Response::Ok);
+    }
+    let before = control.status().counters.threads_started;
+    demo.visit();
+    control.status().counters.threads_started - before
+    // The connection ends here as a killed front end's does, without switching anything off.
 }

@@ -1,0 +1,207 @@
+//! Findings: what a profile says in a few sentences. What dominates, what was lost, how far to trust
+//! the rest. A sentence here must be true of any profile that brings it about; it does not guess at
+//! causes.
+
+use crate::hot::Hot;
+use crate::labels::LabelKind;
+use crate::threads::ThreadShare;
+use crate::tree::{Children, NodeId, Tree};
+use tare_profile::{Estimate, Loss, MethodKind, Profile, SeriesId, Unit, ValueKind};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FindingKind {
+    /// Where the most of it is.
+    Dominates,
+    /// What is missing from the figures.
+    Lost,
+    /// How far the figures can be trusted.
+    Trust,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub kind: FindingKind,
+    pub text: String,
+}
+
+/// The findings on one metric; `tree`, `hot` and `threads` are what the caller made of the same
+/// metric and filter.
+pub fn findings(
+    profile: &Profile,
+    metric: SeriesId,
+    tree: &Tree,
+    hot: &[Hot],
+    threads: &[ThreadShare],
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if tree.sum(0) == 0 {
+        let text = "nothing was measured, or the filters leave nothing of it".to_owned();
+        found.push(Finding { kind: FindingKind::Dominates, text });
+    } else {
+        dominating(profile, tree, hot, threads, &mut found);
+        pauses(profile, &mut found);
+    }
+    losses(profile, tree, hot, &mut found);
+    trust(profile, metric, tree, hot, &mut found);
+    found
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn dominating(
+    profile: &Profile,
+    tree: &Tree,
+    hot: &[Hot],
+    threads: &[ThreadShare],
+    found: &mut Vec<Finding>,
+) {
+    let mut say = |text| found.push(Finding { kind: FindingKind::Dominates, text });
+    let real: Vec<&Hot> = hot.iter().filter(|hot| !tree.label(hot.label).is_special()).collect();
+    if let Some(top) = real.first() {
+        let share = tree.share(top.own[0]);
+        let name = &tree.label(top.label).text;
+        let half = real.iter().scan(0.0, |sum, hot| {
+            *sum += tree.share(hot.own[0]);
+            Some(*sum)
+        });
+        let half = half.take_while(|sum| *sum < 0.5).count() + 1;
+        if share >= 0.1 {
+            say(format!("{name} itself takes {}", percent(share)));
+        } else if half <= real.len() {
+            let share = percent(share);
+            say(format!(
+                "no method dominates: the largest, {name}, takes {share}, and half of the whole is \
+                 spread over {half}"
+            ));
+        }
+    }
+    if let Some((node, share)) = bottleneck(tree, &tree.children()) {
+        let name = &tree.label_of(node).text;
+        say(format!("{} passes through {name}", percent(share)));
+    }
+    if let [first, _, ..] = threads {
+        let share = tree.share(first.value);
+        if share >= 0.5 {
+            let name = profile.thread_name(first.thread);
+            let others = counted(threads.len() as u64 - 1, "other");
+            say(format!("thread {name:?} has {} of it, {others} the rest", percent(share)));
+        }
+    }
+}
+
+/// The deepest node that nearly everything passes through, if it is deeper than the first call: the
+/// place below which it is worth looking.
+fn bottleneck(tree: &Tree, children: &Children) -> Option<(NodeId, f64)> {
+    let mut at = NodeId::ROOT;
+    let mut depth = 0;
+    while let Some(child) = children.of(at).first() {
+        if tree.share(tree.total(0, *child)) < 0.7 || tree.label_of(*child).is_special() {
+            break;
+        }
+        at = *child;
+        depth += 1;
+    }
+    (depth >= 2).then(|| (at, tree.share(tree.total(0, at))))
+}
+
+fn pauses(profile: &Profile, found: &mut Vec<Finding>) {
+    let collections = profile.all_events().filter(|(_, table)| table.kind().name == "gc");
+    let (mut count, mut time) = (0_u64, 0_u64);
+    for event in collections.flat_map(|(_, table)| table.events()) {
+        count += 1;
+        time = time.saturating_add(event.duration);
+    }
+    if profile.run.duration > 0 && time.saturating_mul(20) >= profile.run.duration {
+        let share = percent(time as f64 / profile.run.duration as f64);
+        let collections = counted(count, "collection");
+        let text = format!("{collections} stopped the program for {share} of the run");
+        found.push(Finding { kind: FindingKind::Dominates, text });
+    }
+}
+
+fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>) {
+    let mut say = |text| found.push(Finding { kind: FindingKind::Lost, text });
+    for special in hot {
+        let label = tree.label(special.label);
+        let is_account = label.kind == LabelKind::Method(MethodKind::Special);
+        let share = tree.share(special.own[0]);
+        if is_account && share >= 0.001 {
+            say(format!("{} of the whole is accounted as {}", percent(share), label.text));
+        }
+    }
+    // A run may refuse thousands of methods one by one: say the reasons, not the names.
+    let mut by_reason: Vec<(&Loss, u64, u64)> = Vec::new();
+    for loss in &profile.run.losses {
+        let same = |(known, ..): &&mut (&Loss, u64, u64)| {
+            known.kind == loss.kind && known.reason == loss.reason
+        };
+        match by_reason.iter_mut().find(same) {
+            Some((_, count, names)) => {
+                *count = count.saturating_add(loss.count);
+                *names += 1;
+            }
+            None => by_reason.push((loss, loss.count, 1)),
+        }
+    }
+    by_reason.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+    for (loss, count, names) in by_reason {
+        let what = match names {
+            1 => loss.name.clone(),
+            _ => format!("{} and {}", loss.name, counted(names - 1, "other")),
+        };
+        let reason = if loss.reason.is_empty() { "no reason given" } else { &loss.reason };
+        say(format!("{} {count} × {what}: {reason}", loss.kind.name()));
+    }
+}
+
+fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>) {
+    let mut say = |text| found.push(Finding { kind: FindingKind::Trust, text });
+    let info = profile.series(metric).info();
+    if info.kind == ValueKind::Samples {
+        let samples = tree.sum(0);
+        if samples > 0 {
+            let top = hot.first().map_or(0.5, |hot| tree.share(hot.own[0]).clamp(0.0, 1.0));
+            let error = 1.96 * (top * (1.0 - top) / samples as f64).sqrt();
+            let few = if samples < 1000 { "only " } else { "" };
+            say(format!(
+                "{few}{samples} samples: the first line of the list is right to ± {:.1} points \
+                 (95 % confidence, if the samples are independent)",
+                error * 100.0
+            ));
+        }
+    } else if info.kind.unit() == Unit::Nanoseconds && info.estimate == Estimate::Measured {
+        let compensated = profile.all_series().any(|(_, other)| {
+            other.info().estimate == Estimate::Compensated && other.info().kind == info.kind
+        });
+        let weighs = info.name == "exact" || info.name == "trace";
+        if weighs && !compensated {
+            say("times are as measured: the probes' own weight is in them".to_owned());
+        }
+    }
+    if let (Some(lower), Some(upper)) =
+        (bound(profile, metric, Estimate::Lower), bound(profile, metric, Estimate::Upper))
+    {
+        let sum = profile.series(metric).total();
+        if sum > 0 {
+            let below = (sum - lower).max(0) as f64 / sum as f64 * 100.0;
+            let above = (upper - sum).max(0) as f64 / sum as f64 * 100.0;
+            say(format!("the whole is between − {below:.1} % and + {above:.1} % of what is shown"));
+        }
+    }
+}
+
+/// The whole of the series that bounds this one.
+fn bound(profile: &Profile, metric: SeriesId, estimate: Estimate) -> Option<i64> {
+    let info = profile.series(metric).info();
+    let fits = profile.all_series().find(|(_, other)| {
+        let other = other.info();
+        other.name == info.name && other.kind == info.kind && other.estimate == estimate
+    });
+    fits.map(|(_, series)| series.total())
+}

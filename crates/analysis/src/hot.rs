@@ -1,0 +1,118 @@
+//! Hot lists, and the callers and callees of a label.
+
+use crate::tree::{Children, LabelId, NodeId, Tree};
+use std::collections::HashMap;
+
+/// The values of a label in the whole tree, by metric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hot {
+    pub label: LabelId,
+    pub own: Vec<i64>,
+    /// What it and all it called took; a recursion counts once.
+    pub total: Vec<i64>,
+}
+
+/// Every label that has a value, the largest own value first.
+pub fn hot_list(tree: &Tree) -> Vec<Hot> {
+    let metrics = tree.metrics();
+    let labels = tree.all_labels().len();
+    let mut own = vec![0_i64; labels * metrics];
+    let mut total = vec![0_i64; labels * metrics];
+    let mut seen = vec![false; labels];
+    walk_outermost(tree, &tree.children(), |node, outermost| {
+        let label = tree.label_id(node).index();
+        seen[label] |= node != NodeId::ROOT;
+        for metric in 0..metrics {
+            let at = label * metrics + metric;
+            own[at] = own[at].saturating_add(tree.own(metric, node));
+            if outermost {
+                total[at] = total[at].saturating_add(tree.total(metric, node));
+            }
+        }
+    });
+    let mut list: Vec<Hot> = (0..labels)
+        .filter(|label| seen[*label])
+        .map(|label| {
+            let range = label * metrics..(label + 1) * metrics;
+            let label = LabelId(label as u32);
+            Hot { label, own: own[range.clone()].to_vec(), total: total[range].to_vec() }
+        })
+        .collect();
+    list.sort_by(|a, b| (b.own[0], b.total[0], a.label).cmp(&(a.own[0], a.total[0], b.label)));
+    list
+}
+
+/// Calls `visit` for every node, and says whether no node above it has the same label.
+fn walk_outermost(tree: &Tree, children: &Children, mut visit: impl FnMut(NodeId, bool)) {
+    enum Step {
+        Enter(NodeId),
+        Leave(LabelId),
+    }
+    let mut open = vec![0_u32; tree.all_labels().len()];
+    let mut stack = vec![Step::Enter(NodeId::ROOT)];
+    while let Some(step) = stack.pop() {
+        match step {
+            Step::Leave(label) => open[label.index()] -= 1,
+            Step::Enter(node) => {
+                let label = tree.label_id(node);
+                visit(node, open[label.index()] == 0);
+                let below = children.of(node);
+                if !below.is_empty() {
+                    open[label.index()] += 1;
+                    stack.push(Step::Leave(label));
+                    stack.extend(below.iter().map(|child| Step::Enter(*child)));
+                }
+            }
+        }
+    }
+}
+
+/// A label between those that called it and those it called, by the first metric.
+///
+/// `own` and the callees add up to `total`, and so do the callers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Neighbours {
+    pub own: i64,
+    pub total: i64,
+    /// Who called it from outside, the largest first; the root stands for "nobody".
+    pub callers: Vec<(LabelId, i64)>,
+    /// What it called, the largest first. A direct recursion is not a callee.
+    pub callees: Vec<(LabelId, i64)>,
+}
+
+pub fn neighbours(tree: &Tree, label: LabelId) -> Neighbours {
+    let children = tree.children();
+    let (mut own, mut total) = (0_i64, 0_i64);
+    let mut callers: HashMap<LabelId, i64> = HashMap::new();
+    let mut callees: HashMap<LabelId, i64> = HashMap::new();
+    let add = |map: &mut HashMap<LabelId, i64>, label, value| {
+        let sum = map.entry(label).or_default();
+        *sum = sum.saturating_add(value);
+    };
+    walk_outermost(tree, &children, |node, outermost| {
+        if !outermost || tree.label_id(node) != label {
+            return;
+        }
+        total = total.saturating_add(tree.total(0, node));
+        let caller = tree.parent(node).unwrap_or(NodeId::ROOT);
+        add(&mut callers, tree.label_id(caller), tree.total(0, node));
+        // The call and its direct recursions are one.
+        let mut cluster = vec![node];
+        while let Some(at) = cluster.pop() {
+            own = own.saturating_add(tree.own(0, at));
+            for child in children.of(at) {
+                if tree.label_id(*child) == label {
+                    cluster.push(*child);
+                } else {
+                    add(&mut callees, tree.label_id(*child), tree.total(0, *child));
+                }
+            }
+        }
+    });
+    let sorted = |map: HashMap<LabelId, i64>| {
+        let mut list: Vec<(LabelId, i64)> = map.into_iter().collect();
+        list.sort_by_key(|(label, value)| (-i128::from(*value), *label));
+        list
+    };
+    Neighbours { own, total, callers: sorted(callers), callees: sorted(callees) }
+}

@@ -1,0 +1,35 @@
+//! What is computed from a profile: trees, lists, comparisons, findings. Pure: no files, no JVMs, no
+//! terminal.
+//!
+//! Everything starts with [`Tree::build`], which applies a [`Filter`] to one or several series of a
+//! profile. From a tree come the tree with the small folded ([`Tree::fold_small`]), the tree upside
+//! down ([`Tree::bottom_up`]), hot lists ([`hot_list`]) and the neighbours of a method
+//! ([`neighbours`]). Two trees make a [`Diff`].
+//!
+//! One law holds for each of them: the sum of all own values is the total of the root. Nothing is lost
+//! by hiding, folding or grouping; it only moves to where the label says.
+
+#![forbid(unsafe_code)]
+
+mod diff;
+mod filter;
+mod findings;
+mod hash;
+mod hot;
+mod labels;
+mod metrics;
+mod names;
+mod select;
+mod threads;
+mod tree;
+mod upside;
+
+pub use diff::{Change, Diff, DiffNode, DiffOptions};
+pub use filter::{AnalysisError, Filter, Grouping};
+pub use findings::{Finding, FindingKind, findings};
+pub use hot::{Hot, Neighbours, hot_list, neighbours};
+pub use labels::{Label, LabelKind};
+pub use metrics::{default_metrics, find_metric};
+pub use names::{Pattern, is_jdk_class, package_of};
+pub use threads::{ThreadShare, by_thread};
+pub use tree::{Children, LabelId, NodeId, Tree};

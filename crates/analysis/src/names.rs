@@ -1,0 +1,178 @@
+//! What names tell: the package, whether it is the JDK, whether a user's pattern means it.
+
+/// `com.acme` of `com.acme.Orders$Line`; empty for a class without a package.
+pub fn package_of(class: &str) -> &str {
+    // A hidden class carries an address after a slash, a lambda form dots in it.
+    let class = class.split(['/', '[', '(']).next().unwrap_or_default();
+    class.rfind('.').map_or("", |dot| &class[..dot])
+}
+
+/// Whether a class came with the JDK. `com.sun.` alone is not enough: javac and others live there
+/// too, and come with the JDK as well.
+pub fn is_jdk_class(class: &str) -> bool {
+    const PREFIXES: [&str; 7] = [
+        "java.",
+        "javax.",
+        "jdk.",
+        "sun.",
+        "com.sun.",
+        "jakarta.internal.",
+        "netscape.javascript.",
+    ];
+    PREFIXES.iter().any(|prefix| class.starts_with(prefix))
+}
+
+/// A name without the numbers that the JVM makes up anew in every run.
+pub fn stable(name: &str) -> String {
+    const NUMBERED: [&str; 4] =
+        ["$Proxy", "GeneratedMethodAccessor", "GeneratedConstructorAccessor", "LambdaForm$"];
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("$$Lambda") {
+            out.push_str("$$Lambda");
+            // `$$Lambda$14/0x000…` and, from 21 on, `$$Lambda/0x000…`.
+            rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit() || "$/x+".contains(c));
+        } else if let Some(after) = rest.strip_prefix("/0x") {
+            rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        } else if let Some(known) = NUMBERED.iter().find(|known| rest.starts_with(**known)) {
+            out.push_str(known);
+            rest = rest[known.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
+        } else {
+            let length = rest.chars().next().map_or(0, char::len_utf8);
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+    out
+}
+
+/// Which names a user means: `com.acme`, `Orders`, `Orders.place`, `com.acme.*.place`, `com.**`.
+///
+/// Without a star it means every name that has these words in a row, between dots or dollars. With
+/// one it must fit the whole name: `*` is anything without a dot, `**` anything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pattern(String);
+
+impl Pattern {
+    pub fn new(text: &str) -> Self {
+        // People copy names from stack traces and class files as well.
+        Pattern(text.trim().trim_end_matches("()").replace(['/', '#'], ".").replace("::", "."))
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        if self.0.contains('*') {
+            return glob(self.0.as_bytes(), name.as_bytes());
+        }
+        let border = |c: Option<char>| c.is_none_or(|c| ".$(/".contains(c));
+        !self.0.is_empty()
+            && name.match_indices(&self.0).any(|(at, found)| {
+                border(name[..at].chars().next_back())
+                    && border(name[at + found.len()..].chars().next())
+            })
+    }
+
+    /// Whether the name ends where the pattern does: `Orders.place` names a method, `Orders` only
+    /// its class.
+    pub fn matches_end(&self, name: &str) -> bool {
+        self.matches(name) && (self.0.contains('*') || name.ends_with(&self.0))
+    }
+}
+
+/// Linear in the length of the name for each star, never exponential.
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    // The places in the pattern that could have been reached after each byte of the name.
+    let close = |mut places: Vec<bool>| {
+        for at in 0..pattern.len() {
+            if places[at] && pattern[at] == b'*' {
+                places[at + 1] = true;
+            }
+        }
+        places
+    };
+    let mut start = vec![false; pattern.len() + 1];
+    start[0] = true;
+    let mut places = close(start);
+    for &byte in name {
+        let mut next = vec![false; pattern.len() + 1];
+        for at in (0..pattern.len()).filter(|at| places[*at]) {
+            if pattern[at] == b'*' {
+                let double =
+                    pattern.get(at + 1) == Some(&b'*') || at > 0 && pattern[at - 1] == b'*';
+                next[at] |= double || byte != b'.';
+            } else {
+                next[at + 1] |= pattern[at] == byte;
+            }
+        }
+        places = close(next);
+    }
+    places[pattern.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages() {
+        for (class, package) in [
+            ("com.acme.Orders$Line", "com.acme"),
+            ("Main", ""),
+            ("com.acme.Orders$$Lambda/0x00007f.12", "com.acme"),
+            ("java.lang.String[]", "java.lang"),
+        ] {
+            assert_eq!(package_of(class), package, "{class}");
+        }
+    }
+
+    #[test]
+    fn patterns_mean_what_people_mean() {
+        let name = "com.acme.Orders$Line.place";
+        for text in [
+            "com.acme",
+            "Orders",
+            "Line",
+            "Orders$Line.place",
+            "place",
+            "com/acme/Orders",
+            name,
+            "com.**",
+            "**.place",
+            "com.*.*.place",
+            "**Line.*",
+            "Line::place",
+            "Line#place",
+            "place()",
+        ] {
+            assert!(Pattern::new(text).matches(name), "{text}");
+        }
+        for text in ["acm", "Order", "com.*.place", "*", "plac", "", "com.*", "*Line*"] {
+            assert!(!Pattern::new(text).matches(name), "{text}");
+        }
+        assert!(Pattern::new("place").matches_end(name));
+        assert!(!Pattern::new("Line").matches_end(name));
+    }
+
+    #[test]
+    fn a_pattern_of_many_stars_ends_soon() {
+        let pattern = Pattern::new(&"*a".repeat(200));
+        assert!(!pattern.matches(&"a".repeat(5000).replace("aaaaa", "aaaab")[..4000]));
+    }
+
+    #[test]
+    fn made_up_numbers_are_dropped() {
+        for (name, expected) in [
+            ("a.B$$Lambda$14/0x00000008.run", "a.B$$Lambda.run"),
+            ("a.B$$Lambda/0x00007f1204.run", "a.B$$Lambda.run"),
+            ("jdk.proxy2.$Proxy12.call", "jdk.proxy2.$Proxy.call"),
+            ("sun.GeneratedMethodAccessor7.invoke", "sun.GeneratedMethodAccessor.invoke"),
+            ("a.B1.c2", "a.B1.c2"),
+        ] {
+            assert_eq!(stable(name), expected);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The part of a profile that a filter lets through: values per context.
+
+use crate::filter::{AnalysisError, Filter};
+use crate::names::Pattern;
+use tare_profile::{ContextId, Profile, Row, SeriesId, TimeAxis};
+
+/// Which contexts pass, and where in them the tree begins.
+pub(crate) struct Selection {
+    /// Whether the context is at or below one of the roots that were asked for. Empty: all are.
+    below_root: Vec<bool>,
+    /// Whether it passes through one of the packages that were asked for. Empty: all do.
+    in_package: Vec<bool>,
+    threads: Option<Vec<bool>>,
+}
+
+impl Selection {
+    pub(crate) fn new(profile: &Profile, filter: &Filter) -> Result<Self, AnalysisError> {
+        Ok(Selection {
+            below_root: below(profile, &filter.roots)?,
+            in_package: below(profile, &filter.packages)?,
+            threads: filter.thread_rows(profile)?,
+        })
+    }
+
+    pub(crate) fn is_below_root(&self, context: ContextId) -> bool {
+        self.below_root.get(context.index()).copied().unwrap_or(true)
+    }
+
+    /// Whether a context's own values count.
+    pub(crate) fn has(&self, context: ContextId) -> bool {
+        let packaged = self.in_package.get(context.index()).copied().unwrap_or(true);
+        packaged && self.is_below_root(context)
+    }
+
+    /// The rows of a series that the filter lets through.
+    pub(crate) fn rows<'a>(
+        &'a self,
+        profile: &'a Profile,
+        series: SeriesId,
+        filter: &'a Filter,
+    ) -> Result<impl Iterator<Item = Row> + 'a, AnalysisError> {
+        let series = profile.series(series);
+        let info = series.info();
+        if filter.time.is_some() && info.time == TimeAxis::None {
+            let series = format!("{} {}", info.name, info.kind.name());
+            return Err(AnalysisError::NoTimes { series });
+        }
+        let in_time = |row: &Row| filter.time.as_ref().is_none_or(|time| time.contains(&row.time));
+        let in_thread =
+            |row: &Row| self.threads.as_ref().is_none_or(|threads| threads[row.thread.index()]);
+        Ok(series.rows().filter(move |row| in_time(row) && in_thread(row) && self.has(row.context)))
+    }
+
+    /// The sum of the rows that pass, per context.
+    pub(crate) fn values(
+        &self,
+        profile: &Profile,
+        series: SeriesId,
+        filter: &Filter,
+    ) -> Result<Vec<i64>, AnalysisError> {
+        let mut sums = vec![0_i64; profile.contexts.len()];
+        for row in self.rows(profile, series, filter)? {
+            let sum = &mut sums[row.context.index()];
+            *sum = sum.saturating_add(row.value);
+        }
+        Ok(sums)
+    }
+}
+
+/// Which contexts have a frame that one of the patterns means, in themselves or above. Empty if there
+/// are no patterns.
+fn below(profile: &Profile, patterns: &[Pattern]) -> Result<Vec<bool>, AnalysisError> {
+    if patterns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted: Vec<bool> = profile
+        .methods
+        .iter()
+        .map(|(id, _)| {
+            let name = profile.method_name(id);
+            patterns.iter().any(|pattern| pattern.matches(&name))
+        })
+        .collect();
+    if !wanted.contains(&true) {
+        let texts: Vec<&str> = patterns.iter().map(Pattern::text).collect();
+        return Err(AnalysisError::NoMatch { wanted: texts.join(", ") });
+    }
+    let mut below = vec![false; profile.contexts.len()];
+    for (id, parent, frame) in profile.contexts.iter() {
+        let method = profile.frames.get(frame).method;
+        below[id.index()] = below[parent.index()] || wanted[method.index()];
+    }
+    Ok(below)
+}

@@ -1,0 +1,314 @@
+//! Trees of labels with values: made from a profile's contexts, folded, and walked.
+//!
+//! As in the profile, a parent stands before its children: totals are one sweep backwards.
+
+use crate::filter::{AnalysisError, Filter, Grouping};
+use crate::hash::{PairMap, pair};
+use crate::labels::{Label, label_frames};
+use crate::select::Selection;
+use tare_profile::{Profile, SeriesId};
+
+/// A node of a [`Tree`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub(crate) u32);
+
+/// A label of a [`Tree`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LabelId(pub(crate) u32);
+
+impl NodeId {
+    pub const ROOT: NodeId = NodeId(0);
+
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LabelId {
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A tree of labels. Each node has an own value and a total for every metric it was made of.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    labels: Vec<Label>,
+    nodes: Vec<Node>,
+    /// By metric, then by node.
+    own: Vec<Vec<i64>>,
+    total: Vec<Vec<i64>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    parent: u32,
+    label: u32,
+    /// How many nodes were folded into this one, if it is where the small ones went.
+    folded: u32,
+}
+
+impl Tree {
+    /// The tree of what a filter lets through; the first metric decides what is small or large.
+    /// `min_share` is applied too.
+    pub fn build(
+        profile: &Profile,
+        metrics: &[SeriesId],
+        filter: &Filter,
+    ) -> Result<Tree, AnalysisError> {
+        if metrics.is_empty() {
+            return Err(AnalysisError::NoSeries);
+        }
+        let selection = Selection::new(profile, filter)?;
+        let values = metrics.iter().map(|id| selection.values(profile, *id, filter));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        let tree = from_contexts(profile, &selection, &values, filter);
+        Ok(if filter.min_share > 0.0 { tree.fold_small(filter.min_share) } else { tree })
+    }
+
+    pub(crate) fn empty(labels: Vec<Label>, metrics: usize) -> Tree {
+        let nodes = vec![Node { parent: 0, label: 0, folded: 0 }];
+        Tree { labels, nodes, own: vec![vec![0]; metrics], total: Vec::new() }
+    }
+
+    /// Appends a node; its parent must be there.
+    pub(crate) fn add(&mut self, parent: u32, label: u32) -> u32 {
+        self.nodes.push(Node { parent, label, folded: 0 });
+        self.own.iter_mut().for_each(|column| column.push(0));
+        self.nodes.len() as u32 - 1
+    }
+
+    pub(crate) fn add_label(&mut self, label: Label) -> u32 {
+        self.labels.push(label);
+        self.labels.len() as u32 - 1
+    }
+
+    pub(crate) fn add_value(&mut self, metric: usize, node: u32, value: i64) {
+        let own = &mut self.own[metric][node as usize];
+        *own = own.saturating_add(value);
+    }
+
+    pub(crate) fn note_folded(&mut self, node: u32, count: u32) {
+        self.nodes[node as usize].folded += count;
+    }
+
+    /// Sums subtrees; to be called once, after the last value.
+    pub(crate) fn finish(mut self) -> Tree {
+        self.total = self.own.clone();
+        for total in &mut self.total {
+            for (at, node) in self.nodes.iter().enumerate().skip(1).rev() {
+                total[node.parent as usize] = total[node.parent as usize].saturating_add(total[at]);
+            }
+        }
+        self
+    }
+
+    pub fn metrics(&self) -> usize {
+        self.own.len()
+    }
+
+    /// The number of nodes, with the root.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node but the root.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 1
+    }
+
+    /// The whole value of a metric.
+    pub fn sum(&self, metric: usize) -> i64 {
+        self.total[metric][0]
+    }
+
+    pub fn own(&self, metric: usize, node: NodeId) -> i64 {
+        self.own[metric][node.index()]
+    }
+
+    pub fn total(&self, metric: usize, node: NodeId) -> i64 {
+        self.total[metric][node.index()]
+    }
+
+    /// A value of the first metric as a share of the whole, between 0 and 1; zero of nothing is zero.
+    pub fn share(&self, value: i64) -> f64 {
+        match self.sum(0) {
+            0 => 0.0,
+            sum => value as f64 / sum as f64,
+        }
+    }
+
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        (node != NodeId::ROOT).then(|| NodeId(self.nodes[node.index()].parent))
+    }
+
+    pub fn label_id(&self, node: NodeId) -> LabelId {
+        LabelId(self.nodes[node.index()].label)
+    }
+
+    pub fn label(&self, label: LabelId) -> &Label {
+        &self.labels[label.index()]
+    }
+
+    pub fn label_of(&self, node: NodeId) -> &Label {
+        self.label(self.label_id(node))
+    }
+
+    pub fn labels(&self) -> impl Iterator<Item = (LabelId, &Label)> {
+        (0..).zip(&self.labels).map(|(number, label)| (LabelId(number), label))
+    }
+
+    pub(crate) fn all_labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// How many small nodes a node stands for; zero for those that stand for themselves.
+    pub fn folded(&self, node: NodeId) -> u32 {
+        self.nodes[node.index()].folded
+    }
+
+    /// All nodes, parents first.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// The children of every node, the largest first.
+    pub fn children(&self) -> Children {
+        let mut starts = vec![0_u32; self.nodes.len() + 1];
+        for node in &self.nodes[1..] {
+            starts[node.parent as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut list = vec![NodeId::ROOT; self.nodes.len() - 1];
+        let mut next = starts.clone();
+        for (at, node) in self.nodes.iter().enumerate().skip(1) {
+            let place = &mut next[node.parent as usize];
+            list[*place as usize] = NodeId(at as u32);
+            *place += 1;
+        }
+        for at in 0..self.nodes.len() {
+            let (start, end) = (starts[at] as usize, starts[at + 1] as usize);
+            list[start..end].sort_by_key(|node| {
+                // What was folded comes last, however much it is.
+                (self.folded(*node) > 0, -i128::from(self.total(0, *node)))
+            });
+        }
+        Children { starts, list }
+    }
+
+    /// The same tree in which every node below a share of the whole has joined its small siblings in
+    /// one node, `[smaller]`.
+    #[must_use]
+    pub fn fold_small(&self, min_share: f64) -> Tree {
+        let least = (self.sum(0) as f64 * min_share).abs();
+        let mut out = Tree::empty(self.labels.clone(), self.metrics());
+        let smaller = out.add_label(Label::folded("[smaller]"));
+        let mut place = vec![0_u32; self.nodes.len()];
+        let mut smaller_of: PairMap<u32> = PairMap::default();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let parent = place[node.parent as usize];
+            place[at] = if at == 0 {
+                0
+            } else if out.nodes[parent as usize].label == smaller {
+                parent
+            } else if (self.total[0][at] as f64).abs() >= least {
+                let new = out.add(parent, node.label);
+                out.note_folded(new, node.folded);
+                new
+            } else {
+                let key = pair(parent, smaller);
+                let node = *smaller_of.entry(key).or_insert_with(|| out.add(parent, smaller));
+                out.note_folded(node, 1);
+                node
+            };
+            for metric in 0..self.metrics() {
+                out.add_value(metric, place[at], self.own[metric][at]);
+            }
+        }
+        out.finish()
+    }
+}
+
+/// The children of every node of a tree.
+#[derive(Clone, Debug)]
+pub struct Children {
+    starts: Vec<u32>,
+    list: Vec<NodeId>,
+}
+
+impl Children {
+    /// The largest first.
+    pub fn of(&self, node: NodeId) -> &[NodeId] {
+        &self.list[self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize]
+    }
+}
+
+fn from_contexts(
+    profile: &Profile,
+    selection: &Selection,
+    values: &[Vec<i64>],
+    filter: &Filter,
+) -> Tree {
+    // Only contexts with something in or below them become nodes.
+    let mut needed: Vec<bool> =
+        (0..profile.contexts.len()).map(|at| values.iter().any(|column| column[at] != 0)).collect();
+    for (id, parent, _) in profile.contexts.iter().rev() {
+        if needed[id.index()] {
+            needed[parent.index()] = true;
+        }
+    }
+    let labelling = label_frames(profile, filter.group, filter.hide_jdk);
+    let mut tree = Tree::empty(labelling.labels, values.len());
+    // Neighbours of one package are one node; neighbours of one line are a recursion.
+    let joins = !matches!(filter.group, Grouping::Method | Grouping::Line);
+    let mut known: PairMap<u32> = PairMap::default();
+    let mut place = vec![0_u32; profile.contexts.len()];
+    for (id, parent, frame) in profile.contexts.iter() {
+        if !needed[id.index()] || !selection.is_below_root(id) {
+            continue;
+        }
+        let above = place[parent.index()];
+        let Some(label) = labelling.of_frame[frame.index()] else {
+            place[id.index()] = above;
+            continue;
+        };
+        let outer = if filter.fold_recursion {
+            outermost(&tree, above, label)
+        } else {
+            (joins && tree.nodes[above as usize].label == label).then_some(above)
+        };
+        place[id.index()] = outer.unwrap_or_else(|| {
+            *known.entry(pair(above, label)).or_insert_with(|| tree.add(above, label))
+        });
+    }
+    let mut hidden = None;
+    for (metric, column) in values.iter().enumerate() {
+        for (at, &value) in column.iter().enumerate().filter(|(_, value)| **value != 0) {
+            let mut node = place[at];
+            if node == 0 && at != 0 {
+                // Nothing of its stack is left, but its value is.
+                node = *hidden.get_or_insert_with(|| {
+                    let label = tree.add_label(Label::folded("[hidden]"));
+                    tree.add(0, label)
+                });
+            }
+            tree.add_value(metric, node, value);
+        }
+    }
+    tree.finish()
+}
+
+/// The node of a label on the path from `from` to the root.
+fn outermost(tree: &Tree, from: u32, label: u32) -> Option<u32> {
+    let mut at = from;
+    while at != 0 {
+        let node = tree.nodes[at as usize];
+        if node.label == label {
+            return Some(at);
+        }
+        at = node.parent;
+    }
+    None
+}
