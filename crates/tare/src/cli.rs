@@ -2,7 +2,9 @@
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
+use tare_protocol::Pattern;
 
 #[derive(Parser)]
 #[command(
@@ -63,6 +65,18 @@ pub enum Command {
         #[command(flatten)]
         patience: Patience,
     },
+    /// Record an exact profile of a running JVM, or of a program started for it
+    #[command(after_help = "Weaves the chosen methods of the program, counts every call of them in \
+                            its context, and puts the original code back at Ctrl-C, after -d, or \
+                            when the program ends. What was recorded is then in a .tare file, and \
+                            its report on the terminal. `tare report JVM` shows it at any moment \
+                            in between.\n\n\
+                            PATTERNS: ** is anything, * anything without a dot: com.acme.**, \
+                            com.acme.*.Order*. A root names a method: com.acme.Orders.place.\n\n\
+                            EXAMPLES:\n  tare record --exact 4711 -d 30s\n  \
+                            tare record --exact --include 'com.acme.**' Orders\n  \
+                            tare record --exact --root com.acme.Orders.place -- java -jar app.jar")]
+    Record(RecordArgs),
     /// Start a Java program, or a script that starts some, with the agent inside
     #[command(
         after_help = "`java` itself gets -agentpath; anything else (mvn, ./gradlew, a start script) \
@@ -79,6 +93,45 @@ pub enum Command {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+}
+
+#[derive(Args)]
+pub struct RecordArgs {
+    /// A pid, or a part of the main class or jar that only one JVM has
+    #[arg(value_name = "JVM", required_unless_present = "command", conflicts_with = "command")]
+    pub jvm: Option<String>,
+    /// Exact calling-context trees, by weaving (so far the only kind of recording)
+    #[arg(long, required = true)]
+    pub exact: bool,
+    /// Count calls only; times are left out, and the program stays much quicker
+    #[arg(long)]
+    pub count: bool,
+    /// Classes to weave; without it every class that is not the JDK's
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<Pattern>,
+    /// Classes to leave as they are
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<Pattern>,
+    /// Methods where the profile begins: only what they call is counted
+    #[arg(long, value_name = "PATTERN")]
+    pub root: Vec<Pattern>,
+    /// Weave methods that get so large that HotSpot no longer compiles them
+    #[arg(long)]
+    pub allow_huge: bool,
+    /// How long to record; without it until Ctrl-C or the end of the program
+    #[arg(long, short, value_parser = duration, value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// Memory for the trees, in the profiled JVM; beyond it calls are summed up as [no room]
+    #[arg(long, default_value = "256M", value_parser = size, value_name = "SIZE")]
+    pub memory: u64,
+    /// Where the recording goes; a .tare file named after program and pid without it
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub patience: Patience,
+    /// The program to start and record, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Args)]
@@ -112,6 +165,24 @@ pub struct Patience {
     pub timeout: Duration,
 }
 
+/// `256M`, `2G`, `800K`; a bare number is bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        _ => return Err(format!("{unit:?} is no unit of memory; write 256M or 2G")),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if (8 << 20..1 << 32).contains(&bytes) => Ok(bytes),
+        _ => Err("the memory must be between 8M and 4G".to_owned()),
+    }
+}
+
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -139,6 +210,16 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("256M"), Ok(256 << 20));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        assert_eq!(size("16777216"), Ok(16 << 20));
+        for bad in ["", "M", "1M", "4G", "99999999999999999999G", "16X", "-1"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

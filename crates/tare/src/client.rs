@@ -3,8 +3,12 @@
 //! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
 //! here are only the messages, each bounded in time.
 
-use anyhow::{Context, Result, bail};
-use std::io::{ErrorKind, Read, Write};
+use anyhow::{Result, bail};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::fs::File;
+use std::io::{IoSliceMut, Write};
+use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
@@ -14,6 +18,8 @@ pub struct Agent {
     stream: UnixStream,
     decoder: Decoder,
     patience: Duration,
+    /// Descriptors that came with what was received.
+    files: Vec<File>,
     pub greeting: Greeting,
 }
 
@@ -30,7 +36,13 @@ impl Agent {
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         let nobody = Greeting { protocol: 0, version: String::new(), build: String::new() };
-        let mut agent = Agent { stream, decoder: Decoder::default(), patience, greeting: nobody };
+        let mut agent = Agent {
+            stream,
+            decoder: Decoder::default(),
+            patience,
+            files: Vec::new(),
+            greeting: nobody,
+        };
         let first = agent.receive()?;
         if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
             bail!("the agent refused the connection: {message}");
@@ -56,6 +68,14 @@ impl Agent {
         }
     }
 
+    /// Asks for something that is answered by "ok" and `N` descriptors.
+    pub fn tell_for_files<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
+        self.files.clear();
+        self.tell(request)?;
+        let files = std::mem::take(&mut self.files);
+        files.try_into().map_err(|_| anyhow::anyhow!("the agent's answer lacks its descriptors"))
+    }
+
     pub fn status(&mut self) -> Result<Status> {
         match self.ask(&Request::Status)? {
             Response::Status(status) => Ok(*status),
@@ -72,20 +92,32 @@ impl Agent {
                 return Ok(message);
             }
             let overdue = Instant::now() >= deadline;
-            match self.stream.read(&mut portion) {
+            match self.take(&mut portion) {
                 Ok(0) => bail!("the JVM closed the connection; has it ended?"),
                 Ok(n) => self.decoder.push(&portion[..n]),
-                Err(e) if e.kind() == ErrorKind::Interrupted && !overdue => {}
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    bail!(
-                        "the agent did not answer within {:.1} s; the JVM may be stopped, or \
-                         stuck on its way to a safepoint (`--timeout` waits longer)",
-                        self.patience.as_secs_f64()
-                    )
-                }
-                Err(e) => return Err(e).context("the connection to the agent broke"),
+                Err(Errno::INTR) if !overdue => {}
+                Err(Errno::AGAIN | Errno::INTR) => bail!(
+                    "the agent did not answer within {:.1} s; the JVM may be stopped, or stuck on \
+                     its way to a safepoint (`--timeout` waits longer)",
+                    self.patience.as_secs_f64()
+                ),
+                Err(e) => bail!("the connection to the agent broke: {e}"),
             }
         }
+    }
+
+    /// Receives some bytes, and keeps the descriptors that come with them.
+    fn take(&mut self, portion: &mut [u8]) -> Result<usize, Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut extra = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(portion)];
+        let got = recvmsg(&self.stream, &mut parts, &mut extra, RecvFlags::CMSG_CLOEXEC)?;
+        for message in extra.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                self.files.extend(descriptors.map(File::from));
+            }
+        }
+        Ok(got.bytes)
     }
 }
 

@@ -4,6 +4,8 @@ mod cli;
 mod client;
 mod commands;
 mod doctor;
+mod exact;
+mod launch;
 mod library;
 mod term;
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Some(Command::Doctor { jvm, no_attach, json, patience }) => {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
+        Some(Command::Record(args)) => return commands::record::run(args),
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {

@@ -26,6 +26,16 @@ pub fn clip(text: &str, width: usize) -> String {
     out
 }
 
+/// `950`, `12.3 k`, `4.5 M`, `1.2 G`.
+pub fn count(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{:.1} k", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} M", n as f64 / 1e6),
+        _ => format!("{:.1} G", n as f64 / 1e9),
+    }
+}
+
 /// `850 ms`, `12 s`, `3 min 5 s`, `2 h 7 min`, `4 d 3 h`.
 pub fn time(duration: Duration) -> String {
     let s = duration.as_secs();

@@ -2,5 +2,6 @@
 
 pub mod detach;
 pub mod list;
+pub mod record;
 pub mod run;
 pub mod status;

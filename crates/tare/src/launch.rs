@@ -1,0 +1,327 @@
+//! Starting a program with the agent inside, and meeting its JVMs.
+//!
+//! Each JVM that comes up with our agent reports at a socket of ours before its `main` runs and
+//! holds that connection until it ends. The program's input, output and exit status stay its own.
+
+use crate::library;
+use crate::term::WARN;
+use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tare_protocol::{AgentOptions, Decoder, Response, Started};
+
+const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// How long a JVM's last words are waited for once the program has ended.
+const LAST_WORDS: Duration = Duration::from_secs(30);
+
+/// A program that has ended.
+pub struct Launched {
+    pub status: ExitStatus,
+    /// How many JVMs reported.
+    pub guests: usize,
+}
+
+impl Launched {
+    pub fn warn_of_no_guest(&self) {
+        anstream::eprintln!(
+            "{WARN}tare: no JVM reported. Does the command start Java on this machine, as this \
+             user, with {TOOL_OPTIONS} left in its environment?{WARN:#}"
+        );
+    }
+}
+
+/// As a shell does it: a program ended by a signal gives 128 plus its number.
+pub fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+/// Runs a command to its end. `attend` is called, on a thread of its own, for every JVM that
+/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`]. With
+/// `exact` the JVMs prepare for an exact recording.
+pub fn launch(
+    command: &[OsString],
+    exact: bool,
+    attend: impl Fn(Guest) + Send + Sync + 'static,
+) -> Result<Launched> {
+    let [program, arguments @ ..] = command else { bail!("name a command after --") };
+    let library = library::install()?;
+    let meeting = Meeting::new()?;
+    let options = AgentOptions { rendezvous: Some(meeting.path()?), exact };
+    let flag = agent_flag(&library, &options)?;
+
+    let mut child = Command::new(program);
+    if is_java(program) {
+        child.arg(&flag).args(arguments);
+    } else {
+        let existing = std::env::var_os(TOOL_OPTIONS);
+        child.args(arguments).env(TOOL_OPTIONS, tool_options(existing, &flag)?);
+    }
+    // Registered before the child exists: no signal may end us and leave it behind unseen.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut child = child
+        .spawn()
+        .with_context(|| format!("cannot start {}", Path::new(program).display()))?;
+    let pid = child.id();
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            // A terminal sends Ctrl-C to the child as well; the others come to us alone.
+            if signal != SIGINT {
+                forward(pid, signal);
+            }
+        }
+    });
+    let guests = meeting.receive(attend);
+    let status = child.wait().context("cannot wait for the program")?;
+    guests.settle();
+    let guests = guests.book().seen;
+    Ok(Launched { status, guests })
+}
+
+fn forward(pid: u32, signal: i32) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let signal = rustix::process::Signal::from_named_raw(signal);
+    if let (Some(pid), Some(signal)) = (pid, signal) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Only the launcher itself takes JVM flags first; `javac` and friends want `-J`.
+fn is_java(program: &OsStr) -> bool {
+    Path::new(program).file_name() == Some(OsStr::new("java"))
+}
+
+fn agent_flag(library: &Path, options: &AgentOptions) -> Result<String> {
+    let path = library.to_str().context("the path of the agent library is not UTF-8")?;
+    if path.contains('=') {
+        // The JVM ends the path at the first of these.
+        bail!(
+            "the agent library lies in {path}; a JVM cannot load it from a path with '='. \
+             Set TARE_CACHE to another directory"
+        );
+    }
+    Ok(format!("-agentpath:{path}={options}"))
+}
+
+/// What was there stays, and stays first: the JVM takes the last of contradicting flags.
+fn tool_options(existing: Option<OsString>, flag: &str) -> Result<OsString> {
+    let quoted = if !flag.contains(char::is_whitespace) {
+        flag.to_owned()
+    } else if !flag.contains('"') {
+        format!("\"{flag}\"")
+    } else {
+        bail!(
+            "the path of the agent library has both spaces and quotes; \
+             set TARE_CACHE to another directory"
+        );
+    };
+    let mut value = existing.unwrap_or_default();
+    if !value.is_empty() {
+        value.push(" ");
+    }
+    value.push(quoted);
+    Ok(value)
+}
+
+/// The socket where launched JVMs report, in a directory that only we can enter.
+struct Meeting {
+    dir: PathBuf,
+    listener: Option<UnixListener>,
+}
+
+impl Meeting {
+    fn new() -> Result<Self> {
+        let name = format!(".tare-run-{}-{:x}", std::process::id(), clock_nanos());
+        let dir = Path::new("/tmp").join(name);
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .with_context(|| format!("cannot create {}", dir.display()))?;
+        let mut meeting = Meeting { dir, listener: None };
+        meeting.listener = Some(UnixListener::bind(meeting.dir.join("meet"))?);
+        Ok(meeting)
+    }
+
+    fn path(&self) -> Result<String> {
+        let path = self.dir.join("meet");
+        Ok(path.to_str().context("the temporary directory is not UTF-8")?.to_owned())
+    }
+
+    fn receive(&self, attend: impl Fn(Guest) + Send + Sync + 'static) -> Guests {
+        let guests = Guests::default();
+        if let Some(listener) = self.listener.as_ref().and_then(|l| l.try_clone().ok()) {
+            let guests = guests.clone();
+            let attend = Arc::new(attend);
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let (guests, attend) = (guests.clone(), Arc::clone(&attend));
+                    thread::spawn(move || {
+                        if let Some(guest) = hear(stream) {
+                            let pid = guest.pid;
+                            guests.come(pid);
+                            attend(guest);
+                            guests.go(pid);
+                        }
+                    });
+                }
+            });
+        }
+        guests
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.dir.join("meet"));
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+}
+
+fn clock_nanos() -> u128 {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos())
+}
+
+/// The JVMs that reported, and how many of them are still attended to.
+#[derive(Clone, Default)]
+struct Guests(Arc<Mutex<Book>>);
+
+#[derive(Default)]
+struct Book {
+    seen: usize,
+    /// The pids of those that are still attended to.
+    present: Vec<u32>,
+}
+
+impl Guests {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn come(&self, pid: u32) {
+        let mut book = self.book();
+        book.seen += 1;
+        book.present.push(pid);
+    }
+
+    fn go(&self, pid: u32) {
+        self.book().present.retain(|present| *present != pid);
+    }
+
+    /// Waits for the attendants of JVMs that have ended; a JVM that outlives the command (a build
+    /// daemon) is not waited for.
+    fn settle(&self) {
+        let since = Instant::now();
+        loop {
+            let present = self.book().present.clone();
+            let patience = match present.as_slice() {
+                [] => return,
+                all if all.iter().any(|pid| tare_attach::inspect(*pid).is_err()) => LAST_WORDS,
+                _ => GRACE,
+            };
+            if since.elapsed() > patience {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// How long a JVM that has not ended is waited for after its command has.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A JVM that has reported, and waits for us before it goes on.
+pub struct Guest {
+    pub pid: u32,
+    pub started: Started,
+    stream: UnixStream,
+}
+
+impl fmt::Display for Guest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = self.started.command.split_whitespace().next();
+        let main = command.unwrap_or("unknown main class");
+        write!(f, "JVM {} (java {}, {main})", self.pid, self.started.java_version)
+    }
+}
+
+impl Guest {
+    /// Lets the JVM's `main` run.
+    pub fn let_go(mut self) -> Running {
+        let _ = self.stream.write_all(&Response::Ok.to_message().encode());
+        Running(self.stream)
+    }
+}
+
+/// A launched JVM in its program.
+pub struct Running(UnixStream);
+
+impl Running {
+    /// Returns when the JVM has ended or the agent has left it: nothing more is said on this
+    /// connection.
+    pub fn wait(mut self) {
+        let _ = std::io::copy(&mut self.0, &mut std::io::sink());
+    }
+}
+
+fn hear(mut stream: UnixStream) -> Option<Guest> {
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    let mut decoder = Decoder::default();
+    let mut portion = [0; 4096];
+    let message = loop {
+        match stream.read(&mut portion) {
+            Ok(n) if n > 0 => decoder.push(&portion[..n]),
+            _ => return None,
+        }
+        if let Some(message) = decoder.next_message().ok()? {
+            break message;
+        }
+    };
+    stream.set_read_timeout(None).ok()?;
+    let started = Started::from_message(&message).ok()?;
+    // The JVM may count pids differently (a container); the kernel tells its pid here.
+    let pid = rustix::net::sockopt::socket_peercred(stream.as_fd())
+        .map_or(started.pid, |c| c.pid.as_raw_nonzero().get().cast_unsigned());
+    Some(Guest { pid, started, stream })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn existing_tool_options_are_kept() {
+        let check = |existing: Option<&str>, flag: &str, expected: &str| {
+            let value = tool_options(existing.map(OsString::from), flag).unwrap();
+            assert_eq!(value, OsString::from(expected));
+        };
+        check(None, "-agentpath:/a=b", "-agentpath:/a=b");
+        check(Some(""), "-agentpath:/a=b", "-agentpath:/a=b");
+        check(Some("-Xmx1g"), "-agentpath:/a=b", "-Xmx1g -agentpath:/a=b");
+        check(None, "-agentpath:/a b=c", "\"-agentpath:/a b=c\"");
+        assert!(tool_options(None, "-agentpath:/a \"b=c").is_err());
+    }
+
+    #[test]
+    fn only_the_launcher_takes_the_flag_itself() {
+        for yes in ["java", "/usr/lib/jvm/x/bin/java", "./java"] {
+            assert!(is_java(OsStr::new(yes)), "{yes}");
+        }
+        for no in ["javac", "gradlew", "/opt/java/run.sh", "mvn"] {
+            assert!(!is_java(OsStr::new(no)), "{no}");
+        }
+    }
+}
