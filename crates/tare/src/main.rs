@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Some(Command::Doctor { jvm, no_attach, json, patience }) => {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
+        Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {
