@@ -224,17 +224,20 @@ impl Batch {
     }
 }
 
-/// The middle half of a method's lines; none for a method without a line table.
+/// The middle half of the lines on which code of a method stands; none for a method without a line
+/// table. A line whose code is empty, as when two lines begin at one offset, is no such line.
 fn region_lines(class: &ClassFile<'_>, method: usize) -> Option<(Line, Line)> {
     let code = class.methods.get(method)?.attributes.find(&class.pool, "Code")?;
     let code = Code::parse(&code).ok()?;
-    let mut lines = Vec::new();
+    let mut rows = Vec::new();
     for table in code.attributes.iter() {
         if class.pool.utf8(table.name_index).is_ok_and(|name| name == b"LineNumberTable") {
-            let rows = table.rows::<4>().ok()?;
-            lines.extend(rows.iter().map(|&row| LineNumber::from_row(row).line));
+            rows.extend(table.rows::<4>().ok()?.iter().map(|&row| LineNumber::from_row(row)));
         }
     }
+    rows.sort_by_key(|row| row.start);
+    let last_at_its_offset = rows.chunk_by(|a, b| a.start == b.start).filter_map(<[_]>::last);
+    let mut lines: Vec<Line> = last_at_its_offset.map(|row| row.line).filter(|&l| l > 0).collect();
     lines.sort_unstable();
     lines.dedup();
     let (first, last) = (lines.len() / 4, lines.len() * 3 / 4);

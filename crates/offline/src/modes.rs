@@ -15,6 +15,8 @@ use tare_weaver::{
 pub enum Mode {
     /// Entry and exit of each method, normal and by exception.
     Entry,
+    /// The same with an object as token, which frames describe in another way.
+    EntryObject,
     /// Executed bytecodes, counted per block that control flow ends.
     Count,
     /// Executed bytecodes, counted per block that anything that can throw ends too.
@@ -34,8 +36,9 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const EACH: [Mode; 9] = [
+    pub const EACH: [Mode; 10] = [
         Mode::Entry,
+        Mode::EntryObject,
         Mode::Count,
         Mode::CountPrecise,
         Mode::Activation,
@@ -49,6 +52,7 @@ impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Mode::Entry => "entry",
+            Mode::EntryObject => "entry-object",
             Mode::Count => "count",
             Mode::CountPrecise => "count-precise",
             Mode::Activation => "activation",
@@ -162,6 +166,9 @@ impl Modes {
         if entry {
             set.frames.push(r.entry(self.counts()));
         }
+        if self.has(Mode::EntryObject) {
+            set.frames.push(r.entry_object());
+        }
         if self.has(Mode::Stack) {
             set.frames.push(r.stack());
         }
@@ -223,6 +230,16 @@ impl Runtime<'_> {
             exit: self.call("exit", descriptor, args),
             exit_throw: Some(self.call("exitThrow", descriptor, args)),
             caught: Some(self.call("caught", "(J)V", &[Arg::Token])),
+        }
+    }
+
+    fn entry_object(&self) -> FrameProbe {
+        let token = &[Arg::Token];
+        FrameProbe {
+            enter: self.call("enterObject", "(I)Ljava/lang/Object;", &[Arg::MethodId]),
+            exit: self.call("exitObject", "(Ljava/lang/Object;)V", token),
+            exit_throw: Some(self.call("exitThrowObject", "(Ljava/lang/Object;)V", token)),
+            caught: Some(self.call("caughtObject", "(Ljava/lang/Object;)V", token)),
         }
     }
 

@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use tare_offline::Modes;
 use tare_protocol::Pattern;
 
 #[derive(Parser)]
@@ -20,7 +21,8 @@ use tare_protocol::Pattern;
                   tare status OrderService   the same, by a part of the main class\n  \
                   tare doctor 4711           what Tare can do with that JVM, and why not more\n  \
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
-                  tare detach 4711           leave that JVM as if we had never been there\n\n\
+                  tare detach 4711           leave that JVM as if we had never been there\n  \
+                  tare class print a.jar!X   look into a class file\n\n\
                   Exit status: 0 done, 1 could not be done (the reason is on standard error), \
                   2 wrong usage; `tare run` ends as the program did."
 )]
@@ -66,7 +68,8 @@ pub enum Command {
         patience: Patience,
     },
     /// Record an exact profile of a running JVM, or of a program started for it
-    #[command(after_help = "Weaves the chosen methods of the program, counts every call of them in \
+    #[command(
+        after_help = "Weaves the chosen methods of the program, counts every call of them in \
                             its context, and puts the original code back at Ctrl-C, after -d, or \
                             when the program ends. What was recorded is then in a .tare file, and \
                             its report on the terminal. `tare report JVM` shows it at any moment \
@@ -75,7 +78,8 @@ pub enum Command {
                             com.acme.*.Order*. A root names a method: com.acme.Orders.place.\n\n\
                             EXAMPLES:\n  tare record --exact 4711 -d 30s\n  \
                             tare record --exact --include 'com.acme.**' Orders\n  \
-                            tare record --exact --root com.acme.Orders.place -- java -jar app.jar")]
+                            tare record --exact --root com.acme.Orders.place -- java -jar app.jar"
+    )]
     Record(RecordArgs),
     /// Start a Java program, or a script that starts some, with the agent inside
     #[command(
@@ -93,6 +97,79 @@ pub enum Command {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Look into class files and jars, or weave probes into them, without any JVM
+    #[command(subcommand)]
+    Class(ClassCommand),
+}
+
+#[derive(Subcommand)]
+pub enum ClassCommand {
+    /// Print what a class file holds, much as javap does
+    #[command(after_help = "EXAMPLES:\n  \
+                      tare class print build/Order.class\n  \
+                      tare class print app.jar!shop/Order     one class of a jar\n  \
+                      tare class print app.jar                all of them")]
+    Print {
+        /// A class file, a jar, or JAR!CLASS with the class as shop/Order or shop.Order
+        #[arg(value_name = "FILE|JAR[!CLASS]")]
+        input: String,
+    },
+    /// Weave probes into a class file, a jar, or all of them below a directory
+    #[command(
+        after_help = "Methods that cannot be woven rightly stay as they are, and are listed \
+                      by reason on standard error. Whatever is no class goes through unchanged; \
+                      signatures of a jar are left out, because they cover what was changed.\n\n\
+                      The woven code calls static methods of the runtime class (docs/weaving.md \
+                      lists them); it must be there when the program runs.\n\n\
+                      EXAMPLES:\n  \
+                      tare class weave --mode entry,count app.jar -o woven.jar\n  \
+                      tare class weave --mode all --map ids.tsv classes/ -o woven/"
+    )]
+    Weave(WeaveArgs),
+}
+
+#[derive(Args)]
+pub struct WeaveArgs {
+    /// What to weave: one or more of entry, entry-object, count, count-precise, activation,
+    /// activation-blocks, stack, regions, allocation, calls, separated by commas; or all
+    #[arg(long, short, value_name = "MODE,…")]
+    pub mode: Modes,
+    /// A class file, a jar or a directory
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Where the result goes: a file for a file, a directory for a directory
+    #[arg(long, short, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The class whose static methods the woven code calls
+    #[arg(long, value_name = "CLASS", default_value = "java.lang.TareProbe")]
+    pub runtime: String,
+    /// Weave methods, too, that pass 8,000 bytes by it; HotSpot does not compile those
+    #[arg(long)]
+    pub allow_huge: bool,
+    /// With regions: the source lines to time; without it, the middle of each method
+    #[arg(long, value_name = "FIRST-LAST", value_parser = lines)]
+    pub lines: Option<(u16, u16)>,
+    /// Bytecodes after which a loop takes its count to the runtime
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub flush_every: u32,
+    /// Write a table of all methods to this file: id, class, method, descriptor, outcome
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
+    /// The totals as one JSON object on standard output, for scripts
+    #[arg(long)]
+    pub json: bool,
+    /// List every refused method, not only some
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// `10-20`, or one line.
+fn lines(text: &str) -> Result<(u16, u16), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if 0 < first && first <= last => Ok((first, last)),
+        _ => Err("write two line numbers, as 10-20".to_owned()),
+    }
 }
 
 #[derive(Args)]
@@ -219,6 +296,15 @@ mod tests {
         assert_eq!(size("16777216"), Ok(16 << 20));
         for bad in ["", "M", "1M", "4G", "99999999999999999999G", "16X", "-1"] {
             assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lines_are_a_range() {
+        assert_eq!(lines("10-20"), Ok((10, 20)));
+        assert_eq!(lines("7"), Ok((7, 7)));
+        for bad in ["", "0", "20-10", "a-b", "1-70000", "-3"] {
+            assert!(lines(bad).is_err(), "{bad}");
         }
     }
 

@@ -60,9 +60,8 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
     let mut profile = Profile::new();
     profile.run = run;
     let calls = profile.add_series(SeriesInfo::new("exact", ValueKind::Invocations));
-    let time = snapshot
-        .timed
-        .then(|| profile.add_series(SeriesInfo::new("exact", ValueKind::WallTime)));
+    let time =
+        snapshot.timed.then(|| profile.add_series(SeriesInfo::new("exact", ValueKind::WallTime)));
     let mut frames = HashMap::new();
     for tree in &snapshot.trees {
         let thread = add_thread(&mut profile, tree);
@@ -111,7 +110,8 @@ fn add_frame(profile: &mut Profile, names: &Names, id: i32) -> FrameId {
     if id == layout::REST {
         return profile.special("[no room]");
     }
-    let unknown = MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
+    let unknown =
+        MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
     let known = u32::try_from(id).ok().and_then(|id| names.get(id)).unwrap_or(&unknown);
     let mut intern = |text: &str| profile.strings.intern(text);
     let method = Method {
@@ -138,8 +138,7 @@ fn net_times(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         .nodes
         .iter()
         .map(|node| {
-            let under_way =
-                if node.start == 0 { 0 } else { clock.now.saturating_sub(node.start) };
+            let under_way = if node.start == 0 { 0 } else { clock.now.saturating_sub(node.start) };
             i64::try_from(clock.nanos(node.total + under_way)).unwrap_or(i64::MAX)
         })
         .collect();

@@ -72,9 +72,8 @@ pub fn launch(
     }
     // Registered before the child exists: no signal may end us and leave it behind unseen.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let mut child = child
-        .spawn()
-        .with_context(|| format!("cannot start {}", Path::new(program).display()))?;
+    let mut child =
+        child.spawn().with_context(|| format!("cannot start {}", Path::new(program).display()))?;
     let pid = child.id();
     thread::spawn(move || {
         for signal in signals.forever() {

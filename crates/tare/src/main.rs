@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Record(args)) => return commands::record::run(args),
+        Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {

@@ -4,6 +4,7 @@
 //! plain building and running of single tests is left to cargo itself.
 #![forbid(unsafe_code)]
 
+mod corpus;
 mod demo;
 mod jdks;
 mod runtimes;
@@ -27,6 +28,8 @@ Commands:
                   against real JVMs (JDK 17, 21 and 25). With FILTER only the tests whose name
                   contains one of the words run, and the checks of the sources are left out
   setup           only install what demo and test need
+  weave-corpus    weave every class of the JDKs and of many jars, and let JVMs verify the result;
+                  see `cargo xtask weave-corpus --help`
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
 demo and test install what is missing: a JDK from Debian's packages if we are root (otherwise
@@ -48,6 +51,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
+        ["weave-corpus", "--help" | "-h"] => {
+            print!("{}", corpus::HELP);
+            Ok(())
+        }
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())
@@ -56,6 +63,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["tidy"] => tidy::run(),
         ["test", filters @ ..] if filters.iter().all(|f| !f.starts_with('-')) => test::run(filters),
+        ["weave-corpus", options @ ..] => corpus::run(options),
         _ => {
             eprintln!("xtask: unknown: {}\n\n{HELP}", words.join(" "));
             return ExitCode::from(2);

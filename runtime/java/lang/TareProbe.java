@@ -83,7 +83,8 @@ public final class TareProbe {
 
     /** Where threads are found when they have no field: entries of thread id and current node. */
     private static long table;
-    private static final long TABLE_MASK = 0xffff;
+    private static final int TABLE_ENTRIES = 65536;
+    private static final long TABLE_MASK = TABLE_ENTRIES - 1;
 
     private TareProbe() {}
 

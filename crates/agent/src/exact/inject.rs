@@ -67,6 +67,54 @@ fn renamed(bytes: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    /// The Java source and the layout agree on every number that both name.
+    #[test]
+    fn the_runtime_has_the_layout() {
+        use tare_arena::layout::{self, header, node, page, tree};
+        let source = include_str!("../../../../runtime/java/lang/TareProbe.java");
+        let constant = |name: &str| {
+            let at = source.find(&format!(" {name} = ")).unwrap_or_else(|| panic!("no {name}"));
+            let text = source[at..].split(['=', ';']).nth(1).unwrap().trim();
+            text.parse::<i64>().unwrap_or_else(|_| panic!("{name} is {text}"))
+        };
+        for (name, value) in [
+            ("COUNT", node::COUNT),
+            ("METHOD", node::METHOD),
+            ("PARENT", node::PARENT),
+            ("START", node::START),
+            ("TOTAL", node::TOTAL),
+            ("H_BUMP", header::BUMP),
+            ("H_LIMIT", header::LIMIT),
+            ("H_RESERVE", header::RESERVE),
+            ("H_REFUSED", header::REFUSED),
+            ("H_LOST", header::LOST),
+            ("H_NODE", header::NODE),
+            ("H_LOCK", header::LOCK),
+            ("H_POOL", header::POOL),
+            ("H_ROOTS", header::ROOTS),
+            ("PAGE", layout::PAGE),
+            ("P_KIND", page::KIND),
+            ("P_TREE", page::TREE),
+            ("P_PAGES", page::PAGES),
+            ("P_HEAD", page::HEAD),
+            ("T_THREAD", tree::THREAD),
+            ("T_FLAGS", tree::FLAGS),
+            ("T_NAME", tree::NAME),
+            ("T_NAME_MAX", tree::NAME_MAX),
+            ("T_ROOT", tree::ROOT),
+            ("KIND_TREE", page::KIND_TREE as usize),
+            ("KIND_NODES", page::KIND_NODES as usize),
+            ("KIND_TABLE", page::KIND_TABLE as usize),
+            ("FLAG_LEAVES", tree::FLAG_LEAVES as usize),
+            ("FLAG_VIRTUAL", tree::FLAG_VIRTUAL as usize),
+        ] {
+            assert_eq!(constant(name), value as i64, "{name}");
+        }
+        assert_eq!(constant("ROOT"), i64::from(layout::ROOT));
+        assert_eq!(constant("REST"), i64::from(layout::REST));
+        assert_eq!(constant("TABLE_ENTRIES"), layout::threads::ENTRIES as i64);
+    }
+
     #[test]
     fn the_runtime_gets_its_new_name() {
         let name = runtime_name();

@@ -45,9 +45,8 @@ fn attached(who: &str, args: &RecordArgs) -> Result<()> {
     let mut agent = status::enter_quietly(&jvm, patience)?;
     let mut session = Session::begin(&mut agent, &jvm, args)?;
     let until = args.duration.map(|duration| Instant::now() + duration);
-    let over = || {
-        stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until)
-    };
+    let over =
+        || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
     session.watch(&mut agent, over);
     let alive = session.end(&mut agent);
     session.keep(args.output.as_deref())?;
@@ -181,7 +180,8 @@ impl Session {
         }
         let (snapshot, names) = self.arena.read()?;
         let profile = exact::to_profile(&snapshot, &names, self.run);
-        let path = output.map_or_else(|| PathBuf::from(format!("{}.tare", self.name)), Path::to_owned);
+        let path =
+            output.map_or_else(|| PathBuf::from(format!("{}.tare", self.name)), Path::to_owned);
         let size = write(&path, &profile)?;
         let (calls, contexts) = exact::totals(&snapshot);
         let status = &self.last;

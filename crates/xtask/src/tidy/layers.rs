@@ -29,7 +29,18 @@ const RULES: &[Rule] = &[
         others: Some(&["jvmti-bindings", "libc"]),
     },
     Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["rustix"]) },
-    Rule { package: "tare-cli", ours: &["tare-attach", "tare-protocol"], others: None },
+    Rule {
+        package: "tare-offline",
+        ours: &["tare-classfile", "tare-weaver"],
+        others: Some(&["zip"]),
+    },
+    Rule {
+        package: "tare-cli",
+        ours: &["tare-attach", "tare-classfile", "tare-offline", "tare-protocol"],
+        others: None,
+    },
+    // A witness shares nothing with what it testifies about.
+    Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     // It must build quickly on a fresh machine, before anything else.
     Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     // It knows Tare as a user does: by its binaries and its protocol.
