@@ -25,6 +25,9 @@ use tare_protocol::{AgentOptions, LoadedBy, Response};
 /// How long a new load waits for an old session that is just leaving.
 const LEAVING_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a JVM that was attached to while it starts may take to be whole.
+const STARTING_PATIENCE: Duration = Duration::from_secs(20);
+
 /// One stay of the agent in the JVM, shared by the control thread and the callbacks.
 pub struct Session {
     pub loaded_by: LoadedBy,
@@ -147,6 +150,7 @@ pub fn on_attach(vm: Vm) -> Result<(), StartError> {
             State::Idle => {}
         }
     }
+    wait_until_up(vm);
     let jvmti = environment(vm)?;
     match activate(vm, jvmti, LoadedBy::Attach) {
         Ok(_) => Ok(()),
@@ -154,6 +158,15 @@ pub fn on_attach(vm: Vm) -> Result<(), StartError> {
             let _ = jvmti.dispose();
             Err(e)
         }
+    }
+}
+
+/// A very young JVM takes attach commands before it is whole, and answers calls only afterwards.
+/// The thread that waits here is the JVM's attach listener; nothing else is held up.
+fn wait_until_up(vm: Vm) {
+    let deadline = Instant::now() + STARTING_PATIENCE;
+    while vm.jni().is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

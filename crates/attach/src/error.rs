@@ -204,25 +204,25 @@ impl fmt::Display for Error {
             Self::AttachDisabled { pid } => write!(
                 f,
                 "JVM {pid} runs with -XX:+DisableAttachMechanism, so nothing can attach to it. \
-                 Restart it without that flag, or start it with the agent: `tare … -- java …`."
+                 Restart it without that flag, or start it with the agent: `tare run -- java …`."
             ),
             Self::DynamicLoadingDisabled { pid } => write!(
                 f,
                 "JVM {pid} runs with -XX:-EnableDynamicAgentLoading and loads no agent after its \
                  start. Restart it without that flag, or start it with the agent: \
-                 `tare … -- java …`."
+                 `tare run -- java …`."
             ),
             Self::SignalsReduced { pid } => write!(
                 f,
                 "JVM {pid} does not listen to SIGQUIT (-Xrs or -XX:+ReduceSignalUsage) and has no \
                  attach socket; the signal would kill it, so none was sent. Restart it without \
-                 that flag, or start it with the agent: `tare … -- java …`."
+                 that flag, or start it with the agent: `tare run -- java …`."
             ),
             Self::UnmappedUser { pid } => write!(
                 f,
                 "JVM {pid} runs in a user namespace in which its user or group has no number, so \
                  HotSpot cannot open its attach socket. Map them (`unshare --map-root-user`), or \
-                 start the JVM with the agent: `tare … -- java …`."
+                 start the JVM with the agent: `tare run -- java …`."
             ),
             Self::SocketTaken { pid, path } => write!(
                 f,
@@ -281,14 +281,14 @@ impl fmt::Display for Error {
                 f,
                 "No directory was found from which JVM {pid} could load the agent ({}). Mount one \
                  of them writable and without noexec, or start the JVM with the agent: \
-                 `tare … -- java …`.",
+                 `tare run -- java …`.",
                 tried.join("; ")
             ),
             Self::NoExec { pid, text } => write!(
                 f,
                 "JVM {pid} may not run code from the directory of the agent, which is mounted \
                  noexec or barred by a security module ({text}). Allow it, or start the JVM with \
-                 the agent from another directory: `tare … -- java …`."
+                 the agent from another directory: `tare run -- java …`."
             ),
             Self::OldGlibc { pid, needs, has } => {
                 let has = has.as_deref().unwrap_or("an older one");

@@ -27,7 +27,8 @@ impl Ready {
     /// The versions that could not be had, each with the reason.
     pub fn missing(&self) -> Vec<String> {
         let reason = |(major, jdk): &(u32, Result<Jdk, String>)| {
-            Some(format!("JDK {major}: {}", jdk.as_ref().err()?))
+            let reason = jdk.as_ref().err()?.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(format!("JDK {major}: {reason}"))
         };
         self.runtimes.iter().filter_map(reason).collect()
     }
@@ -62,7 +63,7 @@ pub fn prepare() -> Result<Ready> {
     for (major, jdk) in &ready.runtimes {
         match jdk {
             Ok(jdk) => println!("Java {major}:  {}", jdk.describe()),
-            Err(error) => println!("Java {major}:  MISSING: {error}"),
+            Err(_) => println!("Java {major}:  MISSING"),
         }
     }
     Ok(ready)

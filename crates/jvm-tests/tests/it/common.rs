@@ -1,11 +1,10 @@
 //! Assertions that several situations share.
 
+use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tare_jvm_tests::{
-    Target, control_dirs, env, is_ours, mappings, open_files, own_mappings, thread_names,
-};
+use tare_jvm_tests::{Target, env, is_ours, mappings, open_files, own_mappings, thread_names};
 
 /// `-agentpath:LIBRARY` with options.
 pub fn agentpath(options: &str) -> String {
@@ -25,9 +24,19 @@ pub fn traces(pid: u32) -> String {
     found.extend(open_files(pid).into_iter().filter(|file| is_ours(file)));
     let library = |line: &String| line.contains("/libtare_agent");
     found.extend(own_mappings(pid).into_iter().filter(|line| !library(line)));
-    let dirs = control_dirs(Path::new("/tmp"), pid);
-    found.extend(dirs.into_iter().map(|dir| dir.display().to_string()));
+    found.extend(files_about(Path::new("/tmp"), pid));
     found.join("\n")
+}
+
+/// The files in a temporary directory that we make for a JVM: the control socket's directory, the
+/// library's, and the file that asks the JVM to open its attach socket.
+pub fn files_about(tmp: &Path, pid: u32) -> Vec<String> {
+    let entries = fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok);
+    let ours = |name: &String| {
+        let tare = name.starts_with(".tare-") && name.contains(&format!("-{pid}-"));
+        tare || *name == format!(".attach_pid{pid}")
+    };
+    entries.map(|e| e.file_name().to_string_lossy().into_owned()).filter(ours).collect()
 }
 
 /// Asserts that a JVM holds nothing of ours, a moment after a detach: the control thread answers

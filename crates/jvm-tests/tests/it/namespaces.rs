@@ -1,13 +1,13 @@
 //! JVMs in namespaces of their own, as containers have them: another root, another numbering of
 //! processes, other users, other mounts over /tmp.
 
+use crate::common::files_about;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tare_jvm_tests::{
-    Jdk, Scratch, Tare, Target, can, control_dirs, env, own_mappings, shared_classes, skip,
-    thread_names, wait_until,
+    Jdk, Scratch, Tare, Target, can, env, own_mappings, shared_classes, skip, thread_names,
+    wait_until,
 };
-use tare_protocol::parse_control_dir;
 
 /// A JVM that is not below /tmp, because that is covered by another mount in these tests.
 fn jdk(test: &str) -> Option<&'static Jdk> {
@@ -16,6 +16,13 @@ fn jdk(test: &str) -> Option<&'static Jdk> {
         skip(test, "all Java runtimes here are below /tmp");
     }
     found
+}
+
+/// The pid that a process has in its own eyes.
+fn inner_pid(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).expect("NSpid");
+    pids.split_whitespace().next_back().and_then(|pid| pid.parse().ok()).expect("a pid")
 }
 
 /// The files in the /tmp that a process sees.
@@ -50,17 +57,12 @@ fn visit(test: &str, words: &[&str]) {
         wait_until("our thread is gone", || {
             !thread_names(pid).iter().any(|name| name.starts_with("tare"))
         });
-        let left: Vec<_> = tmp_of(pid)
-            .into_iter()
-            .filter(|file| {
-                file.contains("libtare")
-                    || file.starts_with(".attach_pid")
-                    || (words.iter().any(|w| w.contains("tmpfs")) && file.contains("tare"))
-                    || parse_control_dir(file) == Some(pid)
-            })
-            .collect();
-        assert_eq!(left, [""; 0], "left in the JVM's /tmp");
-        assert!(control_dirs(Path::new("/tmp"), pid).is_empty());
+        // Inside it may have another pid, which its own /tmp shows.
+        let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
+        let inner = inner_pid(pid);
+        assert_eq!(files_about(&tmp, inner), [""; 0], "left in the JVM's /tmp");
+        assert_eq!(files_about(&tmp, pid), [""; 0], "left in the JVM's /tmp");
+        assert_eq!(files_about(Path::new("/tmp"), pid), [""; 0], "left in our /tmp");
     }
     assert!(!own_mappings(pid).is_empty());
     target.check_works();
