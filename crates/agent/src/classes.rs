@@ -156,6 +156,20 @@ impl Jni {
         !self.failed()
     }
 
+    /// Calls a static method `() void` of a class of ours.
+    pub fn call_static(self, class: OwnClass, name: &CStr) -> bool {
+        // SAFETY: as in `call_static_longs`.
+        let method = unsafe {
+            ((**self.0).GetStaticMethodID)(self.0, class.0, name.as_ptr(), c"()V".as_ptr())
+        };
+        if self.failed() || method.is_null() {
+            return false;
+        }
+        // SAFETY: no arguments, as the signature says.
+        unsafe { ((**self.0).CallStaticVoidMethodA)(self.0, class.0, method, ptr::null()) };
+        !self.failed()
+    }
+
     /// Whether a Java exception is pending; it is taken away.
     fn failed(self) -> bool {
         // SAFETY: the environment belongs to the calling thread.

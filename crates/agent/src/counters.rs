@@ -3,8 +3,10 @@
 //! The cheapest engine: each event is one atomic addition. Off means that the JVM does not call
 //! us at all and that the capabilities are given back.
 
+use crate::events;
+use crate::exact;
 use crate::gate;
-use crate::jvm::{Failure, Jvmti};
+use crate::jvm::{Failure, Jni, Jvmti};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jthread};
 use jvmti_bindings::sys::jvmti::{
     self, jvmtiAddrLocationMap, jvmtiCapabilities, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks,
@@ -61,21 +63,19 @@ pub fn on(jvmti: Jvmti) -> Result<(), Failure> {
         counter.store(0, Relaxed);
     }
     jvmti.add_capabilities(&capabilities())?;
-    for event in EVENTS {
-        if let Err(failure) = jvmti.event(event, true) {
-            off(jvmti);
+    for (done, event) in EVENTS.into_iter().enumerate() {
+        if let Err(failure) = events::on(jvmti, event) {
+            EVENTS[..done].iter().for_each(|event| events::off(jvmti, *event));
+            let _ = jvmti.relinquish_capabilities(&capabilities());
             return Err(failure);
         }
     }
     Ok(())
 }
 
-/// Stops counting; the figures stay readable. Goes on past failures: each step that can be
-/// undone is undone.
+/// Stops counting; the figures stay readable. Only after [`on`].
 pub fn off(jvmti: Jvmti) {
-    for event in EVENTS {
-        let _ = jvmti.event(event, false);
-    }
+    EVENTS.iter().for_each(|event| events::off(jvmti, *event));
     let _ = jvmti.relinquish_capabilities(&capabilities());
 }
 
@@ -100,8 +100,9 @@ extern "system" fn thread_start(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
     count(&THREADS_STARTED);
 }
 
-extern "system" fn thread_end(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
+extern "system" fn thread_end(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
     count(&THREADS_ENDED);
+    gate::enter((), || exact::thread_ended(Jni(jni)));
 }
 
 extern "system" fn class_prepare(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread, _: jclass) {

@@ -7,6 +7,7 @@
 mod classes;
 mod control;
 mod counters;
+mod events;
 mod exact;
 mod gate;
 mod jvm;

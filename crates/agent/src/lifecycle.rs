@@ -6,6 +6,7 @@
 
 use crate::control::{Control, End};
 use crate::counters;
+use crate::events;
 use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Group, Jvmti, Vm};
@@ -130,7 +131,7 @@ pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
         return Err(failure.into());
     }
     if options.exact {
-        exact::prepare_field(vm);
+        exact::prepare(vm, jvmti);
     }
     *state = State::Waiting { vm, jvmti, options };
     Ok(())
@@ -286,10 +287,10 @@ fn control_thread(
     *session.launcher() = Launcher::Closed;
     drop(listener);
     gate::enter((), || {
-        counters::off(jvmti);
         if let Some(jni) = jni {
             exact::stop(jvmti, jni);
         }
+        events::forget();
         let _ = jvmti.dispose();
         vm.detach_current();
     });

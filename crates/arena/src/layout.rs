@@ -63,6 +63,7 @@ pub mod tree {
     pub const ROOT: usize = 192;
     pub const FLAG_LEAVES: u32 = 1;
     pub const FLAG_VIRTUAL: u32 = 2;
+    pub const FLAG_SHARED: u32 = 4;
 }
 
 /// A node.

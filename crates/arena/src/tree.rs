@@ -47,6 +47,8 @@ pub struct Tree {
     pub thread: u64,
     pub name: String,
     pub of_virtual_threads: bool,
+    /// Used by several platform threads, one after the other had ended; named after the first.
+    pub shared: bool,
     /// The root first; a parent comes before its children.
     pub nodes: Vec<Node>,
 }
@@ -189,6 +191,7 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
         thread: u64_at(bytes, at + tree::THREAD).unwrap_or(0),
         name,
         of_virtual_threads,
+        shared: flags & tree::FLAG_SHARED != 0,
         nodes: Vec::new(),
     }
 }

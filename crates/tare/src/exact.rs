@@ -98,11 +98,13 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
 fn add_thread(profile: &mut Profile, tree: &Tree) -> tare_profile::ThreadId {
     let (kind, name) = if tree.of_virtual_threads {
         (ThreadKind::Virtual, "virtual threads")
+    } else if tree.shared {
+        (ThreadKind::Java, "several threads that have ended")
     } else {
         (ThreadKind::Java, tree.name.as_str())
     };
     let name = profile.strings.intern(name);
-    let java_id = (!tree.of_virtual_threads).then_some(tree.thread);
+    let java_id = (!tree.of_virtual_threads && !tree.shared).then_some(tree.thread);
     profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
 }
 

@@ -39,6 +39,8 @@ public final class TareProbe {
     private static final int H_LOCK = 108;       // int, of the pool of trees
     private static final int H_POOL = 112;       // int, first free tree of the pool
     private static final int H_ROOTS = 116;      // int, FLAG_LEAVES when roots were named
+    private static final int H_TREES = 120;      // int, how many trees of platform threads there are
+    private static final int H_ENDED = 124;      // int, first tree of a thread that has ended
 
     // A page, and the first page of a tree.
     private static final int PAGE = 4096;
@@ -62,6 +64,8 @@ public final class TareProbe {
     private static final int EXTENT = 16 * PAGE;
     private static final int FLAG_LEAVES = 1;    // whoever leaves a child of the root leaves the subgraph
     private static final int FLAG_VIRTUAL = 2;   // a tree of the pool, for virtual threads
+    private static final int FLAG_SHARED = 4;    // of several platform threads, one after the other
+    private static final int TREES_MAX = 1024;   // from here on, trees of ended threads are used again
 
     // Ids that no method has.
     private static final int ROOT = -2;
@@ -377,7 +381,7 @@ public final class TareProbe {
             set(thread, slot, ~root); // Outside, and the tree is found again.
         } else {
             forget(thread, slot);
-            giveBack(mark << 32, page(root));
+            push(mark << 32, H_POOL, page(root));
         }
     }
 
@@ -587,6 +591,13 @@ public final class TareProbe {
     }
 
     private static long newTree(long base, Thread thread) {
+        if (thread != null && U.getAndAddInt(null, base + H_TREES, 1) >= TREES_MAX) {
+            long used = pop(base, H_ENDED);
+            if (used != 0) {
+                U.putInt(used + T_FLAGS, U.getInt(used + T_FLAGS) | FLAG_SHARED);
+                return used + T_ROOT;
+            }
+        }
         long tree = pages(base, PAGE, false);
         if (tree == 0) {
             return 0;
@@ -625,24 +636,47 @@ public final class TareProbe {
 
     /** A tree for a virtual thread, for as long as it is inside the subgraph. */
     private static long borrow(long base) {
-        if (lock(base)) {
-            int tree = U.getInt(base + H_POOL);
-            if (tree != 0) {
-                U.putInt(base + H_POOL, U.getInt((base | tree & LOW) + T_NEXT));
-            }
-            U.putIntRelease(null, base + H_LOCK, 0);
-            if (tree != 0) {
-                return (base | tree & LOW) + T_ROOT;
-            }
-        }
-        return newTree(base, null);
+        long tree = pop(base, H_POOL);
+        return tree != 0 ? tree + T_ROOT : newTree(base, null);
     }
 
-    private static void giveBack(long base, long tree) {
-        // A tree that cannot be given back now is never used again; its figures stay.
+    /** Called by the agent on a thread that is about to end. */
+    static void ended() {
+        long mark = session;
+        Thread thread = Thread.currentThread();
+        long slot = slot(thread);
+        long node = get(thread, slot);
+        if (node >>> 32 != mark) {
+            node = ~node;
+            if (node >>> 32 != mark) {
+                return;
+            }
+        }
+        long tree = page(node);
+        forget(thread, slot);
+        if ((U.getInt(tree + T_FLAGS) & FLAG_VIRTUAL) == 0) {
+            push(mark << 32, H_ENDED, tree);
+        }
+    }
+
+    private static long pop(long base, int list) {
+        long found = 0;
         if (lock(base)) {
-            U.putInt(tree + T_NEXT, U.getInt(base + H_POOL));
-            U.putInt(base + H_POOL, (int) tree);
+            int tree = U.getInt(base + list);
+            if (tree != 0) {
+                found = base | tree & LOW;
+                U.putInt(base + list, U.getInt(found + T_NEXT));
+            }
+            U.putIntRelease(null, base + H_LOCK, 0);
+        }
+        return found;
+    }
+
+    /** A tree that cannot be put on its list now is never used again; its figures stay. */
+    private static void push(long base, int list, long tree) {
+        if (lock(base)) {
+            U.putInt(tree + T_NEXT, U.getInt(base + list));
+            U.putInt(base + list, (int) tree);
             U.putIntRelease(null, base + H_LOCK, 0);
         }
     }

@@ -107,6 +107,7 @@ mod tests {
             ("KIND_TABLE", page::KIND_TABLE as usize),
             ("FLAG_LEAVES", tree::FLAG_LEAVES as usize),
             ("FLAG_VIRTUAL", tree::FLAG_VIRTUAL as usize),
+            ("FLAG_SHARED", tree::FLAG_SHARED as usize),
         ] {
             assert_eq!(constant(name), value as i64, "{name}");
         }

@@ -14,10 +14,9 @@ mod memory;
 mod registry;
 
 use crate::classes::is_about_a_class;
-pub use field::prepare as prepare_field;
-
+use crate::events;
 use crate::gate;
-use crate::jvm::{Failure, Jni, Jvmti};
+use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
@@ -54,6 +53,9 @@ const NEVER: [&str; 8] = [
     "jdk/internal/vm/Continuation",
     "jdk/internal/vm/ContinuationSupport",
 ];
+
+const EVENTS: [jvmti::jvmtiEvent; 2] =
+    [jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, jvmti::JVMTI_EVENT_THREAD_END];
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
@@ -127,6 +129,13 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
 }
 
+/// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
+/// change classes from the start, HotSpot need not throw all compiled code away at the first.
+pub fn prepare(vm: Vm, jvmti: Jvmti) {
+    field::prepare(vm);
+    let _ = jvmti.add_capabilities(&capabilities());
+}
+
 /// Begins a session: on return what was loaded is woven, and what will be loaded will be.
 pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> {
     if engine().is_some() {
@@ -155,8 +164,11 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     });
     locked(&REGISTRY).get_or_insert_with(Registry::new);
     *locked(&ENGINE) = Some(Arc::clone(&engine));
-    let begun = jvmti
-        .event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, true)
+    // Switched on one by one and off together, by `stop`, whichever of them failed.
+    let begun = EVENTS
+        .into_iter()
+        .map(|event| events::on(jvmti, event))
+        .fold(Ok(()), Result::and)
         .map_err(StartError::Jvmti)
         .and_then(|()| {
             if jni.call_static_longs(runtime, c"session", base, table) {
@@ -183,8 +195,17 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
         jni.call_static_longs(runtime, c"session", -1, 0);
     }
     engine.memory.tick();
-    let _ = jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, false);
+    EVENTS.into_iter().for_each(|event| events::off(jvmti, event));
     let _ = jvmti.relinquish_capabilities(&capabilities());
+}
+
+/// Called on a thread that is about to end: its tree can be used again if there get to be many.
+pub fn thread_ended(jni: Jni) {
+    if engine().is_some()
+        && let Ok(runtime) = inject::runtime(jni)
+    {
+        jni.call_static(runtime, c"ended");
+    }
 }
 
 /// To be called several times a second while a session is on.
