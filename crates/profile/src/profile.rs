@@ -35,6 +35,12 @@ impl Profile {
         SeriesId::new(self.series.len() as u32 - 1)
     }
 
+    /// Adds a series that was made elsewhere, with its rows.
+    pub fn add_made_series(&mut self, series: Series) -> SeriesId {
+        self.series.push(series);
+        SeriesId::new(self.series.len() as u32 - 1)
+    }
+
     /// # Panics
     /// If the handle is of another profile and too large for this one.
     pub fn series(&self, id: SeriesId) -> &Series {

@@ -46,6 +46,18 @@ impl Strings {
         StringId::new(row)
     }
 
+    /// Appends a text without looking for an equal one. For readers of files that hold a table whole.
+    ///
+    /// # Panics
+    /// If there would be more than 2³²−1 texts.
+    pub fn push(&mut self, text: &str) -> StringId {
+        let row = u32::try_from(self.ends.len()).ok().filter(|&row| row < u32::MAX);
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+        self.index = None;
+        StringId::new(row.expect("more than 2³²−1 texts"))
+    }
+
     /// The handle of a text that is already there.
     pub fn find(&self, text: &str) -> Option<StringId> {
         match &self.index {
@@ -107,6 +119,8 @@ mod tests {
         assert_eq!((strings.get(a), strings.get(b)), ("grüße", "b"));
         assert_eq!(strings.intern(""), StringId::EMPTY);
         assert_eq!((strings.len(), strings.find("b"), strings.find("c")), (3, Some(b), None));
+        let pushed = strings.push("c");
+        assert_eq!((strings.intern("c"), strings.intern("b")), (pushed, b));
     }
 
     #[test]
