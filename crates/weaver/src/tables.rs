@@ -30,8 +30,11 @@ pub(crate) fn exceptions(
     for e in &scan.exceptions {
         indexes.push(len.min(usize::from(u16::MAX)) as u16);
         let (s, h, t) = (u32::from(e.start), u32::from(e.handler), u32::from(e.end));
-        let (start, end) = (body.label(s), body.handler(t));
         let (handler, label) = (body.handler(h), body.label(h));
+        // The prologue of a handler belongs to the ranges that begin with it: one of them may
+        // release a monitor. Only the range that leads to the prologue itself begins behind it.
+        let start = if s == h { label } else { body.handler(s) };
+        let end = body.handler(t);
         if handler < label && start < handler && handler < end {
             // The range holds its own handler; the prologue must not lead to itself.
             row(start, handler, handler, e.catch_type);

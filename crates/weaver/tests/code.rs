@@ -391,6 +391,80 @@ frame 32 [top, top, int] [java/lang/Throwable]
     );
 }
 
+/// A handler inside of a locked block: its first code must be covered by the handler that unlocks,
+/// or HotSpot sees an exception leave with the lock held and never compiles the method.
+#[test]
+fn the_reset_of_a_handler_is_covered_by_what_covers_the_handler() {
+    check(
+        "entry",
+        "f",
+        "method f (Ljava/lang/Object;)V static 1 3
+            aload_0
+            monitorenter
+         s:
+            invokestatic A.b:()V
+         t:
+            aload_0
+            monitorexit
+         e:
+            return
+         i:
+            astore_2
+            invokestatic A.c:()V
+            aload_2
+            athrow
+         h:
+            astore_1
+            aload_0
+            monitorexit
+         g:
+            aload_1
+            athrow
+            try s t i any
+            try s e h any
+            try i g h any
+            frame i [java/lang/Object] [java/lang/Throwable]
+            frame h [java/lang/Object] [java/lang/Throwable]",
+        "
+stack 3 locals 5
+0: bipush 7
+2: invokestatic R.enter:(I)J
+5: lstore_3
+6: aload_0
+7: monitorenter
+8: invokestatic A.b:()V
+11: aload_0
+12: monitorexit
+13: lload_3
+14: invokestatic R.exit:(J)V
+17: return
+18: lload_3
+19: invokestatic R.caught:(J)V
+22: astore_2
+23: invokestatic A.c:()V
+26: aload_2
+27: athrow
+28: astore_1
+29: aload_0
+30: monitorexit
+31: aload_1
+32: athrow
+33: lload_3
+34: invokestatic R.exitThrow:(J)V
+37: athrow
+try 8-11 18 any
+try 8-13 28 any
+try 18-31 28 any
+try 6-13 33 any
+try 18-33 33 any
+frame 18 [java/lang/Object, top, top, long] [java/lang/Throwable]
+frame 22 [java/lang/Object, top, top, long] [java/lang/Throwable]
+frame 28 [java/lang/Object, top, top, long] [java/lang/Throwable]
+frame 33 [top, top, top, long] [java/lang/Throwable]
+",
+    );
+}
+
 #[test]
 fn counts_per_block_and_flushes_at_loop_heads() {
     check(

@@ -2,12 +2,16 @@
 // Ending with its input means that it never outlives the test that started it.
 
 import java.io.BufferedReader;
+import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 
 public final class Idle {
+    private static final List<FileInputStream> FILES = new ArrayList<>();
     private static volatile long sink;
 
     private Idle() {
@@ -24,6 +28,14 @@ public final class Idle {
                 case "gc" -> {
                     System.gc();
                     System.out.println("gc: done");
+                }
+                case "files" -> System.out.println("files: opened " + useUpDescriptors());
+                case "close" -> {
+                    for (FileInputStream file : FILES) {
+                        file.close();
+                    }
+                    FILES.clear();
+                    System.out.println("close: done");
                 }
                 case "property" -> System.out.println(line + ": " + System.getProperty(words[1]));
                 case "variable" -> System.out.println(line + ": " + System.getenv(words[1]));
@@ -49,6 +61,17 @@ public final class Idle {
         }
         sink += result[0];
         return result[0];
+    }
+
+    /** Opens files until the system gives no more. */
+    private static int useUpDescriptors() {
+        try {
+            while (true) {
+                FILES.add(new FileInputStream("/dev/null"));
+            }
+        } catch (IOException noMore) {
+            return FILES.size();
+        }
     }
 
     /** The names of all Java threads that the program can see. */

@@ -34,9 +34,23 @@ const RULES: &[Rule] = &[
         ours: &["tare-classfile", "tare-weaver"],
         others: Some(&["zip"]),
     },
+    // Data and computation, without files or JVMs.
+    Rule { package: "tare-profile", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-analysis", ours: &["tare-profile"], others: Some(&[]) },
+    Rule { package: "tare-recording", ours: &["tare-profile"], others: None },
+    Rule { package: "tare-formats", ours: &["tare-profile"], others: None },
     Rule {
         package: "tare-cli",
-        ours: &["tare-attach", "tare-classfile", "tare-offline", "tare-protocol"],
+        ours: &[
+            "tare-analysis",
+            "tare-attach",
+            "tare-classfile",
+            "tare-formats",
+            "tare-offline",
+            "tare-profile",
+            "tare-protocol",
+            "tare-recording",
+        ],
         others: None,
     },
     // A witness shares nothing with what it testifies about.

@@ -1,0 +1,505 @@
+//! From chunks to tables. Rows that refer to lost ones are kept, under `[unknown: damaged]`, so that
+//! sums stay true; memory is counted before it is taken.
+
+use crate::block::Kind;
+use crate::bytes::Malformed;
+use crate::chunk::Chunk;
+use crate::codes;
+use crate::error::Warning;
+use crate::load::LoadOptions;
+use crate::rows::RowMap;
+use std::collections::{BTreeMap, HashMap};
+use tare_profile::{
+    ContextId, Event, EventKind, EventTableId, FieldInfo, FieldType, FieldValue, Frame, FrameId,
+    LossKind, Merger, Method, MethodId, Profile, Row, RunInfo, SeriesId, SeriesInfo, StringId,
+    Thread, ThreadId, Unit, ValueKind,
+};
+
+const DAMAGED: &str = "[unknown: damaged]";
+
+/// Why a chunk was not taken in.
+pub enum Refusal {
+    Malformed(Malformed),
+    TooLarge,
+}
+
+impl From<Malformed> for Refusal {
+    fn from(malformed: Malformed) -> Self {
+        Refusal::Malformed(malformed)
+    }
+}
+
+/// A profile being put together.
+pub struct Decoder<'o> {
+    options: &'o LoadOptions,
+    /// Bytes that may still be taken.
+    budget: u64,
+    profile: Profile,
+    strings: RowMap,
+    methods: RowMap,
+    frames: RowMap,
+    contexts: RowMap,
+    threads: HashMap<u64, ThreadId>,
+    series: HashMap<u16, Target>,
+    event_kinds: BTreeMap<u64, EventKind>,
+    event_tables: HashMap<u64, EventTableId>,
+    damaged_context: Option<ContextId>,
+    orphans: BTreeMap<&'static str, u64>,
+}
+
+/// Where the rows of a series go.
+enum Target {
+    Rows(SeriesId),
+    Sums(Box<Merger>),
+    Nowhere,
+}
+
+impl<'o> Decoder<'o> {
+    pub fn new(options: &'o LoadOptions, budget: u64) -> Self {
+        Decoder {
+            options,
+            budget,
+            profile: Profile::new(),
+            strings: RowMap::with_zero(),
+            methods: RowMap::default(),
+            frames: RowMap::default(),
+            contexts: RowMap::with_zero(),
+            threads: HashMap::from([(0, ThreadId::UNKNOWN)]),
+            series: HashMap::new(),
+            event_kinds: BTreeMap::new(),
+            event_tables: HashMap::new(),
+            damaged_context: None,
+            orphans: BTreeMap::new(),
+        }
+    }
+
+    pub fn take(&mut self, kind: Kind, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        match kind {
+            Kind::Run => self.run(chunk),
+            Kind::Losses => self.losses(chunk),
+            Kind::Strings => self.strings(chunk),
+            Kind::Methods => self.methods(chunk),
+            Kind::Frames => self.frames(chunk),
+            Kind::Contexts => self.contexts(chunk),
+            Kind::Threads => self.threads(chunk),
+            Kind::Series => self.series(chunk),
+            Kind::Values => self.values(number, chunk),
+            Kind::EventKinds => self.event_kinds(chunk),
+            Kind::EventFields => self.event_fields(chunk),
+            Kind::Events => self.events(number, chunk),
+            Kind::Index => Ok(()),
+        }
+    }
+
+    /// The profile, and what has to be said about it.
+    pub fn finish(mut self) -> (Profile, Vec<Warning>) {
+        self.open_event_tables();
+        let mut merged: Vec<(u16, Box<Merger>)> = self
+            .series
+            .into_iter()
+            .filter_map(|(number, target)| match target {
+                Target::Sums(merger) => Some((number, merger)),
+                Target::Rows(_) | Target::Nowhere => None,
+            })
+            .collect();
+        merged.sort_by_key(|(number, _)| *number);
+        for (_, merger) in merged {
+            self.profile.add_made_series(merger.finish());
+        }
+        let orphans = self.orphans.into_iter();
+        let warnings = orphans.map(|(table, rows)| Warning::Orphans { table, rows }).collect();
+        (self.profile, warnings)
+    }
+
+    /// Counts memory that a chunk is going to take.
+    fn charge(&mut self, rows: usize, bytes_each: usize) -> Result<(), Refusal> {
+        let bytes = rows as u64 * bytes_each as u64;
+        self.budget = self.budget.checked_sub(bytes).ok_or(Refusal::TooLarge)?;
+        Ok(())
+    }
+
+    fn orphan(&mut self, table: &'static str) {
+        *self.orphans.entry(table).or_default() += 1;
+    }
+
+    fn text(&mut self, row: u64) -> StringId {
+        match self.strings.get(row) {
+            Some(id) => StringId::new(id),
+            None => {
+                self.orphan("names");
+                self.profile.strings.intern(DAMAGED)
+            }
+        }
+    }
+
+    fn thread(&mut self, row: u64) -> ThreadId {
+        match self.threads.get(&row) {
+            Some(id) => *id,
+            None => {
+                self.orphan("values and events");
+                ThreadId::UNKNOWN
+            }
+        }
+    }
+
+    fn context(&mut self, row: u64) -> ContextId {
+        match self.contexts.get(row) {
+            Some(id) => ContextId::new(id),
+            None => {
+                self.orphan("values and events");
+                self.damaged_context()
+            }
+        }
+    }
+
+    fn damaged_context(&mut self) -> ContextId {
+        match self.damaged_context {
+            Some(id) => id,
+            None => {
+                let frame = self.profile.special(DAMAGED);
+                let id = self.profile.contexts.push(ContextId::ROOT, frame);
+                *self.damaged_context.insert(id.unwrap_or(ContextId::ROOT))
+            }
+        }
+    }
+
+    fn run(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        let (keys, values) = (chunk.texts("key")?, chunk.texts("value")?);
+        let losses = std::mem::take(&mut self.profile.run.losses);
+        let mut run = RunInfo { losses, ..RunInfo::default() };
+        for (key, value) in keys.into_iter().zip(values) {
+            let text = || value.to_owned();
+            match key {
+                "tool" => run.tool = text(),
+                "main-class" => run.main_class = text(),
+                "jdk" => run.jdk = text(),
+                "vm" => run.vm = text(),
+                "host" => run.host = text(),
+                "os" => run.os = text(),
+                "argument" => run.command_line.push(text()),
+                "flag" => run.flags.push(text()),
+                "option" => {
+                    let (name, value) = value.split_once('=').unwrap_or((value, ""));
+                    run.options.push((name.to_owned(), value.to_owned()));
+                }
+                "pid" => run.pid = value.parse().ok(),
+                "cpus" => run.cpus = value.parse().ok(),
+                "started" => run.started = value.parse().ok(),
+                "duration" => run.duration = value.parse().unwrap_or(0),
+                // A later version knows more about a run.
+                _ => {}
+            }
+        }
+        self.profile.run = run;
+        Ok(())
+    }
+
+    fn losses(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, 100)?;
+        let (kinds, names) = (chunk.texts("kind")?, chunk.texts("name")?);
+        let (counts, reasons) = (chunk.numbers("count")?, chunk.texts("reason")?);
+        let losses = &mut self.profile.run.losses;
+        if chunk.first_row == 0 {
+            losses.clear();
+        }
+        for (at, kind) in kinds.into_iter().enumerate() {
+            // A kind of a later version: that something is missing is what matters.
+            let kind = LossKind::from_name(kind).unwrap_or(LossKind::Failed);
+            let (name, reason) = (names[at].to_owned(), reasons[at].to_owned());
+            losses.push(tare_profile::Loss { kind, name, count: counts[at], reason });
+        }
+        Ok(())
+    }
+
+    fn strings(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        let texts = chunk.texts("text")?;
+        let length: usize = texts.iter().map(|text| text.len()).sum();
+        self.charge(1, length + chunk.rows * 16)?;
+        place(&mut self.strings, chunk, self.profile.strings.len())?;
+        for text in texts {
+            self.profile.strings.push(text);
+        }
+        Ok(())
+    }
+
+    fn methods(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, size_of::<Method>() * 2)?;
+        let kinds = chunk.numbers("kind")?;
+        let names = ["class", "name", "descriptor", "file", "loader", "module"];
+        let mut columns = Vec::new();
+        for name in names {
+            columns.push(chunk.numbers(name)?);
+        }
+        let lines = chunk.numbers("line")?;
+        place(&mut self.methods, chunk, self.profile.methods.len())?;
+        for at in 0..chunk.rows {
+            let [class, name, descriptor, file, loader, module] =
+                [0, 1, 2, 3, 4, 5].map(|column: usize| self.text(columns[column][at]));
+            let (kind, line) = (codes::method_kind(kinds[at]), codes::option_u32(lines[at]));
+            let method = Method { kind, class, name, descriptor, file, line, loader, module };
+            self.profile.methods.push(method);
+        }
+        Ok(())
+    }
+
+    fn frames(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, size_of::<Frame>() * 2)?;
+        let (methods, bcis) = (chunk.numbers("method")?, chunk.numbers("bci")?);
+        let (lines, executions) = (chunk.numbers("line")?, chunk.numbers("execution")?);
+        let lost = methods.iter().filter(|row| self.methods.get(**row).is_none()).count();
+        if lost > 0 {
+            *self.orphans.entry("frames").or_default() += lost as u64;
+        }
+        let damaged = self.damaged_method(lost > 0);
+        place(&mut self.frames, chunk, self.profile.frames.len())?;
+        for at in 0..chunk.rows {
+            let method = self.methods.get(methods[at]).map_or(damaged, MethodId::new);
+            let bci = codes::option(bcis[at]).and_then(|bci| u16::try_from(bci).ok());
+            let line = codes::option_u32(lines[at]);
+            let execution = codes::execution(executions[at]);
+            self.profile.frames.push(Frame { method, bci, line, execution });
+        }
+        Ok(())
+    }
+
+    /// Made only if it is needed: an undamaged profile must not hold it.
+    fn damaged_method(&mut self, needed: bool) -> MethodId {
+        if !needed {
+            return MethodId::default();
+        }
+        let frame = self.profile.special(DAMAGED);
+        self.profile.frames.get(frame).method
+    }
+
+    fn contexts(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, 16)?;
+        let (parents, frames) = (chunk.numbers("parent")?, chunk.numbers("frame")?);
+        let first = chunk.first_row;
+        let is_here = |row: u64, at: usize| row >= first && row - first < at as u64;
+        let lost = (0..chunk.rows).filter(|at| {
+            let parent = parents[*at];
+            let parent_lost = !is_here(parent, *at) && self.contexts.get(parent).is_none();
+            parent_lost || self.frames.get(frames[*at]).is_none()
+        });
+        let lost = lost.count() as u64;
+        // The placeholder must stand before its children, and rows of a chunk in one piece.
+        let (damaged, frame) = if lost > 0 {
+            *self.orphans.entry("contexts").or_default() += lost;
+            (self.damaged_context(), self.profile.special(DAMAGED))
+        } else {
+            (ContextId::ROOT, FrameId::default())
+        };
+        let start = self.profile.contexts.len();
+        place(&mut self.contexts, chunk, start)?;
+        self.profile.contexts.reserve(chunk.rows);
+        for at in 0..chunk.rows {
+            let parent = if is_here(parents[at], at) {
+                ContextId::new(start as u32 + (parents[at] - first) as u32)
+            } else {
+                let known = self.contexts.get(parents[at]).filter(|id| (*id as usize) < start);
+                known.map_or(damaged, ContextId::new)
+            };
+            let frame = self.frames.get(frames[at]).map_or(frame, FrameId::new);
+            if self.profile.contexts.push(parent, frame).is_none() {
+                return Err(Refusal::Malformed(Malformed("a context stands before its caller")));
+            }
+        }
+        Ok(())
+    }
+
+    fn threads(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, size_of::<Thread>() * 2)?;
+        let (rows, kinds) = (chunk.numbers("row")?, chunk.numbers("kind")?);
+        let (names, java_ids) = (chunk.numbers("name")?, chunk.numbers("java-id")?);
+        let (os_ids, started) = (chunk.numbers("os-id")?, chunk.numbers("started")?);
+        let ended = chunk.numbers("ended")?;
+        for at in 0..chunk.rows {
+            let thread = Thread {
+                kind: codes::thread_kind(kinds[at]),
+                name: self.text(names[at]),
+                java_id: codes::option(java_ids[at]),
+                os_id: codes::option(os_ids[at]),
+                started: codes::option(started[at]),
+                ended: codes::option(ended[at]),
+            };
+            match self.threads.get(&rows[at]) {
+                Some(id) => *self.profile.threads.get_mut(*id) = thread,
+                None => {
+                    let id = self.profile.threads.push(thread);
+                    self.threads.insert(rows[at], id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn series(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, 1000)?;
+        for (row, info) in (chunk.first_row..).zip(series_infos(chunk)?) {
+            let Ok(number) = u16::try_from(row) else {
+                return Err(Refusal::Malformed(Malformed("a series has too large a number")));
+            };
+            if !self.series.contains_key(&number) {
+                let target = self.target(number, info);
+                self.series.insert(number, target);
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&mut self, number: u16, info: SeriesInfo) -> Target {
+        if self.options.series.as_ref().is_some_and(|wanted| !wanted.contains(&number)) {
+            Target::Nowhere
+        } else if self.options.merge {
+            Target::Sums(Box::new(Merger::new(info)))
+        } else {
+            Target::Rows(self.profile.add_series(info))
+        }
+    }
+
+    fn values(&mut self, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        // Sums take memory per pair and rows take it per row, but both take time per row.
+        self.charge(chunk.rows, 24)?;
+        let mut target = self.series.remove(&number).unwrap_or_else(|| {
+            // What the values count is lost; that they add up to something is not.
+            let kind = ValueKind::Other { name: DAMAGED.to_owned(), unit: Unit::Count };
+            self.target(number, SeriesInfo::new(DAMAGED, kind))
+        });
+        let outcome = self.values_to(&mut target, chunk);
+        self.series.insert(number, target);
+        outcome
+    }
+
+    fn values_to(&mut self, target: &mut Target, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        let (contexts, threads) = (chunk.numbers("context")?, chunk.numbers("thread")?);
+        let (times, values) = (chunk.numbers("time")?, chunk.signed("value")?);
+        let mut last_thread = (0, ThreadId::UNKNOWN);
+        for at in 0..chunk.rows {
+            let in_time = self.options.time.as_ref().is_none_or(|time| time.contains(&times[at]));
+            if !in_time {
+                continue;
+            }
+            if threads[at] != last_thread.0 {
+                last_thread = (threads[at], self.thread(threads[at]));
+            }
+            let context = self.context(contexts[at]);
+            let row = Row { context, thread: last_thread.1, time: times[at], value: values[at] };
+            match target {
+                Target::Rows(id) => self.profile.series_mut(*id).push(row),
+                Target::Sums(merger) => merger.add(row),
+                Target::Nowhere => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn event_kinds(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, 100)?;
+        for (row, name) in (chunk.first_row..).zip(chunk.texts("name")?) {
+            let kind = EventKind { name: name.to_owned(), fields: Vec::new() };
+            self.event_kinds.entry(row).or_insert(kind);
+        }
+        Ok(())
+    }
+
+    fn event_fields(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        self.charge(chunk.rows, 100)?;
+        let (kinds, names) = (chunk.numbers("kind")?, chunk.texts("name")?);
+        for (at, code) in chunk.numbers("type")?.into_iter().enumerate() {
+            if self.event_tables.contains_key(&kinds[at]) {
+                return Err(Refusal::Malformed(Malformed("its kind of event is complete")));
+            }
+            if let Some(kind) = self.event_kinds.get_mut(&kinds[at]) {
+                let field = FieldInfo { name: names[at].to_owned(), kind: codes::field_type(code) };
+                kind.fields.push(field);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_event_tables(&mut self) {
+        for (number, kind) in &self.event_kinds {
+            let profile = &mut self.profile;
+            self.event_tables.entry(*number).or_insert_with(|| profile.events_of(kind));
+        }
+    }
+
+    fn events(&mut self, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
+        if !self.options.events {
+            return Ok(());
+        }
+        self.open_event_tables();
+        let Some(&table) = self.event_tables.get(&u64::from(number)) else {
+            return Err(Refusal::Malformed(Malformed("its kind of event is lost")));
+        };
+        let fields = self.profile.events(table).kind().fields.clone();
+        self.charge(chunk.rows, 24 + 8 * fields.len())?;
+        let (times, durations) = (chunk.numbers("time")?, chunk.numbers("duration")?);
+        let (threads, contexts) = (chunk.numbers("thread")?, chunk.numbers("context")?);
+        let mut columns = Vec::new();
+        for field in &fields {
+            columns.push(self.field(field, chunk)?);
+        }
+        for at in 0..chunk.rows {
+            let (time, duration) = (times[at], durations[at]);
+            if self.options.time.as_ref().is_none_or(|range| range.contains(&time)) {
+                let (thread, context) = (self.thread(threads[at]), self.context(contexts[at]));
+                let event = Event { time, duration, thread, context };
+                let values: Vec<FieldValue> = columns.iter().map(|column| column[at]).collect();
+                self.profile.events_mut(table).push(event, &values);
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, field: &FieldInfo, chunk: &Chunk<'_>) -> Result<Vec<FieldValue>, Refusal> {
+        let name = format!("field:{}", field.name);
+        Ok(match field.kind {
+            FieldType::Integer(_) => {
+                chunk.signed(&name)?.into_iter().map(FieldValue::Integer).collect()
+            }
+            FieldType::Real => chunk.reals(&name)?.into_iter().map(FieldValue::Real).collect(),
+            FieldType::Text => {
+                let rows = chunk.numbers(&name)?.into_iter();
+                rows.map(|row| FieldValue::Text(self.text(row))).collect()
+            }
+            FieldType::Thread => {
+                let rows = chunk.numbers(&name)?.into_iter();
+                rows.map(|row| FieldValue::Thread(self.thread(row))).collect()
+            }
+        })
+    }
+}
+
+/// Notes where the rows of a chunk go: to the end of a table that has `rows` by now.
+fn place(map: &mut RowMap, chunk: &Chunk<'_>, rows: usize) -> Result<(), Refusal> {
+    let end = rows as u64 + chunk.rows as u64;
+    let place = u32::try_from(rows).ok().filter(|_| end < u64::from(u32::MAX));
+    let place = place.ok_or(Refusal::TooLarge)?;
+    if map.add(chunk.first_row, chunk.rows as u64, place) {
+        Ok(())
+    } else {
+        Err(Refusal::Malformed(Malformed("its rows are out of order")))
+    }
+}
+
+/// The rows of the table of series.
+pub fn series_infos(chunk: &Chunk<'_>) -> Result<Vec<SeriesInfo>, Malformed> {
+    let (names, kinds) = (chunk.texts("name")?, chunk.texts("kind")?);
+    let (units, estimates) = (chunk.numbers("unit")?, chunk.numbers("estimate")?);
+    let (axes, periods) = (chunk.numbers("time")?, chunk.numbers("period")?);
+    let (period_kinds, period_units) = (chunk.texts("period-kind")?, chunk.numbers("period-unit")?);
+    let info = |at: usize| {
+        let kind = |name: &str, unit| ValueKind::from_name(name, codes::unit(unit));
+        let period_kind = period_kinds[at];
+        SeriesInfo {
+            name: names[at].to_owned(),
+            kind: kind(kinds[at], units[at]),
+            estimate: codes::estimate(estimates[at]),
+            time: codes::time_axis(axes[at]),
+            period: periods[at],
+            period_kind: (!period_kind.is_empty()).then(|| kind(period_kind, period_units[at])),
+        }
+    };
+    Ok((0..chunk.rows).map(info).collect())
+}

@@ -1,0 +1,187 @@
+//! From tables to chunks: the columns of each table, by name. FORMAT.md lists them; `decode` is the way
+//! back.
+
+use crate::bytes::MAX_TEXT;
+use crate::chunk::ChunkWriter;
+use crate::codes;
+use std::ops::Range;
+use tare_profile::{
+    ContextId, EventTable, FieldColumn, FrameId, Loss, MethodId, Profile, RunInfo, Series,
+    StringId, Thread,
+};
+
+/// Texts are cut at this length; no name is that long, and a block must hold any text.
+fn clip(text: &str) -> &str {
+    clip_at(text, MAX_TEXT)
+}
+
+fn clip_at(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+pub fn run(run: &RunInfo) -> Vec<u8> {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let mut one = |key, text: &str| {
+        if !text.is_empty() {
+            rows.push((key, text.to_owned()));
+        }
+    };
+    one("tool", &run.tool);
+    one("main-class", &run.main_class);
+    one("jdk", &run.jdk);
+    one("vm", &run.vm);
+    one("host", &run.host);
+    one("os", &run.os);
+    rows.extend(run.command_line.iter().map(|argument| ("argument", argument.clone())));
+    rows.extend(run.flags.iter().map(|flag| ("flag", flag.clone())));
+    rows.extend(run.options.iter().map(|(name, value)| ("option", format!("{name}={value}"))));
+    rows.extend(run.pid.map(|pid| ("pid", pid.to_string())));
+    rows.extend(run.cpus.map(|cpus| ("cpus", cpus.to_string())));
+    rows.extend(run.started.map(|time| ("started", time.to_string())));
+    rows.push(("duration", run.duration.to_string()));
+    // A command line can be long, but a run's facts must fit into one block.
+    rows.truncate(1000);
+    let room = MAX_TEXT / rows.len().max(1);
+    ChunkWriter::new(0, rows.len())
+        .texts("key", rows.iter().map(|(key, _)| *key))
+        .texts("value", rows.iter().map(|(_, value)| clip_at(value, room)))
+        .finish()
+}
+
+pub fn losses(first_row: usize, losses: &[Loss]) -> Vec<u8> {
+    ChunkWriter::new(first_row as u64, losses.len())
+        .texts("kind", losses.iter().map(|loss| loss.kind.name()))
+        .texts("name", losses.iter().map(|loss| clip(&loss.name)))
+        .numbers("count", losses.iter().map(|loss| loss.count))
+        .texts("reason", losses.iter().map(|loss| clip(&loss.reason)))
+        .finish()
+}
+
+/// How many texts from a row on fit into one block.
+pub fn strings_that_fit(profile: &Profile, from: usize, most: usize) -> usize {
+    let mut size = 0;
+    let texts = (from..profile.strings.len()).take(most).take_while(|row| {
+        size += profile.strings.get(StringId::new(*row as u32)).len().min(MAX_TEXT) + 5;
+        size <= 4 * MAX_TEXT
+    });
+    texts.count().max(1)
+}
+
+pub fn strings(profile: &Profile, rows: Range<usize>) -> Vec<u8> {
+    ChunkWriter::new(rows.start as u64, rows.len())
+        .texts("text", rows.map(|row| clip(profile.strings.get(StringId::new(row as u32)))))
+        .finish()
+}
+
+pub fn methods(profile: &Profile, rows: Range<usize>) -> Vec<u8> {
+    let all = || rows.clone().map(|row| profile.methods.get(MethodId::new(row as u32)));
+    let text = |id: StringId| u64::from(id.raw());
+    ChunkWriter::new(rows.start as u64, rows.len())
+        .numbers("kind", all().map(|method| codes::of_method_kind(method.kind)))
+        .numbers("class", all().map(|method| text(method.class)))
+        .numbers("name", all().map(|method| text(method.name)))
+        .numbers("descriptor", all().map(|method| text(method.descriptor)))
+        .numbers("file", all().map(|method| text(method.file)))
+        .numbers("line", all().map(|method| codes::of_option(method.line.map(u64::from))))
+        .numbers("loader", all().map(|method| text(method.loader)))
+        .numbers("module", all().map(|method| text(method.module)))
+        .finish()
+}
+
+pub fn frames(profile: &Profile, rows: Range<usize>) -> Vec<u8> {
+    let all = || rows.clone().map(|row| profile.frames.get(FrameId::new(row as u32)));
+    ChunkWriter::new(rows.start as u64, rows.len())
+        .numbers("method", all().map(|frame| u64::from(frame.method.raw())))
+        .numbers("bci", all().map(|frame| codes::of_option(frame.bci.map(u64::from))))
+        .numbers("line", all().map(|frame| codes::of_option(frame.line.map(u64::from))))
+        .numbers("execution", all().map(|frame| codes::of_execution(frame.execution)))
+        .finish()
+}
+
+pub fn contexts(profile: &Profile, rows: Range<usize>) -> Vec<u8> {
+    let all = || rows.clone().map(|row| ContextId::new(row as u32));
+    let contexts = &profile.contexts;
+    ChunkWriter::new(rows.start as u64, rows.len())
+        .numbers("parent", all().filter_map(|id| contexts.parent(id)).map(|id| id.raw().into()))
+        .numbers("frame", all().filter_map(|id| contexts.frame(id)).map(|id| id.raw().into()))
+        .finish()
+}
+
+pub fn threads(rows: &[(usize, &Thread)]) -> Vec<u8> {
+    let all = || rows.iter().map(|(_, thread)| *thread);
+    ChunkWriter::new(0, rows.len())
+        .numbers("row", rows.iter().map(|(row, _)| *row as u64))
+        .numbers("kind", all().map(|thread| codes::of_thread_kind(thread.kind)))
+        .numbers("name", all().map(|thread| u64::from(thread.name.raw())))
+        .numbers("java-id", all().map(|thread| codes::of_option(thread.java_id)))
+        .numbers("os-id", all().map(|thread| codes::of_option(thread.os_id)))
+        .numbers("started", all().map(|thread| codes::of_option(thread.started)))
+        .numbers("ended", all().map(|thread| codes::of_option(thread.ended)))
+        .finish()
+}
+
+pub fn series(row: usize, series: &Series) -> Vec<u8> {
+    let info = series.info();
+    let period_kind = info.period_kind.as_ref();
+    let period_unit = period_kind.map_or(0, |kind| codes::of_unit(kind.unit()));
+    ChunkWriter::new(row as u64, 1)
+        .texts("name", [clip(&info.name)].into_iter())
+        .texts("kind", [clip(info.kind.name())].into_iter())
+        .numbers("unit", [codes::of_unit(info.kind.unit())].into_iter())
+        .numbers("estimate", [codes::of_estimate(info.estimate)].into_iter())
+        .numbers("time", [codes::of_time_axis(info.time)].into_iter())
+        .numbers("period", [info.period].into_iter())
+        .texts("period-kind", [period_kind.map_or("", |kind| clip(kind.name()))].into_iter())
+        .numbers("period-unit", [period_unit].into_iter())
+        .finish()
+}
+
+pub fn values(series: &Series, rows: Range<usize>) -> Vec<u8> {
+    let all = || rows.clone().filter_map(|row| series.row(row));
+    ChunkWriter::new(series.first_row() + rows.start as u64, rows.len())
+        .numbers("context", all().map(|row| row.context.raw().into()))
+        .numbers("thread", all().map(|row| row.thread.raw().into()))
+        .numbers("time", all().map(|row| row.time))
+        .signed("value", all().map(|row| row.value))
+        .finish()
+}
+
+pub fn event_kind(row: usize, table: &EventTable) -> Vec<u8> {
+    ChunkWriter::new(row as u64, 1).texts("name", [clip(&table.kind().name)].into_iter()).finish()
+}
+
+pub fn event_fields(kind: usize, table: &EventTable) -> Vec<u8> {
+    let fields = &table.kind().fields;
+    ChunkWriter::new(0, fields.len())
+        .numbers("kind", fields.iter().map(|_| kind as u64))
+        .texts("name", fields.iter().map(|field| clip(&field.name)))
+        .numbers("type", fields.iter().map(|field| codes::of_field_type(field.kind)))
+        .finish()
+}
+
+pub fn events(table: &EventTable, rows: Range<usize>) -> Vec<u8> {
+    let all = || rows.clone().filter_map(|row| table.event(row));
+    let mut chunk = ChunkWriter::new(table.first_row() + rows.start as u64, rows.len())
+        .numbers("time", all().map(|event| event.time))
+        .numbers("duration", all().map(|event| event.duration))
+        .numbers("thread", all().map(|event| event.thread.raw().into()))
+        .numbers("context", all().map(|event| event.context.raw().into()));
+    for (field, column) in table.kind().fields.iter().zip(table.fields()) {
+        let name = format!("field:{}", clip(&field.name));
+        let rows = rows.clone();
+        chunk = match column {
+            FieldColumn::Integer(column) => {
+                chunk.signed(&name, rows.filter_map(|row| column.get(row)))
+            }
+            FieldColumn::Real(column) => chunk.reals(&name, rows.filter_map(|row| column.get(row))),
+            FieldColumn::Text(column) | FieldColumn::Thread(column) => {
+                chunk.numbers(&name, rows.filter_map(|row| column.get(row)).map(u64::from))
+            }
+        };
+    }
+    chunk.finish()
+}

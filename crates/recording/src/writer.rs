@@ -1,0 +1,290 @@
+//! Writing a recording: what is new in a profile goes to the end of the file, block by block, each
+//! in one write. What a row refers to is written before it, so that any prefix of the file makes sense.
+
+use crate::VERSION;
+use crate::block::{self, Kind, MAX_CONTENT};
+use crate::chunk::{ChunkWriter, MAX_ROWS};
+use crate::encode;
+use crate::error::WriteError;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+use tare_profile::{Profile, RunInfo, Thread};
+
+/// Writes one profile, as it grows.
+///
+/// Call [`Writer::write`] about once a second, and [`Writer::finish`] at the end. In between the profile
+/// may let go of rows that were written ([`Profile::forget_rows`]).
+pub struct Writer<W: Write> {
+    out: W,
+    offset: u64,
+    file: u32,
+    sequence: u32,
+    failed: bool,
+    entries: Vec<Entry>,
+    written: Written,
+}
+
+/// How far each table has been written.
+#[derive(Default)]
+struct Written {
+    run: Option<RunInfo>,
+    strings: usize,
+    methods: usize,
+    frames: usize,
+    contexts: usize,
+    threads: Vec<Thread>,
+    /// By series: how many rows, counted from the beginning of the run.
+    values: Vec<u64>,
+    events: Vec<u64>,
+}
+
+/// What the index says of a block.
+struct Entry {
+    offset: u64,
+    kind: Kind,
+    number: u16,
+    first_row: u64,
+    rows: usize,
+    times: Option<(u64, u64)>,
+}
+
+/// What is in a block that is about to be written.
+struct Part {
+    kind: Kind,
+    number: u16,
+    first_row: u64,
+    rows: usize,
+    times: Option<(u64, u64)>,
+}
+
+impl Part {
+    fn of(kind: Kind, rows: &Range<usize>) -> Self {
+        Part { kind, number: 0, first_row: rows.start as u64, rows: rows.len(), times: None }
+    }
+}
+
+impl Writer<File> {
+    /// Creates the file, or empties the one that is there.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
+        Writer::new(File::create(path)?)
+    }
+
+    /// Makes sure that a crash of the whole machine loses nothing of what was written so far. The crash
+    /// of a process loses nothing anyway.
+    pub fn sync(&self) -> io::Result<()> {
+        self.out.sync_data()
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording. Give a sink without a buffer: each block is one write of its own.
+    pub fn new(mut out: W) -> Result<Self, WriteError> {
+        let file = RandomState::new().hash_one(0_u8) as u32;
+        let header = block::file_header(VERSION, file);
+        out.write_all(&header)?;
+        Ok(Writer {
+            out,
+            offset: header.len() as u64,
+            file,
+            sequence: 0,
+            failed: false,
+            entries: Vec::new(),
+            written: Written::default(),
+        })
+    }
+
+    /// Appends everything that is new since the last call. It must always be the same profile.
+    ///
+    /// After an error the file keeps what was written before, and nothing more can be written.
+    pub fn write(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        if self.failed {
+            return Err(WriteError::FailedBefore);
+        }
+        self.failed = true;
+        self.write_names(profile)?;
+        self.write_threads(profile)?;
+        self.write_values(profile)?;
+        self.write_events(profile)?;
+        self.write_run(profile)?;
+        self.out.flush()?;
+        self.failed = false;
+        Ok(())
+    }
+
+    /// Appends what is new, and the index by which the file opens quickly.
+    pub fn finish(mut self, profile: &Profile) -> Result<W, WriteError> {
+        self.write(profile)?;
+        let start = self.offset;
+        let entries = std::mem::take(&mut self.entries);
+        for (number, entries) in entries.chunks(MAX_ROWS as usize).enumerate() {
+            let first_row = number as u64 * MAX_ROWS;
+            let content = ChunkWriter::new(first_row, entries.len())
+                .numbers("offset", entries.iter().map(|entry| entry.offset))
+                .numbers("kind", entries.iter().map(|entry| u64::from(entry.kind as u8)))
+                .numbers("number", entries.iter().map(|entry| u64::from(entry.number)))
+                .numbers("first-row", entries.iter().map(|entry| entry.first_row))
+                .numbers("rows", entries.iter().map(|entry| entry.rows as u64))
+                .numbers("first-time", entries.iter().map(|e| e.times.map_or(0, |t| t.0)))
+                .numbers("last-time", entries.iter().map(|e| e.times.map_or(u64::MAX, |t| t.1)))
+                .finish();
+            let rows = entries.len();
+            self.block(
+                Part { kind: Kind::Index, number: 0, first_row, rows, times: None },
+                &content,
+            )?;
+        }
+        self.out.write_all(&block::trailer(start, self.file))?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Bytes written so far.
+    pub fn size(&self) -> u64 {
+        self.offset
+    }
+
+    fn write_names(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        // Row 0 of strings and of contexts is the same in every profile, and not stored.
+        self.written.strings = self.written.strings.max(1);
+        self.written.contexts = self.written.contexts.max(1);
+        while self.written.strings < profile.strings.len() {
+            let from = self.written.strings;
+            let rows = from..from + encode::strings_that_fit(profile, from, MAX_ROWS as usize);
+            self.block(Part::of(Kind::Strings, &rows), &encode::strings(profile, rows.clone()))?;
+            self.written.strings = rows.end;
+        }
+        for rows in pieces(self.written.methods..profile.methods.len()) {
+            self.block(Part::of(Kind::Methods, &rows), &encode::methods(profile, rows.clone()))?;
+            self.written.methods = rows.end;
+        }
+        for rows in pieces(self.written.frames..profile.frames.len()) {
+            self.block(Part::of(Kind::Frames, &rows), &encode::frames(profile, rows.clone()))?;
+            self.written.frames = rows.end;
+        }
+        for rows in pieces(self.written.contexts..profile.contexts.len()) {
+            self.block(Part::of(Kind::Contexts, &rows), &encode::contexts(profile, rows.clone()))?;
+            self.written.contexts = rows.end;
+        }
+        Ok(())
+    }
+
+    /// Threads get names and end while they are being recorded: rows that changed are written again.
+    fn write_threads(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        let changed: Vec<(usize, &Thread)> = profile
+            .threads
+            .iter()
+            .map(|(id, thread)| (id.index(), thread))
+            .filter(|(row, thread)| match self.written.threads.get(*row) {
+                Some(known) => known != *thread,
+                None => *row != 0 || **thread != Thread::default(),
+            })
+            .collect();
+        for rows in changed.chunks(MAX_ROWS as usize) {
+            let part = Part::of(Kind::Threads, &(0..rows.len()));
+            self.block(part, &encode::threads(rows))?;
+        }
+        let known = self.written.threads.len();
+        for (row, thread) in changed.into_iter().filter(|(row, _)| *row < known) {
+            self.written.threads[row] = thread.clone();
+        }
+        let new = profile.threads.iter().skip(known).map(|(_, thread)| thread.clone());
+        self.written.threads.extend(new);
+        Ok(())
+    }
+
+    fn write_values(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        for (number, (_, series)) in profile.all_series().enumerate() {
+            let id = numbered(number, "series")?;
+            if self.written.values.len() == number {
+                let part = Part::of(Kind::Series, &(number..number + 1));
+                self.block(part, &encode::series(number, series))?;
+                self.written.values.push(series.first_row());
+            }
+            let from = self.written.values[number].saturating_sub(series.first_row()) as usize;
+            for rows in pieces(from..series.len()) {
+                let times = span(rows.clone().filter_map(|row| series.row(row)).map(|r| r.time));
+                let first_row = series.first_row() + rows.start as u64;
+                let part = Part { number: id, times, first_row, ..Part::of(Kind::Values, &rows) };
+                self.block(part, &encode::values(series, rows))?;
+            }
+            self.written.values[number] = series.first_row() + series.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_events(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        for (number, (_, table)) in profile.all_events().enumerate() {
+            let id = numbered(number, "kinds of events")?;
+            if self.written.events.len() == number {
+                let part = Part::of(Kind::EventKinds, &(number..number + 1));
+                self.block(part, &encode::event_kind(number, table))?;
+                let fields = 0..table.kind().fields.len();
+                let part = Part::of(Kind::EventFields, &fields);
+                self.block(part, &encode::event_fields(number, table))?;
+                self.written.events.push(table.first_row());
+            }
+            let from = self.written.events[number].saturating_sub(table.first_row()) as usize;
+            for rows in pieces(from..table.len()) {
+                let times = span(rows.clone().filter_map(|row| table.event(row)).map(|e| e.time));
+                let first_row = table.first_row() + rows.start as u64;
+                let part = Part { number: id, times, first_row, ..Part::of(Kind::Events, &rows) };
+                self.block(part, &encode::events(table, rows))?;
+            }
+            self.written.events[number] = table.first_row() + table.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// The run's facts are small and written whole when they changed; the last ones count.
+    fn write_run(&mut self, profile: &Profile) -> Result<(), WriteError> {
+        let run = &profile.run;
+        let before = self.written.run.take();
+        if before.as_ref().is_none_or(|before| before.losses != run.losses) {
+            // The first row tells a reader that the list begins anew.
+            let mut first = 0;
+            for losses in run.losses.chunks(2048) {
+                let part = Part::of(Kind::Losses, &(first..first + losses.len()));
+                self.block(part, &encode::losses(first, losses))?;
+                first += losses.len();
+            }
+        }
+        if before.as_ref() != Some(run) {
+            self.block(Part::of(Kind::Run, &(0..1)), &encode::run(run))?;
+        }
+        self.written.run = Some(run.clone());
+        Ok(())
+    }
+
+    fn block(&mut self, part: Part, content: &[u8]) -> Result<(), WriteError> {
+        debug_assert!(content.len() <= MAX_CONTENT, "{:?} of {} bytes", part.kind, content.len());
+        let bytes = block::pack(part.kind, part.number, self.sequence, self.file, content);
+        self.out.write_all(&bytes)?;
+        if part.kind != Kind::Index {
+            let Part { kind, number, first_row, rows, times } = part;
+            self.entries.push(Entry { offset: self.offset, kind, number, first_row, rows, times });
+        }
+        self.offset += bytes.len() as u64;
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok(())
+    }
+}
+
+/// Rows in pieces that fit into a chunk.
+fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let step = MAX_ROWS as usize;
+    rows.clone().step_by(step).map(move |start| start..rows.end.min(start + step))
+}
+
+fn span(times: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
+    times.fold(None, |span, time| match span {
+        None => Some((time, time)),
+        Some((first, last)) => Some((time.min(first), time.max(last))),
+    })
+}
+
+fn numbered(number: usize, what: &'static str) -> Result<u16, WriteError> {
+    u16::try_from(number).map_err(|_| WriteError::TooMany { what })
+}

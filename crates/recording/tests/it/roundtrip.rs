@@ -1,0 +1,134 @@
+//! What is written is read: everything, by parts, merged.
+
+use crate::made::{SAMPLES, TIMES, dump, made};
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use tare_profile::{Profile, SeriesId};
+use tare_recording::{LoadOptions, Loaded, Recording, Writer};
+
+pub fn written(profile: &Profile) -> Vec<u8> {
+    Writer::new(Vec::new()).unwrap().finish(profile).unwrap()
+}
+
+pub fn read(bytes: &[u8], options: &LoadOptions) -> Loaded {
+    Recording::new(Cursor::new(bytes)).unwrap().load(options).unwrap()
+}
+
+#[test]
+fn a_profile_comes_back_in_every_detail() {
+    for seed in 0..20 {
+        let profile = made(seed, 400);
+        let bytes = written(&profile);
+        let loaded = read(&bytes, &LoadOptions::default());
+        assert_eq!(loaded.warnings, []);
+        assert_eq!(dump(&loaded.profile), dump(&profile));
+        assert_eq!(loaded.profile.check(), Ok(()));
+    }
+}
+
+#[test]
+fn an_empty_profile_comes_back_too() {
+    let loaded = read(&written(&Profile::new()), &LoadOptions::default());
+    assert_eq!((loaded.warnings, dump(&loaded.profile)), (vec![], dump(&Profile::new())));
+}
+
+#[test]
+fn more_rows_than_fit_into_a_chunk() {
+    let mut profile = made(1, 50);
+    let frame = profile.special("[many]");
+    let context = profile.contexts.stack([frame]);
+    for n in 0..300_000_u64 {
+        let row = tare_profile::Row::new(context, tare_profile::ThreadId::UNKNOWN, n as i64).at(n);
+        profile.series_mut(SAMPLES).push(row);
+        profile.contexts.child(context, tare_profile::FrameId::new(n as u32 % 3));
+    }
+    let loaded = read(&written(&profile), &LoadOptions::default());
+    assert_eq!(loaded.warnings, []);
+    assert!(dump(&loaded.profile) == dump(&profile));
+}
+
+#[test]
+fn the_summary_needs_no_loading() {
+    let profile = made(3, 200);
+    let bytes = written(&profile);
+    let summary = Recording::new(Cursor::new(&bytes)).unwrap().summary().unwrap();
+    assert_eq!(summary.run, profile.run);
+    let infos: Vec<_> =
+        profile.all_series().map(|(_, series)| Some(series.info().clone())).collect();
+    assert_eq!(summary.series, infos);
+    let rows: Vec<u64> = profile.all_series().map(|(_, series)| series.len() as u64).collect();
+    assert_eq!((summary.rows, summary.damaged), (rows, false));
+}
+
+#[test]
+fn merged_values_are_the_sums() {
+    let profile = made(4, 500);
+    let options = LoadOptions { merge: true, ..LoadOptions::default() };
+    let loaded = read(&written(&profile), &options).profile;
+    for series in [SAMPLES, TIMES, SeriesId::new(2)] {
+        let sums = |profile: &Profile| {
+            let mut sums = BTreeMap::new();
+            for row in profile.series(series).rows() {
+                *sums.entry((row.context, row.thread)).or_insert(0) += row.value;
+            }
+            sums
+        };
+        let merged = sums(&loaded);
+        assert_eq!(merged, sums(&profile));
+        assert_eq!(loaded.series(series).len(), merged.len());
+    }
+}
+
+#[test]
+fn parts_are_what_was_asked_for() {
+    let profile = made(5, 500);
+    let bytes = written(&profile);
+    let range = profile.run.duration / 4..profile.run.duration / 2;
+    let options = LoadOptions {
+        series: Some(vec![0]),
+        time: Some(range.clone()),
+        events: false,
+        ..LoadOptions::default()
+    };
+    let loaded = read(&bytes, &options).profile;
+    assert_eq!(loaded.all_series().count(), 1);
+    let expected: Vec<_> =
+        profile.series(SAMPLES).rows().filter(|row| range.contains(&row.time)).collect();
+    assert!(!expected.is_empty());
+    assert_eq!(loaded.series(SAMPLES).rows().collect::<Vec<_>>(), expected);
+    assert!(loaded.all_events().all(|(_, table)| table.is_empty()));
+}
+
+#[test]
+fn blocks_of_other_times_are_not_read() {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let mut run = crate::made::Run::new(1);
+    for _ in 0..10 {
+        run.go_on(100);
+        writer.write(&run.profile).unwrap();
+    }
+    let end = run.profile.run.duration;
+    let whole = writer.finish(&run.profile).unwrap();
+    struct Counting<'a>(Cursor<&'a [u8]>, std::rc::Rc<std::cell::Cell<usize>>);
+    impl std::io::Read for Counting<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let read = self.0.read(buffer)?;
+            self.1.set(self.1.get() + read);
+            Ok(read)
+        }
+    }
+    impl std::io::Seek for Counting<'_> {
+        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+    let bytes_read = |time| {
+        let count = std::rc::Rc::new(std::cell::Cell::new(0));
+        let input = Counting(Cursor::new(&whole), count.clone());
+        let mut recording = Recording::new(input).unwrap();
+        recording.load(&LoadOptions { time, ..LoadOptions::default() }).unwrap();
+        count.get()
+    };
+    let (all, tenth) = (bytes_read(None), bytes_read(Some(end - end / 20..end)));
+    assert!(tenth < all * 8 / 10, "{tenth} of {all} bytes were read");
+}
