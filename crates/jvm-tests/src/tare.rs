@@ -111,6 +111,12 @@ impl Running {
         self.child.wait().expect("our own child");
     }
 
+    /// As Ctrl-C or a service manager would.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.expect("a pid"), signal).expect("our own child");
+    }
+
     pub fn wait(mut self) -> Outcome {
         let out = read(self.child.stdout.take().expect("piped"));
         let err = read(self.child.stderr.take().expect("piped"));

@@ -14,6 +14,7 @@ mod cycles;
 mod descriptors;
 mod doctor;
 mod embedded;
+mod exact;
 mod front_end_killed;
 mod launched;
 mod names;

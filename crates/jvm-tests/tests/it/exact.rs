@@ -1,0 +1,189 @@
+//! Exact means exact: the invocations in a recording are those that the program counted itself,
+//! launched and attached, through exceptions, reflection, loaders and threads.
+
+use crate::common::assert_no_trace;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tare_jvm_tests::{Demo, Jdk, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
+use tare_profile::{MethodKind, ValueKind};
+use tare_recording::{LoadOptions, Recording};
+
+/// Invocations by `CLASS.METHOD`, overloads and threads added up.
+type Counts = BTreeMap<String, i64>;
+
+/// What a recording says.
+fn recorded(path: &Path) -> Counts {
+    let mut recording = Recording::open(path).expect("a recording");
+    let loaded = recording.load(&LoadOptions::default()).expect("a whole recording");
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let profile = loaded.profile;
+    let losses: Vec<_> = profile.run.losses.iter().map(|l| (&l.name, l.count, &l.reason)).collect();
+    assert!(losses.is_empty(), "nothing should be missing: {losses:?}");
+    let (id, _) = profile
+        .all_series()
+        .find(|(_, series)| series.info().kind == ValueKind::Invocations)
+        .expect("invocations");
+    let mut counts = Counts::new();
+    for row in profile.series(id).rows() {
+        let frame = profile.contexts.frame(row.context).expect("a frame");
+        let method = profile.method_of(frame);
+        assert_eq!(method.kind, MethodKind::Java);
+        let text = |id| profile.strings.get(id);
+        *counts.entry(format!("{}.{}", text(method.class), text(method.name))).or_default() +=
+            row.value;
+    }
+    counts
+}
+
+/// What the program says: the last block of its `count` lines.
+fn counted(text: &str) -> Counts {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("count ")?.rsplitn(2, ' ');
+        let number = words.next()?.parse().ok()?;
+        Some((words.next()?.to_owned(), number))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Every method that the program counted must have been recorded as often.
+fn assert_equal(truth: &Counts, recorded: &Counts) {
+    assert!(truth.len() > 20, "the program counted too little: {truth:?}");
+    let differences: Vec<String> = truth
+        .iter()
+        .filter(|(method, n)| recorded.get(*method).unwrap_or(&0) != *n)
+        .map(|(method, n)| format!("{method}: {n}, recorded {:?}", recorded.get(method)))
+        .collect();
+    assert!(differences.is_empty(), "of {}:\n{}", truth.len(), differences.join("\n"));
+}
+
+/// Truth names nested classes by their outer one, and one line is no method.
+fn truth_counts(text: &str) -> Counts {
+    let rename = |(name, n): (String, i64)| {
+        let name = name.strip_prefix("Work.").unwrap_or(&name).to_owned();
+        let nested = ["Base.", "Derived.", "Fails.", "Plugin."];
+        let outer = if nested.iter().any(|n| name.starts_with(n)) { "Work$" } else { "Work." };
+        (!name.contains(' ')).then(|| (format!("{outer}{name}"), n))
+    };
+    counted(text).into_iter().filter_map(rename).collect()
+}
+
+fn record(words: &[&str], file: &Path) -> Vec<String> {
+    let mut all: Vec<String> = ["record", "--exact", "-o"].map(str::to_owned).into();
+    all.push(file.display().to_string());
+    all.extend(words.iter().map(|word| (*word).to_owned()));
+    all
+}
+
+fn java(jdk: &Jdk, classes: &Path, words: &[&str]) -> Vec<String> {
+    let mut all = vec!["--".to_owned(), jdk.java().display().to_string(), "-cp".to_owned()];
+    all.push(classes.display().to_string());
+    all.extend(words.iter().map(|word| (*word).to_owned()));
+    all
+}
+
+/// Launches a program under `tare record` and gives back its output and the recording.
+fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -> (String, Counts) {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("x.tare");
+    let mut words = record(options, &file);
+    words.extend(java(jdk, classes, program));
+    let outcome = Tare::this().run(&words);
+    (outcome.ok().to_owned(), recorded(&file))
+}
+
+on_each_jdk! {
+    fn every_way_to_call_launched(jdk) {
+        for mode in [&["--count"][..], &[]] {
+            let (text, recorded) = launched(jdk, mode, classes(), &["Truth", "3"]);
+            assert_equal(&truth_counts(&text), &recorded);
+        }
+    }
+
+    fn every_way_to_call_attached(jdk) {
+        for mode in ["--count", "--exclude=nothing.**"] {
+            let mut target = Target::java(jdk).class_path(classes()).main("Truth").start();
+            let scratch = Scratch::new();
+            let file = scratch.path().join("x.tare");
+            let recording = Tare::this().start(&record(&[mode, &target.name()], &file));
+            tare_jvm_tests::wait_until("the recording is on", || {
+                Tare::this().status(&target.name())["engines"] == serde_json::json!(["exact"])
+            });
+            for _ in 0..3 {
+                target.tell("go");
+                target.wait_for("done");
+            }
+            recording.signal(rustix::process::Signal::INT);
+            recording.wait().ok();
+            assert_equal(&truth_counts(&target.text()), &recorded(&file));
+            assert_no_trace(target.pid());
+            // The code is as it was: nothing is counted, and everything still works.
+            target.tell("go");
+            target.wait_for("done");
+        }
+    }
+
+    fn the_demo_launched(jdk) {
+        let program = ["shop.Main", "--orders", "1500", "--threads", "4", "--report-every", "0"];
+        let (text, recorded) = launched(jdk, &["--count"], demo_classes(), &program);
+        assert_equal(&counted(&text), &recorded);
+    }
+
+    fn virtual_threads_of_the_demo(jdk) {
+        if jdk.major < 21 {
+            return;
+        }
+        let program = ["shop.Main", "--orders", "1500", "--virtual", "500", "--report-every", "0"];
+        let (text, recorded) = launched(jdk, &["--count"], demo_classes(), &program);
+        assert_equal(&counted(&text), &recorded);
+    }
+
+    /// Nothing outside the roots is counted, and everything below them is.
+    fn only_below_a_root(jdk) {
+        let options = ["--count", "--root", "Work.unwinding", "--include", "Work*"];
+        let (text, recorded) = launched(jdk, &options, classes(), &["Truth", "2"]);
+        let truth = truth_counts(&text);
+        assert_eq!(recorded["Work.unwinding"], truth["Work.unwinding"]);
+        assert_eq!(recorded["Work.fall"], truth["Work.fall"]);
+        for outside in ["Work.recursion", "Work.thrower", "Work.wide", "Work.task"] {
+            assert!(!recorded.contains_key(outside), "{outside} is outside");
+        }
+    }
+
+    /// A front end that is killed takes its recording with it; the program goes on as it was.
+    fn a_killed_front_end(jdk) {
+        let demo = Demo::start(jdk);
+        let name = demo.target.name();
+        let scratch = Scratch::new();
+        for _ in 0..5 {
+            let file = scratch.path().join("x.tare");
+            let mut recording = Tare::this().start(&record(&["--count", &name], &file));
+            tare_jvm_tests::wait_until("the recording is on", || {
+                Tare::this().status(&name)["engines"] == serde_json::json!(["exact"])
+            });
+            recording.kill();
+            tare_jvm_tests::wait_until("the recording is off", || {
+                Tare::this().status(&name)["engines"] == serde_json::json!([])
+            });
+            demo.check_answers();
+        }
+        Tare::this().run(&["detach", &name]).ok();
+        assert_no_trace(demo.target.pid());
+        demo.finish();
+    }
+
+    /// The JVM is killed: what was counted until then is kept.
+    fn a_killed_jvm(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("Truth").start();
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let recording = Tare::this().start(&record(&["--count", &target.name()], &file));
+        tare_jvm_tests::wait_until("the recording is on", || {
+            Tare::this().status(&target.name())["engines"] == serde_json::json!(["exact"])
+        });
+        target.tell("go");
+        target.wait_for("done");
+        target.signal(rustix::process::Signal::KILL);
+        recording.wait().ok();
+        assert_equal(&truth_counts(&target.text()), &recorded(&file));
+    }
+}
