@@ -17,6 +17,7 @@ mod machine;
 mod proc;
 mod tare;
 mod target;
+mod weave;
 
 pub use control::{Control, control_dirs, control_socket};
 pub use demo::Demo;
@@ -31,6 +32,10 @@ pub use proc::{
 };
 pub use tare::{Outcome, Running, Tare};
 pub use target::{Target, TargetBuilder};
+pub use weave::{
+    BROKEN, Counts, Probed, java, patch_option, path, probe_runtime, run, run_counted, single_step,
+    weave, weave_classes,
+};
 
 /// Makes of one function a test per Java version, so that a failure says on which it happened:
 /// `name::jdk17`, `name::jdk21`, `name::jdk25`.

@@ -5,24 +5,68 @@ use crate::index::Index;
 use crate::series::{Row, Series, SeriesInfo, TimeAxis};
 
 /// Makes a series with one row per context and thread out of any number of rows. The memory is that
-/// of the result, however many samples go in. Times are lost.
+/// of the result, however many samples go in. Times are lost, and sums of zero leave no row.
+///
+/// Rows of a thread are first kept by a hash; a thread that has many gets an array over all contexts,
+/// which is several times quicker.
 #[derive(Clone, Debug)]
 pub struct Merger {
     info: SeriesInfo,
     keys: Vec<(u32, u32)>,
     sums: Vec<i64>,
     index: Index,
+    /// By thread.
+    per_thread: Vec<PerThread>,
+    /// How many sums all arrays together hold.
+    cells: usize,
 }
+
+#[derive(Clone, Debug, Default)]
+struct PerThread {
+    rows: usize,
+    /// By context; empty until it is worth it.
+    sums: Vec<i64>,
+}
+
+/// All arrays together take 256 MiB at most; what is beyond is kept by the hash.
+const MOST_CELLS: usize = 1 << 25;
 
 impl Merger {
     pub fn new(info: SeriesInfo) -> Self {
-        let info = info.with_time(TimeAxis::None);
-        Merger { info, keys: Vec::new(), sums: Vec::new(), index: Index::of(0, |_, _| 0) }
+        Merger {
+            info: info.with_time(TimeAxis::None),
+            keys: Vec::new(),
+            sums: Vec::new(),
+            index: Index::of(0, |_, _| 0),
+            per_thread: Vec::new(),
+            cells: 0,
+        }
     }
 
     /// # Panics
     /// If there would be more than 2³²−1 pairs of a context and a thread.
     pub fn add(&mut self, row: Row) {
+        if self.per_thread.len() <= row.thread.index() {
+            self.per_thread.resize_with(row.thread.index() + 1, PerThread::default);
+        }
+        let thread = &mut self.per_thread[row.thread.index()];
+        let context = row.context.index();
+        thread.rows += 1;
+        if context >= thread.sums.len() && thread.rows > context / 8 {
+            let length = (context + 1).next_power_of_two();
+            let more = length - thread.sums.len();
+            if self.cells + more <= MOST_CELLS {
+                self.cells += more;
+                thread.sums.resize(length, 0);
+            }
+        }
+        match thread.sums.get_mut(context) {
+            Some(sum) => *sum = sum.saturating_add(row.value),
+            None => self.add_sparse(row),
+        }
+    }
+
+    fn add_sparse(&mut self, row: Row) {
         let key = (row.context.raw(), row.thread.raw());
         let keys = &mut self.keys;
         let code = self.index.hash_numbers(u64::from(key.0), u64::from(key.1));
@@ -41,20 +85,24 @@ impl Merger {
         });
     }
 
-    /// The number of pairs so far.
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// Rows in the order in which their pairs first came.
-    pub fn finish(self) -> Series {
+    /// The series, each pair of a context and a thread once.
+    pub fn finish(mut self) -> Series {
         let mut series = Series::new(self.info);
+        // A thread that got its array late has its first rows in the hash.
         for ((context, thread), sum) in self.keys.into_iter().zip(self.sums) {
-            series.push(Row::new(ContextId::new(context), ThreadId::new(thread), sum));
+            let dense = &mut self.per_thread[thread as usize].sums;
+            match dense.get_mut(context as usize) {
+                Some(place) => *place = place.saturating_add(sum),
+                None if sum != 0 => {
+                    series.push(Row::new(ContextId::new(context), ThreadId::new(thread), sum));
+                }
+                None => {}
+            }
+        }
+        for (thread, PerThread { sums, .. }) in (0..).zip(self.per_thread) {
+            for (context, sum) in (0..).zip(sums).filter(|(_, sum)| *sum != 0) {
+                series.push(Row::new(ContextId::new(context), ThreadId::new(thread), sum));
+            }
         }
         series
     }
@@ -64,23 +112,28 @@ impl Merger {
 mod tests {
     use super::*;
     use crate::values::ValueKind;
+    use std::collections::BTreeMap;
 
     #[test]
     fn equal_pairs_add_up_and_nothing_is_lost() {
-        let mut merger = Merger::new(SeriesInfo::new("cpu", ValueKind::Samples));
-        let mut sum = 0;
-        for n in 0..10_000_u32 {
-            let (context, thread) = (ContextId::new(n * n % 100), ThreadId::new(n % 3));
-            merger.add(Row::new(context, thread, i64::from(n)).at(u64::from(n)));
-            sum += i64::from(n);
+        // Few contexts soon get arrays; many stay in the hash; one thread has both.
+        for contexts in [3, 100, 100_000] {
+            let mut merger = Merger::new(SeriesInfo::new("cpu", ValueKind::Samples));
+            let mut sums = BTreeMap::new();
+            for n in 0..20_000_u64 {
+                let context = ContextId::new((n * n * 7919 % contexts) as u32);
+                let thread = ThreadId::new((n % 3 + n / 15_000) as u32);
+                let value = n as i64 % 7 - 3;
+                merger.add(Row::new(context, thread, value).at(n));
+                *sums.entry((context, thread)).or_insert(0) += value;
+            }
+            sums.retain(|_, sum| *sum != 0);
+            let series = merger.finish();
+            let merged: BTreeMap<_, _> =
+                series.rows().map(|row| ((row.context, row.thread), row.value)).collect();
+            assert_eq!(series.len(), merged.len(), "each pair once");
+            assert_eq!(merged, sums);
+            assert_eq!(series.info().time, TimeAxis::None);
         }
-        let pairs = merger.len();
-        let series = merger.finish();
-        assert_eq!((series.len(), series.total()), (pairs, sum));
-        let mut keys: Vec<_> = series.rows().map(|row| (row.context, row.thread)).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), pairs);
-        assert_eq!(series.info().time, TimeAxis::None);
     }
 }

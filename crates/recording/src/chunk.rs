@@ -158,14 +158,21 @@ impl<'a> Chunk<'a> {
         match column.encoding {
             SAME if self.rows == 0 => Ok(Vec::new()),
             SAME => Ok(vec![bytes.varint()?; self.rows]),
-            EACH => (0..self.rows).map(|_| bytes.varint()).collect(),
+            EACH => {
+                let mut values = Vec::with_capacity(self.rows);
+                for _ in 0..self.rows {
+                    values.push(bytes.varint()?);
+                }
+                Ok(values)
+            }
             DELTA => {
+                let mut values = Vec::with_capacity(self.rows);
                 let mut value = 0_u64;
-                let next = |_| {
+                for _ in 0..self.rows {
                     value = value.wrapping_add(unzigzag(bytes.varint()?) as u64);
-                    Ok(value)
-                };
-                (0..self.rows).map(next).collect()
+                    values.push(value);
+                }
+                Ok(values)
             }
             _ => Err(Malformed("a column has an unknown encoding")),
         }

@@ -40,6 +40,8 @@ pub struct Decoder<'o> {
     frames: RowMap,
     contexts: RowMap,
     threads: HashMap<u64, ThreadId>,
+    /// How many threads, from the first on, have the same number here and in the file: usually all.
+    threads_in_order: u64,
     series: HashMap<u16, Target>,
     event_kinds: BTreeMap<u64, EventKind>,
     event_tables: HashMap<u64, EventTableId>,
@@ -65,6 +67,7 @@ impl<'o> Decoder<'o> {
             frames: RowMap::default(),
             contexts: RowMap::with_zero(),
             threads: HashMap::from([(0, ThreadId::UNKNOWN)]),
+            threads_in_order: 1,
             series: HashMap::new(),
             event_kinds: BTreeMap::new(),
             event_tables: HashMap::new(),
@@ -133,6 +136,9 @@ impl<'o> Decoder<'o> {
     }
 
     fn thread(&mut self, row: u64) -> ThreadId {
+        if row < self.threads_in_order {
+            return ThreadId::new(row as u32);
+        }
         match self.threads.get(&row) {
             Some(id) => *id,
             None => {
@@ -327,6 +333,8 @@ impl<'o> Decoder<'o> {
                 None => {
                     let id = self.profile.threads.push(thread);
                     self.threads.insert(rows[at], id);
+                    let same = u64::from(id.raw()) == rows[at] && rows[at] == self.threads_in_order;
+                    self.threads_in_order += u64::from(same);
                 }
             }
         }
@@ -373,17 +381,13 @@ impl<'o> Decoder<'o> {
     fn values_to(&mut self, target: &mut Target, chunk: &Chunk<'_>) -> Result<(), Refusal> {
         let (contexts, threads) = (chunk.numbers("context")?, chunk.numbers("thread")?);
         let (times, values) = (chunk.numbers("time")?, chunk.signed("value")?);
-        let mut last_thread = (0, ThreadId::UNKNOWN);
         for at in 0..chunk.rows {
             let in_time = self.options.time.as_ref().is_none_or(|time| time.contains(&times[at]));
             if !in_time {
                 continue;
             }
-            if threads[at] != last_thread.0 {
-                last_thread = (threads[at], self.thread(threads[at]));
-            }
-            let context = self.context(contexts[at]);
-            let row = Row { context, thread: last_thread.1, time: times[at], value: values[at] };
+            let (context, thread) = (self.context(contexts[at]), self.thread(threads[at]));
+            let row = Row { context, thread, time: times[at], value: values[at] };
             match target {
                 Target::Rows(id) => self.profile.series_mut(*id).push(row),
                 Target::Sums(merger) => merger.add(row),

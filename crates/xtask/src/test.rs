@@ -30,8 +30,14 @@ pub fn run(filters: &[&str]) -> Result<()> {
         });
     }
     stages.run("unit tests", || {
-        let mut command =
-            workspace.cargo(&["test", "--workspace", "--exclude", "tare-jvm-tests", "--"]);
+        let mut command = workspace.cargo(&[
+            "test",
+            "--workspace",
+            "--exclude",
+            "tare-jvm-tests",
+            "--no-fail-fast",
+            "--",
+        ]);
         shell::run(command.args(filters))
     });
     if let Some(ready) = ready {
@@ -90,7 +96,8 @@ fn jvm_tests(
     fs::write(&skipped, "")?;
 
     stages.run("tests against real JVMs", || {
-        let mut command = workspace.cargo(&["test", "-p", "tare-jvm-tests", "--"]);
+        let mut command =
+            workspace.cargo(&["test", "-p", "tare-jvm-tests", "--no-fail-fast", "--"]);
         command
             .arg(format!("--test-threads={}", test_threads()))
             .args(filters)

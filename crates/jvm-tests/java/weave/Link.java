@@ -9,13 +9,15 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Stream;
 
 /**
  * Links classes without initialising them, and writes which of them the JVM would not have.
  *
- * <p>{@code weave.Link OUT modules [MODULE/CLASS…]}: every class of the running JDK's image, as the
- * boot layer finds it (so with patches), plus classes that only a patch has.
+ * <p>{@code weave.Link OUT modules [--only=MODULE,…] [MODULE/CLASS…]}: every class of the running
+ * JDK's image, or of some of its modules, as the boot layer finds it (so with patches), plus classes
+ * that only a patch has.
  * {@code weave.Link OUT jars JAR…}: every class of the jars, by a loader of our own.
  *
  * <p>OUT gets one line per class that did not link: kind, class, reason, separated by tabs; then
@@ -57,10 +59,16 @@ public final class Link {
 
     private void modules(List<String> also) throws IOException {
         List<String> names = new ArrayList<>(also);
+        Set<String> only = Set.of();
+        if (!names.isEmpty() && names.get(0).startsWith("--only=")) {
+            only = Set.of(names.remove(0).substring("--only=".length()).split(","));
+        }
+        Set<String> wanted = only;
         Path modules = FileSystems.getFileSystem(URI.create("jrt:/")).getPath("/modules");
         try (Stream<Path> files = Files.walk(modules)) {
             files.map(modules::relativize)
                     .map(Path::toString)
+                    .filter(f -> wanted.isEmpty() || wanted.contains(f.split("/", 2)[0]))
                     .filter(f -> f.endsWith(".class") && !f.endsWith("module-info.class"))
                     .map(f -> f.substring(0, f.length() - ".class".length()))
                     .forEach(names::add);

@@ -20,6 +20,7 @@ mod launched;
 mod names;
 mod namespaces;
 mod not_a_jvm;
+mod other_jvms;
 mod other_user;
 mod planted_files;
 mod reduced_signals;

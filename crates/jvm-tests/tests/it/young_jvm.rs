@@ -28,12 +28,15 @@ fn meet(jdk: &Jdk, age: u64, after_mapping: bool) -> u32 {
             entered += 1;
         } else {
             // Before the JVM's library is mapped it is any process, and that may be said.
-            outcome.fails(1, &[&name]);
+            eprintln!("{}", outcome.fails(1, &[&name]));
         }
     }
     target.wait_for("ready");
     target.check_works();
-    target.finish();
+    let said = target.finish();
+    if entered < 2 {
+        eprintln!("{said}");
+    }
     entered
 }
 

@@ -109,6 +109,9 @@ pub fn link(
             command.args(patches(driver, &jars, woven));
             command.arg("--add-modules=ALL-SYSTEM").arg("-cp").arg(&driver.classes);
             command.arg("weave.Link").arg(&out).arg("modules");
+            if let Some(only) = subject.modules {
+                command.arg(format!("--only={}", only.join(",")));
+            }
             command.args(BROKEN.map(|name| format!("java.base/java/lang/{name}")));
         }
         Kind::Jars => {

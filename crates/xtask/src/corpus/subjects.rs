@@ -24,6 +24,8 @@ pub struct Subject {
     pub kind: Kind,
     /// A directory of jars.
     pub classes: PathBuf,
+    /// Some modules of a JDK only.
+    pub modules: Option<&'static [&'static str]>,
 }
 
 impl Subject {
@@ -40,7 +42,7 @@ impl Subject {
 }
 
 /// Modules of a quick run: one that everything needs, and one of another loader's making.
-const QUICK: [&str; 2] = ["java.base", "java.logging"];
+const QUICK: &[&str] = &["java.base", "java.logging"];
 
 /// Writes the classes of a JDK into jars.
 pub fn jdk(jdk: &Jdk, driver: &Driver, work: &Path, quick: bool) -> Result<Subject> {
@@ -53,7 +55,7 @@ pub fn jdk(jdk: &Jdk, driver: &Driver, work: &Path, quick: bool) -> Result<Subje
         command.args(QUICK);
     }
     shell::run(&mut command)?;
-    Ok(Subject { name, kind: Kind::Jdk(jdk.clone()), classes })
+    Ok(Subject { name, kind: Kind::Jdk(jdk.clone()), classes, modules: quick.then_some(QUICK) })
 }
 
 /// Names of jar subjects, and their artifacts; Maven adds what these depend on.
@@ -96,7 +98,8 @@ pub fn jars(stages: &mut Stages, wanted: impl Fn(&str) -> bool) -> Vec<Subject> 
     let mut subjects = Vec::new();
     for (name, artifacts) in chosen {
         if let Some(classes) = fetch(stages, name, artifacts) {
-            subjects.push(Subject { name: (*name).to_owned(), kind: Kind::Jars, classes });
+            let (name, kind) = ((*name).to_owned(), Kind::Jars);
+            subjects.push(Subject { name, kind, classes, modules: None });
         }
     }
     subjects
@@ -166,7 +169,7 @@ fn fetch_into(work: &Path, artifacts: &[&str]) -> Result<()> {
         mvn.args(["--batch-mode", "--quiet", "--file"]).arg(&project);
         mvn.arg("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies");
         mvn.arg(format!("-DoutputDirectory={}", work.display()));
-        shell::run(&mut mvn).with_context(|| format!("Maven cannot bring {artifact}"))?;
+        shell::output(&mut mvn).with_context(|| format!("Maven cannot bring {artifact}"))?;
     }
     fs::remove_file(work.join("pom.xml"))?;
     Ok(())

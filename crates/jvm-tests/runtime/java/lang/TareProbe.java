@@ -17,6 +17,8 @@ public final class TareProbe {
     private static final long[] THROWN = new long[LIMIT];
     private static final long[] BYTECODES = new long[LIMIT];
     private static final long[] SITES = new long[LIMIT];
+    private static long objectsOut;
+    private static long objectsBack;
     private static long caught;
     private static long activations;
     private static long activationWeight;
@@ -76,7 +78,7 @@ public final class TareProbe {
     // The same with an object as token: the array itself, so that nothing is allocated.
 
     public static Object enterObject(int id) {
-        ENTERED[place(id)]++;
+        objectsOut++;
         return ENTERED;
     }
 
@@ -84,6 +86,7 @@ public final class TareProbe {
         if (token != ENTERED) {
             stackFaults++;
         }
+        objectsBack++;
     }
 
     public static void exitThrowObject(Object token) {
@@ -91,8 +94,9 @@ public final class TareProbe {
     }
 
     public static void caughtObject(Object token) {
-        exitObject(token);
-        caught++;
+        if (token != ENTERED) {
+            stackFaults++;
+        }
     }
 
     // Bytecodes.
@@ -199,6 +203,8 @@ public final class TareProbe {
     /** Everything that is not per method: name and value in turn. */
     public static Object[] totals() {
         return new Object[] {
+            "objects-out", objectsOut,
+            "objects-back", objectsBack,
             "caught", caught,
             "activations", activations,
             "activation-weight", activationWeight,
@@ -214,7 +220,7 @@ public final class TareProbe {
 
     /** All probe calls of the kinds that every mode has one of; zero means that nothing ran woven. */
     public static long activity() {
-        long sum = activations + callsBegun + regionsBegun + stackDepth + caught;
+        long sum = objectsOut + activations + callsBegun + regionsBegun + stackDepth + caught;
         for (int i = 0; i < LIMIT; i++) {
             sum += ENTERED[i] + BYTECODES[i] + SITES[i];
         }

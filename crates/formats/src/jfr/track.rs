@@ -1,0 +1,162 @@
+//! The rows of each series, collected while chunks are read, and added to the profile at the end:
+//! only then is it known which series there are, and the most telling ones come first.
+
+use tare_profile::{Estimate, Profile, Row, SeriesInfo, TimeAxis, Unit, ValueKind};
+
+/// Series of our own in one file. Their names stand in every event, so a damaged file could make up
+/// as many as it has events.
+const MAX_OWN_SERIES: usize = 64;
+
+/// Events whose rows are a series, in the order in which the series stand in the profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Track {
+    CpuTime,
+    Execution,
+    Wall,
+    NativeMethod,
+    AllocationSample,
+    AllocationInTlab,
+    AllocationOutsideTlab,
+    Malloc,
+    LiveObject,
+    MonitorEnter,
+    Park,
+    MonitorWait,
+}
+
+pub const TRACKS: [(Track, &str); 12] = [
+    (Track::CpuTime, "jdk.CPUTimeSample"),
+    (Track::Execution, "jdk.ExecutionSample"),
+    (Track::Wall, "profiler.WallClockSample"),
+    (Track::NativeMethod, "jdk.NativeMethodSample"),
+    (Track::AllocationSample, "jdk.ObjectAllocationSample"),
+    (Track::AllocationInTlab, "jdk.ObjectAllocationInNewTLAB"),
+    (Track::AllocationOutsideTlab, "jdk.ObjectAllocationOutsideTLAB"),
+    (Track::Malloc, "profiler.Malloc"),
+    (Track::LiveObject, "profiler.LiveObject"),
+    (Track::MonitorEnter, "jdk.JavaMonitorEnter"),
+    (Track::Park, "jdk.ThreadPark"),
+    (Track::MonitorWait, "jdk.JavaMonitorWait"),
+];
+
+impl Track {
+    pub fn named(event: &str) -> Option<Track> {
+        TRACKS.iter().find(|(_, name)| *name == event).map(|(track, _)| *track)
+    }
+
+    pub fn kind(self) -> ValueKind {
+        match self {
+            Track::CpuTime | Track::Execution | Track::Wall | Track::NativeMethod => {
+                ValueKind::Samples
+            }
+            Track::AllocationSample | Track::AllocationInTlab | Track::AllocationOutsideTlab => {
+                ValueKind::AllocatedBytes
+            }
+            Track::Malloc => {
+                ValueKind::Other { name: "malloc-bytes".to_owned(), unit: Unit::Bytes }
+            }
+            Track::LiveObject => ValueKind::LiveBytes,
+            Track::MonitorEnter | Track::Park | Track::MonitorWait => ValueKind::BlockedTime,
+        }
+    }
+
+    /// What passes between two samples, for the series that are samples.
+    fn period_kind(self) -> Option<ValueKind> {
+        match self {
+            Track::CpuTime | Track::Execution => Some(ValueKind::CpuTime),
+            Track::Wall | Track::NativeMethod => Some(ValueKind::WallTime),
+            _ => None,
+        }
+    }
+}
+
+/// The series of a file of ours that no JDK's event could hold.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OwnSeries {
+    pub name: String,
+    pub kind: String,
+    pub unit: String,
+    pub estimate: String,
+}
+
+#[derive(Default)]
+pub struct Tracks {
+    rows: [Vec<Row>; TRACKS.len()],
+    periods: [u64; TRACKS.len()],
+    own: Vec<(OwnSeries, Vec<Row>)>,
+}
+
+impl Tracks {
+    pub fn push(&mut self, track: Track, row: Row) {
+        self.rows[track as usize].push(row);
+    }
+
+    /// False if the row was refused, because there would be too many series.
+    pub fn push_own(&mut self, series: OwnSeries, row: Row) -> bool {
+        match self.own.iter().position(|(known, _)| *known == series) {
+            Some(known) => self.own[known].1.push(row),
+            None if self.own.len() >= MAX_OWN_SERIES => return false,
+            None => self.own.push((series, vec![row])),
+        }
+        true
+    }
+
+    /// Nanoseconds between two samples; the first word counts.
+    pub fn set_period(&mut self, track: Track, period: u64) {
+        let known = &mut self.periods[track as usize];
+        if *known == 0 {
+            *known = period;
+        }
+    }
+
+    /// Whether nothing was collected.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.rows.iter().all(Vec::is_empty)
+    }
+
+    pub fn into_profile(self, profile: &mut Profile) {
+        for ((track, event), (rows, period)) in
+            TRACKS.into_iter().zip(self.rows.into_iter().zip(self.periods))
+        {
+            let mut info = SeriesInfo::new(event, track.kind()).with_time(TimeAxis::Exact);
+            if let Some(kind) = track.period_kind().filter(|_| period > 0) {
+                info = info.with_period(period, kind);
+            }
+            add(profile, info, rows);
+        }
+        for (series, rows) in self.own {
+            let unit = match series.unit.as_str() {
+                "nanoseconds" => Unit::Nanoseconds,
+                "bytes" => Unit::Bytes,
+                _ => Unit::Count,
+            };
+            let estimate = match series.estimate.as_str() {
+                "compensated" => Estimate::Compensated,
+                "lower" => Estimate::Lower,
+                "upper" => Estimate::Upper,
+                _ => Estimate::Measured,
+            };
+            let info = SeriesInfo::new(&series.name, ValueKind::from_name(&series.kind, unit));
+            add(profile, info.with_estimate(estimate).with_time(TimeAxis::Exact), rows);
+        }
+    }
+}
+
+fn add(profile: &mut Profile, info: SeriesInfo, rows: Vec<Row>) {
+    if !rows.is_empty() {
+        let id = profile.add_series(info);
+        rows.into_iter().for_each(|row| profile.series_mut(id).push(row));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (row, (track, name)) in TRACKS.into_iter().enumerate() {
+            assert_eq!((track as usize, Track::named(name)), (row, Some(track)));
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! A profile as one JFR chunk: events first, then the constants that they name, then metadata.
+
+use super::schema::{
+    self, ACTIVE_RECORDING, ALLOCATION_SAMPLE, COLLECTION, CPU_TIME_SAMPLE, EXECUTION_SAMPLE,
+    HEAP_SUMMARY, JVM_INFORMATION, MONITOR_ENTER, MONITOR_WAIT, NATIVE_METHOD_SAMPLE, OWN_VALUE,
+    THREAD_PARK,
+};
+use super::track::Track;
+use super::{HEADER, MAGIC};
+use crate::error::WriteError;
+use crate::jfr::constants::Constants;
+use crate::select::estimate_name;
+use std::io::Write;
+use tare_profile::{
+    EventTable, FieldValue, Profile, Row, Series, SeriesId, SeriesInfo, StringId, ThreadId, Unit,
+    ValueKind,
+};
+
+/// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take more
+/// than this goes into events of our own, which hold a value.
+const MAX_SAMPLES: i64 = 20_000_000;
+
+/// Bytes of a chunk in the making.
+#[derive(Default)]
+pub struct Encoder(Vec<u8>);
+
+impl Encoder {
+    pub fn long(&mut self, value: i64) {
+        let mut value = value as u64;
+        for _ in 0..8 {
+            if value < 0x80 {
+                return self.0.push(value as u8);
+            }
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    pub fn int(&mut self, value: i32) {
+        self.long(i64::from(value as u32));
+    }
+
+    pub fn flag(&mut self, value: bool) {
+        self.0.push(u8::from(value));
+    }
+
+    pub fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return self.0.push(1);
+        }
+        self.0.push(3);
+        self.int(text.len() as i32);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub fn append(&mut self, other: &Encoder) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Appends an event, whose size stands before it in four bytes.
+    fn event(&mut self, event: &Encoder) -> Result<(), WriteError> {
+        let size = event.len() + 4;
+        if size >= 1 << 28 {
+            return Err(WriteError::TooLarge { format: super::FORMAT, what: "constants" });
+        }
+        let bytes = [size | 0x80, size >> 7 | 0x80, size >> 14 | 0x80, size >> 21 & 0x7f];
+        self.0.extend(bytes.map(|byte| byte as u8));
+        self.append(event);
+        Ok(())
+    }
+}
+
+pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Result<(), WriteError> {
+    let mut writer = Writer {
+        profile,
+        constants: Constants::new(profile),
+        chunk: Encoder(vec![0; HEADER]),
+        event: Encoder::default(),
+    };
+    writer.write_run()?;
+    let mut allocation = false;
+    let has_locks = profile.all_events().any(|(_, table)| table.kind().name == "lock");
+    for (id, series) in profile.all_series() {
+        match event_of(series, id == default, has_locks, &mut allocation) {
+            Target::Event(event) => writer.write_samples(event, series)?,
+            Target::Derived => {}
+            Target::Own => writer.write_own(series)?,
+        }
+    }
+    for (_, table) in profile.all_events() {
+        match table.kind().name.as_str() {
+            "lock" => writer.write_locks(table)?,
+            "gc" => writer.write_collections(table)?,
+            _ => {}
+        }
+    }
+    let Writer { mut chunk, constants, .. } = writer;
+    let pools = chunk.len();
+    chunk.event(&constants.encode())?;
+    let metadata = chunk.len();
+    chunk.event(&schema::metadata())?;
+    write_header(profile, &mut chunk.0, pools, metadata);
+    out.write_all(&chunk.0)?;
+    Ok(())
+}
+
+fn write_header(profile: &Profile, chunk: &mut [u8], pools: usize, metadata: usize) {
+    let size = chunk.len() as u64;
+    chunk[..4].copy_from_slice(MAGIC);
+    // Version 2.1.
+    chunk[4..8].copy_from_slice(&[0, 2, 0, 1]);
+    let started = profile.run.started.unwrap_or(0) as u64;
+    let numbers =
+        [size, pools as u64, metadata as u64, started, duration(profile), 0, 1_000_000_000];
+    for (place, number) in chunk[8..64].chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_be_bytes());
+    }
+    // A finished chunk, the last of its file, with compressed numbers.
+    chunk[64..68].copy_from_slice(&[0, 0, 0, 3]);
+}
+
+/// The run's length, or the moment of the last event if that is later.
+fn duration(profile: &Profile) -> u64 {
+    let rows = profile.all_series().flat_map(|(_, series)| series.rows().map(|row| row.time));
+    let events = profile.all_events().flat_map(|(_, table)| {
+        table.events().map(|event| event.time.saturating_add(event.duration))
+    });
+    rows.chain(events).max().unwrap_or(0).saturating_add(1).max(profile.run.duration)
+}
+
+enum Target {
+    Event(i64),
+    /// Lock events bring it along.
+    Derived,
+    Own,
+}
+
+fn event_of(series: &Series, default: bool, has_locks: bool, allocation: &mut bool) -> Target {
+    let SeriesInfo { name, kind, .. } = series.info();
+    let measured = estimate_name(series.info().estimate).is_empty();
+    let track = Track::named(name);
+    let plain = || series.total() <= MAX_SAMPLES && series.rows().all(|row| row.value > 0);
+    match kind {
+        ValueKind::Samples if measured && plain() => match track {
+            Some(Track::NativeMethod) => Target::Event(NATIVE_METHOD_SAMPLE),
+            Some(Track::CpuTime) => Target::Event(CPU_TIME_SAMPLE),
+            Some(Track::Execution) => Target::Event(EXECUTION_SAMPLE),
+            _ if default => Target::Event(EXECUTION_SAMPLE),
+            _ => Target::Own,
+        },
+        ValueKind::AllocatedBytes if measured && !*allocation => {
+            *allocation = true;
+            Target::Event(ALLOCATION_SAMPLE)
+        }
+        ValueKind::BlockedTime
+            if has_locks
+                && matches!(
+                    track,
+                    Some(Track::MonitorEnter | Track::MonitorWait | Track::Park)
+                ) =>
+        {
+            Target::Derived
+        }
+        _ => Target::Own,
+    }
+}
+
+struct Writer<'p> {
+    profile: &'p Profile,
+    constants: Constants<'p>,
+    chunk: Encoder,
+    /// The event in the making, to save an allocation for each.
+    event: Encoder,
+}
+
+impl Writer<'_> {
+    fn begin(&mut self, event: i64, time: u64) {
+        self.event.clear();
+        self.event.long(event);
+        self.event.long(i64::try_from(time).unwrap_or(i64::MAX));
+    }
+
+    fn end(&mut self) -> Result<(), WriteError> {
+        self.chunk.event(&self.event)
+    }
+
+    fn write_run(&mut self) -> Result<(), WriteError> {
+        let run = &self.profile.run;
+        self.begin(ACTIVE_RECORDING, 0);
+        self.event.long(i64::try_from(duration(self.profile)).unwrap_or(i64::MAX));
+        self.event.long(1);
+        self.event.text(if run.tool.is_empty() { "tare" } else { &run.tool });
+        self.end()?;
+        if run.jdk.is_empty() && run.vm.is_empty() && run.command_line.is_empty() {
+            return Ok(());
+        }
+        self.begin(JVM_INFORMATION, 0);
+        self.event.text(&run.vm);
+        self.event.text(&run.jdk);
+        self.event.text("");
+        self.event.text(&run.flags.join(" "));
+        self.event.text(&run.command_line.join(" "));
+        self.event.long(i64::from(run.pid.unwrap_or(0)));
+        self.end()
+    }
+
+    fn write_samples(&mut self, event: i64, series: &Series) -> Result<(), WriteError> {
+        let state = self.constants.runnable();
+        let period = series.info().period;
+        for Row { context, thread, time, value } in series.rows() {
+            self.begin(event, time);
+            let thread = self.constants.thread(thread);
+            let mut count = value;
+            match event {
+                ALLOCATION_SAMPLE => {
+                    let (class, context) = self.constants.split_class(context);
+                    let stack = self.constants.stack(context);
+                    [thread, stack, class, value].into_iter().for_each(|n| self.event.long(n));
+                    count = 1;
+                }
+                CPU_TIME_SAMPLE => {
+                    let stack = self.constants.stack(context);
+                    self.event.long(stack);
+                    self.event.long(thread);
+                    self.event.flag(false);
+                    self.event.long(i64::try_from(period).unwrap_or(0));
+                    self.event.flag(false);
+                }
+                _ => {
+                    let stack = self.constants.stack(context);
+                    [thread, stack, state].into_iter().for_each(|n| self.event.long(n));
+                }
+            }
+            for _ in 0..count {
+                self.chunk.event(&self.event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_own(&mut self, series: &Series) -> Result<(), WriteError> {
+        let info = series.info();
+        let unit = match info.kind.unit() {
+            Unit::Count => "count",
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Bytes => "bytes",
+        };
+        let estimate = estimate_name(info.estimate);
+        for Row { context, thread, time, value } in series.rows() {
+            self.begin(OWN_VALUE, time);
+            let (thread, stack) = (self.constants.thread(thread), self.constants.stack(context));
+            self.event.long(thread);
+            self.event.long(stack);
+            for text in [&info.name, info.kind.name(), unit, estimate] {
+                self.event.text(text);
+            }
+            self.event.long(value);
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    fn write_locks(&mut self, table: &EventTable) -> Result<(), WriteError> {
+        let [class, owner, operation] =
+            ["class", "owner", "operation"].map(|n| table.field_named(n));
+        let field = |row, field: Option<usize>| field.and_then(|field| table.field(row, field));
+        let strings = &self.profile.strings;
+        for (row, event) in table.events().enumerate() {
+            let operation = match field(row, operation) {
+                Some(FieldValue::Text(text)) => strings.get(text),
+                _ => "",
+            };
+            let (kind, has_owner) = match operation {
+                "park" => (THREAD_PARK, false),
+                "monitor wait" => (MONITOR_WAIT, true),
+                _ => (MONITOR_ENTER, true),
+            };
+            self.begin(kind, event.time);
+            let class = match field(row, class) {
+                Some(FieldValue::Text(name)) => {
+                    self.constants.class_named(name, StringId::EMPTY, StringId::EMPTY)
+                }
+                _ => 0,
+            };
+            let thread = self.constants.thread(event.thread);
+            let stack = self.constants.stack(event.context);
+            self.event.long(i64::try_from(event.duration).unwrap_or(i64::MAX));
+            [thread, stack, class].into_iter().for_each(|number| self.event.long(number));
+            if has_owner {
+                let owner = match field(row, owner) {
+                    Some(FieldValue::Thread(owner)) => owner,
+                    _ => ThreadId::UNKNOWN,
+                };
+                let owner = self.constants.thread(owner);
+                self.event.long(owner);
+            }
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    fn write_collections(&mut self, table: &EventTable) -> Result<(), WriteError> {
+        let strings = &self.profile.strings;
+        let text = |row, name| match table.field_named(name).and_then(|n| table.field(row, n)) {
+            Some(FieldValue::Text(text)) => strings.get(text),
+            _ => "",
+        };
+        let number = |row, name| match table.field_named(name).and_then(|n| table.field(row, n)) {
+            Some(FieldValue::Integer(number)) => number,
+            _ => 0,
+        };
+        for (row, event) in table.events().enumerate() {
+            let id = row as i32 + 1;
+            let pause = i64::try_from(event.duration).unwrap_or(i64::MAX);
+            let thread = self.constants.thread(event.thread);
+            self.begin(COLLECTION, event.time);
+            self.event.long(pause);
+            self.event.long(thread);
+            self.event.int(id);
+            self.event.text(text(row, "collector"));
+            self.event.text(text(row, "cause"));
+            self.event.long(pause);
+            self.event.long(pause);
+            self.end()?;
+            for (when, field) in [("Before GC", "heap-before"), ("After GC", "heap-after")] {
+                self.begin(HEAP_SUMMARY, event.time);
+                self.event.int(id);
+                self.event.text(when);
+                self.event.long(number(row, field));
+                self.end()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cursor::Cursor;
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_written() {
+        let all = [0, 1, 127, 128, 16_383, 1 << 55, 1 << 56, i64::MAX, -1, i64::MIN];
+        let mut encoder = Encoder::default();
+        all.into_iter().for_each(|number| encoder.long(number));
+        encoder.int(-1);
+        let mut cursor = Cursor::new(&encoder.0, 0, true);
+        for number in all {
+            assert_eq!(cursor.long().unwrap(), number);
+        }
+        assert_eq!(cursor.int().unwrap(), -1);
+    }
+}

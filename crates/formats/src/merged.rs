@@ -1,0 +1,95 @@
+//! Contexts merged by what a reader sees of a frame: most formats show a method's name, not its
+//! line, overload or compilation tier.
+
+use std::collections::HashMap;
+use tare_profile::{ContextId, Contexts, FrameId, MethodKind, Profile, Series, ThreadId};
+
+/// What is shown of a method. Two methods of the same name and kind are one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Label {
+    pub text: String,
+    pub kind: MethodKind,
+}
+
+/// All labels, each once.
+#[derive(Default)]
+pub struct Labels {
+    pub rows: Vec<Label>,
+    index: HashMap<Label, u32>,
+}
+
+impl Labels {
+    pub fn intern(&mut self, label: Label) -> u32 {
+        *self.index.entry(label).or_insert_with_key(|label| {
+            self.rows.push(label.clone());
+            self.rows.len() as u32 - 1
+        })
+    }
+
+    /// The label of every frame of a profile, by the frame's number.
+    pub fn of_frames(&mut self, profile: &Profile) -> Vec<u32> {
+        let methods: Vec<u32> = profile
+            .methods
+            .iter()
+            .map(|(id, method)| {
+                self.intern(Label { text: profile.method_name(id), kind: method.kind })
+            })
+            .collect();
+        profile.frames.iter().map(|(_, frame)| methods[frame.method.index()]).collect()
+    }
+}
+
+/// A tree of labels. The frames of [`Merged::nodes`] are numbers of labels.
+#[derive(Default)]
+pub struct Merged {
+    pub nodes: Contexts,
+}
+
+impl Merged {
+    /// Merges the contexts of a profile in, of which `used` are wanted, and says for each where it
+    /// went. Those that are not wanted go to the root.
+    pub fn add(&mut self, profile: &Profile, labels: &[u32], used: &[bool]) -> Vec<ContextId> {
+        let mut node_of = vec![ContextId::ROOT; profile.contexts.len()];
+        for (id, parent, frame) in profile.contexts.iter() {
+            if used[id.index()] {
+                let label = FrameId::new(labels[frame.index()]);
+                node_of[id.index()] = self.nodes.child(node_of[parent.index()], label);
+            }
+        }
+        node_of
+    }
+}
+
+/// Which contexts have a row in one of the series, or are on the way to one that has.
+pub fn used<'a>(profile: &Profile, series: impl IntoIterator<Item = &'a Series>) -> Vec<bool> {
+    let mut used = vec![false; profile.contexts.len()];
+    for row in series.into_iter().flat_map(Series::rows) {
+        used[row.context.index()] = true;
+    }
+    for (id, parent, _) in profile.contexts.iter().rev() {
+        if used[id.index()] {
+            used[parent.index()] = true;
+        }
+    }
+    used
+}
+
+/// The sum of the rows of each thread and node, in that order, without zeros.
+pub fn sums(series: &Series, node_of: &[ContextId]) -> Vec<(ThreadId, ContextId, i64)> {
+    let mut sums: HashMap<(ThreadId, ContextId), i64> = HashMap::new();
+    for row in series.rows() {
+        let sum = sums.entry((row.thread, node_of[row.context.index()])).or_default();
+        *sum = sum.saturating_add(row.value);
+    }
+    let sums = sums.into_iter().filter(|(_, value)| *value != 0);
+    let mut sums: Vec<_> = sums.map(|((thread, node), value)| (thread, node, value)).collect();
+    sums.sort_unstable();
+    sums
+}
+
+/// The labels of a node, outermost first.
+pub fn path(nodes: &Contexts, node: ContextId, into: &mut Vec<u32>) {
+    into.clear();
+    into.extend(nodes.frames(node).map(FrameId::raw));
+    into.reverse();
+}
