@@ -68,7 +68,7 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
         let net = snapshot.timed.then(|| net_times(snapshot, tree));
         let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
         for (at, node) in tree.nodes.iter().enumerate() {
-            if node.method == layout::ROOT {
+            if node.method == layout::ROOT || (node.method == layout::REST && node.count == 0) {
                 contexts.push(ContextId::ROOT);
                 continue;
             }

@@ -441,7 +441,9 @@ public final class TareProbe {
         long child = allocate(base, tree, U.getInt(base + H_NODE), rest);
         if (child == 0) {
             if (rest) {
-                lost(base);
+                // Not even room for the node's own rest: the tree's is always there.
+                long whole = tree + T_ROOT + U.getInt(base + H_NODE);
+                U.putLong(whole + COUNT, U.getLong(whole + COUNT) + 1);
                 return 0;
             }
             U.getAndAddLong(null, base + H_REFUSED, 1);
@@ -612,10 +614,16 @@ public final class TareProbe {
             name(tree, thread);
         }
         U.putInt(tree + T_FLAGS, flags);
-        U.putInt(tree + T_FREE, (int) root + size);
+        U.putInt(tree + T_FREE, (int) root + 2 * size);
         U.putInt(tree + T_END, (int) tree + PAGE);
         U.putLong(root + LAST, base);
         U.putInt(root + METHOD, ROOT);
+        // The rest of the whole tree, made now, while there is room.
+        long rest = root + size;
+        U.putLong(rest + LAST, base);
+        U.putInt(rest + PARENT, (int) root);
+        U.putInt(rest + METHOD, REST);
+        U.putInt(root + KIDS, (int) rest);
         header(tree, KIND_TREE, tree);
         return root;
     }

@@ -20,8 +20,10 @@ use tare_arena::{MethodName, NameLog};
 /// Slots to ask for; fewer if the process may not have that many addresses.
 const SLOTS: [u64; 4] = [64, 16, 4, 2];
 
-/// What is allocated beyond what is used: at least this, and a quarter of what is used.
-const AHEAD: u64 = 16 << 20;
+/// What is allocated beyond what is used: at least this, and half of what is used. A program can
+/// make contexts for some 200 MB in a second, and the agent looks every 20 ms if it gets the
+/// processor; what it does not allocate in time is folded although there was room in the budget.
+const AHEAD: u64 = 32 << 20;
 
 /// The smallest budget that makes sense: the table of threads and some trees.
 pub const SMALLEST: u64 = 8 << 20;
@@ -140,16 +142,15 @@ impl Memory {
         self.put64(header::NANOS_1, nanos);
         let used = self.used();
         let limit = self.get64(header::LIMIT);
-        let wanted = (used + AHEAD.max(used / 4)).min(self.budget) & !(PAGE as u64 - 1);
+        let wanted = (used + AHEAD.max(used / 2)).min(self.budget) & !(PAGE as u64 - 1);
         if wanted > limit && self.allocate(limit, wanted - limit).is_ok() {
             self.set_limit(wanted);
         }
     }
 
     fn set_limit(&self, limit: u64) {
-        let reserve = if limit == self.budget { limit - limit / RESERVE_SHARE } else { limit };
         self.put64(header::LIMIT, limit);
-        self.put64(header::RESERVE, reserve);
+        self.put64(header::RESERVE, limit - limit / RESERVE_SHARE);
     }
 
     /// Makes pages of the file real. Fails, instead of the program later, when there are none.

@@ -184,6 +184,15 @@ impl Session {
             output.map_or_else(|| PathBuf::from(format!("{}.tare", self.name)), Path::to_owned);
         let size = write(&path, &profile)?;
         let (calls, contexts) = exact::totals(&snapshot);
+        for loss in &profile.run.losses {
+            anstream::eprintln!(
+                "{WARN}{}: {} {} ({}){WARN:#}",
+                loss.kind.name(),
+                term::count(loss.count),
+                loss.name,
+                loss.reason
+            );
+        }
         let status = &self.last;
         anstream::println!(
             "{BOLD}{}{BOLD:#}: {} calls in {} contexts of {} threads, {} methods woven; {} KiB",
