@@ -4,7 +4,9 @@ mod cli;
 mod client;
 mod commands;
 mod doctor;
+mod figures;
 mod library;
+mod source;
 mod term;
 
 use clap::Parser;
@@ -26,6 +28,11 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Class(command)) => commands::class::run(&command),
+        Some(Command::Report(args)) => commands::report::run(&args),
+        Some(Command::Diff(args)) => match commands::diff::run(&args) {
+            Ok(code) => return code,
+            Err(e) => Err(e),
+        },
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {

@@ -2,6 +2,8 @@
 
 pub mod class;
 pub mod detach;
+pub mod diff;
 pub mod list;
+pub mod report;
 pub mod run;
 pub mod status;
