@@ -1,5 +1,9 @@
 //! Every flag and every line of help, in one place.
 
+mod profiles;
+
+pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat};
+
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,9 +26,12 @@ use tare_protocol::Pattern;
                   tare doctor 4711           what Tare can do with that JVM, and why not more\n  \
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
                   tare detach 4711           leave that JVM as if we had never been there\n  \
+                  tare report run.tare       what a recording says, findings first\n  \
+                  tare diff old.tare new.tare     what grew and what shrank\n  \
                   tare class print a.jar!X   look into a class file\n\n\
                   Exit status: 0 done, 1 could not be done (the reason is on standard error), \
-                  2 wrong usage; `tare run` ends as the program did."
+                  2 wrong usage, 3 `tare diff --threshold` was exceeded; `tare run` ends as the \
+                  program did."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -97,6 +104,35 @@ pub enum Command {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Show what a recording says: findings, hot methods, the call tree
+    #[command(
+        after_help = "The page begins with what dominates, what was lost and how far to trust the \
+                      rest. `itself` is what a method's own code took, `total` includes all that it \
+                      called; a recursion counts once. Hiding, folding and grouping move values to \
+                      where the label says and lose none.\n\n\
+                      EXAMPLES:\n  \
+                      tare report run.tare                          the page\n  \
+                      tare report run.tare --hide-jdk --package com.acme   your own code only\n  \
+                      tare report run.tare --method Orders.place    its callers and callees\n  \
+                      tare report run.tare --by package             per package; or jar, loader, line\n  \
+                      tare report run.tare --threads --time 10s..20s\n  \
+                      tare report run.tare --bottom-up --metric allocated-bytes\n  \
+                      tare report run.tare --format json | jq '.methods[0]'"
+    )]
+    Report(ReportArgs),
+    /// Compare two recordings: regressions and improvements first
+    #[command(
+        after_help = "Methods meet by name; numbers that the JVM makes up anew in every run (lambdas, \
+                      proxies) are ignored. The overlap is the share of the two profiles that is the \
+                      same: the sum over all contexts of the smaller of their two shares.\n\n\
+                      EXAMPLES:\n  \
+                      tare diff before.tare after.tare\n  \
+                      tare diff before.tare after.tare --normalise      runs of different length\n  \
+                      tare diff main.tare branch.tare --threshold 5%    exit status 3 if it grew more\n\n\
+                      Exit status: 0 compared, 1 could not be compared, 2 wrong usage, 3 the whole or one \
+                      method itself grew by more than the threshold (a share of the old whole)."
+    )]
+    Diff(DiffArgs),
     /// Look into class files and jars, or weave probes into them, without any JVM
     #[command(subcommand)]
     Class(ClassCommand),

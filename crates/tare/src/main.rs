@@ -6,7 +6,9 @@ mod commands;
 mod doctor;
 mod exact;
 mod launch;
+mod figures;
 mod library;
+mod source;
 mod term;
 
 use clap::Parser;
@@ -29,6 +31,11 @@ fn main() -> ExitCode {
         }
         Some(Command::Record(args)) => return commands::record::run(args),
         Some(Command::Class(command)) => commands::class::run(&command),
+        Some(Command::Report(args)) => commands::report::run(&args),
+        Some(Command::Diff(args)) => match commands::diff::run(&args) {
+            Ok(code) => return code,
+            Err(e) => Err(e),
+        },
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {

@@ -2,7 +2,9 @@
 
 pub mod class;
 pub mod detach;
+pub mod diff;
 pub mod list;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod status;

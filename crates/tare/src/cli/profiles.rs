@@ -1,0 +1,222 @@
+//! The flags of the verbs that read profiles, and the small grammars of their values.
+
+use clap::{Args, ValueEnum};
+use std::ops::Range;
+use std::path::PathBuf;
+use tare_analysis::{Filter, Grouping, Pattern};
+
+#[derive(Args)]
+pub struct ReportArgs {
+    /// The recording to read
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Show who called a method and what it called: `Orders.place`, `place`, `com.acme.*.place`
+    #[arg(long, value_name = "PATTERN", conflicts_with = "threads")]
+    pub method: Option<String>,
+    /// Show the values of each thread, and what it mostly did
+    #[arg(long)]
+    pub threads: bool,
+    /// Turn the tree upside down: hot methods first, below each its callers
+    #[arg(long, conflicts_with_all = ["method", "threads"])]
+    pub bottom_up: bool,
+    /// Show every frame of the tree, also where nothing but one call happens
+    #[arg(long)]
+    pub full: bool,
+    /// Lines per list
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub top: usize,
+    /// Frames per stack of hprof-text, and levels of the tree upside down
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub depth: usize,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// A page for people
+    Text,
+    /// One JSON object, for scripts
+    Json,
+    /// A listing like that of the JDK's old hprof: SITES, TRACES, CPU SAMPLES, MONITORS
+    HprofText,
+}
+
+#[derive(Args)]
+pub struct DiffArgs {
+    /// The recording to compare with: before
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// The recording to judge: after
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// Compare shares of the whole instead of values, for runs of different length
+    #[arg(long, visible_alias = "normalize")]
+    pub normalise: bool,
+    /// End with exit status 3 if the whole, or one method itself, grew by more than this share of
+    /// the old whole: 5%
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub threshold: Option<f64>,
+    /// Lines per list
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub top: usize,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub format: DiffFormat,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// A page for people
+    Text,
+    /// One JSON object, for scripts
+    Json,
+}
+
+/// What every view of a profile understands.
+#[derive(Args)]
+#[command(next_help_heading = "What to show")]
+pub struct ViewArgs {
+    /// Which values, if there are several: by engine (cpu), kind (allocated-bytes) or both
+    /// (exact:invocations)
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Group by this
+    #[arg(long, value_enum, default_value_t = By::Method)]
+    pub by: By,
+    /// Only this time of the run: 10s..20s, 90s.., ..500ms
+    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
+    pub time: Option<Range<u64>>,
+    /// Only threads with this in their name, or that fit it if it has a *; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub thread: Vec<String>,
+    /// Only stacks that pass through this package, class or method; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub package: Vec<String>,
+    /// Only what was called from this method, class or package; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub root: Vec<String>,
+    /// Fold what is smaller than this share of the whole [default: 1% in pages for people]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub min_share: Option<f64>,
+    /// A method that is already on the stack joins its outer call
+    #[arg(long)]
+    pub fold_recursion: bool,
+    /// Frames of the JDK join what called them
+    #[arg(long)]
+    pub hide_jdk: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Method,
+    Line,
+    Class,
+    Package,
+    /// The module, jar or library that the code came from
+    Jar,
+    /// The class loader
+    Loader,
+}
+
+impl By {
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Method => "method",
+            By::Line => "line",
+            By::Class => "class",
+            By::Package => "package",
+            By::Jar => "jar",
+            By::Loader => "loader",
+        }
+    }
+
+    fn grouping(self) -> Grouping {
+        match self {
+            By::Method => Grouping::Method,
+            By::Line => Grouping::Line,
+            By::Class => Grouping::Class,
+            By::Package => Grouping::Package,
+            By::Jar => Grouping::Module,
+            By::Loader => Grouping::Loader,
+        }
+    }
+}
+
+impl ViewArgs {
+    /// The filter, but for `min_share`: lists are of the whole, only trees are folded.
+    pub fn filter(&self) -> Filter {
+        let patterns = |texts: &[String]| texts.iter().map(|text| Pattern::new(text)).collect();
+        Filter {
+            time: self.time.clone(),
+            threads: self.thread.clone(),
+            packages: patterns(&self.package),
+            roots: patterns(&self.root),
+            min_share: 0.0,
+            fold_recursion: self.fold_recursion,
+            hide_jdk: self.hide_jdk,
+            group: self.by.grouping(),
+        }
+    }
+}
+
+/// `5%`, `0.5 %`, `0.05`: a share between 0 and 1.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let share = number.parse::<f64>().map_err(|_| "write 5% or 0.05".to_owned())? / scale;
+    if (0.0..=100.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err("a share is between 0% and 10000%".to_owned())
+    }
+}
+
+/// `10s..20s`, `90s..`, `..500ms`, in nanoseconds.
+fn time_range(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || "write 10s..20s, 90s.. or ..500ms".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let nanos = |text: &str, otherwise: u64| match text.trim() {
+        "" => Ok(otherwise),
+        "0" | "0s" => Ok(0),
+        text => {
+            super::duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        }
+    };
+    let range = nanos(from, 0)?..nanos(to, u64::MAX)?;
+    if range.is_empty() { Err("the time ends before it begins".to_owned()) } else { Ok(range) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares() {
+        for (text, expected) in [("5%", 0.05), ("0.5 %", 0.005), ("0.05", 0.05), ("0", 0.0)] {
+            assert!((share(text).unwrap() - expected).abs() < 1e-12, "{text}");
+        }
+        for bad in ["", "%", "-1%", "x", "nan", "inf"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_time() {
+        let second = 1_000_000_000;
+        assert_eq!(time_range("10s..20s"), Ok(10 * second..20 * second));
+        assert_eq!(time_range("..500ms"), Ok(0..second / 2));
+        assert_eq!(time_range("0..1m"), Ok(0..60 * second));
+        assert_eq!(time_range("90s.."), Ok(90 * second..u64::MAX));
+        for bad in ["", "10s", "20s..10s", "5s..5s", "a..b"] {
+            assert!(time_range(bad).is_err(), "{bad}");
+        }
+    }
+}

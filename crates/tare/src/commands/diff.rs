@@ -1,0 +1,210 @@
+//! `tare diff`: two profiles side by side, what grew first. For scripts the exit status tells whether
+//! it grew beyond a threshold.
+
+use super::report::json_metric;
+use crate::cli::{DiffArgs, DiffFormat};
+use crate::figures::{fit, percent, value};
+use crate::source;
+use crate::term::{self, BAD, BOLD, DIM, GOOD};
+use anstyle::Style;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::ExitCode;
+use tare_analysis::{Change, Diff, DiffOptions};
+use tare_profile::{Profile, SeriesId, SeriesInfo, Unit};
+
+/// What `--threshold` ends with when it is exceeded; 1 and 2 mean that nothing was compared.
+const EXCEEDED: u8 = 3;
+/// Changes of less than this share of the old whole are not worth a line.
+const MIN_SHARE: f64 = 0.001;
+/// Frames shown of a context.
+const PATH: usize = 4;
+
+pub fn run(args: &DiffArgs) -> Result<ExitCode> {
+    let old = source::load(&args.old, args.view.time.as_ref())?;
+    let new = source::load(&args.new, args.view.time.as_ref())?;
+    let old_metric = source::metrics(&old, args.view.metric.as_deref())?[0];
+    let info = old.series(old_metric).info();
+    let new_metric = same_metric(&new, info, args)?;
+    let options = DiffOptions { normalise: args.normalise, filter: args.view.filter() };
+    let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
+    match args.format {
+        DiffFormat::Text => page(args, &diff, info)?,
+        DiffFormat::Json => json(args, &diff, info)?,
+    }
+    let Some(threshold) = args.threshold.filter(|threshold| diff.worst() > *threshold) else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (worst, threshold) = (percent(diff.worst()), percent(threshold));
+    let (worst, threshold) = (worst.trim(), threshold.trim());
+    anstream::eprintln!(
+        "{BAD}tare:{BAD:#} it grew by {worst} of the old whole, and the threshold is {threshold}"
+    );
+    Ok(ExitCode::from(EXCEEDED))
+}
+
+/// The series of the new profile that is the same as the one chosen in the old.
+fn same_metric(profile: &Profile, info: &SeriesInfo, args: &DiffArgs) -> Result<SeriesId> {
+    let same = |other: &SeriesInfo| (&other.kind, other.estimate) == (&info.kind, info.estimate);
+    let mut found: Vec<(SeriesId, &SeriesInfo)> =
+        profile.all_series().map(|(id, s)| (id, s.info())).filter(|(_, i)| same(i)).collect();
+    found.sort_by_key(|(_, other)| other.name != info.name);
+    match found.first() {
+        Some((id, _)) => Ok(*id),
+        None => bail!(
+            "{} has no {} as {} has; choose values that both have with --metric",
+            args.new.display(),
+            info.kind.name(),
+            args.old.display()
+        ),
+    }
+}
+
+fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
+    let out = &mut anstream::stdout().lock();
+    let width = term::width().unwrap_or(usize::MAX);
+    let unit = info.kind.unit();
+    let what = format!("{} {}", info.name, info.kind.name());
+    let [old, new] = diff.sums;
+    writeln!(
+        out,
+        "{DIM}old{DIM:#} {}  {}{DIM} of {what}{DIM:#}",
+        args.old.display(),
+        value(old, unit)
+    )?;
+    writeln!(
+        out,
+        "{DIM}new{DIM:#} {}  {}  {}",
+        args.new.display(),
+        value(new, unit),
+        growth([old, new])
+    )?;
+    let how =
+        if diff.normalised { "shares of the whole are compared" } else { "values are compared" };
+    writeln!(out, "{DIM}{how}; a change is told as a share of the old whole{DIM:#}")?;
+    let overlap = percent(diff.overlap);
+    writeln!(
+        out,
+        "overlap {}{DIM}  of the two profiles is the same, context by context{DIM:#}",
+        overlap.trim()
+    )?;
+    let least = args.view.min_share.unwrap_or(MIN_SHARE);
+    let worth = |change: &&Change| diff.delta_share(change.own).abs() >= least;
+    let grew = diff.methods.iter().filter(worth).filter(|c| diff.delta(c.own) > 0.0);
+    let shrank = diff.methods.iter().rev().filter(worth).filter(|c| diff.delta(c.own) < 0.0);
+    list(out, args, diff, ("Regressions", BAD), grew.collect(), (unit, width))?;
+    list(out, args, diff, ("Improvements", GOOD), shrank.collect(), (unit, width))?;
+    contexts(out, args, diff, least, width)
+}
+
+fn list(
+    out: &mut impl Write,
+    args: &DiffArgs,
+    diff: &Diff,
+    (title, style): (&str, Style),
+    changes: Vec<&Change>,
+    (unit, width): (Unit, usize),
+) -> Result<()> {
+    writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
+    if changes.is_empty() {
+        return Ok(writeln!(out, "{DIM}  none worth a line{DIM:#}")?);
+    }
+    writeln!(out, "{DIM}    change {:>11} {:>11} {:>9}{DIM:#}", "old", "new", "by itself")?;
+    for change in changes.iter().take(args.top) {
+        let room = width.saturating_sub(48).max(12);
+        writeln!(
+            out,
+            "  {style}{:>8}{style:#} {:>11} {:>11} {:>9}  {}",
+            signed_percent(diff.delta_share(change.own)),
+            value(change.own[0], unit),
+            value(change.own[1], unit),
+            growth(change.own),
+            fit(&change.label, room)
+        )?;
+    }
+    if let Some(more @ 1..) = changes.len().checked_sub(args.top) {
+        writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
+    }
+    Ok(())
+}
+
+/// The places in the tree that changed most, by their own values.
+fn contexts(
+    out: &mut impl Write,
+    args: &DiffArgs,
+    diff: &Diff,
+    least: f64,
+    width: usize,
+) -> Result<()> {
+    let share = |node: &usize| diff.delta_share(diff.tree[*node].change.own);
+    let mut nodes: Vec<usize> = (0..diff.tree.len()).collect();
+    nodes.retain(|node| share(node).abs() >= least.max(f64::MIN_POSITIVE));
+    nodes.sort_by(|a, b| share(b).abs().total_cmp(&share(a).abs()).then(a.cmp(b)));
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{BOLD}Contexts that changed most{BOLD:#}")?;
+    for node in nodes.iter().take(args.top) {
+        let style = if share(node) > 0.0 { BAD } else { GOOD };
+        let path = diff.path(*node);
+        let last = path.len().saturating_sub(PATH);
+        let room = (width.saturating_sub(12) / path.len().clamp(1, PATH)).saturating_sub(3).max(12);
+        let shown: Vec<String> = path[last..].iter().map(|name| fit(name, room)).collect();
+        let start = if last > 0 { "… › " } else { "" };
+        let text = if shown.is_empty() { "[all]".to_owned() } else { shown.join(" › ") };
+        writeln!(out, "  {style}{:>8}{style:#}  {start}{text}", signed_percent(share(node)))?;
+    }
+    Ok(())
+}
+
+/// `+12.3 %` of what it was.
+fn growth([old, new]: [i64; 2]) -> String {
+    match (old, new) {
+        (0, 0) => String::new(),
+        (0, _) => "new".to_owned(),
+        (_, 0) => "gone".to_owned(),
+        (old, new) => signed_percent((new as f64 - old as f64) / (old as f64).abs()),
+    }
+}
+
+fn signed_percent(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
+fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
+    let change = |change: &Change| {
+        json!({
+            "name": change.label,
+            "self": { "old": change.own[0], "new": change.own[1] },
+            "total": { "old": change.total[0], "new": change.total[1] },
+            "self_change_share": finite(diff.delta_share(change.own)),
+            "total_change_share": finite(diff.delta_share(change.total)),
+        })
+    };
+    let tree = diff.tree.iter().enumerate().map(|(number, node)| {
+        let mut row = change(&node.change);
+        row["parent"] = if number == 0 { Value::Null } else { node.parent.into() };
+        row
+    });
+    let exceeded = args.threshold.map(|threshold| diff.worst() > threshold);
+    let root = json!({
+        "metric": json_metric(info),
+        "old": diff.sums[0],
+        "new": diff.sums[1],
+        "normalised": diff.normalised,
+        "overlap": diff.overlap,
+        "worst": finite(diff.worst()),
+        "threshold": args.threshold,
+        "exceeded": exceeded,
+        "methods": diff.methods.iter().map(change).collect::<Value>(),
+        "tree": tree.collect::<Value>(),
+    });
+    serde_json::to_writer_pretty(std::io::stdout().lock(), &root)?;
+    Ok(writeln!(std::io::stdout())?)
+}
+
+/// JSON has no infinity: growth out of nothing is `null`.
+fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number)
+}

@@ -1,0 +1,90 @@
+//! `tare report`: a profile as a page for people, as JSON, or as a listing like hprof's. What is
+//! computed comes from `tare-analysis`; how each form looks is in a file of its own.
+
+mod hprof;
+mod json;
+mod page;
+mod tree;
+
+pub use json::metric as json_metric;
+
+use crate::cli::{ReportArgs, ReportFormat};
+use crate::source;
+use anyhow::{Result, bail};
+use tare_analysis::{
+    Finding, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list,
+};
+use tare_profile::{Profile, SeriesId, SeriesInfo};
+
+/// Everything that one report is made of.
+pub struct Report<'a> {
+    args: &'a ReportArgs,
+    profile: &'a Profile,
+    metrics: Vec<SeriesId>,
+    /// The whole tree of what the filters let through.
+    tree: Tree,
+    hot: Vec<Hot>,
+    threads: Vec<ThreadShare>,
+    findings: Vec<Finding>,
+}
+
+impl Report<'_> {
+    fn info(&self) -> &SeriesInfo {
+        self.profile.series(self.metrics[0]).info()
+    }
+
+    /// The tree as it is shown: upside down if asked, with the small folded.
+    fn shown_tree(&self, otherwise: f64) -> Tree {
+        let least = self.args.view.min_share.unwrap_or(otherwise);
+        if self.args.bottom_up {
+            self.tree.bottom_up(least, self.args.depth)
+        } else {
+            self.tree.fold_small(least)
+        }
+    }
+}
+
+pub fn run(args: &ReportArgs) -> Result<()> {
+    let profile = source::load(&args.file, args.view.time.as_ref())?;
+    let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
+    let filter = args.view.filter();
+    let tree = Tree::build(&profile, &metrics, &filter)?;
+    let hot = hot_list(&tree);
+    let threads = by_thread(&profile, metrics[0], &filter)?;
+    let findings = findings(&profile, metrics[0], &tree, &hot, &threads);
+    let report = Report { args, profile: &profile, metrics, tree, hot, threads, findings };
+    match args.format {
+        ReportFormat::Text => page::print(&report),
+        ReportFormat::Json => json::print(&report),
+        ReportFormat::HprofText => hprof::print(&report),
+    }
+}
+
+/// The labels that a user's pattern means: methods of that name, or else all of that class or package.
+fn labels_like(tree: &Tree, hot: &[Hot], text: &str) -> Result<Vec<LabelId>> {
+    let pattern = Pattern::new(text);
+    let named = |is: &dyn Fn(&str) -> bool| {
+        let labels = hot.iter().map(|hot| hot.label);
+        labels.filter(|label| is(bare(&tree.label(*label).text))).collect::<Vec<_>>()
+    };
+    let exact = named(&|name| pattern.matches_end(name));
+    let found = if exact.is_empty() { named(&|name| pattern.matches(name)) } else { exact };
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let lower = text.to_lowercase();
+    let similar = named(&|name| name.to_lowercase().contains(&lower));
+    let similar: Vec<&str> =
+        similar.iter().take(5).map(|label| tree.label(*label).text.as_str()).collect();
+    match similar.is_empty() {
+        true => {
+            bail!("no method with values is called {text:?}; the lists of `tare report` have names")
+        }
+        false => bail!("no method is called {text:?}; did you mean {}?", similar.join(", ")),
+    }
+}
+
+/// A label without the arguments that tell overloads apart.
+fn bare(text: &str) -> &str {
+    text.split_once('(').map_or(text, |(name, _)| if name.is_empty() { text } else { name })
+}

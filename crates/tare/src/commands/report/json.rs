@@ -1,0 +1,145 @@
+//! The report as one JSON object. A promise to scripts: fields are added, never renamed.
+
+use super::{Report, labels_like};
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use tare_analysis::{FindingKind, NodeId, Tree, neighbours};
+use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
+
+pub fn print(report: &Report<'_>) -> Result<()> {
+    let tree = &report.tree;
+    let mut root = Map::new();
+    root.insert("run".into(), run(&report.profile.run));
+    root.insert("metric".into(), metric(report.info()));
+    root.insert("total".into(), tree.sum(0).into());
+    let findings = report.findings.iter().map(|finding| {
+        let kind = match finding.kind {
+            FindingKind::Dominates => "dominates",
+            FindingKind::Lost => "lost",
+            FindingKind::Trust => "trust",
+        };
+        json!({ "kind": kind, "text": finding.text })
+    });
+    root.insert("findings".into(), findings.collect());
+    root.insert("grouped_by".into(), report.args.view.by.name().into());
+    let hot = report.hot.iter().map(|hot| {
+        let mut row = json!({
+            "name": tree.label(hot.label).text,
+            "self": hot.own[0],
+            "total": hot.total[0],
+            "self_share": tree.share(hot.own[0]),
+            "total_share": tree.share(hot.total[0]),
+        });
+        if let Some(calls) = hot.own.get(1) {
+            row["invocations"] = (*calls).into();
+        }
+        row
+    });
+    root.insert("methods".into(), hot.collect());
+    let threads = report.threads.iter().map(|share| {
+        let thread = report.profile.threads.get(share.thread);
+        json!({
+            "name": report.profile.thread_name(share.thread),
+            "java_id": thread.java_id,
+            "os_id": thread.os_id,
+            "value": share.value,
+            "top": share.top.as_ref().map(|(label, own)| json!({ "name": label.text, "self": own })),
+        })
+    });
+    root.insert("threads".into(), threads.collect());
+    if let Some(text) = &report.args.method {
+        root.insert("around".into(), around(report, text)?);
+    }
+    root.insert("tree".into(), nodes(&report.shown_tree(0.0)));
+    serde_json::to_writer_pretty(std::io::stdout().lock(), &Value::Object(root))?;
+    Ok(writeln!(std::io::stdout())?)
+}
+
+/// Flat, with the numbers of parents: a deep stack must not overflow anybody's parser.
+fn nodes(tree: &Tree) -> Value {
+    let nodes = tree.nodes().map(|node| {
+        let mut row = json!({
+            "parent": tree.parent(node).map(NodeId::index),
+            "name": tree.label_of(node).text,
+            "self": tree.own(0, node),
+            "total": tree.total(0, node),
+        });
+        if tree.metrics() > 1 {
+            row["invocations"] = tree.own(1, node).into();
+        }
+        if tree.folded(node) > 0 {
+            row["folded"] = tree.folded(node).into();
+        }
+        row
+    });
+    nodes.collect()
+}
+
+fn around(report: &Report<'_>, text: &str) -> Result<Value> {
+    let tree = &report.tree;
+    let labels = labels_like(tree, &report.hot, text)?;
+    let methods = labels.into_iter().map(|label| {
+        let around = neighbours(tree, label);
+        let list = |list: &[(tare_analysis::LabelId, i64)]| {
+            let rows = list.iter();
+            let rows =
+                rows.map(|(l, value)| json!({ "name": tree.label(*l).text, "total": value }));
+            rows.collect::<Value>()
+        };
+        json!({
+            "name": tree.label(label).text,
+            "self": around.own,
+            "total": around.total,
+            "callers": list(&around.callers),
+            "callees": list(&around.callees),
+        })
+    });
+    Ok(methods.collect())
+}
+
+pub fn run(run: &RunInfo) -> Value {
+    let losses = run.losses.iter().map(|loss| {
+        let kind = loss.kind.name();
+        json!({ "kind": kind, "name": loss.name, "count": loss.count, "reason": loss.reason })
+    });
+    let options: Map<String, Value> =
+        run.options.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    json!({
+        "tool": run.tool,
+        "command_line": run.command_line,
+        "main_class": run.main_class,
+        "pid": run.pid,
+        "jdk": run.jdk,
+        "vm": run.vm,
+        "flags": run.flags,
+        "host": run.host,
+        "os": run.os,
+        "cpus": run.cpus,
+        "options": options,
+        "started_unix_ns": run.started,
+        "duration_ns": run.duration,
+        "losses": losses.collect::<Value>(),
+    })
+}
+
+pub fn metric(info: &SeriesInfo) -> Value {
+    let unit = match info.kind.unit() {
+        Unit::Count => "count",
+        Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
+    };
+    let estimate = match info.estimate {
+        Estimate::Measured => "measured",
+        Estimate::Compensated => "compensated",
+        Estimate::Lower => "lower",
+        Estimate::Upper => "upper",
+    };
+    json!({
+        "name": info.name,
+        "kind": info.kind.name(),
+        "unit": unit,
+        "estimate": estimate,
+        "period": info.period,
+    })
+}

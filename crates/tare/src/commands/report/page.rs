@@ -1,0 +1,279 @@
+//! The page for people: findings first, then what to look at.
+
+use super::{Report, labels_like, tree};
+use crate::cli::By;
+use crate::figures::{fit, percent, value};
+use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN};
+use anyhow::Result;
+use std::io::Write;
+use std::time::Duration;
+use tare_analysis::{FindingKind, Hot, LabelId, LabelKind, NodeId, neighbours};
+use tare_profile::{MethodKind, ThreadKind, Unit};
+
+/// Fold what is below one per cent: a page is for what matters.
+const MIN_SHARE: f64 = 0.01;
+/// More methods than this are not shown around, however many a pattern means.
+const METHODS: usize = 5;
+
+pub fn print(report: &Report<'_>) -> Result<()> {
+    let page = Page { report, width: term::width().unwrap_or(usize::MAX) };
+    let out = &mut anstream::stdout().lock();
+    page.head(out)?;
+    if let Some(text) = &report.args.method {
+        return page.around(out, text);
+    }
+    if report.args.threads {
+        return page.threads(out);
+    }
+    page.findings(out)?;
+    if report.tree.is_empty() {
+        return Ok(());
+    }
+    page.list(out, "itself", |hot| hot.own[0])?;
+    page.list(out, "with all it called", |hot| hot.total[0])?;
+    writeln!(out)?;
+    let title =
+        if report.args.bottom_up { "Callers, from the hot methods up" } else { "Call tree" };
+    page.title(out, title)?;
+    let shown = report.shown_tree(MIN_SHARE);
+    tree::print(out, &shown, page.unit(), page.width, report.args.full)?;
+    page.next_steps(out)
+}
+
+struct Page<'a> {
+    report: &'a Report<'a>,
+    width: usize,
+}
+
+impl Page<'_> {
+    fn unit(&self) -> Unit {
+        self.report.info().kind.unit()
+    }
+
+    fn title(&self, out: &mut impl Write, text: &str) -> Result<()> {
+        Ok(writeln!(out, "{BOLD}{text}{BOLD:#}")?)
+    }
+
+    fn line(&self, out: &mut impl Write, text: &str) -> Result<()> {
+        Ok(writeln!(out, "{}", term::clip(text, self.width))?)
+    }
+
+    fn head(&self, out: &mut impl Write) -> Result<()> {
+        let run = &self.report.profile.run;
+        let program = match (run.main_class.as_str(), run.command_line.join(" ")) {
+            ("", command) if command.is_empty() => String::new(),
+            ("", command) => command,
+            (main, _) => main.to_owned(),
+        };
+        let mut facts = vec![program];
+        if let Some(pid) = run.pid {
+            facts.push(format!("pid {pid}"));
+        }
+        if !run.jdk.is_empty() {
+            facts.push(format!("JDK {}", run.jdk));
+        }
+        facts.push(run.host.clone());
+        if run.duration > 0 {
+            facts.push(format!("measured for {}", term::time(Duration::from_nanos(run.duration))));
+        }
+        facts.push(run.tool.clone());
+        facts.retain(|fact| !fact.is_empty());
+        if !facts.is_empty() {
+            self.line(out, &facts.join(", "))?;
+        }
+        let info = self.report.info();
+        let mut what = format!("{} {}", info.name, info.kind.name());
+        if info.period > 0 {
+            let period = value(
+                info.period as i64,
+                info.period_kind.as_ref().map_or(Unit::Count, |k| k.unit()),
+            );
+            what.push_str(&format!(", one per {period}"));
+        }
+        let sum = value(self.report.tree.sum(0), self.unit());
+        writeln!(out, "{}{DIM} of {what}{DIM:#}", sum)?;
+        Ok(writeln!(out)?)
+    }
+
+    fn findings(&self, out: &mut impl Write) -> Result<()> {
+        self.title(out, "Findings")?;
+        for finding in &self.report.findings {
+            let (mark, style) = match finding.kind {
+                FindingKind::Dominates => ("▸", BAD),
+                FindingKind::Lost => ("−", WARN),
+                FindingKind::Trust => ("±", GOOD),
+            };
+            for (at, line) in wrap(&finding.text, self.width.saturating_sub(4)).iter().enumerate() {
+                let mark = if at == 0 { mark } else { " " };
+                writeln!(out, "  {style}{mark}{style:#} {line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A hot list, sorted by one of its figures.
+    fn list(&self, out: &mut impl Write, what: &str, by: impl Fn(&Hot) -> i64) -> Result<()> {
+        let tree = &self.report.tree;
+        let mut hot: Vec<&Hot> = self.report.hot.iter().filter(|hot| by(hot) != 0).collect();
+        hot.sort_by_key(|hot| -i128::from(by(hot)));
+        writeln!(out)?;
+        let subject = match self.report.args.view.by {
+            By::Method => "Methods",
+            By::Line => "Lines",
+            By::Class => "Classes",
+            By::Package => "Packages",
+            By::Jar => "Modules, jars and libraries",
+            By::Loader => "Loaders",
+        };
+        self.title(out, &format!("{subject}, by what each takes {what}"))?;
+        let calls = tree.metrics() > 1;
+        let head = if calls { "       calls" } else { "" };
+        writeln!(out, "{DIM}   itself    total {:>11}{head}{DIM:#}", "value")?;
+        for hot in hot.iter().take(self.report.args.top) {
+            let mut line = format!(
+                "  {}  {} {:>11}",
+                percent(tree.share(hot.own[0])),
+                percent(tree.share(hot.total[0])),
+                value(by(hot), self.unit()),
+            );
+            if calls {
+                line.push_str(&format!("{:>12}", value(hot.own[1], Unit::Count)));
+            }
+            let room = self.width.saturating_sub(line.chars().count() + 2).max(12);
+            writeln!(out, "{line}  {}", self.name(hot.label, room))?;
+        }
+        if let Some(more @ 1..) = hot.len().checked_sub(self.report.args.top) {
+            writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, label: LabelId, room: usize) -> String {
+        name(self.report.tree.label(label).kind, &self.report.tree.label(label).text, room)
+    }
+
+    fn around(&self, out: &mut impl Write, text: &str) -> Result<()> {
+        let tree = &self.report.tree;
+        let labels = labels_like(tree, &self.report.hot, text)?;
+        for (at, label) in labels.iter().take(METHODS).enumerate() {
+            if at > 0 {
+                writeln!(out)?;
+            }
+            let around = neighbours(tree, *label);
+            let figures = |number: i64| {
+                format!("  {} {:>11}", percent(tree.share(number)), value(number, self.unit()))
+            };
+            self.title(out, &tree.label(*label).text)?;
+            writeln!(out, "{}  itself", figures(around.own))?;
+            writeln!(out, "{}  with all it called", figures(around.total))?;
+            for (title, list) in [("Called by", &around.callers), ("Calls", &around.callees)] {
+                if list.is_empty() {
+                    continue;
+                }
+                writeln!(out, "{title}")?;
+                for (other, value) in list.iter().take(self.report.args.top) {
+                    let nobody = *other == tree.label_id(NodeId::ROOT);
+                    let room = self.width.saturating_sub(24).max(12);
+                    let text = match nobody {
+                        true => "[nobody: the stack begins here]".to_owned(),
+                        false => self.name(*other, room),
+                    };
+                    writeln!(out, "{}  {text}", figures(*value))?;
+                }
+                if let Some(more @ 1..) = list.len().checked_sub(self.report.args.top) {
+                    writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
+                }
+            }
+        }
+        if let Some(more @ 1..) = labels.len().checked_sub(METHODS) {
+            writeln!(out, "\n{DIM}{text:?} means {more} more; a longer name means fewer{DIM:#}")?;
+        }
+        Ok(())
+    }
+
+    fn threads(&self, out: &mut impl Write) -> Result<()> {
+        let (profile, tree) = (self.report.profile, &self.report.tree);
+        self.title(out, "Threads")?;
+        let name_of = |share: &tare_analysis::ThreadShare| {
+            let kind = match profile.threads.get(share.thread).kind {
+                ThreadKind::Java => "",
+                ThreadKind::Virtual => " (virtual)",
+                ThreadKind::Vm => " (of the JVM)",
+                ThreadKind::Native => " (native)",
+            };
+            profile.thread_name(share.thread) + kind
+        };
+        let shown = self.report.threads.iter().take(self.report.args.top);
+        let longest = shown.clone().map(|share| name_of(share).chars().count()).max().unwrap_or(0);
+        let longest = longest.min(self.width.saturating_sub(24) / 2).max(8);
+        for share in shown {
+            let top = match &share.top {
+                Some((label, own)) if share.value != 0 => {
+                    let part = percent(*own as f64 / share.value as f64);
+                    let room = self.width.saturating_sub(36 + longest).max(12);
+                    format!("{DIM}{part} in {}{DIM:#}", fit(&label.text, room))
+                }
+                _ => String::new(),
+            };
+            writeln!(
+                out,
+                "  {} {:>11}  {:<longest$}  {top}",
+                percent(tree.share(share.value)),
+                value(share.value, self.unit()),
+                term::clip(&name_of(share), longest),
+            )?;
+        }
+        if let Some(more @ 1..) = self.report.threads.len().checked_sub(self.report.args.top) {
+            writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
+        }
+        Ok(())
+    }
+
+    fn next_steps(&self, out: &mut impl Write) -> Result<()> {
+        let tree = &self.report.tree;
+        let method = self.report.hot.iter().find(|hot| !tree.label(hot.label).is_special());
+        let file = self.report.args.file.display();
+        writeln!(out)?;
+        if let Some(hot) = method.filter(|_| self.report.args.view.by == By::Method) {
+            let name = super::bare(&tree.label(hot.label).text);
+            let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
+            let short: Vec<&str> = short.into_iter().rev().collect();
+            let text = format!("tare report {file} --method '{}'", short.join("."));
+            writeln!(out, "{DIM}Its callers and callees:  {text}{DIM:#}")?;
+        }
+        Ok(writeln!(out, "{DIM}All that can be asked:    tare report --help{DIM:#}")?)
+    }
+}
+
+/// A name with a mark of what is not Java.
+pub fn name(kind: LabelKind, text: &str, room: usize) -> String {
+    let mark = match kind {
+        LabelKind::Method(MethodKind::Native) => " (native)",
+        LabelKind::Method(MethodKind::Kernel) => " (kernel)",
+        _ => "",
+    };
+    let style = if matches!(kind, LabelKind::Method(MethodKind::Special) | LabelKind::Folded) {
+        DIM
+    } else {
+        anstyle::Style::new()
+    };
+    format!("{style}{}{mark}{style:#}", fit(text, room.saturating_sub(mark.len())))
+}
+
+/// Lines of whole words; a word that is longer than a line is cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let word = term::clip(word, width.max(1));
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word;
+        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
+            lines[last].push(' ');
+            lines[last].push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
+}

@@ -1,0 +1,114 @@
+//! A call tree as text. It only moves to the right where it branches: stacks are deep and terminals
+//! narrow. A row of calls in which nothing else happens is shown by its two ends.
+
+use super::page::name;
+use crate::figures::{percent, value};
+use crate::term::DIM;
+use anyhow::Result;
+use std::io::Write;
+use tare_analysis::{Children, NodeId, Tree};
+use tare_profile::Unit;
+
+/// Chains of more nodes than this are shortened.
+const CHAIN: usize = 4;
+
+struct Line {
+    node: NodeId,
+    /// What stands before the name: the branches that it hangs on.
+    prefix: String,
+    /// How many nodes were left out before this one.
+    left_out: usize,
+}
+
+pub fn print(
+    out: &mut impl Write,
+    tree: &Tree,
+    unit: Unit,
+    width: usize,
+    full: bool,
+) -> Result<()> {
+    let calls = tree.metrics() > 1;
+    let head = if calls { "       calls" } else { "" };
+    writeln!(out, "{DIM}    total   itself {:>10}{head}{DIM:#}", "value")?;
+    let blank = if calls { 42 } else { 30 };
+    for line in lines(tree, full) {
+        let Line { node, prefix, left_out } = line;
+        if left_out > 0 {
+            let bars: String = prefix.replace("├─", "│ ").replace("└─", "  ");
+            writeln!(out, "{:blank$}{bars}{DIM}⋮ {left_out} calls, nothing beside{DIM:#}", "")?;
+        }
+        let mut figures = format!(
+            "  {}  {} {:>10}",
+            percent(tree.share(tree.total(0, node))),
+            percent(tree.share(tree.own(0, node))),
+            value(tree.total(0, node), unit),
+        );
+        if calls {
+            figures.push_str(&format!("{:>12}", value(tree.own(1, node), Unit::Count)));
+        }
+        let taken = figures.chars().count() + 2 + prefix.chars().count();
+        let room = width.saturating_sub(taken).max(12);
+        let text = match tree.folded(node) {
+            0 => name(tree.label_of(node).kind, &tree.label_of(node).text, room),
+            1 => format!("{DIM}[1 smaller]{DIM:#}"),
+            count => format!("{DIM}[{count} smaller]{DIM:#}"),
+        };
+        writeln!(out, "{figures}  {prefix}{text}")?;
+    }
+    Ok(())
+}
+
+fn lines(tree: &Tree, full: bool) -> Vec<Line> {
+    let children = tree.children();
+    let mut lines = Vec::new();
+    // Each with the prefix of its own line, and the one for lines below it.
+    let mut stack: Vec<(NodeId, String, String)> = Vec::new();
+    push_children(&mut stack, &children, NodeId::ROOT, "", true);
+    while let Some((first, prefix, below)) = stack.pop() {
+        let chain = chain(tree, &children, first);
+        let keep_all = full || chain.len() <= CHAIN;
+        let last = chain.len() - 1;
+        for (at, node) in chain.iter().enumerate() {
+            if !keep_all && at > 0 && at < last {
+                continue;
+            }
+            let prefix = if at == 0 { prefix.clone() } else { below.clone() };
+            let left_out = if !keep_all && at == last { chain.len() - 2 } else { 0 };
+            lines.push(Line { node: *node, prefix, left_out });
+        }
+        push_children(&mut stack, &children, chain[last], &below, false);
+    }
+    lines
+}
+
+/// The node, and those below it as long as each is all that its caller did.
+fn chain(tree: &Tree, children: &Children, first: NodeId) -> Vec<NodeId> {
+    let mut chain = vec![first];
+    let mut at = first;
+    while let [only] = children.of(at) {
+        if tree.own(0, at) != 0 || tree.folded(*only) > 0 {
+            break;
+        }
+        chain.push(*only);
+        at = *only;
+    }
+    chain
+}
+
+fn push_children(
+    stack: &mut Vec<(NodeId, String, String)>,
+    children: &Children,
+    node: NodeId,
+    below: &str,
+    top: bool,
+) {
+    let list = children.of(node);
+    for (at, child) in list.iter().enumerate().rev() {
+        let (own, further) = match () {
+            () if top => ("", ""),
+            () if at + 1 == list.len() => ("└─", "  "),
+            () => ("├─", "│ "),
+        };
+        stack.push((*child, format!("{below}{own}"), format!("{below}{further}")));
+    }
+}

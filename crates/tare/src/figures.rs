@@ -1,0 +1,107 @@
+//! Figures and names as people read them: values with their unit, shares, names that fit a width.
+
+use tare_profile::Unit;
+
+/// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
+pub fn value(value: i64, unit: Unit) -> String {
+    match unit {
+        Unit::Count => grouped(value),
+        Unit::Nanoseconds => {
+            scaled(value as f64, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+        }
+        Unit::Bytes => scaled(value as f64, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]),
+    }
+}
+
+/// Digits in groups of three.
+pub fn grouped(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if value < 0 { format!("-{out}") } else { out }
+}
+
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let fits = units.iter().find(|(size, _)| value.abs() >= *size);
+    let (size, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
+    let number = value / size;
+    let decimals = match number.abs() {
+        _ if size == 1.0 => 0,
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{number:.decimals$} {name}")
+}
+
+/// `54.5 %`, aligned to the right in seven columns.
+pub fn percent(share: f64) -> String {
+    format!("{:>5.1} %", share * 100.0)
+}
+
+/// A class or method name that is no longer than `width`: its packages are cut to letters, from the
+/// left; what still does not fit loses its beginning, since the end tells more.
+pub fn fit(name: &str, width: usize) -> String {
+    let length = |text: &str| text.chars().count();
+    if length(name) <= width {
+        return name.to_owned();
+    }
+    let (path, arguments) = name.split_at(name.find('(').unwrap_or(name.len()));
+    let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+    let last = parts.len().saturating_sub(2);
+    for at in 0..last {
+        if parts.iter().map(|part| length(part) + 1).sum::<usize>() - 1 + length(arguments) <= width
+        {
+            break;
+        }
+        parts[at] = parts[at].chars().take(1).collect();
+    }
+    let short = parts.join(".") + arguments;
+    let excess = length(&short).saturating_sub(width);
+    if excess == 0 {
+        return short;
+    }
+    let kept: String = short.chars().skip(excess + 1).collect();
+    format!("…{kept}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_units() {
+        for (number, unit, text) in [
+            (0, Unit::Count, "0"),
+            (1_234_567, Unit::Count, "1,234,567"),
+            (-999, Unit::Count, "-999"),
+            (-1000, Unit::Count, "-1,000"),
+            (15, Unit::Nanoseconds, "15 ns"),
+            (1_500, Unit::Nanoseconds, "1.50 µs"),
+            (12_340_000, Unit::Nanoseconds, "12.3 ms"),
+            (-2_000_000_000, Unit::Nanoseconds, "-2.00 s"),
+            (123_456_789, Unit::Bytes, "123 MB"),
+        ] {
+            assert_eq!(value(number, unit), text);
+        }
+    }
+
+    #[test]
+    fn names_lose_their_packages_first() {
+        for (width, text) in [
+            (40, "com.acme.orders.Pricing.price"),
+            (28, "c.acme.orders.Pricing.price"),
+            (25, "c.a.orders.Pricing.price"),
+            (20, "c.a.o.Pricing.price"),
+            (10, "…ing.price"),
+        ] {
+            assert_eq!(fit("com.acme.orders.Pricing.price", width), text);
+        }
+        assert_eq!(fit("ab.cd.C.f(int, String)", 20), "a.c.C.f(int, String)");
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a profile comes from: the file that a user names, read into the model. Warnings about it go to
+//! standard error; what is done with the profile is left to the commands.
+
+use crate::term::WARN;
+use anyhow::{Context, Result, bail};
+use std::ops::Range;
+use std::path::Path;
+use tare_analysis::{default_metrics, find_metric};
+use tare_profile::{Profile, SeriesId};
+use tare_recording::{LoadOptions, ReadError, Recording};
+
+/// More warnings than this are counted, not shown.
+const WARNINGS: usize = 5;
+
+/// Reads a profile. With a range of time only what happened then, with its times; otherwise the sums.
+pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
+    let name = path.display();
+    if !path.exists() {
+        let pid = name.to_string().parse::<u32>().is_ok();
+        let hint = if pid { "; to look into a running JVM, record it first" } else { "" };
+        bail!("there is no file {name}{hint}");
+    }
+    let mut recording = match Recording::open(path) {
+        Ok(recording) => recording,
+        Err(ReadError::NotARecording) => bail!("{name} is not a recording of Tare"),
+        Err(error) => return Err(error).context(format!("{name} cannot be opened")),
+    };
+    let options =
+        LoadOptions { time: time.cloned(), merge: time.is_none(), ..LoadOptions::default() };
+    let loaded = recording.load(&options).with_context(|| format!("{name} cannot be read"))?;
+    for warning in loaded.warnings.iter().take(WARNINGS) {
+        anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {warning}");
+    }
+    if let Some(more @ 1..) = loaded.warnings.len().checked_sub(WARNINGS) {
+        anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
+    }
+    Ok(loaded.profile)
+}
+
+/// The series to show: the one that the user names, or the most telling.
+pub fn metrics(profile: &Profile, wanted: Option<&str>) -> Result<Vec<SeriesId>> {
+    if profile.all_series().next().is_none() {
+        bail!("the recording holds no values");
+    }
+    let Some(wanted) = wanted else {
+        let metrics = default_metrics(profile);
+        // A recording that was stopped at once has series, but nothing in them.
+        let first = profile.all_series().map(|(id, _)| id).take(1);
+        return Ok(if metrics.is_empty() { first.collect() } else { metrics });
+    };
+    find_metric(profile, wanted).with_context(|| {
+        let known = profile.all_series().map(|(_, series)| {
+            let info = series.info();
+            format!("{}:{}", info.name, info.kind.name())
+        });
+        let known: Vec<String> = known.collect();
+        format!("the recording has no values called {wanted:?}; it has {}", known.join(", "))
+    })
+}

@@ -1,0 +1,303 @@
+//! `tare report` and `tare diff` as a user runs them, on recordings made here.
+
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tare_profile::{
+    ContextId, Event, EventKind, FieldValue, Frame, FrameId, LossKind, Method, MethodKind, Profile,
+    Row, SeriesInfo, StringId, Thread, ThreadId, TimeAxis, ValueKind,
+};
+use tare_recording::Writer;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A directory of its own for each test, gone with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(test: &str) -> Self {
+        let name = format!("tare-profiles-{test}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn record(&self, name: &str, profile: &Profile) -> PathBuf {
+        let path = self.0.join(name);
+        Writer::create(&path).unwrap().finish(profile).unwrap();
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tare(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tare")).args(arguments).output().unwrap()
+}
+
+/// Standard output of a run that must succeed.
+fn ok(arguments: &[&str]) -> String {
+    let output = tare(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), errors.as_ref()), (Some(0), ""), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+fn frame(profile: &mut Profile, class: &str, name: &str, line: u32) -> FrameId {
+    let file = class.rsplit('.').next().unwrap_or_default().to_owned() + ".java";
+    let module = if class.starts_with("java.") { "java.base" } else { "shop.jar" };
+    let mut text = |text: &str| profile.strings.intern(text);
+    let (class, name, file, module) = (text(class), text(name), text(&file), text(module));
+    let method = Method { class, name, file, module, ..Method::default() };
+    let method = profile.methods.intern(method);
+    profile.frames.intern(Frame { line: Some(line), ..Frame::of(method) })
+}
+
+/// A shop with two threads: 100 samples in ten seconds, allocations, one lock, one loss.
+fn shop(hash: i64) -> Profile {
+    let mut profile = Profile::new();
+    profile.run.main_class = "com.acme.Shop".to_owned();
+    profile.run.jdk = "25.0.3".to_owned();
+    profile.run.started = Some(907_760_290 * 1_000_000_000);
+    profile.run.duration = 10 * SECOND;
+    profile.run.lose(LossKind::Failed, "stacks", 7, "in a prologue");
+    let main = frame(&mut profile, "com.acme.Shop", "main", 10);
+    let sell = frame(&mut profile, "com.acme.Shop", "sell", 20);
+    let get = frame(&mut profile, "java.util.HashMap", "get", 500);
+    let key = frame(&mut profile, "com.acme.Key", "hashCode", 5);
+    let log = frame(&mut profile, "com.acme.log.Log", "print", 7);
+    let mut thread = |name: &str| {
+        let name = profile.strings.intern(name);
+        profile.threads.push(Thread { name, ..Thread::default() })
+    };
+    let (worker, logger) = (thread("worker-1"), thread("logger"));
+    let info = SeriesInfo::new("cpu", ValueKind::Samples).with_time(TimeAxis::Exact);
+    let cpu = profile.add_series(info.with_period(10_000_000, ValueKind::CpuTime));
+    let mut add = |stack: &[FrameId], thread: ThreadId, value: i64, time: u64| {
+        let context = profile.contexts.stack(stack.iter().copied());
+        profile.series_mut(cpu).push(Row::new(context, thread, value).at(time));
+        context
+    };
+    let hashing = add(&[main, sell, get, key], worker, hash, SECOND);
+    add(&[main, sell, get], worker, 10, 2 * SECOND);
+    add(&[main, log], logger, 30, 8 * SECOND);
+    let kind = MethodKind::Class;
+    let class = profile.strings.intern("byte[]");
+    let class = profile.methods.intern(Method { kind, class, ..Method::default() });
+    let class = profile.frames.intern(Frame::of(class));
+    let bytes = profile.add_series(SeriesInfo::new("alloc", ValueKind::AllocatedBytes));
+    let allocation = profile.contexts.child(hashing, class);
+    profile.series_mut(bytes).push(Row::new(allocation, worker, 4096));
+    lock(&mut profile, hashing, worker);
+    profile
+}
+
+fn lock(profile: &mut Profile, context: ContextId, thread: ThreadId) {
+    let locks = profile.events_of(&EventKind::lock());
+    let class = FieldValue::Text(profile.strings.intern("java.lang.Object"));
+    let (owner, operation) = (FieldValue::Thread(thread), FieldValue::Text(StringId::EMPTY));
+    let event = Event { time: 5, duration: 20_000_000, thread, context };
+    profile.events_mut(locks).push(event, &[class, owner, operation]);
+}
+
+#[test]
+fn the_page_has_findings_lists_and_the_tree() {
+    let directory = Directory::new("page");
+    let file = directory.record("shop.tare", &shop(60));
+    let page = ok(&["report", text(&file)]);
+    assert_has(
+        &page,
+        &[
+            "com.acme.Shop, JDK 25.0.3, measured for 10 s",
+            "100 of cpu samples, one per 10.0 ms",
+            "▸ com.acme.Key.hashCode itself takes 60.0 %",
+            "− failed 7 × stacks: in a prologue",
+            "± only 100 samples",
+            "  60.0 %   60.0 %          60  com.acme.Key.hashCode",
+            "   0.0 %  100.0 %         100  com.acme.Shop.main",
+            "  70.0 %    0.0 %         70  ├─com.acme.Shop.sell",
+            "  70.0 %   10.0 %         70  │ java.util.HashMap.get",
+        ],
+    );
+    assert!(!page.contains('\u{1b}'), "no colour in pipes");
+    let order = ["Findings", "takes itself\n", "takes with all it called\n", "Call tree"];
+    let places: Vec<usize> = order.iter().map(|part| page.find(part).unwrap()).collect();
+    assert!(places.is_sorted(), "{places:?} in\n{page}");
+}
+
+#[test]
+fn views_and_filters() {
+    let directory = Directory::new("views");
+    let file = directory.record("shop.tare", &shop(60));
+    let report = |more: &[&str]| ok(&[&["report", text(&file)], more].concat());
+    assert_has(
+        &report(&["--method", "HashMap.get"]),
+        &[
+            "java.util.HashMap.get\n",
+            "Called by\n   70.0 %",
+            "com.acme.Shop.sell",
+            "Calls\n   60.0 %",
+        ],
+    );
+    assert_has(
+        &report(&["--threads"]),
+        &["   70.0 %          70  worker-1", "85.7 % in com.acme.Key"],
+    );
+    assert_has(
+        &report(&["--by", "package"]),
+        &["Packages, by", "60.0 %  100.0 %         100  com.acme\n"],
+    );
+    assert_has(&report(&["--by", "jar"]), &["shop.jar", "java.base"]);
+    assert_has(&report(&["--by", "line"]), &["com.acme.Key.hashCode:5"]);
+    assert_has(&report(&["--by", "loader"]), &["[unknown loader]"]);
+    assert_has(&report(&["--time", "5s..9s"]), &["30 of cpu samples", "com.acme.log.Log.print"]);
+    assert_has(&report(&["--thread", "work*"]), &["70 of cpu samples"]);
+    assert_has(&report(&["--root", "Shop.sell"]), &["70 of cpu samples"]);
+    assert_has(&report(&["--metric", "alloc"]), &["4.10 kB of alloc allocated-bytes", "byte[]"]);
+    assert_has(&report(&["--bottom-up"]), &["Callers, from the hot methods up"]);
+    assert!(!report(&["--hide-jdk"]).contains("HashMap"));
+    assert!(report(&["--min-share", "50%"]).contains("[1 smaller]"));
+}
+
+#[test]
+fn json_is_for_scripts() {
+    let directory = Directory::new("json");
+    let file = directory.record("shop.tare", &shop(60));
+    let json = ok(&["report", text(&file), "--format", "json", "--method", "get"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["total"], 100);
+    assert_eq!(json["methods"][0]["name"], "com.acme.Key.hashCode");
+    assert_eq!(json["methods"][0]["self_share"], 0.6);
+    assert_eq!(json["around"][0]["callers"][0]["name"], "com.acme.Shop.sell");
+    assert_eq!(json["threads"][0]["name"], "worker-1");
+    assert_eq!(json["run"]["losses"][0]["count"], 7);
+    let own: i64 =
+        json["tree"].as_array().unwrap().iter().map(|n| n["self"].as_i64().unwrap()).sum();
+    assert_eq!(own, 100);
+}
+
+#[test]
+fn hprofs_listing_has_its_sections() {
+    let directory = Directory::new("hprof");
+    let file = directory.record("shop.tare", &shop(60));
+    let listing = ok(&["report", text(&file), "--format", "hprof-text"]);
+    assert_has(
+        &listing,
+        &[
+            "JAVA PROFILE 1.0.1, created Wed Oct  7 11:38:10 1998",
+            "THREAD START (id = 200001, name=\"worker-1\")",
+            "TRACE 300000:\n\tcom.acme.Key.hashCode(Key.java:5)\n\tjava.util.HashMap.get(HashMap.java:500)\n",
+            "SITES BEGIN (ordered by allocated bytes) Wed Oct  7 11:38:10 1998",
+            "   1 100.00% 100.00%         0       0      4096       0 300000 byte[]\nSITES END",
+            "CPU SAMPLES BEGIN (total = 100) Wed Oct  7 11:38:10 1998",
+            "rank   self  accum   count trace method",
+            "   1 60.00% 60.00%      60 300000 com.acme.Key.hashCode",
+            "   2 30.00% 90.00%      30 300001 com.acme.log.Log.print",
+            "CPU SAMPLES END",
+            "MONITOR TIME BEGIN (total = 20 ms)",
+            "   1 100.00% 100.00%       1 300000 java.lang.Object (Java)\nMONITOR TIME END",
+        ],
+    );
+}
+
+#[test]
+fn diffs_tell_growth_and_end_by_it() {
+    let directory = Directory::new("diff");
+    let old = directory.record("old.tare", &shop(60));
+    let new = directory.record("new.tare", &shop(90));
+    let (old, new) = (text(&old), text(&new));
+    let page = ok(&["diff", old, new]);
+    assert_has(
+        &page,
+        &[
+            "130  +30.0 %",
+            "Regressions\n",
+            "+30.0 %",
+            "+50.0 %  com.acme.Key.hashCode",
+            "overlap 90.8 %",
+        ],
+    );
+    assert_has(&page, &["Improvements\n  none worth a line"]);
+    assert_has(&ok(&["diff", new, old]), &["Regressions\n  none worth a line", "-33.3 %"]);
+    let status = |more: &[&str]| tare(&[&["diff", old, new], more].concat()).status.code();
+    assert_eq!(status(&["--threshold", "25%"]), Some(3));
+    assert_eq!(status(&["--threshold", "30%"]), Some(0));
+    // Of equal wholes, hashing has 69.2 % instead of 60.
+    assert_eq!(status(&["--threshold", "10%", "--normalise"]), Some(0));
+    assert_eq!(status(&["--threshold", "9%", "--normalise"]), Some(3));
+    let output = tare(&["diff", old, new, "--format", "json", "--threshold", "5%"]);
+    assert_eq!(output.status.code(), Some(3));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((json["exceeded"].as_bool(), json["new"].as_i64()), (Some(true), Some(130)));
+    assert_eq!(json["methods"][0]["name"], "com.acme.Key.hashCode");
+    assert_eq!(json["methods"][0]["self"]["new"], 90);
+}
+
+#[test]
+fn errors_name_the_cause_and_the_remedy() {
+    let directory = Directory::new("errors");
+    let file = directory.record("shop.tare", &shop(60));
+    let file = text(&file);
+    let other = directory.0.join("other.txt");
+    std::fs::write(&other, "no recording").unwrap();
+    for (arguments, code, part) in [
+        (&["report", "4711"][..], 1, "record it first"),
+        (&["report", "nowhere.tare"], 1, "there is no file nowhere.tare"),
+        (&["report", text(&other)], 1, "is not a recording of Tare"),
+        (&["report", file, "--metric", "wall"], 1, "it has cpu:samples, alloc:allocated-bytes"),
+        (&["report", file, "--method", "HASHCODE"], 1, "did you mean com.acme.Key.hashCode?"),
+        (&["report", file, "--thread", "nobody"], 1, "no thread has a name like"),
+        (&["report", file, "--package", "org.none"], 1, "nothing in the profile is"),
+        (&["report", file, "--metric", "alloc", "--time", "1s..2s"], 1, "recorded without times"),
+        (&["report", file, "--time", "5s"], 2, "write 10s..20s"),
+        (&["report"], 2, "<FILE>"),
+        (&["diff", file], 2, "<NEW>"),
+        (&["diff", file, file, "--threshold", "x"], 2, "write 5% or 0.05"),
+    ] {
+        let output = tare(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(errors.contains(part), "{arguments:?}: {part:?} is not in {errors}");
+    }
+}
+
+#[test]
+fn a_damaged_recording_is_shown_with_a_warning() {
+    let directory = Directory::new("damaged");
+    let file = directory.record("shop.tare", &shop(60));
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 40]).unwrap();
+    let output = tare(&["report", text(&file)]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_has(&String::from_utf8_lossy(&output.stderr), &["the recording has no end"]);
+    assert_has(&String::from_utf8_lossy(&output.stdout), &["100 of cpu samples"]);
+}
+
+#[test]
+fn a_recording_of_nothing_says_so() {
+    let directory = Directory::new("nothing");
+    let mut profile = Profile::new();
+    let empty = directory.record("empty.tare", &profile);
+    let output = tare(&["report", text(&empty)]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_has(&String::from_utf8_lossy(&output.stderr), &["holds no values"]);
+    profile.add_series(SeriesInfo::new("cpu", ValueKind::Samples));
+    let stopped = directory.record("stopped.tare", &profile);
+    assert_has(&ok(&["report", text(&stopped)]), &["nothing was measured"]);
+    assert_has(&ok(&["diff", text(&stopped), text(&stopped)]), &["overlap 0.0 %"]);
+}
