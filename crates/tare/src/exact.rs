@@ -1,15 +1,22 @@
 //! From the arena of an exact recording to a profile. What the arena holds is `tare-arena`'s
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
-use anyhow::{Context, Result};
+use crate::client::{self, Found};
+use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 use tare_arena::{MethodName, Names, Snapshot, Tree, layout};
+use tare_attach::Jvm;
 use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesInfo, Thread,
     ThreadKind, ValueKind,
 };
+use tare_protocol::Request;
+
+/// How long a JVM may take to answer somebody who only looks.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The memory that the JVM shares with us. It outlives the JVM for as long as we hold it.
 pub struct Arena {
@@ -45,6 +52,39 @@ fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
     }
     bytes.truncate(done);
     Ok(bytes)
+}
+
+/// The profile, as it is now, of a JVM that somebody records at this moment.
+pub fn live(who: &str) -> Result<Profile> {
+    let jvm = tare_attach::find(who)?;
+    let Found::Ours(mut agent) = client::find(&jvm, PATIENCE)? else {
+        bail!("JVM {} is not being recorded; begin with `tare record --exact {0}`", jvm.pid);
+    };
+    let Some(status) = agent.status()?.exact else {
+        bail!("JVM {} is not being recorded; begin with `tare record --exact {0}`", jvm.pid);
+    };
+    let arena = Arena::new(agent.tell_for_files(&Request::ExactOpen)?);
+    let (snapshot, names) = arena.read()?;
+    let run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
+    Ok(to_profile(&snapshot, &names, run))
+}
+
+/// What is known of a run before anything is measured.
+pub fn run_info(jvm: &Jvm) -> RunInfo {
+    let uname = rustix::system::uname();
+    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+    RunInfo {
+        tool: format!("tare {}", tare_protocol::VERSION),
+        command_line: jvm.command_line.clone(),
+        main_class: jvm.name().to_owned(),
+        pid: Some(jvm.pid),
+        jdk: jvm.java_version.clone().unwrap_or_default(),
+        vm: crate::commands::list::vm(jvm),
+        host: text(uname.nodename()),
+        os: format!("{} {}", text(uname.sysname()), text(uname.release())),
+        cpus: std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()),
+        ..RunInfo::default()
+    }
 }
 
 /// Calls and contexts of a snapshot, for a line of progress.

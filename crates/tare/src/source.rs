@@ -1,6 +1,7 @@
 //! Where a profile comes from: the file that a user names, read into the model. Warnings about it go to
 //! standard error; what is done with the profile is left to the commands.
 
+use crate::exact;
 use crate::term::WARN;
 use anyhow::{Context, Result, bail};
 use std::ops::Range;
@@ -16,9 +17,9 @@ const WARNINGS: usize = 5;
 pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
     let name = path.display();
     if !path.exists() {
-        let pid = name.to_string().parse::<u32>().is_ok();
-        let hint = if pid { "; to look into a running JVM, record it first" } else { "" };
-        bail!("there is no file {name}{hint}");
+        // Not a file; perhaps a JVM that is being recorded.
+        return exact::live(&name.to_string())
+            .with_context(|| format!("there is no file {name}, and no JVM to look into"));
     }
     let mut recording = match Recording::open(path) {
         Ok(recording) => recording,

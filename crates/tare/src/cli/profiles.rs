@@ -1,14 +1,14 @@
 //! The flags of the verbs that read profiles, and the small grammars of their values.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;
 use tare_analysis::{Filter, Grouping, Pattern};
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// The recording to read
-    #[arg(value_name = "FILE")]
+    /// The recording to read, or a JVM (a pid, a part of its main class) that is being recorded
+    #[arg(value_name = "FILE|JVM")]
     pub file: PathBuf,
     /// Show who called a method and what it called: `Orders.place`, `place`, `com.acme.*.place`
     #[arg(long, value_name = "PATTERN", conflicts_with = "threads")]
@@ -33,6 +33,18 @@ pub struct ReportArgs {
     pub format: ReportFormat,
     #[command(flatten)]
     pub view: ViewArgs,
+}
+
+impl ReportArgs {
+    /// What `tare report` does when nothing but a recording is named.
+    pub fn plain() -> Self {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: ReportArgs,
+        }
+        Alone::parse_from(["report", "recording"]).args
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

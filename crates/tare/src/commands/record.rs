@@ -5,7 +5,7 @@
 
 use crate::cli::RecordArgs;
 use crate::client::Agent;
-use crate::commands::{detach, status};
+use crate::commands::{detach, report, status};
 use crate::exact::{self, Arena};
 use crate::launch::{self, Guest};
 use crate::term::{self, BOLD, DIM, WARN};
@@ -184,15 +184,6 @@ impl Session {
             output.map_or_else(|| PathBuf::from(format!("{}.tare", self.name)), Path::to_owned);
         let size = write(&path, &profile)?;
         let (calls, contexts) = exact::totals(&snapshot);
-        for loss in &profile.run.losses {
-            anstream::eprintln!(
-                "{WARN}{}: {} {} ({}){WARN:#}",
-                loss.kind.name(),
-                term::count(loss.count),
-                loss.name,
-                loss.reason
-            );
-        }
         let status = &self.last;
         anstream::println!(
             "{BOLD}{}{BOLD:#}: {} calls in {} contexts of {} threads, {} methods woven; {} KiB",
@@ -210,7 +201,7 @@ impl Session {
             status.pause_ns as f64 / 1e6,
             status.longest_pause_ns as f64 / 1e6,
         );
-        Ok(())
+        report::page(&profile)
     }
 }
 
@@ -223,31 +214,18 @@ fn write(path: &Path, profile: &Profile) -> Result<u64> {
 }
 
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
-    let uname = rustix::system::uname();
-    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
-    let mut options = vec![("kind".to_owned(), "exact".to_owned())];
-    options.push(("mode".to_owned(), if args.count { "count" } else { "time" }.to_owned()));
+    let mode = if args.count { "count" } else { "time" };
+    let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
     for (key, patterns) in
         [("include", &args.include), ("exclude", &args.exclude), ("root", &args.root)]
     {
-        options.extend(patterns.iter().map(|p| (key.to_owned(), p.to_string())));
+        options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
     }
+    let since_1970 = started.duration_since(UNIX_EPOCH).ok();
     RunInfo {
-        tool: format!("tare {}", tare_protocol::VERSION),
-        command_line: jvm.command_line.clone(),
-        main_class: jvm.name().to_owned(),
-        pid: Some(jvm.pid),
-        jdk: jvm.java_version.clone().unwrap_or_default(),
-        vm: crate::commands::list::vm(jvm),
-        host: text(uname.nodename()),
-        os: format!("{} {}", text(uname.sysname()), text(uname.release())),
-        cpus: std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()),
-        options,
-        started: started
-            .duration_since(UNIX_EPOCH)
-            .ok()
-            .and_then(|d| i64::try_from(d.as_nanos()).ok()),
-        ..RunInfo::default()
+        options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
+        ..exact::run_info(jvm)
     }
 }
 

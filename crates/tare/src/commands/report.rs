@@ -45,14 +45,22 @@ impl Report<'_> {
 }
 
 pub fn run(args: &ReportArgs) -> Result<()> {
-    let profile = source::load(&args.file, args.view.time.as_ref())?;
-    let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
+    show(&source::load(&args.file, args.view.time.as_ref())?, args)
+}
+
+/// The page that people see when they say nothing else.
+pub fn page(profile: &Profile) -> Result<()> {
+    show(profile, &ReportArgs::plain())
+}
+
+fn show(profile: &Profile, args: &ReportArgs) -> Result<()> {
+    let metrics = source::metrics(profile, args.view.metric.as_deref())?;
     let filter = args.view.filter();
-    let tree = Tree::build(&profile, &metrics, &filter)?;
+    let tree = Tree::build(profile, &metrics, &filter)?;
     let hot = hot_list(&tree);
-    let threads = by_thread(&profile, metrics[0], &filter)?;
-    let findings = findings(&profile, metrics[0], &tree, &hot, &threads);
-    let report = Report { args, profile: &profile, metrics, tree, hot, threads, findings };
+    let threads = by_thread(profile, metrics[0], &filter)?;
+    let findings = findings(profile, metrics[0], &tree, &hot, &threads);
+    let report = Report { args, profile, metrics, tree, hot, threads, findings };
     match args.format {
         ReportFormat::Text => page::print(&report),
         ReportFormat::Json => json::print(&report),
