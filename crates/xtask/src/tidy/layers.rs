@@ -22,10 +22,11 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-protocol", ours: &[], others: Some(&[]) },
     Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
     Rule { package: "tare-weaver", ours: &["tare-classfile"], others: Some(&[]) },
+    Rule { package: "tare-arena", ours: &[], others: Some(&[]) },
     // Everything here ends up in somebody's production JVM.
     Rule {
         package: "tare-agent",
-        ours: &["tare-protocol", "tare-classfile", "tare-weaver"],
+        ours: &["tare-arena", "tare-classfile", "tare-protocol", "tare-weaver"],
         others: Some(&["jvmti-bindings", "libc"]),
     },
     Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["rustix"]) },
@@ -43,6 +44,7 @@ const RULES: &[Rule] = &[
         package: "tare-cli",
         ours: &[
             "tare-analysis",
+            "tare-arena",
             "tare-attach",
             "tare-classfile",
             "tare-formats",
@@ -57,8 +59,12 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     // It must build quickly on a fresh machine, before anything else.
     Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
-    // It knows Tare as a user does: by its binaries and its protocol.
-    Rule { package: "tare-jvm-tests", ours: &["tare-protocol"], others: None },
+    // It knows Tare as a user does: by its binaries, its protocol and its recordings.
+    Rule {
+        package: "tare-jvm-tests",
+        ours: &["tare-profile", "tare-protocol", "tare-recording"],
+        others: None,
+    },
 ];
 
 /// A package of the workspace.
@@ -136,7 +142,8 @@ pub fn check_agent_sources(packages: &[Package], build_script: &str) -> Vec<Stri
     let Some(listed) = listed_sources(build_script) else {
         return vec![format!("{AGENT_SOURCES_FILE} has no readable AGENT_SOURCES")];
     };
-    let mut needed = BTreeSet::from(["Cargo.lock".to_owned()]);
+    // The probe runtime is Java, which cargo does not know.
+    let mut needed = BTreeSet::from(["Cargo.lock", "runtime"].map(str::to_owned));
     needed.extend(closure(packages, "tare-agent"));
     let missing = needed.difference(&listed).map(|path| {
         format!("{AGENT_SOURCES_FILE}: AGENT_SOURCES lacks {path}, which is part of the agent")
@@ -242,7 +249,7 @@ mod tests {
             package("tare-attach:"),
         ];
         let script = |list: &str| format!("x\nconst AGENT_SOURCES: &[&str] = &[{list}];\ny");
-        let right = "\"crates/agent\", \"crates/weaver\",\n \"crates/classfile\", \"Cargo.lock\"";
+        let right = "\"crates/agent\", \"crates/weaver\",\n \"crates/classfile\", \"Cargo.lock\", \"runtime\"";
         assert_eq!(check_agent_sources(&packages, &script(right)), [""; 0]);
         let wrong = script("\"crates/agent\", \"crates/attach\", \"crates/weaver\"");
         let found = check_agent_sources(&packages, &wrong).join("\n");
