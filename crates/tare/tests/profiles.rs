@@ -258,7 +258,7 @@ fn errors_name_the_cause_and_the_remedy() {
     for (arguments, code, part) in [
         (&["report", "4711"][..], 1, "record it first"),
         (&["report", "nowhere.tare"], 1, "there is no file nowhere.tare"),
-        (&["report", text(&other)], 1, "is not a recording of Tare"),
+        (&["report", text(&other)], 1, "is neither a recording of Tare nor"),
         (&["report", file, "--metric", "wall"], 1, "it has cpu:samples, alloc:allocated-bytes"),
         (&["report", file, "--method", "HASHCODE"], 1, "did you mean com.acme.Key.hashCode?"),
         (&["report", file, "--thread", "nobody"], 1, "no thread has a name like"),
@@ -286,6 +286,15 @@ fn a_damaged_recording_is_shown_with_a_warning() {
     assert_eq!(output.status.code(), Some(0));
     assert_has(&String::from_utf8_lossy(&output.stderr), &["the recording has no end"]);
     assert_has(&String::from_utf8_lossy(&output.stdout), &["100 of cpu samples"]);
+}
+
+#[test]
+fn profiles_of_other_tools_are_read_too() {
+    let directory = Directory::new("foreign");
+    let file = directory.0.join("stacks.collapsed");
+    std::fs::write(&file, "main;com/acme/Shop.sell;com/acme/Key.hashCode 7\nmain 3\n").unwrap();
+    assert_has(&ok(&["report", text(&file)]), &["10 of", "70.0 %", "com.acme.Key.hashCode"]);
+    assert_has(&ok(&["diff", text(&file), text(&file)]), &["overlap 100.0 %"]);
 }
 
 #[test]
