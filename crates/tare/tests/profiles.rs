@@ -171,7 +171,9 @@ fn views_and_filters() {
     assert_has(&report(&["--metric", "alloc"]), &["4.10 kB of alloc allocated-bytes", "byte[]"]);
     assert_has(&report(&["--bottom-up"]), &["Callers, from the hot methods up"]);
     assert!(!report(&["--hide-jdk"]).contains("HashMap"));
-    assert!(report(&["--min-share", "50%"]).contains("[1 smaller]"));
+    assert_has(&report(&["--min-share", "20%"]), &["what is below 20.0 % is folded"]);
+    assert_has(&report(&["--min-share", "50%", "--full"]), &["[1 smaller]"]);
+    assert!(!report(&["--min-share", "50%"]).contains("smaller"), "30 % is below 50");
 }
 
 #[test]
@@ -213,6 +215,22 @@ fn hprofs_listing_has_its_sections() {
             "   1 100.00% 100.00%       1 300000 java.lang.Object (Java)\nMONITOR TIME END",
         ],
     );
+}
+
+#[test]
+fn stacks_that_are_cut_to_the_same_trace_are_one_line() {
+    let directory = Directory::new("cut");
+    let file = directory.record("shop.tare", &shop(60));
+    let listing = ok(&["report", text(&file), "--format", "hprof-text", "--depth", "1"]);
+    assert_has(&listing, &["TRACE 300000:\n\tcom.acme.Key.hashCode(Key.java:5)\nTRACE 300001:"]);
+    let mut deep = shop(60);
+    let frame = frame(&mut deep, "com.acme.Key", "hashCode", 5);
+    let context = deep.contexts.stack([frame, frame]);
+    deep.series_mut(tare_profile::SeriesId::new(0))
+        .push(Row::new(context, ThreadId::UNKNOWN, 40).at(1));
+    let file = directory.record("deep.tare", &deep);
+    let listing = ok(&["report", text(&file), "--format", "hprof-text", "--depth", "1"]);
+    assert_has(&listing, &["   1 71.43% 71.43%     100 300000 com.acme.Key.hashCode\n"]);
 }
 
 #[test]
