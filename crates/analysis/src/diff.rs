@@ -40,6 +40,8 @@ pub struct Diff {
     /// The share of the profiles that is in both, from 0 to 1: the sum over all contexts of the
     /// smaller of their two shares.
     pub overlap: f64,
+    /// The same over labels instead of contexts: never less, and not disturbed by other callers.
+    pub label_overlap: f64,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -65,11 +67,14 @@ impl Diff {
         let texts = names.texts;
         let sums = [trees[0].sum(0), trees[1].sum(0)];
         let tree = common_tree(&trees, &of_label, &texts);
+        let methods = common_list(&trees, &of_label, &texts);
+        let root = std::iter::once(&tree[0].change);
         let mut diff = Diff {
             sums,
             normalised: options.normalise,
-            methods: common_list(&trees, &of_label, &texts),
-            overlap: overlap(&tree, sums),
+            overlap: overlap(tree.iter().map(|node| &node.change), sums),
+            label_overlap: overlap(methods.iter().chain(root), sums),
+            methods,
             tree,
         };
         let mut methods = std::mem::take(&mut diff.methods);
@@ -212,10 +217,10 @@ fn common_list(trees: &[Tree; 2], of_label: &[Vec<u32>; 2], texts: &[String]) ->
     changes.into_iter().flatten().collect()
 }
 
-fn overlap(tree: &[DiffNode], sums: [i64; 2]) -> f64 {
+fn overlap<'c>(changes: impl Iterator<Item = &'c Change>, sums: [i64; 2]) -> f64 {
     let share = |value: i64, sum: i64| if sum > 0 { value.max(0) as f64 / sum as f64 } else { 0.0 };
-    let common = tree.iter().map(|node| {
-        let [old, new] = node.change.own;
+    let common = changes.map(|change| {
+        let [old, new] = change.own;
         share(old, sums[0]).min(share(new, sums[1]))
     });
     common.sum()

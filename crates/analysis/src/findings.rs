@@ -6,7 +6,7 @@ use crate::hot::Hot;
 use crate::labels::LabelKind;
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
-use tare_profile::{Estimate, Loss, MethodKind, Profile, SeriesId, Unit, ValueKind};
+use tare_profile::{Estimate, Loss, MethodKind, Profile, SeriesId, ThreadKind, Unit, ValueKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FindingKind {
@@ -84,6 +84,12 @@ fn dominating(
     if let Some((node, share)) = bottleneck(tree, &tree.children()) {
         let name = &tree.label_of(node).text;
         say(format!("{} passes through {name}", percent(share)));
+    }
+    let of_jvm = |share: &&ThreadShare| profile.threads.get(share.thread).kind == ThreadKind::Vm;
+    let jvm = threads.iter().filter(of_jvm).fold(0_i64, |sum, s| sum.saturating_add(s.value));
+    if tree.share(jvm) >= 0.1 {
+        let share = percent(tree.share(jvm));
+        say(format!("{share} is in threads of the JVM itself, such as compilers and collectors"));
     }
     if let [first, _, ..] = threads {
         let share = tree.share(first.value);

@@ -33,8 +33,8 @@ pub fn stable(name: &str) -> String {
             out.push_str("$$Lambda");
             // `$$Lambda$14/0x000…` and, from 21 on, `$$Lambda/0x000…`.
             rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit() || "$/x+".contains(c));
-        } else if let Some(after) = rest.strip_prefix("/0x") {
-            rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        } else if let Some(after) = after_address(rest) {
+            rest = after;
         } else if let Some(known) = NUMBERED.iter().find(|known| rest.starts_with(**known)) {
             out.push_str(known);
             rest = rest[known.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
@@ -45,6 +45,17 @@ pub fn stable(name: &str) -> String {
         }
     }
     out
+}
+
+/// What follows the address of a hidden class: `/0x…`, `+0x…` or `.0x…`, on 17 with a number after it.
+fn after_address(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix(['/', '+', '.'])?.strip_prefix("0x")?;
+    let after = digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    let number = after.strip_prefix(['/', '.']).filter(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && matches!(rest.as_bytes().get(digits), None | Some(b'.'))
+    });
+    Some(number.map_or(after, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit())))
 }
 
 /// Which names a user means: `com.acme`, `Orders`, `Orders.place`, `com.acme.*.place`, `com.**`.
@@ -170,6 +181,9 @@ mod tests {
             ("a.B$$Lambda/0x00007f1204.run", "a.B$$Lambda.run"),
             ("jdk.proxy2.$Proxy12.call", "jdk.proxy2.$Proxy.call"),
             ("sun.GeneratedMethodAccessor7.invoke", "sun.GeneratedMethodAccessor.invoke"),
+            ("java.LambdaForm$MH+0x00007fc60c01c800.361695049.invoke", "java.LambdaForm$MH.invoke"),
+            ("java.LambdaForm$MH.0x0000000047059400.invoke", "java.LambdaForm$MH.invoke"),
+            ("java.LambdaForm$DMH/0x0000000047059400.1x", "java.LambdaForm$DMH.1x"),
             ("a.B1.c2", "a.B1.c2"),
         ] {
             assert_eq!(stable(name), expected);

@@ -5,8 +5,8 @@ use tare_analysis::{
     by_thread, findings, hot_list,
 };
 use tare_profile::{
-    Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row, SeriesId,
-    SeriesInfo, StringId, ThreadId, ValueKind,
+    ContextId, Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row,
+    SeriesId, SeriesInfo, StringId, Thread, ThreadId, ThreadKind, ValueKind,
 };
 
 const FIRST: SeriesId = SeriesId::new(0);
@@ -204,6 +204,8 @@ fn diffs_are_sorted_by_growth_and_overlap_by_context() {
     );
     // f: min(0.60, 0.15), g: min(0.40, 0.25); h and n;f are in one only.
     assert!((diff.overlap - 0.40).abs() < 1e-9, "{}", diff.overlap);
+    // f by method: min(0.60, 0.65).
+    assert!((diff.label_overlap - 0.85).abs() < 1e-9, "{}", diff.label_overlap);
     assert!((diff.worst() - 1.0).abs() < 1e-9, "the whole doubled: {}", diff.worst());
     let options = DiffOptions { normalise: true, ..DiffOptions::default() };
     let diff = Diff::build((&old, FIRST), (&new, FIRST), &options).unwrap();
@@ -255,4 +257,18 @@ fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
     );
     let trust = of(FindingKind::Trust).join("\n");
     assert!(trust.starts_with("only 55 samples: the first line of the list is right to ± 13.2"));
+}
+
+#[test]
+fn the_jvms_own_threads_are_a_finding() {
+    let mut shop = profile(SHOP);
+    let kind = ThreadKind::Vm;
+    let compiler = shop.threads.push(Thread { kind, ..Thread::default() });
+    shop.series_mut(FIRST).push(Row::new(ContextId::new(1), compiler, 100));
+    let filter = Filter::default();
+    let tree = Tree::build(&shop, &[FIRST], &filter).unwrap();
+    let threads = by_thread(&shop, FIRST, &filter).unwrap();
+    let found = findings(&shop, FIRST, &tree, &hot_list(&tree), &threads);
+    let expected = "50.0 % is in threads of the JVM itself, such as compilers and collectors";
+    assert!(found.iter().any(|finding| finding.text == expected), "{found:?}");
 }

@@ -217,6 +217,9 @@ fn diffs_keep_both_sums_and_overlap_is_a_share() {
                     assert_eq!(methods + diff.tree[0].change.own[which], sum);
                 }
                 assert!((0.0..=1.0 + 1e-9).contains(&diff.overlap), "{}", diff.overlap);
+                assert!(
+                    diff.label_overlap >= diff.overlap - 1e-9 && diff.label_overlap < 1.0 + 1e-9
+                );
                 let back = Diff::build((&new, CPU), (&old, CPU), &options).unwrap();
                 assert!((diff.overlap - back.overlap).abs() < 1e-9);
             }

@@ -160,6 +160,8 @@ function fit(label, room) {
 // ---- colours -------------------------------------------------------------------------------------
 
 const colours = new Map();
+// Far enough from each other and from the hues of other kinds of frames.
+const OWN_HUES = [62, 84, 108, 135, 158, 178, 318, 342];
 const isJdk = (name) => /^(java|javax|jdk|sun|com\.sun)\./.test(name);
 
 function hash(text) {
@@ -177,7 +179,7 @@ function hue(label) {
   if (kind === CLASS) return [275, 45];
   if (isJdk(name)) return [205, 24];
   const parts = name.split(".").slice(0, -2);
-  return [85 + hash(parts.slice(0, 3).join(".")) % 95, 48];
+  return [OWN_HUES[hash(parts.slice(0, 3).join(".")) % OWN_HUES.length], 48];
 }
 
 function plainColour(label) {
@@ -204,7 +206,7 @@ const colour = (bar) => (bar.label < 0 ? (state.dark ? "#3a4048" : "#dfe3e8") : 
 // ---- state ---------------------------------------------------------------------------------------
 
 const state = { series: 0, thread: -1, bottomUp: false, flame: false, dark: false, diff: false, search: "" };
-let tree, root, zoomed, selected = null, hovered = null, matches = null, found = [], rows = [], measure = 7.2;
+let tree, root, zoomed, selected = null, hovered = null, matches = null, found = [], foundAt = -1, rows = [], measure = 7.2;
 
 function readHash() {
   const wanted = new URLSearchParams(location.hash.slice(1));
@@ -404,11 +406,14 @@ function refresh(change) {
     root = makeRoot();
     zoomed = follow(path);
     selected = hovered = null;
+    foundAt = -1;
     search();
   }
   if (change !== "looks") layout();
   document.documentElement.dataset.theme = state.dark ? "dark" : "light";
   const press = (id, on) => $(id).setAttribute("aria-pressed", on);
+  if (!hovered) $("tip").hidden = true;
+  $("theme").textContent = state.dark ? "Light" : "Dark";
   press("bottom-up", state.bottomUp);
   press("flip", state.flame);
   press("diff", state.diff);
@@ -424,6 +429,7 @@ function refresh(change) {
 function zoom(bar) {
   zoomed = bar;
   selected = bar === root ? null : bar;
+  hovered = null;
   refresh("zoom");
   stage.scrollTop = state.flame ? stage.scrollHeight : Math.max(0, (bar.depth - 3) * ROW);
   draw();
@@ -446,10 +452,9 @@ function search() {
     if (matches[labels[node]]) { inside[node] = 1; sum += tree.total[node]; if (tree.total[node] > 0) found.push(node); }
   }
   found.sort((a, b) => tree.total[b] - tree.total[a]);
-  $("matched").textContent = percent(sum, tree.total[0]) + (found.length ? "" : " (none)");
+  $("matched").textContent = found.length ? percent(sum, tree.total[0]) + " matched" : "no match";
 }
 
-let foundAt = -1;
 function nextMatch(step) {
   if (!found.length) return;
   foundAt = (foundAt + step + found.length) % found.length;
@@ -572,7 +577,7 @@ function start() {
     showTip(event);
   };
   canvas.onmouseleave = () => { hovered = null; $("tip").hidden = true; showStatus(); draw(); };
-  canvas.onclick = (event) => { const bar = at(event.offsetX, event.offsetY); if (bar) { $("tip").hidden = true; hovered = null; zoom(bar); } };
+  canvas.onclick = (event) => { const bar = at(event.offsetX, event.offsetY); if (bar) zoom(bar); };
   canvas.style.cursor = "pointer";
   stage.onscroll = draw;
   new ResizeObserver(() => { layout(); draw(); }).observe(stage);

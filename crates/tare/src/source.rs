@@ -1,5 +1,5 @@
-//! Where a profile comes from: the file that a user names, read into the model. Warnings about it go to
-//! standard error; what is done with the profile is left to the commands.
+//! Where a profile comes from: the file that a user names, ours or another tool's, read into the model.
+//! Warnings about it go to standard error; what is done with the profile is left to the commands.
 
 use crate::exact;
 use crate::term::WARN;
@@ -23,7 +23,7 @@ pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
     }
     let mut recording = match Recording::open(path) {
         Ok(recording) => recording,
-        Err(ReadError::NotARecording) => bail!("{name} is not a recording of Tare"),
+        Err(ReadError::NotARecording) => return foreign(path),
         Err(error) => return Err(error).context(format!("{name} cannot be opened")),
     };
     let options =
@@ -36,6 +36,18 @@ pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
         anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
     }
     Ok(loaded.profile)
+}
+
+/// A file of another tool: JFR, pprof, collapsed stacks.
+fn foreign(path: &Path) -> Result<Profile> {
+    let name = path.display();
+    match tare_formats::open(path) {
+        Ok(profile) => Ok(profile),
+        Err(tare_formats::ReadError::Unknown) => bail!(
+            "{name} is neither a recording of Tare nor a profile in JFR, pprof or collapsed form"
+        ),
+        Err(error) => Err(error).context(format!("{name} cannot be read")),
+    }
 }
 
 /// The series to show: the one that the user names, or the most telling.

@@ -171,7 +171,9 @@ fn views_and_filters() {
     assert_has(&report(&["--metric", "alloc"]), &["4.10 kB of alloc allocated-bytes", "byte[]"]);
     assert_has(&report(&["--bottom-up"]), &["Callers, from the hot methods up"]);
     assert!(!report(&["--hide-jdk"]).contains("HashMap"));
-    assert!(report(&["--min-share", "50%"]).contains("[1 smaller]"));
+    assert_has(&report(&["--min-share", "20%"]), &["what is below 20.0 % is folded"]);
+    assert_has(&report(&["--min-share", "50%", "--full"]), &["[1 smaller]"]);
+    assert!(!report(&["--min-share", "50%"]).contains("smaller"), "30 % is below 50");
 }
 
 #[test]
@@ -213,6 +215,22 @@ fn hprofs_listing_has_its_sections() {
             "   1 100.00% 100.00%       1 300000 java.lang.Object (Java)\nMONITOR TIME END",
         ],
     );
+}
+
+#[test]
+fn stacks_that_are_cut_to_the_same_trace_are_one_line() {
+    let directory = Directory::new("cut");
+    let file = directory.record("shop.tare", &shop(60));
+    let listing = ok(&["report", text(&file), "--format", "hprof-text", "--depth", "1"]);
+    assert_has(&listing, &["TRACE 300000:\n\tcom.acme.Key.hashCode(Key.java:5)\nTRACE 300001:"]);
+    let mut deep = shop(60);
+    let frame = frame(&mut deep, "com.acme.Key", "hashCode", 5);
+    let context = deep.contexts.stack([frame, frame]);
+    deep.series_mut(tare_profile::SeriesId::new(0))
+        .push(Row::new(context, ThreadId::UNKNOWN, 40).at(1));
+    let file = directory.record("deep.tare", &deep);
+    let listing = ok(&["report", text(&file), "--format", "hprof-text", "--depth", "1"]);
+    assert_has(&listing, &["   1 71.43% 71.43%     100 300000 com.acme.Key.hashCode\n"]);
 }
 
 #[test]
@@ -258,7 +276,7 @@ fn errors_name_the_cause_and_the_remedy() {
     for (arguments, code, part) in [
         (&["report", "4711"][..], 1, "record it first"),
         (&["report", "nowhere.tare"], 1, "there is no file nowhere.tare"),
-        (&["report", text(&other)], 1, "is not a recording of Tare"),
+        (&["report", text(&other)], 1, "is neither a recording of Tare nor"),
         (&["report", file, "--metric", "wall"], 1, "it has cpu:samples, alloc:allocated-bytes"),
         (&["report", file, "--method", "HASHCODE"], 1, "did you mean com.acme.Key.hashCode?"),
         (&["report", file, "--thread", "nobody"], 1, "no thread has a name like"),
@@ -286,6 +304,15 @@ fn a_damaged_recording_is_shown_with_a_warning() {
     assert_eq!(output.status.code(), Some(0));
     assert_has(&String::from_utf8_lossy(&output.stderr), &["the recording has no end"]);
     assert_has(&String::from_utf8_lossy(&output.stdout), &["100 of cpu samples"]);
+}
+
+#[test]
+fn profiles_of_other_tools_are_read_too() {
+    let directory = Directory::new("foreign");
+    let file = directory.0.join("stacks.collapsed");
+    std::fs::write(&file, "main;com/acme/Shop.sell;com/acme/Key.hashCode 7\nmain 3\n").unwrap();
+    assert_has(&ok(&["report", text(&file)]), &["10 of", "70.0 %", "com.acme.Key.hashCode"]);
+    assert_has(&ok(&["diff", text(&file), text(&file)]), &["overlap 100.0 %"]);
 }
 
 #[test]

@@ -257,6 +257,8 @@ impl<'p> Constants<'p> {
             (STACK_TRACE, self.stacks),
             (THREAD, self.threads),
         ];
+        // The JDK's reader refuses a file with an empty pool.
+        let pools: Vec<_> = pools.into_iter().filter(|(_, pool)| pool.count > 0).collect();
         let mut out = Encoder::default();
         // Type, start, duration, and no other such event to go to.
         [POOL_EVENT, 0, 0, 0].into_iter().for_each(|number| out.long(number));

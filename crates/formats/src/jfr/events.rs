@@ -361,7 +361,11 @@ impl Collected {
                 run.main_class = run.command_line.first().cloned().unwrap_or_default();
                 run.pid = read.integer(5).and_then(|pid| u32::try_from(pid).ok());
             }
-            What::Os => run.os = first.lines().next().unwrap_or_default().to_owned(),
+            What::Os => {
+                let line = first.lines().next().unwrap_or_default();
+                let line = line.trim_start_matches("PRETTY_NAME=");
+                run.os = line.trim_matches('"').to_owned();
+            }
             What::Cpu => run.cpus = read.integer(0).and_then(|n| u32::try_from(n).ok()),
             _ if first.starts_with("async-profiler") || first.starts_with("tare") => {
                 run.tool = first;

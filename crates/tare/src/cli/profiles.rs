@@ -113,7 +113,7 @@ pub struct ViewArgs {
     /// Only what was called from this method, class or package; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub root: Vec<String>,
-    /// Fold what is smaller than this share of the whole [default: 1% in pages for people]
+    /// Fold what is smaller than this share of the whole [default: what makes a page of it, from 1%]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub min_share: Option<f64>,
     /// A method that is already on the stack joins its outer call

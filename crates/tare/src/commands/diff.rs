@@ -83,12 +83,17 @@ fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
     let how =
         if diff.normalised { "shares of the whole are compared" } else { "values are compared" };
     writeln!(out, "{DIM}{how}; a change is told as a share of the old whole{DIM:#}")?;
-    let overlap = percent(diff.overlap);
+    let (contexts_alike, methods_alike) = (percent(diff.overlap), percent(diff.label_overlap));
     writeln!(
         out,
-        "overlap {}{DIM}  of the two profiles is the same, context by context{DIM:#}",
-        overlap.trim()
+        "overlap {}{DIM} of the two profiles is the same, context by context; {} method by method{DIM:#}",
+        contexts_alike.trim(),
+        methods_alike.trim()
     )?;
+    if diff.label_overlap > 2.0 * diff.overlap && !args.view.hide_jdk {
+        let hint = "the same methods are called in other ways; --hide-jdk helps if the JDKs differ";
+        writeln!(out, "{DIM}{hint}{DIM:#}")?;
+    }
     let least = args.view.min_share.unwrap_or(MIN_SHARE);
     let worth = |change: &&Change| diff.delta_share(change.own).abs() >= least;
     let grew = diff.methods.iter().filter(worth).filter(|c| diff.delta(c.own) > 0.0);
@@ -194,6 +199,7 @@ fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
         "new": diff.sums[1],
         "normalised": diff.normalised,
         "overlap": diff.overlap,
+        "method_overlap": diff.label_overlap,
         "worst": finite(diff.worst()),
         "threshold": args.threshold,
         "exceeded": exceeded,

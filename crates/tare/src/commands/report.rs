@@ -33,13 +33,12 @@ impl Report<'_> {
         self.profile.series(self.metrics[0]).info()
     }
 
-    /// The tree as it is shown: upside down if asked, with the small folded.
-    fn shown_tree(&self, otherwise: f64) -> Tree {
-        let least = self.args.view.min_share.unwrap_or(otherwise);
+    /// The tree as it is shown: upside down if asked, with what is below a share folded.
+    fn shown_tree(&self, min_share: f64) -> Tree {
         if self.args.bottom_up {
-            self.tree.bottom_up(least, self.args.depth)
+            self.tree.bottom_up(min_share, self.args.depth)
         } else {
-            self.tree.fold_small(least)
+            self.tree.fold_small(min_share)
         }
     }
 }

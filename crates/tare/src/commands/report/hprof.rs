@@ -51,11 +51,13 @@ struct Listing<'a> {
     known: HashMap<String, usize>,
 }
 
-/// One line of a section, before it has its rank.
+/// One line of a section, before it has its rank. Those of one trace and name are one line, since
+/// traces may be cut.
 struct Entry {
     value: i64,
-    /// What stands between the percentages and the end.
-    text: String,
+    figures: Vec<i64>,
+    trace: usize,
+    name: String,
 }
 
 impl Listing<'_> {
@@ -103,16 +105,19 @@ impl Listing<'_> {
             let class = if is_class { label.text.as_str() } else { "[unknown class]" };
             let from = tree.parent(node).filter(|_| is_class).unwrap_or(node);
             let trace = self.trace(&self.stack(&tree, from));
-            let (live, objects) = (figure(0), figure(1));
-            let text =
-                format!("{live:>9} {objects:>7} {:>9} {:>7} {trace} {class}", figure(2), figure(3));
-            entries.push(Entry { value: tree.own(0, node), text });
+            let figures = (0..4).map(figure).collect();
+            entries.push(Entry {
+                value: tree.own(0, node),
+                figures,
+                trace,
+                name: class.to_owned(),
+            });
         }
         let order = if columns[0].is_some() { "live bytes" } else { "allocated bytes" };
         let title = format!("SITES BEGIN (ordered by {order}){}", self.date);
         let head = "          percent           live          alloc'ed   stack class\n \
                     rank   self  accum     bytes    objs     bytes    objs  trace name";
-        Ok(section(&title, head, entries, tree.sum(0), "SITES END"))
+        Ok(section(&title, head, entries, tree.sum(0), &[9, 7, 9, 7], "SITES END"))
     }
 
     fn cpu(&mut self, metrics: &[SeriesId]) -> Result<String> {
@@ -121,18 +126,13 @@ impl Listing<'_> {
         let mut entries = Vec::new();
         for node in self.worth_showing(&tree) {
             let own = tree.own(0, node);
-            let count = if unit == Unit::Nanoseconds && tree.metrics() > 1 {
-                tree.own(1, node)
-            } else if unit == Unit::Nanoseconds {
-                own / 1_000_000
-            } else {
-                own
-            };
+            // Beside times hprof has the number of calls; without one, there is the time again.
+            let count = if tree.metrics() > 1 { tree.own(1, node) } else { own };
             let trace = self.trace(&self.stack(&tree, node));
             let label = tree.label_of(node);
             let name =
                 label.method.map_or_else(|| label.text.clone(), |id| self.profile.method_name(id));
-            entries.push(Entry { value: own, text: format!("{count:>7} {trace} {name}") });
+            entries.push(Entry { value: own, figures: vec![count], trace, name });
         }
         let (name, total) = match unit {
             Unit::Nanoseconds => ("CPU TIME (ms)", tree.sum(0) / 1_000_000),
@@ -140,12 +140,12 @@ impl Listing<'_> {
         };
         let title = format!("{name} BEGIN (total = {total}){}", self.date);
         let head = "rank   self  accum   count trace method";
-        Ok(section(&title, head, entries, tree.sum(0), &format!("{name} END")))
+        Ok(section(&title, head, entries, tree.sum(0), &[7], &format!("{name} END")))
     }
 
     /// How long and how often each monitor was waited for, by the stack of the wait.
     fn monitors(&mut self) -> String {
-        let mut waits: HashMap<(ContextId, String), (i64, u64)> = HashMap::new();
+        let mut waits: HashMap<(ContextId, String), (i64, i64)> = HashMap::new();
         for (_, table) in self.profile.all_events().filter(|(_, t)| t.kind().name == "lock") {
             let class = table.field_named("class");
             for (row, event) in table.events().enumerate() {
@@ -166,20 +166,15 @@ impl Listing<'_> {
         let mut waits: Vec<_> = waits.into_iter().collect();
         waits.sort_by(|(a, x), (b, y)| (y.0, a).cmp(&(x.0, b)));
         let mut entries = Vec::new();
-        for ((context, class), (time, count)) in waits {
+        for ((context, class), (value, count)) in waits {
             let frames: Vec<String> =
                 self.profile.contexts.frames(context).map(|frame| self.frame(frame)).collect();
-            let text = format!("{count:>7} {} {class} (Java)", self.trace(&frames));
-            entries.push(Entry { value: time, text });
+            let (trace, name) = (self.trace(&frames), format!("{class} (Java)"));
+            entries.push(Entry { value, figures: vec![count], trace, name });
         }
         let title = format!("MONITOR TIME BEGIN (total = {} ms){}", total / 1_000_000, self.date);
-        section(
-            &title,
-            "rank   self  accum   count trace monitor",
-            entries,
-            total,
-            "MONITOR TIME END",
-        )
+        let head = "rank   self  accum   count trace monitor";
+        section(&title, head, entries, total, &[7], "MONITOR TIME END")
     }
 
     /// Nodes with own values, the largest first.
@@ -240,15 +235,40 @@ impl Listing<'_> {
     }
 }
 
-fn section(title: &str, head: &str, entries: Vec<Entry>, total: i64, end: &str) -> String {
+fn section(
+    title: &str,
+    head: &str,
+    entries: Vec<Entry>,
+    total: i64,
+    widths: &[usize],
+    end: &str,
+) -> String {
+    let mut known: HashMap<(usize, String), usize> = HashMap::new();
+    let mut merged: Vec<Entry> = Vec::new();
+    for entry in entries {
+        let at = *known.entry((entry.trace, entry.name.clone())).or_insert(merged.len());
+        match merged.get_mut(at) {
+            None => merged.push(entry),
+            Some(same) => {
+                same.value = same.value.saturating_add(entry.value);
+                for (sum, figure) in same.figures.iter_mut().zip(entry.figures) {
+                    *sum = sum.saturating_add(figure);
+                }
+            }
+        }
+    }
+    merged.sort_by_key(|entry| -i128::from(entry.value));
     let mut out = format!("{title}\n{head}\n");
     let share = |value: i64| if total == 0 { 0.0 } else { value as f64 / total as f64 * 100.0 };
     let mut sum = 0_i64;
-    for (rank, entry) in (1..).zip(entries) {
-        sum = sum.saturating_add(entry.value);
-        let (own, accumulated) = (share(entry.value), share(sum));
+    for (rank, Entry { value, figures, trace, name }) in (1..).zip(merged) {
+        sum = sum.saturating_add(value);
+        let figures =
+            figures.iter().zip(widths).map(|(figure, width)| format!("{figure:>width$} "));
+        let (own, accumulated) = (share(value), share(sum));
+        let figures: String = figures.collect();
         // Writing to a String does not fail.
-        let _ = writeln!(out, "{rank:>4} {own:>5.2}% {accumulated:>5.2}% {}", entry.text);
+        let _ = writeln!(out, "{rank:>4} {own:>5.2}% {accumulated:>5.2}% {figures}{trace} {name}");
     }
     out + end + "\n"
 }

@@ -51,7 +51,10 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     if let Some(text) = &report.args.method {
         root.insert("around".into(), around(report, text)?);
     }
-    root.insert("tree".into(), nodes(&report.shown_tree(0.0)));
+    root.insert(
+        "tree".into(),
+        nodes(&report.shown_tree(report.args.view.min_share.unwrap_or(0.0))),
+    );
     serde_json::to_writer_pretty(std::io::stdout().lock(), &Value::Object(root))?;
     Ok(writeln!(std::io::stdout())?)
 }

@@ -7,11 +7,12 @@ use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN};
 use anyhow::Result;
 use std::io::Write;
 use std::time::Duration;
-use tare_analysis::{FindingKind, Hot, LabelId, LabelKind, NodeId, neighbours};
+use tare_analysis::{FindingKind, Hot, LabelId, LabelKind, NodeId, Tree, neighbours};
 use tare_profile::{MethodKind, ThreadKind, Unit};
 
-/// Fold what is below one per cent: a page is for what matters.
-const MIN_SHARE: f64 = 0.01;
+/// Unless told otherwise the tree is folded at the first of these shares that leaves a page of it.
+const MIN_SHARES: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
+const PAGE: usize = 60;
 /// More methods than this are not shown around, however many a pattern means.
 const METHODS: usize = 5;
 
@@ -35,8 +36,13 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     let title =
         if report.args.bottom_up { "Callers, from the hot methods up" } else { "Call tree" };
     page.title(out, title)?;
-    let shown = report.shown_tree(MIN_SHARE);
-    tree::print(out, &shown, page.unit(), page.width, report.args.full)?;
+    let (shown, min_share) = page.tree();
+    tree::print(out, &shown, page.unit(), page.width, min_share, report.args.full)?;
+    if min_share > 0.0 {
+        let below = percent(min_share);
+        let below = below.trim();
+        writeln!(out, "{DIM}  what is below {below} is folded; --min-share sets it{DIM:#}")?;
+    }
     page.next_steps(out)
 }
 
@@ -48,6 +54,21 @@ struct Page<'a> {
 impl Page<'_> {
     fn unit(&self) -> Unit {
         self.report.info().kind.unit()
+    }
+
+    /// The tree, and the share below which it is folded.
+    fn tree(&self) -> (Tree, f64) {
+        if let Some(share) = self.report.args.view.min_share {
+            return (self.report.shown_tree(share), share);
+        }
+        let last = MIN_SHARES[MIN_SHARES.len() - 1];
+        let shares = MIN_SHARES.into_iter().map(|share| (self.report.shown_tree(share), share));
+        let fits =
+            |tree: &Tree, share: f64| tree::lines(tree, share, self.report.args.full).len() <= PAGE;
+        shares
+            .into_iter()
+            .find(|(tree, share)| fits(tree, *share))
+            .unwrap_or_else(|| (self.report.shown_tree(last), last))
     }
 
     fn title(&self, out: &mut impl Write, text: &str) -> Result<()> {

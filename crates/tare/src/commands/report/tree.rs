@@ -12,7 +12,7 @@ use tare_profile::Unit;
 /// Chains of more nodes than this are shortened.
 const CHAIN: usize = 4;
 
-struct Line {
+pub struct Line {
     node: NodeId,
     /// What stands before the name: the branches that it hangs on.
     prefix: String,
@@ -25,13 +25,14 @@ pub fn print(
     tree: &Tree,
     unit: Unit,
     width: usize,
+    min_share: f64,
     full: bool,
 ) -> Result<()> {
     let calls = tree.metrics() > 1;
     let head = if calls { "       calls" } else { "" };
     writeln!(out, "{DIM}    total   itself {:>10}{head}{DIM:#}", "value")?;
     let blank = if calls { 42 } else { 30 };
-    for line in lines(tree, full) {
+    for line in lines(tree, min_share, full) {
         let Line { node, prefix, left_out } = line;
         if left_out > 0 {
             let bars: String = prefix.replace("├─", "│ ").replace("└─", "  ");
@@ -58,12 +59,16 @@ pub fn print(
     Ok(())
 }
 
-fn lines(tree: &Tree, full: bool) -> Vec<Line> {
+/// What the small ones come to together has a line only if it is not small itself.
+pub fn lines(tree: &Tree, min_share: f64, full: bool) -> Vec<Line> {
     let children = tree.children();
+    let small = |node: NodeId| {
+        tree.folded(node) > 0 && tree.share(tree.total(0, node)).abs() < min_share && !full
+    };
     let mut lines = Vec::new();
     // Each with the prefix of its own line, and the one for lines below it.
     let mut stack: Vec<(NodeId, String, String)> = Vec::new();
-    push_children(&mut stack, &children, NodeId::ROOT, "", true);
+    push_children(&mut stack, &shown(&children, NodeId::ROOT, small), "", true);
     while let Some((first, prefix, below)) = stack.pop() {
         let chain = chain(tree, &children, first);
         let keep_all = full || chain.len() <= CHAIN;
@@ -76,9 +81,13 @@ fn lines(tree: &Tree, full: bool) -> Vec<Line> {
             let left_out = if !keep_all && at == last { chain.len() - 2 } else { 0 };
             lines.push(Line { node: *node, prefix, left_out });
         }
-        push_children(&mut stack, &children, chain[last], &below, false);
+        push_children(&mut stack, &shown(&children, chain[last], small), &below, false);
     }
     lines
+}
+
+fn shown(children: &Children, node: NodeId, small: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+    children.of(node).iter().copied().filter(|child| !small(*child)).collect()
 }
 
 /// The node, and those below it as long as each is all that its caller did.
@@ -97,12 +106,10 @@ fn chain(tree: &Tree, children: &Children, first: NodeId) -> Vec<NodeId> {
 
 fn push_children(
     stack: &mut Vec<(NodeId, String, String)>,
-    children: &Children,
-    node: NodeId,
+    list: &[NodeId],
     below: &str,
     top: bool,
 ) {
-    let list = children.of(node);
     for (at, child) in list.iter().enumerate().rev() {
         let (own, further) = match () {
             () if top => ("", ""),

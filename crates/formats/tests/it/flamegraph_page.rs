@@ -1,0 +1,126 @@
+//! The flame graph in a real browser without a window: the page is opened with a state in its
+//! address, as a link that somebody sent would be, and what it then shows is read from its elements.
+
+use crate::support::{export, scratch, tool};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tare_formats::{Format, Options, open_bytes};
+
+const STACKS: &str = "\
+[main tid=1];app.Main.run;app.Order.price 60
+[main tid=1];app.Main.run;app.Order.print;java.lang.String.format 20
+[worker tid=2];app.Work.loop;app.Order.price 15
+[worker tid=2];app.Work.loop 5
+";
+
+struct Browser {
+    program: String,
+    directory: PathBuf,
+    page: PathBuf,
+}
+
+impl Browser {
+    fn new(test: &str, page: &[u8]) -> Option<Browser> {
+        let names = ["chromium", "chromium-browser", "google-chrome"].map(str::to_owned);
+        let program = tool("the flame graph in Chromium", &names)?;
+        let directory = scratch(test);
+        let path = directory.join("page.html");
+        std::fs::write(&path, page).unwrap();
+        Some(Browser { program, directory, page: path })
+    }
+
+    fn run(&self, state: &str, arguments: &[&str]) -> String {
+        let profile = format!("--user-data-dir={}", self.directory.join("profile").display());
+        let mut all = vec!["--headless", "--no-sandbox", "--disable-gpu", &profile];
+        all.extend(["--disable-background-networking", "--window-size=1200,700"]);
+        all.extend(arguments);
+        let address = format!("file://{}#{state}", self.page.display());
+        let output = Command::new(&self.program).args(&all).arg(&address).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn open(&self, state: &str) -> Dom {
+        Dom(self.run(state, &["--dump-dom"]))
+    }
+}
+
+struct Dom(String);
+
+impl Dom {
+    /// The text of an element.
+    fn text(&self, id: &str) -> &str {
+        let (_, rest) = self.0.split_once(&format!("id=\"{id}\"")).unwrap();
+        let (_, rest) = rest.split_once('>').unwrap();
+        rest.split_once("</").unwrap().0
+    }
+
+    fn canvas(&self, attribute: &str) -> &str {
+        let (_, rest) = self.0.split_once("id=\"graph\"").unwrap();
+        let tag = rest.split_once('>').unwrap().0;
+        let (_, value) = tag.split_once(&format!("data-{attribute}=\"")).unwrap();
+        value.split_once('"').unwrap().0
+    }
+}
+
+fn page(options: Options<'_>) -> Vec<u8> {
+    export(&open_bytes(STACKS.as_bytes()).unwrap(), Format::Html, options)
+}
+
+#[test]
+fn search_zoom_threads_and_views_work() {
+    let title = Options { title: "the <title> & more", ..Options::default() };
+    let Some(browser) = Browser::new("page", &page(title)) else { return };
+    let plain = browser.open("");
+    assert_eq!(plain.canvas("frames"), "7", "{}", plain.0);
+    assert_eq!((plain.canvas("zoom"), plain.canvas("view")), ("all", "top-down"));
+    assert!(plain.text("status").starts_with("all — 100 samples"), "{}", plain.text("status"));
+    assert_eq!(plain.text("title"), "the &lt;title&gt; &amp; more");
+
+    // Nested matches count once, text and patterns are both understood, and so is a broken pattern.
+    assert_eq!(browser.open("search=Order").text("matched"), "95.0 % matched");
+    assert_eq!(browser.open("search=price%7Cformat").text("matched"), "95.0 % matched");
+    assert_eq!(browser.open("search=price(").text("matched"), "no match");
+
+    let worker = browser.open("thread=worker");
+    assert_eq!(worker.canvas("frames"), "3");
+    assert!(worker.text("status").contains("20 samples"), "{}", worker.text("status"));
+
+    // Four methods with a cost of their own, and their callers.
+    let bottom_up = browser.open("view=bottom-up");
+    assert_eq!((bottom_up.canvas("frames"), bottom_up.canvas("view")), ("8", "bottom-up"));
+
+    // The way to a frame is a row of labels; the first is app.Main.run, the second app.Order.price.
+    let zoomed = browser.open("zoom=0.1&root=bottom&theme=dark");
+    assert_eq!((zoomed.canvas("zoom"), zoomed.canvas("frames")), ("app.Order.price", "3"));
+    assert!(zoomed.text("status").contains("60 samples · 60.0 % of all"));
+    assert!(zoomed.0.contains("data-theme=\"dark\""));
+}
+
+#[test]
+fn a_baseline_shows_what_changed() {
+    let before = STACKS.replace("price 60", "price 20");
+    let before = open_bytes(before.as_bytes()).unwrap();
+    let options = Options { baseline: Some(&before), ..Options::default() };
+    let Some(browser) = Browser::new("diff", &page(options)) else { return };
+    let dom = browser.open("zoom=0.1");
+    // 60 of 100 now, 20 of 60 then.
+    let status = dom.text("status");
+    assert!(status.contains("baseline 33.3 %, change +26.67 points"), "{status}");
+}
+
+#[test]
+fn the_page_is_drawn_and_loads_nothing() {
+    let page = page(Options::default());
+    let text = String::from_utf8_lossy(&page);
+    assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("src="));
+    let Some(browser) = Browser::new("picture", &page) else { return };
+    let picture = browser.directory.join("page.png");
+    browser.run("theme=light", &[&format!("--screenshot={}", picture.display())]);
+    assert!(is_colourful(&picture), "{} is blank", picture.display());
+}
+
+/// A blank page of this size packs to a few kilobytes; bars with text do not.
+fn is_colourful(picture: &Path) -> bool {
+    std::fs::metadata(picture).is_ok_and(|file| file.len() > 12_000)
+}

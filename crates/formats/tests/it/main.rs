@@ -1,0 +1,11 @@
+//! Formats as a user meets them: whole files, read and written through the crate's front door.
+
+#![forbid(unsafe_code)]
+
+mod flamegraph_page;
+mod hostile;
+mod readers;
+mod real_files;
+mod round_trip;
+mod support;
+mod totals;

@@ -1,0 +1,149 @@
+//! Our files in the readers that people use, where these are installed.
+
+use crate::support::{export, profile, scratch, tool};
+use std::process::Command;
+use tare_formats::{Format, Options};
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{program} {arguments:?} says\n{out}\n{err}");
+    format!("{out}\n{err}")
+}
+
+#[test]
+fn go_tool_pprof_sees_the_same_totals() {
+    let Some(go) = tool("go tool pprof", &["go".to_owned()]) else { return };
+    let directory = scratch("pprof");
+    for seed in 0..3 {
+        let profile = profile(seed);
+        let path = directory.join(format!("{seed}.pb.gz"));
+        let options = Options { gzip: true, ..Options::default() };
+        std::fs::write(&path, export(&profile, Format::Pprof, options)).unwrap();
+        let names = ["samples", "alloc_space", "invocations", "wall"];
+        for ((_, series), name) in profile.all_series().zip(names) {
+            let unit = match name {
+                "alloc_space" => "-unit=bytes",
+                "wall" => "-unit=nanoseconds",
+                _ => "-unit=count",
+            };
+            let index = format!("-sample_index={name}");
+            let file = path.to_str().unwrap();
+            let out = run(&go, &["tool", "pprof", "-raw", &index, unit, file]);
+            // `-raw` lists each sample with its values, which begin their line.
+            let column = names.iter().position(|known| *known == name).unwrap();
+            let body = out.split_once("Samples:\n").unwrap().1.split_once("Locations\n").unwrap().0;
+            let values = body.lines().filter_map(|line| {
+                let numbers: Vec<i64> = line
+                    .split_once(':')
+                    .map(|(numbers, _)| {
+                        numbers.split_whitespace().map_while(|n| n.parse().ok()).collect()
+                    })
+                    .unwrap_or_default();
+                (numbers.len() == names.len()).then(|| numbers[column])
+            });
+            assert_eq!(values.sum::<i64>(), series.total(), "{name} of seed {seed}");
+        }
+        let top = run(&go, &["tool", "pprof", "-top", path.to_str().unwrap()]);
+        assert!(top.contains("Type: samples"), "{top}");
+    }
+}
+
+/// The `jfr` tools of the JDKs on this machine.
+fn jfr_tools() -> Vec<String> {
+    let home = std::env::var("JAVA_HOME").map(|home| format!("{home}/bin/jfr"));
+    let installed = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let installed = installed.map(|entry| format!("{}/bin/jfr", entry.path().display()));
+    let mut all: Vec<String> = home.into_iter().chain(installed).collect();
+    all.retain(|path| std::path::Path::new(path).is_file());
+    // Distributions have several names for one JDK.
+    let real = |path: &String| std::fs::canonicalize(path).ok();
+    all = all.iter().filter_map(real).map(|path| path.display().to_string()).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[test]
+fn the_jdks_jfr_tool_reads_every_event() {
+    let tools = jfr_tools();
+    if tool("the JDK's jfr", &tools).is_none() {
+        return;
+    }
+    let directory = scratch("jfr");
+    let profile = profile(1);
+    let path = directory.join("x.jfr");
+    std::fs::write(&path, export(&profile, Format::Jfr, Options::default())).unwrap();
+    let path = path.to_str().unwrap();
+    let total = |n: usize| profile.all_series().nth(n).unwrap().1.total() as usize;
+    let rows = |n: usize| profile.all_series().nth(n).unwrap().1.len();
+    for jfr in tools {
+        let count = |event: &str| {
+            let summary = run(&jfr, &["summary", path]);
+            let line = summary.lines().find(|line| line.split_whitespace().next() == Some(event));
+            let line = line.unwrap_or_else(|| panic!("no {event} in\n{summary}"));
+            line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
+        };
+        assert_eq!(count("jdk.ExecutionSample"), total(0), "{jfr}");
+        assert_eq!(count("jdk.ObjectAllocationSample"), rows(1), "{jfr}");
+        assert_eq!(count("tare.Value"), rows(2) + rows(3), "{jfr}");
+        // Printing resolves every constant of every event.
+        let printed = run(&jfr, &["print", "--stack-depth", "64", path]);
+        assert_eq!(printed.matches("jdk.ExecutionSample {").count(), total(0));
+        assert!(printed.contains("com.acme.Orders") && printed.contains("monitorClass"), "{jfr}");
+        assert!(!printed.contains("Exception"), "{jfr}\n{printed}");
+        let json = run(&jfr, &["print", "--json", "--events", "jdk.ObjectAllocationSample", path]);
+        let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+        let events = json["recording"]["events"].as_array().unwrap();
+        let weights = events.iter().map(|event| event["values"]["weight"].as_i64().unwrap());
+        assert_eq!(weights.sum::<i64>(), total(1) as i64, "{jfr}");
+    }
+}
+
+/// The library that other tools are built on, through a program of a few lines.
+#[test]
+fn jdk_jfr_consumer_reads_stacks_and_threads() {
+    let javas: Vec<String> =
+        jfr_tools().iter().map(|path| path.trim_end_matches("jfr").to_owned() + "java").collect();
+    if tool("jdk.jfr.consumer", &javas).is_none() {
+        return;
+    }
+    let directory = scratch("consumer");
+    let profile = tare_formats::open_bytes(
+        b"[main tid=7];a.B.c;a.B.d 3\n[main tid=7];a.B.c;memcpy 2\n[other tid=8];x.Y.z 4\n",
+    )
+    .unwrap();
+    let path = directory.join("x.jfr");
+    std::fs::write(&path, export(&profile, Format::Jfr, Options::default())).unwrap();
+    let source = directory.join("Dump.java");
+    std::fs::write(&source, DUMP).unwrap();
+    for java in javas {
+        let out = run(&java, &[source.to_str().unwrap(), path.to_str().unwrap()]);
+        let mut lines: Vec<&str> = out.lines().filter(|line| line.contains(" <- ")).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        let expected = [
+            "main: .memcpy <- a.B.c <- RUNNABLE",
+            "main: a.B.d <- a.B.c <- RUNNABLE",
+            "other: x.Y.z <- RUNNABLE",
+        ];
+        assert_eq!(lines, expected, "{java}\n{out}");
+        assert_eq!(out.matches(" <- RUNNABLE").count(), 9, "{java}\n{out}");
+    }
+}
+
+const DUMP: &str = r#"
+import jdk.jfr.consumer.*;
+public class Dump {
+    public static void main(String[] a) throws Exception {
+        for (RecordedEvent e : RecordingFile.readAllEvents(java.nio.file.Path.of(a[0]))) {
+            if (!e.getEventType().getName().equals("jdk.ExecutionSample")) continue;
+            StringBuilder s = new StringBuilder(e.getThread("sampledThread").getOSName() + ": ");
+            for (RecordedFrame f : e.getStackTrace().getFrames())
+                s.append(f.getMethod().getType().getName()).append('.').append(f.getMethod().getName()).append(" <- ");
+            System.out.println(s.append(e.getString("state").replace("STATE_", "")));
+        }
+    }
+}
+"#;
