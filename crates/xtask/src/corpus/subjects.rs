@@ -150,11 +150,17 @@ fn fetch_into(work: &Path, artifacts: &[&str]) -> Result<()> {
     println!("fetching {} with Maven …", artifacts.join(", "));
     // One project per artifact: old jars depend on versions that exclude each other.
     for artifact in artifacts {
-        let mut parts = artifact.split(':');
-        let (Some(group), Some(id), Some(version)) = (parts.next(), parts.next(), parts.next())
-        else {
-            bail!("{artifact} is not group:artifact:version");
+        let parts: Vec<&str> = artifact.split(':').collect();
+        let more = match parts[..] {
+            [_, _, _] => String::new(),
+            // Sources have no dependencies of their own.
+            [_, _, _, kind, classifier] => format!(
+                "<type>{kind}</type><classifier>{classifier}</classifier><exclusions><exclusion>\
+                 <groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+            ),
+            _ => bail!("{artifact} is not group:artifact:version[:type:classifier]"),
         };
+        let (group, id, version) = (parts[0], parts[1], parts[2]);
         let project = work.join("pom.xml");
         fs::write(
             &project,
@@ -162,7 +168,7 @@ fn fetch_into(work: &Path, artifacts: &[&str]) -> Result<()> {
                 "<project><modelVersion>4.0.0</modelVersion><groupId>tare</groupId>\
                  <artifactId>corpus</artifactId><version>1</version><dependencies><dependency>\
                  <groupId>{group}</groupId><artifactId>{id}</artifactId>\
-                 <version>{version}</version></dependency></dependencies></project>"
+                 <version>{version}</version>{more}</dependency></dependencies></project>"
             ),
         )?;
         let mut mvn = Command::new("mvn");

@@ -63,6 +63,11 @@ impl Row {
         self.judged.push((jdk, difference));
     }
 
+    /// Whether nothing was woven at all.
+    pub fn is_empty(&self) -> bool {
+        self.woven == 0
+    }
+
     fn huge(&self) -> u64 {
         self.refused.get("huge").copied().unwrap_or(0)
     }
