@@ -83,17 +83,6 @@ pub enum WriteError {
     Io(io::Error),
     /// No series holds a value.
     Empty,
-    /// No series is called that.
-    NoSeries {
-        wanted: String,
-        /// What could have been asked for.
-        known: Vec<String>,
-    },
-    /// More than one series is called that.
-    Ambiguous {
-        wanted: String,
-        known: Vec<String>,
-    },
     /// The format is made of moments, and the profile holds none.
     NoTimes {
         format: &'static str,
@@ -111,12 +100,6 @@ impl fmt::Display for WriteError {
             WriteError::Io(error) => write!(f, "{error}"),
             WriteError::Empty => {
                 write!(f, "the recording holds no values, so there is nothing to export")
-            }
-            WriteError::NoSeries { wanted, known } => {
-                write!(f, "there is no series {wanted:?}; there is {}", known.join(", "))
-            }
-            WriteError::Ambiguous { wanted, known } => {
-                write!(f, "{wanted:?} could be any of {}; write one of them", known.join(", "))
             }
             WriteError::NoTimes { format } => write!(
                 f,

@@ -40,7 +40,7 @@ mod speedscope;
 
 pub use error::{ReadError, WriteError};
 pub use format::Format;
-pub use select::{default_series, find_series, series_name};
+pub use select::{default_series, series_name};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

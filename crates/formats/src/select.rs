@@ -3,12 +3,12 @@
 use crate::error::WriteError;
 use tare_profile::{Estimate, Profile, Series, SeriesId, SeriesInfo, ValueKind};
 
-/// What a user calls a series: `cpu/samples`, or `exact/wall-time/compensated`.
+/// What a user calls a series: `cpu:samples`, or `exact:wall-time:compensated`.
 pub fn series_name(info: &SeriesInfo) -> String {
-    let name = format!("{}/{}", info.name, info.kind.name());
+    let name = format!("{}:{}", info.name, info.kind.name());
     match estimate_name(info.estimate) {
         "" => name,
-        estimate => format!("{name}/{estimate}"),
+        estimate => format!("{name}:{estimate}"),
     }
 }
 
@@ -47,28 +47,6 @@ fn rank(series: &Series) -> (u8, u8) {
     (kind, estimate)
 }
 
-/// The series of a name, of an engine or of a kind, if it is only one.
-pub fn find_series(profile: &Profile, wanted: &str) -> Result<SeriesId, WriteError> {
-    let known = |ids: &[SeriesId]| {
-        ids.iter().map(|id| series_name(profile.series(*id).info())).collect::<Vec<_>>()
-    };
-    let matching = |test: &dyn Fn(&SeriesInfo) -> bool| {
-        let all = profile.all_series().filter(|(_, series)| test(series.info()));
-        all.map(|(id, _)| id).collect::<Vec<_>>()
-    };
-    let exact = matching(&|info| series_name(info) == wanted);
-    let found = match exact.is_empty() {
-        true => matching(&|info| info.name == wanted || info.kind.name() == wanted),
-        false => exact,
-    };
-    let wanted = wanted.to_owned();
-    match found[..] {
-        [one] => Ok(one),
-        [] => Err(WriteError::NoSeries { wanted, known: known(&matching(&|_| true)) }),
-        _ => Err(WriteError::Ambiguous { wanted, known: known(&found) }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,19 +77,5 @@ mod tests {
         profile.series_mut(SeriesId::new(3)).push(row);
         assert_eq!(default_series(&profile).unwrap(), SeriesId::new(3));
         assert!(matches!(default_series(&Profile::new()), Err(WriteError::Empty)));
-    }
-
-    #[test]
-    fn series_are_found_by_any_name_that_only_one_has() {
-        let profile = profile();
-        let find = |text| find_series(&profile, text).map(SeriesId::raw);
-        assert_eq!(find("cpu").unwrap(), 3);
-        assert_eq!(find("allocated-bytes").unwrap(), 0);
-        assert_eq!(find("exact/wall-time").unwrap(), 1);
-        assert_eq!(find("exact/wall-time/compensated").unwrap(), 2);
-        let message = find("exact").unwrap_err().to_string();
-        assert!(message.contains("exact/wall-time, exact/wall-time/compensated"), "{message}");
-        let message = find("wall").unwrap_err().to_string();
-        assert!(message.contains("there is alloc/allocated-bytes, "), "{message}");
     }
 }

@@ -1,7 +1,9 @@
 //! Every flag and every line of help, in one place.
 
+mod export;
 mod profiles;
 
+pub use export::{ExportArgs, help as help_of_export};
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat};
 
 use clap::{Args, Parser, Subcommand};
@@ -28,6 +30,7 @@ use tare_protocol::Pattern;
                   tare detach 4711           leave that JVM as if we had never been there\n  \
                   tare report run.tare       what a recording says, findings first\n  \
                   tare diff old.tare new.tare     what grew and what shrank\n  \
+                  tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
                   tare class print a.jar!X   look into a class file\n\n\
                   Exit status: 0 done, 1 could not be done (the reason is on standard error), \
                   2 wrong usage, 3 `tare diff --threshold` was exceeded; `tare run` ends as the \
@@ -133,6 +136,9 @@ pub enum Command {
                       method itself grew by more than the threshold (a share of the old whole)."
     )]
     Diff(DiffArgs),
+    /// Write a recording in another tool's format: flame graph, pprof, JFR, speedscope, …
+    #[command(after_help = help_of_export())]
+    Export(ExportArgs),
     /// Look into class files and jars, or weave probes into them, without any JVM
     #[command(subcommand)]
     Class(ClassCommand),

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(e) => Err(e),
         },
+        Some(Command::Export(args)) => commands::export::run(&args),
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {

@@ -33,12 +33,12 @@ fn jdk_17() {
     let profile = check(
         "jdk17.jfr.gz",
         &[
-            ("jdk.ExecutionSample/samples", 55, 55),
-            ("jdk.NativeMethodSample/samples", 2, 2),
-            ("jdk.ObjectAllocationSample/allocated-bytes", 660, 216_685_472),
-            ("jdk.JavaMonitorEnter/blocked-time", 5, 77_108_298),
-            ("jdk.ThreadPark/blocked-time", 69, 3_161_830_925),
-            ("jdk.JavaMonitorWait/blocked-time", 6, 3_595_677_415),
+            ("jdk.ExecutionSample:samples", 55, 55),
+            ("jdk.NativeMethodSample:samples", 2, 2),
+            ("jdk.ObjectAllocationSample:allocated-bytes", 660, 216_685_472),
+            ("jdk.JavaMonitorEnter:blocked-time", 5, 77_108_298),
+            ("jdk.ThreadPark:blocked-time", 69, 3_161_830_925),
+            ("jdk.JavaMonitorWait:blocked-time", 6, 3_595_677_415),
         ],
     );
     assert_eq!(events(&profile), [("lock".to_owned(), 80), ("gc".to_owned(), 6)]);
@@ -60,13 +60,13 @@ fn jdk_25_with_cpu_time_samples() {
     let profile = check(
         "jdk25.jfr.gz",
         &[
-            ("jdk.CPUTimeSample/samples", 123, 123),
-            ("jdk.ExecutionSample/samples", 87, 87),
-            ("jdk.NativeMethodSample/samples", 1, 1),
-            ("jdk.ObjectAllocationSample/allocated-bytes", 662, 398_545_696),
-            ("jdk.JavaMonitorEnter/blocked-time", 3, 59_660_130),
-            ("jdk.ThreadPark/blocked-time", 32, 2_508_886_903),
-            ("jdk.JavaMonitorWait/blocked-time", 1, 1_999_402_156),
+            ("jdk.CPUTimeSample:samples", 123, 123),
+            ("jdk.ExecutionSample:samples", 87, 87),
+            ("jdk.NativeMethodSample:samples", 1, 1),
+            ("jdk.ObjectAllocationSample:allocated-bytes", 662, 398_545_696),
+            ("jdk.JavaMonitorEnter:blocked-time", 3, 59_660_130),
+            ("jdk.ThreadPark:blocked-time", 32, 2_508_886_903),
+            ("jdk.JavaMonitorWait:blocked-time", 1, 1_999_402_156),
         ],
     );
     assert_eq!(events(&profile), [("lock".to_owned(), 36), ("gc".to_owned(), 11)]);
@@ -86,10 +86,10 @@ fn async_profiler() {
     let profile = check(
         "async-profiler.jfr.gz",
         &[
-            ("jdk.ExecutionSample/samples", 174, 174),
-            ("jdk.ObjectAllocationInNewTLAB/allocated-bytes", 37, 77_594_624),
-            ("jdk.JavaMonitorEnter/blocked-time", 32, 221_781_114),
-            ("jdk.ThreadPark/blocked-time", 4, 35_408_868),
+            ("jdk.ExecutionSample:samples", 174, 174),
+            ("jdk.ObjectAllocationInNewTLAB:allocated-bytes", 37, 77_594_624),
+            ("jdk.JavaMonitorEnter:blocked-time", 32, 221_781_114),
+            ("jdk.ThreadPark:blocked-time", 4, 35_408_868),
         ],
     );
     let has = |kind, name: &str| {

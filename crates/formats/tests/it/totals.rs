@@ -71,8 +71,8 @@ fn firefox() {
         let samples: i64 = threads.iter().map(|thread| sum(&thread["samples"]["weight"])).sum();
         let allocated = threads.iter().filter(|thread| !thread["nativeAllocations"].is_null());
         let allocated: i64 = allocated.map(|t| sum(&t["nativeAllocations"]["weight"])).sum();
-        assert_eq!(samples, expected["cpu/samples"]);
-        assert_eq!(allocated, expected["alloc/allocated-bytes"]);
+        assert_eq!(samples, expected["cpu:samples"]);
+        assert_eq!(allocated, expected["alloc:allocated-bytes"]);
         check_tables(&file);
     }
 }
@@ -205,7 +205,7 @@ fn chrome_draws_every_sample_of_every_thread() {
         let file = json(&profile, Format::Chrome);
         let events = file["traceEvents"].as_array().unwrap();
         let slices: Vec<&Value> =
-            events.iter().filter(|e| e["ph"] == "X" && e["cat"] == "cpu/samples").collect();
+            events.iter().filter(|e| e["ph"] == "X" && e["cat"] == "cpu:samples").collect();
         let series = profile.series(SeriesId::new(0));
         for row in series.rows() {
             let time = row.time as f64 / 1000.0;

@@ -1,0 +1,50 @@
+//! The flags of `tare export`, and its help, whose list of formats is made of what can be written.
+
+use super::profiles::ViewArgs;
+use clap::Args;
+use std::path::PathBuf;
+use tare_formats::Format;
+
+#[derive(Args)]
+pub struct ExportArgs {
+    /// The recording to read: Tare's own, JFR, pprof or collapsed stacks
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The file to write; its ending says in which format
+    #[arg(long, short, value_name = "OUT.EXT")]
+    pub output: PathBuf,
+    /// Colour an .html flame graph by the difference to this recording
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Let collapsed stacks begin with their thread: [main tid=42];…
+    #[arg(long)]
+    pub threads: bool,
+    /// The heading of formats that have one [default: the name of the file that is read]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+/// The formats and what they are for, and examples.
+pub fn help() -> String {
+    let mut text = String::from("FORMATS, by the ending of the file that is written:\n");
+    for format in Format::ALL {
+        text += &format!("  {:<17} {}\n", format.endings()[0], format.about());
+    }
+    text += "Further endings: ";
+    let others: Vec<&str> = Format::ALL.iter().flat_map(|f| &f.endings()[1..]).copied().collect();
+    text += &others.join(", ");
+    text += ", callgrind.out.*; each also with .gz behind it.\n\n\
+             Formats that hold several kinds of values get all of them; the others get the most telling \
+             one, or that of --metric. Filters (--thread, --package, --hide-jdk, …) leave a tree of what \
+             passes, without threads, lines and times.\n\n\
+             EXAMPLES:\n  \
+             tare export run.tare -o run.html               a flame graph for the browser\n  \
+             tare export production.jfr -o production.pb.gz  then: go tool pprof -http : production.pb.gz\n  \
+             tare export run.tare -o gc.trace.json          a timeline for ui.perfetto.dev\n  \
+             tare export new.jfr --baseline old.jfr -o diff.html   red grew, blue shrank\n  \
+             tare export run.tare --metric allocated-bytes -o alloc.collapsed\n  \
+             tare export run.tare --hide-jdk --fold-recursion -o mine.html";
+    text
+}
