@@ -91,11 +91,23 @@ impl Diff {
 
     /// How much more the new profile has, in values of the old one.
     pub fn delta(&self, values: [i64; 2]) -> f64 {
-        let scale = match (self.normalised, self.sums) {
+        values[1] as f64 * self.scale() - values[0] as f64
+    }
+
+    /// What a new value is multiplied by, to compare it with an old one.
+    fn scale(&self) -> f64 {
+        match (self.normalised, self.sums) {
             (true, [old, new]) if new != 0 && old != 0 => old as f64 / new as f64,
             _ => 1.0,
-        };
-        values[1] as f64 * scale - values[0] as f64
+        }
+    }
+
+    /// Whether a difference between numbers of samples may well be chance: one in twenty that is
+    /// so large comes from equal programs. Means nothing for values that are not numbers of samples.
+    pub fn may_be_chance(&self, samples: [i64; 2]) -> bool {
+        let [old, new] = samples.map(|count| count.max(0) as f64);
+        let spread = (old + new * self.scale() * self.scale()).sqrt();
+        self.delta(samples).abs() < 1.96 * spread
     }
 
     /// The same as a share of the whole of the old profile.

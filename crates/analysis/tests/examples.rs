@@ -204,6 +204,7 @@ fn diffs_are_sorted_by_growth_and_overlap_by_context() {
     );
     // f: min(0.60, 0.15), g: min(0.40, 0.25); h and n;f are in one only.
     assert!((diff.overlap - 0.40).abs() < 1e-9, "{}", diff.overlap);
+    assert!(diff.may_be_chance([40, 50]) && !diff.may_be_chance([60, 130]));
     // f by method: min(0.60, 0.65).
     assert!((diff.label_overlap - 0.85).abs() < 1e-9, "{}", diff.label_overlap);
     assert!((diff.worst() - 1.0).abs() < 1e-9, "the whole doubled: {}", diff.worst());

@@ -85,6 +85,12 @@ impl Merger {
         });
     }
 
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        let sparse = self.keys.capacity() * 8 + self.sums.capacity() * 8 + self.index.memory();
+        sparse + self.cells * 8 + self.per_thread.capacity() * size_of::<PerThread>()
+    }
+
     /// The series, each pair of a context and a thread once.
     pub fn finish(mut self) -> Series {
         let mut series = Series::new(self.info);

@@ -37,6 +37,8 @@ pub enum Kind {
     EventFields = 11,
     /// Rows of one kind of event; the block's `number` is the row in `EventKinds`.
     Events = 12,
+    /// What the values of one series come to, per context and thread, in a file that was finished.
+    Sums = 13,
     Index = 255,
 }
 
@@ -56,6 +58,7 @@ impl Kind {
             EventKinds,
             EventFields,
             Events,
+            Sums,
             Index,
         ];
         all.into_iter().find(|kind| *kind as u8 == number)

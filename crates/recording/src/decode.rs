@@ -86,7 +86,8 @@ impl<'o> Decoder<'o> {
             Kind::Contexts => self.contexts(chunk),
             Kind::Threads => self.threads(chunk),
             Kind::Series => self.series(chunk),
-            Kind::Values => self.values(number, chunk),
+            // Whoever asks for both counts twice; loading chooses one.
+            Kind::Values | Kind::Sums => self.values(number, chunk),
             Kind::EventKinds => self.event_kinds(chunk),
             Kind::EventFields => self.event_fields(chunk),
             Kind::Events => self.events(number, chunk),

@@ -152,13 +152,20 @@ impl<R: Read + Seek> Recording<R> {
         let limit = options.limit(self.size);
         let mut decoder = Decoder::new(options, limit);
         let mut warnings = self.warnings.clone();
+        let summed =
+            if options.merge && options.time.is_none() { self.sound_sums()? } else { Vec::new() };
         let (mut damaged, mut unknown) = (0_u64, 0_u64);
         for place in self.blocks.clone() {
             let Some(kind) = Kind::from_number(place.kind) else {
                 unknown += 1;
                 continue;
             };
-            if !is_wanted(&place, kind, options) {
+            let instead = match kind {
+                Kind::Values => summed.contains(&place.number),
+                Kind::Sums => !summed.contains(&place.number),
+                _ => false,
+            };
+            if instead || !is_wanted(&place, kind, options) {
                 continue;
             }
             match self.with_chunk(place, |chunk| decoder.take(kind, place.number, chunk))? {
@@ -186,6 +193,22 @@ impl<R: Read + Seek> Recording<R> {
             profile.run.lose(LossKind::Damaged, "blocks of the recording", count, &reason);
         }
         Ok(Loaded { profile, warnings })
+    }
+
+    /// The series whose sums are all there and sound, so that their values need not be read.
+    fn sound_sums(&mut self) -> Result<Vec<u16>, ReadError> {
+        let (mut sound, mut spoilt) = (Vec::new(), Vec::new());
+        for place in self.blocks.clone() {
+            // Without the index nobody knows whether one is missing.
+            if place.kind == Kind::Sums as u8 && place.times.is_some() {
+                let good = self.with_chunk(place, |_| Ok(()))?.is_ok();
+                if good { sound.push(place.number) } else { spoilt.push(place.number) }
+            }
+        }
+        sound.sort_unstable();
+        sound.dedup();
+        sound.retain(|number| !spoilt.contains(number));
+        Ok(sound)
     }
 
     /// Reads, checks and unpacks a block. The outer error is the file's, the inner the block's.
@@ -382,7 +405,7 @@ fn is_wanted(place: &Place, kind: Kind, options: &LoadOptions) -> bool {
         _ => true,
     };
     match kind {
-        Kind::Values => {
+        Kind::Values | Kind::Sums => {
             let wanted = options.series.as_ref().is_none_or(|list| list.contains(&place.number));
             wanted && in_time
         }

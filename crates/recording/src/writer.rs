@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
-use tare_profile::{Profile, RunInfo, Thread};
+use tare_profile::{Merger, Profile, RunInfo, Thread, TimeAxis};
 
 /// Writes one profile, as it grows.
 ///
@@ -38,8 +38,15 @@ struct Written {
     threads: Vec<Thread>,
     /// By series: how many rows, counted from the beginning of the run.
     values: Vec<u64>,
+    /// By series: what they come to, for series with times as long as it takes little memory.
+    sums: Vec<Option<Merger>>,
     events: Vec<u64>,
 }
+
+/// Sums that would take more than this are not kept: a recorder is a guest too.
+const MOST_FOR_SUMS: usize = 64 << 20;
+/// Sums are worth storing if they are fewer than the rows by this factor.
+const WORTH: u64 = 4;
 
 /// What the index says of a block.
 struct Entry {
@@ -117,6 +124,7 @@ impl<W: Write> Writer<W> {
     /// Appends what is new, and the index by which the file opens quickly.
     pub fn finish(mut self, profile: &Profile) -> Result<W, WriteError> {
         self.write(profile)?;
+        self.write_sums()?;
         let start = self.offset;
         let entries = std::mem::take(&mut self.entries);
         for (number, entries) in entries.chunks(MAX_ROWS as usize).enumerate() {
@@ -202,8 +210,18 @@ impl<W: Write> Writer<W> {
                 let part = Part::of(Kind::Series, &(number..number + 1));
                 self.block(part, &encode::series(number, series))?;
                 self.written.values.push(series.first_row());
+                let timed = series.info().time != TimeAxis::None && series.first_row() == 0;
+                self.written.sums.push(timed.then(|| Merger::new(series.info().clone())));
             }
             let from = self.written.values[number].saturating_sub(series.first_row()) as usize;
+            if let Some(sums) = &mut self.written.sums[number] {
+                (from..series.len())
+                    .filter_map(|row| series.row(row))
+                    .for_each(|row| sums.add(row));
+                if sums.memory() > MOST_FOR_SUMS {
+                    self.written.sums[number] = None;
+                }
+            }
             for rows in pieces(from..series.len()) {
                 let times = span(rows.clone().filter_map(|row| series.row(row)).map(|r| r.time));
                 let first_row = series.first_row() + rows.start as u64;
@@ -211,6 +229,22 @@ impl<W: Write> Writer<W> {
                 self.block(part, &encode::values(series, rows))?;
             }
             self.written.values[number] = series.first_row() + series.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// With these a report of the whole run reads a hundredth of a large file.
+    fn write_sums(&mut self) -> Result<(), WriteError> {
+        for (number, sums) in std::mem::take(&mut self.written.sums).into_iter().enumerate() {
+            let Some(sums) = sums.map(Merger::finish) else { continue };
+            if (sums.len() as u64).saturating_mul(WORTH) > self.written.values[number] {
+                continue;
+            }
+            let id = numbered(number, "series")?;
+            for rows in pieces(0..sums.len()) {
+                let part = Part { number: id, ..Part::of(Kind::Sums, &rows) };
+                self.block(part, &encode::values(&sums, rows))?;
+            }
         }
         Ok(())
     }

@@ -246,7 +246,7 @@ fn diffs_tell_growth_and_end_by_it() {
             "130  +30.0 %",
             "Regressions\n",
             "+30.0 %",
-            "+50.0 %  com.acme.Key.hashCode",
+            "+50.0 %  com.acme.Key.hashCode\n",
             "overlap 90.8 %",
         ],
     );
@@ -274,7 +274,7 @@ fn errors_name_the_cause_and_the_remedy() {
     let other = directory.0.join("other.txt");
     std::fs::write(&other, "no recording").unwrap();
     for (arguments, code, part) in [
-        (&["report", "4711"][..], 1, "record it first"),
+        (&["report", "4711"][..], 1, "there is no file 4711"),
         (&["report", "nowhere.tare"], 1, "there is no file nowhere.tare"),
         (&["report", text(&other)], 1, "is neither a recording of Tare nor"),
         (&["report", file, "--metric", "wall"], 1, "it has cpu:samples, alloc:allocated-bytes"),
@@ -283,7 +283,7 @@ fn errors_name_the_cause_and_the_remedy() {
         (&["report", file, "--package", "org.none"], 1, "nothing in the profile is"),
         (&["report", file, "--metric", "alloc", "--time", "1s..2s"], 1, "recorded without times"),
         (&["report", file, "--time", "5s"], 2, "write 10s..20s"),
-        (&["report"], 2, "<FILE>"),
+        (&["report"], 2, "<FILE"),
         (&["diff", file], 2, "<NEW>"),
         (&["diff", file, file, "--threshold", "x"], 2, "write 5% or 0.05"),
     ] {

@@ -103,7 +103,7 @@ fn growing(writes: usize, steps: usize) -> Vec<u8> {
 }
 
 /// Offsets, kinds and ends of all blocks, by the format's description and not by our reader.
-fn blocks(bytes: &[u8]) -> Vec<(usize, u8, usize)> {
+pub fn blocks(bytes: &[u8]) -> Vec<(usize, u8, usize)> {
     let mut found = Vec::new();
     let mut at = 32;
     while bytes[at..].starts_with(b"\xf5TBk") {

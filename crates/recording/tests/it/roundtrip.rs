@@ -100,6 +100,28 @@ fn parts_are_what_was_asked_for() {
     assert!(loaded.all_events().all(|(_, table)| table.is_empty()));
 }
 
+/// A file that counts what is read of it.
+struct Counting<'a>(Cursor<&'a [u8]>, std::rc::Rc<std::cell::Cell<usize>>);
+impl std::io::Read for Counting<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1.set(self.1.get() + read);
+        Ok(read)
+    }
+}
+impl std::io::Seek for Counting<'_> {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+fn bytes_read(file: &[u8], options: &LoadOptions) -> usize {
+    let count = std::rc::Rc::new(std::cell::Cell::new(0));
+    let input = Counting(Cursor::new(file), count.clone());
+    Recording::new(input).unwrap().load(options).unwrap();
+    count.get()
+}
+
 #[test]
 fn blocks_of_other_times_are_not_read() {
     let mut writer = Writer::new(Vec::new()).unwrap();
@@ -110,26 +132,51 @@ fn blocks_of_other_times_are_not_read() {
     }
     let end = run.profile.run.duration;
     let whole = writer.finish(&run.profile).unwrap();
-    struct Counting<'a>(Cursor<&'a [u8]>, std::rc::Rc<std::cell::Cell<usize>>);
-    impl std::io::Read for Counting<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-            let read = self.0.read(buffer)?;
-            self.1.set(self.1.get() + read);
-            Ok(read)
-        }
-    }
-    impl std::io::Seek for Counting<'_> {
-        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
-            self.0.seek(to)
-        }
-    }
-    let bytes_read = |time| {
-        let count = std::rc::Rc::new(std::cell::Cell::new(0));
-        let input = Counting(Cursor::new(&whole), count.clone());
-        let mut recording = Recording::new(input).unwrap();
-        recording.load(&LoadOptions { time, ..LoadOptions::default() }).unwrap();
-        count.get()
-    };
-    let (all, tenth) = (bytes_read(None), bytes_read(Some(end - end / 20..end)));
+    let whole_time = LoadOptions::default();
+    let last = LoadOptions { time: Some(end - end / 20..end), ..LoadOptions::default() };
+    let (all, tenth) = (bytes_read(&whole, &whole_time), bytes_read(&whole, &last));
     assert!(tenth < all * 8 / 10, "{tenth} of {all} bytes were read");
+}
+
+/// A run whose samples are many and whose contexts few.
+fn long_run() -> Profile {
+    let mut profile = made(6, 200);
+    let contexts = profile.contexts.len() as u64;
+    for n in 0..200_000_u64 {
+        let context = tare_profile::ContextId::new((n * n % contexts) as u32);
+        let thread = tare_profile::ThreadId::new((n % 2) as u32);
+        let row = tare_profile::Row::new(context, thread, n as i64 % 5 + 1).at(n * 1_000_003);
+        profile.series_mut(SAMPLES).push(row);
+    }
+    profile
+}
+
+#[test]
+fn sums_are_read_instead_of_values_if_they_are_sound() {
+    let profile = long_run();
+    let bytes = written(&profile);
+    let merge = LoadOptions { merge: true, series: Some(vec![0]), ..LoadOptions::default() };
+    let all = LoadOptions { series: Some(vec![0]), ..LoadOptions::default() };
+    let (summed, whole) = (bytes_read(&bytes, &merge), bytes_read(&bytes, &all));
+    assert!(summed * 4 < whole, "{summed} bytes of {whole}");
+    let sums = |bytes: &[u8], options: &LoadOptions| {
+        let loaded = read(bytes, options);
+        let mut sums = BTreeMap::new();
+        for row in loaded.profile.series(SAMPLES).rows() {
+            *sums.entry((row.context, row.thread)).or_insert(0) += row.value;
+        }
+        (sums, loaded.warnings)
+    };
+    let expected = sums(&bytes, &all);
+    assert_eq!(sums(&bytes, &merge), expected);
+    for (_, kind, end) in crate::damage::blocks(&bytes) {
+        if kind == 13 {
+            let mut damaged = bytes.clone();
+            damaged[end - 1] ^= 1;
+            assert_eq!(sums(&damaged, &merge), expected, "the values themselves are sound");
+        }
+    }
+    let mut unfinished = bytes.clone();
+    unfinished.truncate(bytes.len() - 1);
+    assert_eq!(sums(&unfinished, &merge).0, expected.0);
 }

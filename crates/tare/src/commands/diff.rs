@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use tare_analysis::{Change, Diff, DiffOptions};
-use tare_profile::{Profile, SeriesId, SeriesInfo, Unit};
+use tare_profile::{Profile, SeriesId, SeriesInfo, ValueKind};
 
 /// What `--threshold` ends with when it is exceeded; 1 and 2 mean that nothing was compared.
 const EXCEEDED: u8 = 3;
@@ -78,7 +78,7 @@ fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
         "{DIM}new{DIM:#} {}  {}  {}",
         args.new.display(),
         value(new, unit),
-        growth([old, new])
+        growth([old, new], new as f64 - old as f64)
     )?;
     let how =
         if diff.normalised { "shares of the whole are compared" } else { "values are compared" };
@@ -98,8 +98,8 @@ fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
     let worth = |change: &&Change| diff.delta_share(change.own).abs() >= least;
     let grew = diff.methods.iter().filter(worth).filter(|c| diff.delta(c.own) > 0.0);
     let shrank = diff.methods.iter().rev().filter(worth).filter(|c| diff.delta(c.own) < 0.0);
-    list(out, args, diff, ("Regressions", BAD), grew.collect(), (unit, width))?;
-    list(out, args, diff, ("Improvements", GOOD), shrank.collect(), (unit, width))?;
+    list(out, args, diff, ("Regressions", BAD), grew.collect(), (&info.kind, width))?;
+    list(out, args, diff, ("Improvements", GOOD), shrank.collect(), (&info.kind, width))?;
     contexts(out, args, diff, least, width)
 }
 
@@ -109,24 +109,32 @@ fn list(
     diff: &Diff,
     (title, style): (&str, Style),
     changes: Vec<&Change>,
-    (unit, width): (Unit, usize),
+    (kind, width): (&ValueKind, usize),
 ) -> Result<()> {
+    let (unit, samples) = (kind.unit(), *kind == ValueKind::Samples);
     writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
     if changes.is_empty() {
         return Ok(writeln!(out, "{DIM}  none worth a line{DIM:#}")?);
     }
-    writeln!(out, "{DIM}    change {:>11} {:>11} {:>9}{DIM:#}", "old", "new", "by itself")?;
+    writeln!(out, "{DIM}    change {:>11} {:>11} {:>9}{DIM:#}", "old", "new", "growth")?;
+    let mut chance = false;
     for change in changes.iter().take(args.top) {
-        let room = width.saturating_sub(48).max(12);
+        let room = width.saturating_sub(50).max(12);
+        let doubtful = samples && diff.may_be_chance(change.own);
+        chance |= doubtful;
+        let (style, mark) = if doubtful { (DIM, '≈') } else { (style, ' ') };
         writeln!(
             out,
-            "  {style}{:>8}{style:#} {:>11} {:>11} {:>9}  {}",
+            "  {style}{:>8}{style:#} {:>11} {:>11} {:>9} {mark}{}",
             signed_percent(diff.delta_share(change.own)),
             value(change.own[0], unit),
             value(change.own[1], unit),
-            growth(change.own),
+            growth(change.own, diff.delta(change.own)),
             fit(&change.label, room)
         )?;
+    }
+    if chance {
+        writeln!(out, "{DIM}  ≈ with so few samples this may be chance{DIM:#}")?;
     }
     if let Some(more @ 1..) = changes.len().checked_sub(args.top) {
         writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
@@ -164,12 +172,12 @@ fn contexts(
 }
 
 /// `+12.3 %` of what it was.
-fn growth([old, new]: [i64; 2]) -> String {
+fn growth([old, new]: [i64; 2], delta: f64) -> String {
     match (old, new) {
         (0, 0) => String::new(),
         (0, _) => "new".to_owned(),
         (_, 0) => "gone".to_owned(),
-        (old, new) => signed_percent((new as f64 - old as f64) / (old as f64).abs()),
+        (old, _) => signed_percent(delta / (old as f64).abs()),
     }
 }
 
@@ -178,11 +186,13 @@ fn signed_percent(share: f64) -> String {
 }
 
 fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
+    let samples = info.kind == ValueKind::Samples;
     let change = |change: &Change| {
         json!({
             "name": change.label,
             "self": { "old": change.own[0], "new": change.own[1] },
             "total": { "old": change.total[0], "new": change.total[1] },
+            "may_be_chance": samples.then(|| diff.may_be_chance(change.own)),
             "self_change_share": finite(diff.delta_share(change.own)),
             "total_change_share": finite(diff.delta_share(change.total)),
         })
