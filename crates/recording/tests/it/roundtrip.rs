@@ -142,10 +142,12 @@ fn blocks_of_other_times_are_not_read() {
 fn long_run() -> Profile {
     let mut profile = made(6, 200);
     let contexts = profile.contexts.len() as u64;
+    let random = &mut crate::made::Random(3);
     for n in 0..200_000_u64 {
-        let context = tare_profile::ContextId::new((n * n % contexts) as u32);
-        let thread = tare_profile::ThreadId::new((n % 2) as u32);
-        let row = tare_profile::Row::new(context, thread, n as i64 % 5 + 1).at(n * 1_000_003);
+        let context = tare_profile::ContextId::new(random.below(contexts) as u32);
+        let thread = tare_profile::ThreadId::new(random.below(2) as u32);
+        let time = n * 1_000_000 + random.below(1_000_000);
+        let row = tare_profile::Row::new(context, thread, n as i64 % 5 + 1).at(time);
         profile.series_mut(SAMPLES).push(row);
     }
     profile
