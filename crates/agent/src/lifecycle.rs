@@ -125,7 +125,7 @@ pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
         // The same library twice on one command line: once is enough.
         return Ok(());
     }
-    let jvmti = environment(vm)?;
+    let jvmti = environment(vm, Duration::ZERO)?;
     if let Err(failure) = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, true) {
         let _ = jvmti.dispose();
         return Err(failure.into());
@@ -151,8 +151,7 @@ pub fn on_attach(vm: Vm) -> Result<(), StartError> {
             State::Idle => {}
         }
     }
-    wait_until_up(vm);
-    let jvmti = environment(vm)?;
+    let jvmti = environment(vm, STARTING_PATIENCE)?;
     match activate(vm, jvmti, LoadedBy::Attach) {
         Ok(_) => Ok(()),
         Err(e) => {
@@ -162,17 +161,17 @@ pub fn on_attach(vm: Vm) -> Result<(), StartError> {
     }
 }
 
-/// A very young JVM takes attach commands before it is whole, and answers calls only afterwards.
-/// The thread that waits here is the JVM's attach listener; nothing else is held up.
-fn wait_until_up(vm: Vm) {
-    let deadline = Instant::now() + STARTING_PATIENCE;
-    while vm.jni().is_none() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn environment(vm: Vm) -> Result<Jvmti, StartError> {
-    let jvmti = vm.jvmti().ok_or(StartError::NoJvmti)?;
+/// An environment of our own. A very young JVM takes attach commands before it gives any out; the
+/// thread that waits for it here is then the JVM's attach listener, and nothing else is held up.
+fn environment(vm: Vm, patience: Duration) -> Result<Jvmti, StartError> {
+    let deadline = Instant::now() + patience;
+    let jvmti = loop {
+        match vm.jvmti() {
+            Some(jvmti) => break jvmti,
+            None if Instant::now() >= deadline => return Err(StartError::NoJvmti),
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
     let mut callbacks = jvmtiEventCallbacks::default();
     callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);

@@ -103,8 +103,13 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
     let time =
         snapshot.timed.then(|| profile.add_series(SeriesInfo::new("exact", ValueKind::WallTime)));
     let mut frames = HashMap::new();
+    let mut merged = HashMap::new();
     for tree in &snapshot.trees {
-        let thread = add_thread(&mut profile, tree);
+        // The trees that virtual threads borrow, and those used again, mean nothing one by one.
+        let thread = match (tree.of_virtual_threads, tree.shared) {
+            (false, false) => add_thread(&mut profile, tree),
+            kind => *merged.entry(kind).or_insert_with(|| add_thread(&mut profile, tree)),
+        };
         let net = snapshot.timed.then(|| net_times(snapshot, tree));
         let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
         for (at, node) in tree.nodes.iter().enumerate() {
