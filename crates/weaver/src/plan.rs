@@ -72,8 +72,6 @@ pub enum Refusal {
     SubroutineInModernClass,
     /// A constructor overwrites local 0 before `this` is initialised.
     ThisOverwritten,
-    /// A place that is reached with `this` both initialised and not.
-    MixedInitialisation,
     /// Code that no frame describes, where types are needed.
     NoFrame(u32),
     /// The types of the stack or of the locals do not work out.
@@ -98,7 +96,6 @@ impl Refusal {
             Self::EmptyFinalizer => "empty-finalizer",
             Self::SubroutineInModernClass => "subroutine-in-modern-class",
             Self::ThisOverwritten => "this-overwritten",
-            Self::MixedInitialisation => "mixed-initialisation",
             Self::NoFrame(_) => "no-frame",
             Self::BadTypes(_) => "bad-types",
             Self::NoSuchLines(_) => "no-such-lines",
@@ -125,9 +122,6 @@ impl fmt::Display for Refusal {
                 write!(f, "jsr or ret in a class file of version 51 or later")
             }
             Self::ThisOverwritten => write!(f, "local 0 is overwritten before this is initialised"),
-            Self::MixedInitialisation => {
-                write!(f, "a place is reached with this initialised and not")
-            }
             Self::NoFrame(o) => write!(f, "no frame describes the code at offset {o}"),
             Self::BadTypes(o) => write!(f, "the types at offset {o} do not work out"),
             Self::NoSuchLines(id) => write!(f, "no code stands on the lines of region {id}"),

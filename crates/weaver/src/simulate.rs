@@ -2,7 +2,7 @@
 //!
 //! With a stack map one pass in order suffices, because every place that is jumped to has a frame.
 //! Without one (class files before version 50) the states flow along the edges until nothing
-//! changes. The weaver needs this for constructors, for handlers around single calls and for jumps
+//! changes; only constructors need that, and only up to where `this` is initialised. The weaver needs this for constructors, for handlers around single calls and for jumps
 //! that get longer; it does not verify: it stops with a refusal where types do not work out.
 
 use crate::plan::Refusal;
@@ -377,9 +377,6 @@ impl State {
         if self.stack.len() != other.stack.len() || self.locals.len() != other.locals.len() {
             return Err(Refusal::BadTypes(at));
         }
-        if self.uninit != other.uninit {
-            return Err(Refusal::MixedInitialisation);
-        }
         let mut changed = false;
         let theirs = other.locals.iter().chain(&other.stack);
         for (mine, theirs) in self.locals.iter_mut().chain(&mut self.stack).zip(theirs) {
@@ -456,9 +453,9 @@ pub(crate) fn with_frames(
     Ok(())
 }
 
-/// The same for a method without a stack map: states flow until nothing changes, then `visit` sees
-/// each reachable instruction once, in order.
-pub(crate) fn by_flow(
+/// The same for a constructor without a stack map, as far as `this` is not initialised: states flow
+/// until nothing changes, then `visit` sees each instruction that was reached once, in order.
+fn by_flow(
     cx: &mut Context<'_, '_>,
     scan: &Scan,
     initial: &[Ty],
@@ -510,6 +507,11 @@ pub(crate) fn by_flow(
             flow_to(&mut states, &mut work, i64::from(e.handler), &caught)?;
         }
         state.step(&insn, cx).ok_or(Refusal::BadTypes(pc))?;
+        // What happens to an initialised object is of no interest here, and leaving it out spares
+        // us the subroutines of `finally`, whose types depend on where they were called from.
+        if !state.uninit {
+            continue;
+        }
         let next = i64::from(pc) + insn.bytes.len() as i64;
         if let Some(target) = insn.target() {
             flow_to(&mut states, &mut work, target, &state)?;
