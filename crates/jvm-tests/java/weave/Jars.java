@@ -21,11 +21,18 @@ final class Jars extends ClassLoader {
 
     private record Place(ZipFile zip, ZipEntry entry) {}
 
-    private final Map<String, Place> places = new HashMap<>();
+    private final Map<String, Place> places;
     private final TreeSet<String> versioned = new TreeSet<>();
+
+    /** Another loader of the same jars, with nothing loaded yet. */
+    Jars(Jars other) {
+        super(ClassLoader.getPlatformClassLoader());
+        places = other.places;
+    }
 
     Jars(List<String> jars, boolean multiRelease) throws IOException {
         super(ClassLoader.getPlatformClassLoader());
+        places = new HashMap<>();
         Map<String, Integer> versions = new HashMap<>();
         for (String jar : jars) {
             ZipFile zip = new ZipFile(new File(jar));
@@ -64,6 +71,11 @@ final class Jars extends ClassLoader {
 
     List<String> versioned() {
         return new ArrayList<>(versioned);
+    }
+
+    /** Takes a class before the jars are asked for it. */
+    Class<?> define(byte[] bytes) {
+        return defineClass(null, bytes, 0, bytes.length);
     }
 
     byte[] bytes(String name) throws IOException {

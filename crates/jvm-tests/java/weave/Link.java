@@ -19,6 +19,8 @@ import java.util.stream.Stream;
  * JDK's image, or of some of its modules, as the boot layer finds it (so with patches), plus classes
  * that only a patch has.
  * {@code weave.Link OUT jars JAR…}: every class of the jars, by a loader of our own.
+ * {@code weave.Link OUT files DIRECTORY JAR…}: each class file of a directory by a loader of its
+ * own, which has the jars too; named by the file, because several may be of one name.
  *
  * <p>OUT gets one line per class that did not link: kind, class, reason, separated by tabs; then
  * totals. Kinds: {@code verify} (a VerifyError or ClassFormatError: the bytes are bad) and
@@ -40,6 +42,7 @@ public final class Link {
             switch (args[1]) {
                 case "modules" -> link.modules(rest);
                 case "jars" -> link.jars(rest);
+                case "files" -> link.files(Path.of(rest.get(0)), rest.subList(1, rest.size()));
                 default -> throw new IllegalArgumentException(args[1]);
             }
             out.println("seen\t" + link.seen);
@@ -93,6 +96,18 @@ public final class Link {
         Jars newest = new Jars(jars, true);
         for (String name : newest.versioned()) {
             check(name + " (versioned)", () -> newest.loadClass(name));
+        }
+    }
+
+    private void files(Path directory, List<String> jars) throws IOException {
+        Jars context = new Jars(jars, false);
+        List<Path> files;
+        try (Stream<Path> list = Files.list(directory)) {
+            files = list.sorted().toList();
+        }
+        for (Path file : files) {
+            byte[] bytes = Files.readAllBytes(file);
+            check(file.getFileName().toString(), () -> new Jars(context).define(bytes));
         }
     }
 

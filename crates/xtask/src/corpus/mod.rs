@@ -8,6 +8,7 @@ mod behaviour;
 mod compiled;
 mod driver;
 mod judge;
+mod mutated;
 mod subjects;
 mod table;
 
@@ -40,6 +41,8 @@ Options:
                    with everything (default), nowhere
   --behaviour      instead: run programs unwoven and woven, and compare what they say
   --compiled       instead: compare what HotSpot refuses to compile, unwoven and woven
+  --mutated N      instead: N real classes with some bytes changed; what a JVM accepts of them
+                   untouched it must accept woven
   --keep           leave the woven classes under the target directory
 ";
 
@@ -66,6 +69,8 @@ enum What {
     Link,
     Behaviour,
     Compiled,
+    /// So many mutated classes.
+    Mutated(u32),
 }
 
 /// Each kind of probe alone, then all together; the last weaves what HotSpot would not compile.
@@ -106,6 +111,10 @@ impl Args {
                 "--keep" => args.keep = true,
                 "--behaviour" => args.what = What::Behaviour,
                 "--compiled" => args.what = What::Compiled,
+                "--mutated" => {
+                    let count = value()?.parse().context("--mutated needs a number")?;
+                    args.what = What::Mutated(count);
+                }
                 "--jdk" => args.jdks.push(value()?.parse().context("--jdk needs a number")?),
                 "--mode" => args.modes.push((*value()?).to_owned()),
                 "--asm" => {
@@ -160,6 +169,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         What::Link => corpus.link()?,
         What::Behaviour => behaviour::run(&mut corpus)?,
         What::Compiled => compiled::run(&mut corpus)?,
+        What::Mutated(count) => mutated::run(&mut corpus, count)?,
     }
     corpus.stages.finish()
 }
@@ -218,7 +228,7 @@ impl Corpus {
     fn judges(&self, subject: &Subject) -> Vec<Jdk> {
         match &subject.kind {
             Kind::Jdk(jdk) => vec![jdk.clone()],
-            Kind::Jars => {
+            Kind::Jars | Kind::Files(_) => {
                 let wanted = |jdk: &&Jdk| [17, 25].contains(&jdk.major);
                 self.jdks.iter().filter(wanted).cloned().collect()
             }

@@ -17,6 +17,8 @@ pub enum Kind {
     /// The classes of this JDK, one jar per module.
     Jdk(Jdk),
     Jars,
+    /// Single class files, each for itself, with jars that they refer to.
+    Files(Vec<PathBuf>),
 }
 
 pub struct Subject {
