@@ -4,13 +4,12 @@
 //! without descriptors if one of the profiles has none.
 
 use crate::filter::{AnalysisError, Filter};
-use crate::hash::{PairMap, pair};
 use crate::hot::{Hot, hot_list};
 use crate::labels::{Label, LabelKind};
 use crate::names::stable;
 use crate::tree::{NodeId, Tree};
 use std::collections::HashMap;
-use tare_profile::{Profile, SeriesId};
+use tare_profile::{ContextId, Contexts, FrameId, Profile, SeriesId};
 
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
@@ -20,7 +19,7 @@ pub struct DiffOptions {
     pub filter: Filter,
 }
 
-/// How much a label, or a node of the common tree, has in each profile: first the old, then the new.
+/// How much a label has in each profile: first the old, then the new.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     pub label: String,
@@ -37,6 +36,8 @@ pub struct Diff {
     pub methods: Vec<Change>,
     /// The common tree; parents stand before children, and the first is the root.
     pub tree: Vec<DiffNode>,
+    /// What the nodes of the tree are called.
+    pub labels: Vec<String>,
     /// The share of the profiles that is in both, from 0 to 1: the sum over all contexts of the
     /// smaller of their two shares.
     pub overlap: f64,
@@ -44,11 +45,15 @@ pub struct Diff {
     pub label_overlap: f64,
 }
 
+/// A node of the common tree, with its values in the old and in the new profile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DiffNode {
     /// The number of the parent; the root is its own.
     pub parent: usize,
-    pub change: Change,
+    /// The number of the label in [`Diff::labels`].
+    pub label: usize,
+    pub own: [i64; 2],
+    pub total: [i64; 2],
 }
 
 impl Diff {
@@ -64,18 +69,19 @@ impl Diff {
         let descriptors = has_descriptors(old.0) && has_descriptors(new.0);
         let mut names = Names { descriptors, known: HashMap::new(), texts: Vec::new() };
         let of_label = [names.of(old.0, &trees[0]), names.of(new.0, &trees[1])];
-        let texts = names.texts;
+        let labels = names.texts;
         let sums = [trees[0].sum(0), trees[1].sum(0)];
-        let tree = common_tree(&trees, &of_label, &texts);
-        let methods = common_list(&trees, &of_label, &texts);
-        let root = std::iter::once(&tree[0].change);
+        let tree = common_tree(&trees, &of_label);
+        let methods = common_list(&trees, &of_label, &labels);
+        let root = tree[0].own;
         let mut diff = Diff {
             sums,
             normalised: options.normalise,
-            overlap: overlap(tree.iter().map(|node| &node.change), sums),
-            label_overlap: overlap(methods.iter().chain(root), sums),
+            overlap: overlap(tree.iter().map(|node| node.own), sums),
+            label_overlap: overlap(methods.iter().map(|change| change.own).chain([root]), sums),
             methods,
             tree,
+            labels,
         };
         let mut methods = std::mem::take(&mut diff.methods);
         methods.sort_by(|a, b| {
@@ -125,7 +131,7 @@ impl Diff {
         let mut path = Vec::new();
         let mut at = node;
         while at != NodeId::ROOT.index() {
-            path.push(self.tree[at].change.label.as_str());
+            path.push(self.labels[self.tree[at].label].as_str());
             at = self.tree[at].parent;
         }
         path.reverse();
@@ -180,34 +186,40 @@ fn has_descriptors(profile: &Profile) -> bool {
     profile.methods.iter().any(|(_, method)| !method.descriptor.is_empty())
 }
 
-fn common_tree(trees: &[Tree; 2], of_label: &[Vec<u32>; 2], texts: &[String]) -> Vec<DiffNode> {
-    let change =
-        |label: u32| Change { label: texts[label as usize].clone(), own: [0; 2], total: [0; 2] };
-    let mut nodes = vec![DiffNode { parent: 0, change: change(0) }];
-    let mut known: PairMap<u32> = PairMap::default();
+fn common_tree(trees: &[Tree; 2], of_label: &[Vec<u32>; 2]) -> Vec<DiffNode> {
+    let new = |parent: u32, label: u32| DiffNode {
+        parent: parent as usize,
+        label: label as usize,
+        own: [0; 2],
+        total: [0; 2],
+    };
+    // The first label of both trees is the root's.
+    let mut nodes = vec![new(0, 0)];
+    let mut known = Contexts::default();
     for (which, tree) in trees.iter().enumerate() {
         let mut place = vec![0_u32; tree.len()];
         for node in tree.nodes() {
             if let Some(parent) = tree.parent(node) {
                 let above = place[parent.index()];
                 let label = of_label[which][tree.label_id(node).index()];
-                place[node.index()] = *known.entry(pair(above, label)).or_insert_with(|| {
-                    nodes.push(DiffNode { parent: above as usize, change: change(label) });
-                    nodes.len() as u32 - 1
-                });
+                let node_here = known.child(ContextId::new(above), FrameId::new(label)).raw();
+                if node_here as usize == nodes.len() {
+                    nodes.push(new(above, label));
+                }
+                place[node.index()] = node_here;
             }
-            let change = &mut nodes[place[node.index()] as usize].change;
-            change.own[which] = change.own[which].saturating_add(tree.own(0, node));
+            let own = &mut nodes[place[node.index()] as usize].own[which];
+            *own = own.saturating_add(tree.own(0, node));
         }
     }
     for at in (0..nodes.len()).rev() {
-        let Change { own, total, .. } = &mut nodes[at].change;
+        let DiffNode { parent, own, total, .. } = &mut nodes[at];
         for which in 0..2 {
             total[which] = total[which].saturating_add(own[which]);
         }
-        let (sums, parent) = (*total, nodes[at].parent);
+        let (sums, parent) = (*total, *parent);
         if at != 0 {
-            for (above, sum) in nodes[parent].change.total.iter_mut().zip(sums) {
+            for (above, sum) in nodes[parent].total.iter_mut().zip(sums) {
                 *above = above.saturating_add(sum);
             }
         }
@@ -229,11 +241,7 @@ fn common_list(trees: &[Tree; 2], of_label: &[Vec<u32>; 2], texts: &[String]) ->
     changes.into_iter().flatten().collect()
 }
 
-fn overlap<'c>(changes: impl Iterator<Item = &'c Change>, sums: [i64; 2]) -> f64 {
+fn overlap(values: impl Iterator<Item = [i64; 2]>, sums: [i64; 2]) -> f64 {
     let share = |value: i64, sum: i64| if sum > 0 { value.max(0) as f64 / sum as f64 } else { 0.0 };
-    let common = changes.map(|change| {
-        let [old, new] = change.own;
-        share(old, sums[0]).min(share(new, sums[1]))
-    });
-    common.sum()
+    values.map(|[old, new]| share(old, sums[0]).min(share(new, sums[1]))).sum()
 }

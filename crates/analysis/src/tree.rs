@@ -6,7 +6,7 @@ use crate::filter::{AnalysisError, Filter, Grouping};
 use crate::hash::{PairMap, pair};
 use crate::labels::{Label, label_frames};
 use crate::select::Selection;
-use tare_profile::{Profile, SeriesId};
+use tare_profile::{ContextId, Contexts, FrameId, Profile, SeriesId};
 
 /// A node of a [`Tree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -263,7 +263,8 @@ fn from_contexts(
     let mut tree = Tree::empty(labelling.labels, values.len());
     // Neighbours of one package are one node; neighbours of one line are a recursion.
     let joins = !matches!(filter.group, Grouping::Method | Grouping::Line);
-    let mut known: PairMap<u32> = PairMap::default();
+    // A tree of labels is found as a tree of frames is: the model's table does it, in little memory.
+    let mut known = Contexts::default();
     let mut place = vec![0_u32; profile.contexts.len()];
     for (id, parent, frame) in profile.contexts.iter() {
         if !needed[id.index()] || !selection.is_below_root(id) {
@@ -280,7 +281,8 @@ fn from_contexts(
             (joins && tree.nodes[above as usize].label == label).then_some(above)
         };
         place[id.index()] = outer.unwrap_or_else(|| {
-            *known.entry(pair(above, label)).or_insert_with(|| tree.add(above, label))
+            let node = known.child(ContextId::new(above), FrameId::new(label)).raw();
+            if node as usize == tree.len() { tree.add(above, label) } else { node }
         });
     }
     let mut hidden = None;

@@ -1,5 +1,6 @@
 //! The tree upside down: who spent it on top, from where it was called below.
 
+use crate::hash::PairMap;
 use crate::labels::Label;
 use crate::tree::{NodeId, Tree};
 
@@ -29,17 +30,23 @@ impl Tree {
                 .into_iter()
                 .partition(|(_, at)| *at == NodeId::ROOT || depth == max_depth.max(1));
             self.settle(&mut out, above, &stay);
+            // Most labels are small, and their travellers need not be sorted.
+            let mut sums: PairMap<i64> = PairMap::default();
+            let key = |at: NodeId| u64::from(self.label_id(at).0);
+            for (from, at) in &go {
+                let sum = sums.entry(key(*at)).or_default();
+                *sum = sum.saturating_add(self.own(0, *from));
+            }
+            sums.retain(|_, sum| (*sum as f64).abs() < least);
+            if !sums.is_empty() {
+                let small: Vec<Traveller> =
+                    go.extract_if(.., |(_, at)| sums.contains_key(&key(*at))).collect();
+                let node = out.add(above, smaller);
+                out.note_folded(node, sums.len() as u32);
+                self.settle(&mut out, node, &small);
+            }
             go.sort_by_key(|(_, at)| self.label_id(*at));
-            let mut small = None;
             for group in go.chunk_by(|a, b| self.label_id(a.1) == self.label_id(b.1)) {
-                let sum =
-                    group.iter().fold(0_i64, |s, (from, _)| s.saturating_add(self.own(0, *from)));
-                if (sum as f64).abs() < least {
-                    let node = *small.get_or_insert_with(|| out.add(above, smaller));
-                    out.note_folded(node, 1);
-                    self.settle(&mut out, node, group);
-                    continue;
-                }
                 let node = out.add(above, self.label_id(group[0].1).0);
                 let up = |&(from, at): &Traveller| (from, self.parent(at).unwrap_or(NodeId::ROOT));
                 waiting.push((node, depth + 1, group.iter().map(up).collect()));

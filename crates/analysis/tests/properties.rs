@@ -210,11 +210,11 @@ fn diffs_keep_both_sums_and_overlap_is_a_share() {
                 let diff = Diff::build((&old, CPU), (&new, CPU), &options).unwrap();
                 for (which, profile) in [&old, &new].into_iter().enumerate() {
                     let sum = profile.series(CPU).total();
-                    let own: i64 = diff.tree.iter().map(|node| node.change.own[which]).sum();
+                    let own: i64 = diff.tree.iter().map(|node| node.own[which]).sum();
                     assert_eq!((diff.sums[which], own), (sum, sum));
-                    assert_eq!(diff.tree[0].change.total[which], sum);
+                    assert_eq!(diff.tree[0].total[which], sum);
                     let methods: i64 = diff.methods.iter().map(|change| change.own[which]).sum();
-                    assert_eq!(methods + diff.tree[0].change.own[which], sum);
+                    assert_eq!(methods + diff.tree[0].own[which], sum);
                 }
                 assert!((0.0..=1.0 + 1e-9).contains(&diff.overlap), "{}", diff.overlap);
                 assert!(

@@ -150,7 +150,7 @@ fn contexts(
     least: f64,
     width: usize,
 ) -> Result<()> {
-    let share = |node: &usize| diff.delta_share(diff.tree[*node].change.own);
+    let share = |node: &usize| diff.delta_share(diff.tree[*node].own);
     let mut nodes: Vec<usize> = (0..diff.tree.len()).collect();
     nodes.retain(|node| share(node).abs() >= least.max(f64::MIN_POSITIVE));
     nodes.sort_by(|a, b| share(b).abs().total_cmp(&share(a).abs()).then(a.cmp(b)));
@@ -198,7 +198,8 @@ fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
         })
     };
     let tree = diff.tree.iter().enumerate().map(|(number, node)| {
-        let mut row = change(&node.change);
+        let label = diff.labels[node.label].clone();
+        let mut row = change(&Change { label, own: node.own, total: node.total });
         row["parent"] = if number == 0 { Value::Null } else { node.parent.into() };
         row
     });
