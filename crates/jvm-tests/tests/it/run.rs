@@ -134,6 +134,13 @@ fn the_launcher_is_killed() {
     target.check_works();
     target.tell("exit 0");
     wait_until("the program has ended", || !tare_jvm_tests::exists(pid));
+    // Who is killed cannot tidy up; that we do for it.
+    let ours = format!(".tare-run-{}-", target.pid());
+    for entry in fs::read_dir("/tmp").unwrap().filter_map(Result::ok) {
+        if entry.file_name().to_string_lossy().starts_with(&ours) {
+            fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
 }
 
 #[test]
