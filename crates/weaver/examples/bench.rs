@@ -2,7 +2,7 @@
 //!
 //! `bench DIR [MODE...]` reads all classes below a directory into memory, then runs each task over
 //! all of them on one thread, several times, and prints MB/s of class bytes and the times per class,
-//! from the best round of each class.
+//! from the best round of each class. It stops if a class is not written back byte for byte.
 
 mod common;
 
@@ -27,6 +27,10 @@ fn main() {
     run("round trip", &classes, bytes, |c| {
         ClassFile::parse(c).map_or(0, |c| writer::write(&c).len())
     });
+    for (c, f) in classes.iter().zip(&files) {
+        let same = ClassFile::parse(c).is_ok_and(|class| writer::write(&class) == *c);
+        assert!(same, "{} is not written back as it was", f.display());
+    }
     let lines: Vec<_> = classes.iter().map(|c| common::method_lines(c)).collect();
     let wanted: Vec<&str> = match modes {
         [] => common::MODES.to_vec(),
