@@ -122,12 +122,12 @@ pub fn link(
             command.args(BROKEN.map(|name| format!("java.base/java/lang/{name}")));
         }
         Kind::Jars => {
-            command.arg(patch("java.base", &[driver.patch.clone()]));
+            command.arg(patch("java.base", std::slice::from_ref(&driver.patch)));
             command.arg("-cp").arg(&driver.classes).arg("weave.Link").arg(&out).arg("jars");
             command.args(&jars).arg(&driver.broken_jar);
         }
         Kind::Files(context) => {
-            command.arg(patch("java.base", &[driver.patch.clone()]));
+            command.arg(patch("java.base", std::slice::from_ref(&driver.patch)));
             command.arg("-cp").arg(&driver.classes).arg("weave.Link").arg(&out).arg("files");
             command.arg(classes).args(context);
         }
@@ -232,7 +232,7 @@ pub fn asm(
     let mut command = driver.java(jdk);
     // Compiled code pays here, unlike in a run that only links.
     command.args(["-XX:TieredStopAtLevel=4", "--add-modules=ALL-SYSTEM", "-cp"]).arg(path);
-    command.arg(patch("java.base", &[driver.patch.clone()]));
+    command.arg(patch("java.base", std::slice::from_ref(&driver.patch)));
     command.arg("weave.AsmJudge").arg(&out).args(Subject::jars(classes)?);
     command.arg(&driver.broken_jar).arg("--");
     if let Kind::Jars = subject.kind {
