@@ -192,11 +192,11 @@ function plainColour(label) {
   return colour;
 }
 
-/** Red for what grew, blue for what shrank; full colour when it is all of the frame. */
+/** Red for what grew, blue for what shrank: the paler, the less of the frame or of the whole it is. */
 function diffColour(bar) {
   const now = bar.total / (root.total || 1), then = bar.base / (root.base || 1);
   const change = (now - then) / Math.max(now, then, 1e-12);
-  const strength = Math.min(1, Math.abs(change) * 1.2);
+  const strength = Math.min(1, Math.abs(change) * 1.2) * Math.sqrt(Math.min(1, Math.abs(now - then) / 0.005));
   const light = state.dark ? 26 + 16 * strength : 93 - 33 * strength;
   return `hsl(${change > 0 ? 4 : 217} ${Math.round(75 * strength)}% ${light}%)`;
 }
@@ -268,16 +268,20 @@ function layout() {
   const work = [{ bar: zoomed, x: 0, w: width }];
   const scale = zoomed.total > 0 ? width / zoomed.total : 0;
   while (work.length) {
-    const box = work.pop(), depth = box.bar.depth;
+    const box = work.pop(), depth = box.bar ? box.bar.depth : box.depth;
     (rows[depth] = rows[depth] || []).push(box);
+    if (!box.bar) continue;
     const inner = [];
     let x = box.x;
+    let rest = 0;
     for (const child of box.bar.children) {
       const w = child.total * scale;
-      if (w < MIN_WIDTH) break;
+      if (w < MIN_WIDTH) { rest += w; continue; }
       inner.push({ bar: child, x, w });
       x += w;
     }
+    // Many that cannot be seen one by one are a shadow together, so that no width looks lost.
+    if (rest >= 1) inner.push({ bar: null, x, w: rest, depth: depth + 1 });
     // The last is worked on first, so they are pushed backwards.
     for (let i = inner.length - 1; i >= 0; i--) work.push(inner[i]);
   }
@@ -295,7 +299,7 @@ function draw() {
   }
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   const style = getComputedStyle(document.documentElement), mark = style.getPropertyValue("--mark");
-  const front = state.dark ? "#f2f3f5" : "#16181b", back = style.getPropertyValue("--back");
+  const front = state.dark ? "#f2f3f5" : "#16181b", back = style.getPropertyValue("--back"), line = style.getPropertyValue("--line");
   context.fillStyle = back;
   context.fillRect(0, 0, width, height);
   context.font = FONT;
@@ -306,6 +310,11 @@ function draw() {
     const y = top(depth);
     if (y < -ROW || y > height) return;
     for (const { bar, x, w, outer } of row) {
+      if (!bar) {
+        context.fillStyle = line;
+        context.fillRect(x, y, w, ROW - 1);
+        continue;
+      }
       drawn++;
       const hit = matches && bar.label >= 0 && matches[bar.label];
       const gap = w > 3 ? 1 : w > 1.5 ? 0.5 : 0;

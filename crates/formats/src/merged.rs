@@ -16,6 +16,8 @@ pub struct Label {
 pub struct Labels {
     pub rows: Vec<Label>,
     index: HashMap<Label, u32>,
+    /// Leave out the numbers that a JVM makes up anew in every run, so that two runs can be compared.
+    pub stable: bool,
 }
 
 impl Labels {
@@ -32,11 +34,31 @@ impl Labels {
             .methods
             .iter()
             .map(|(id, method)| {
-                self.intern(Label { text: profile.method_name(id), kind: method.kind })
+                let name = profile.method_name(id);
+                let text = if self.stable { without_numbers(&name) } else { name };
+                self.intern(Label { text, kind: method.kind })
             })
             .collect();
         profile.frames.iter().map(|(_, frame)| methods[frame.method.index()]).collect()
     }
+}
+
+/// `a.B$$Lambda/0x00007f12.run` and `a.B$$Lambda$14.0x7f.run` as `a.B$$Lambda.run`.
+fn without_numbers(name: &str) -> String {
+    let Some((before, rest)) = name.split_once("$$Lambda") else { return cut_address(name) };
+    let digits = |c: char| c.is_ascii_digit();
+    let rest = match rest.strip_prefix('$') {
+        Some(number) if number.starts_with(digits) => number.trim_start_matches(digits),
+        _ => rest,
+    };
+    cut_address(&format!("{before}$$Lambda{rest}"))
+}
+
+/// Without the address of a hidden class.
+fn cut_address(name: &str) -> String {
+    let Some(at) = name.find(".0x").or_else(|| name.find("/0x")) else { return name.to_owned() };
+    let rest = name[at + 3..].trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    format!("{}{rest}", &name[..at])
 }
 
 /// A tree of labels. The frames of [`Merged::nodes`] are numbers of labels.
@@ -92,4 +114,25 @@ pub fn path(nodes: &Contexts, node: ContextId, into: &mut Vec<u32>) {
     into.clear();
     into.extend(nodes.frames(node).map(FrameId::raw));
     into.reverse();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_two_runs_meet() {
+        for (name, stable) in [
+            ("a.B$$Lambda/0x00007f12.run", "a.B$$Lambda.run"),
+            ("a.B$$Lambda$14/0x7f.run", "a.B$$Lambda.run"),
+            ("a.B$$Lambda$14.run", "a.B$$Lambda.run"),
+            (
+                "java.lang.invoke.LambdaForm$MH.0x00ab.invoke",
+                "java.lang.invoke.LambdaForm$MH.invoke",
+            ),
+            ("a.B.run", "a.B.run"),
+        ] {
+            assert_eq!(without_numbers(name), stable);
+        }
+    }
 }

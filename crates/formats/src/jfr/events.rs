@@ -1,6 +1,5 @@
 //! What becomes of each event that a profile has a place for.
 
-use super::cursor::Cursor;
 use super::metadata::{Slot, Type};
 use super::pools::{Known, Pools};
 use super::track::{OwnSeries, Track, Tracks};
@@ -179,16 +178,16 @@ impl Read<'_, '_> {
 }
 
 impl Collected {
-    /// Takes one event, which begins at the cursor with its first field.
+    /// Takes one event, whose first field stands at a place.
     pub fn take(
         &mut self,
         plan: &Plan,
-        cursor: &Cursor<'_>,
+        start: usize,
         pools: &mut Pools<'_>,
         clock: Clock,
         slots: &mut Vec<Slot>,
     ) -> Result<(), ReadError> {
-        pools.record_at(plan.kind, cursor.position(), slots)?;
+        pools.record_at(plan.kind, start, slots)?;
         let mut read = Read { plan, slots, pools, clock };
         match plan.what {
             What::Track(track) => self.take_row(track, &mut read),

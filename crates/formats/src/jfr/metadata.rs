@@ -2,8 +2,8 @@
 
 use super::METADATA_EVENT;
 use super::cursor::{Cursor, Text};
+use super::hash::NumberMap;
 use crate::error::ReadError;
-use std::collections::HashMap;
 
 /// Types inside types inside types; no honest file comes near.
 const MAX_DEPTH: usize = 32;
@@ -74,7 +74,7 @@ pub enum Slot {
 #[derive(Debug, Default)]
 pub struct Types {
     pub rows: Vec<Type>,
-    by_id: HashMap<i64, usize>,
+    by_id: NumberMap<usize>,
 }
 
 struct Element {

@@ -12,6 +12,7 @@
 mod constants;
 mod cursor;
 mod events;
+mod hash;
 mod metadata;
 mod names;
 mod pools;

@@ -2,6 +2,7 @@
 
 use super::POOL_EVENT;
 use super::cursor::{Cursor, Text};
+use super::hash::NumberMap;
 use super::metadata::{Slot, Types};
 use super::names::to_java;
 use crate::error::ReadError;
@@ -24,18 +25,18 @@ pub struct Pools<'a> {
     cursor: Cursor<'a>,
     pub types: Types,
     /// For each type, by its row: where the constant of a key stands.
-    places: Vec<HashMap<i64, usize>>,
+    places: Vec<NumberMap<usize>>,
     fuel: u64,
-    stacks: HashMap<i64, (ContextId, bool)>,
-    methods: HashMap<i64, (MethodId, bool)>,
-    classes: HashMap<i64, String>,
-    threads: HashMap<i64, ThreadId>,
-    executions: HashMap<i64, Execution>,
+    stacks: NumberMap<(ContextId, bool)>,
+    methods: NumberMap<(MethodId, bool)>,
+    classes: NumberMap<String>,
+    threads: NumberMap<ThreadId>,
+    executions: NumberMap<Execution>,
 }
 
 impl<'a> Pools<'a> {
     pub fn new(cursor: Cursor<'a>, types: Types) -> Self {
-        let places = types.rows.iter().map(|_| HashMap::new()).collect();
+        let places = types.rows.iter().map(|_| NumberMap::default()).collect();
         // Every honest value takes bytes, so steps beyond a few per byte are an attack.
         let fuel = cursor.remaining() as u64 * 8 + 1_000_000;
         Pools {
@@ -43,11 +44,11 @@ impl<'a> Pools<'a> {
             types,
             places,
             fuel,
-            stacks: HashMap::new(),
-            methods: HashMap::new(),
-            classes: HashMap::new(),
-            threads: HashMap::new(),
-            executions: HashMap::new(),
+            stacks: NumberMap::default(),
+            methods: NumberMap::default(),
+            classes: NumberMap::default(),
+            threads: NumberMap::default(),
+            executions: NumberMap::default(),
         }
     }
 

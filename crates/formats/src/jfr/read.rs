@@ -52,13 +52,12 @@ impl Header {
     }
 }
 
-/// Where the events of a chunk begin.
-struct Events {
-    /// Events with their types, constants and metadata left out.
-    plain: Vec<(usize, i64)>,
+/// What stands between the events of a chunk.
+#[derive(Default)]
+struct Outline {
     pools: Vec<usize>,
     metadata: Option<usize>,
-    /// Where reading stopped, if that was before the end.
+    /// Where the events end, if that is before the end of the chunk.
     damage: Option<usize>,
 }
 
@@ -114,11 +113,11 @@ fn read_chunk(
     collected: &mut Collected,
 ) -> Result<(), ReadError> {
     let cursor = Cursor::new(chunk, base, header.compressed);
-    let events = find_events(&cursor);
+    let outline = outline(&cursor);
     // The header of a chunk that is still being written points nowhere.
     let pointed = usize::try_from(header.metadata).ok();
     let pointed = pointed.filter(|at| (HEADER..chunk.len()).contains(at));
-    let places = [pointed, events.metadata];
+    let places = [pointed, outline.metadata];
     let mut outcome = Err(cursor.problem("no metadata in a chunk"));
     for at in places.into_iter().flatten() {
         outcome = Types::read(cursor.at(at));
@@ -128,12 +127,12 @@ fn read_chunk(
     }
     let mut pools = Pools::new(cursor.clone(), outcome?);
     let run = &mut collected.profile.run;
-    for at in events.pools {
+    for at in outline.pools {
         if let Err(error) = pools.add(cursor.at(at)) {
             run.lose(LossKind::Damaged, "constant pools", 1, &error.to_string());
         }
     }
-    if let Some(at) = events.damage {
+    if let Some(at) = outline.damage {
         let problem = cursor.at(at).problem("an event of an impossible size").to_string();
         run.lose(LossKind::Damaged, "bytes", (chunk.len() - at) as u64, &problem);
     }
@@ -142,12 +141,13 @@ fn read_chunk(
     let nanos = u64::try_from(header.started.saturating_sub(started)).unwrap_or(0);
     let clock = Clock { ticks: header.ticks, nanos, frequency: header.frequency };
     let mut slots = Vec::new();
-    for (at, id) in events.plain {
-        let plan = pools.types.row(id).and_then(|row| plans[row].as_ref());
-        let Some(plan) = plan else { continue };
-        let event = cursor.at(at);
-        if let Err(error) = collected.take(plan, &event, &mut pools, clock, &mut slots) {
-            let name = &pools.types.rows[pools.types.row(id).unwrap_or(0)].name;
+    let mut at = HEADER;
+    while let Some(event) = Event::at(&cursor, at) {
+        at = event.end;
+        let Some(row) = pools.types.row(event.kind) else { continue };
+        let Some(plan) = &plans[row] else { continue };
+        if let Err(error) = collected.take(plan, event.start, &mut pools, clock, &mut slots) {
+            let name = &pools.types.rows[row].name;
             let run = &mut collected.profile.run;
             // One word for all of them: a damaged chunk may have a million.
             let known = run.losses.iter_mut().find(|loss| loss.name == *name);
@@ -160,25 +160,40 @@ fn read_chunk(
     Ok(())
 }
 
-/// Goes from event to event by their sizes.
-fn find_events(chunk: &Cursor<'_>) -> Events {
-    let mut events = Events { plain: Vec::new(), pools: Vec::new(), metadata: None, damage: None };
-    let mut at = HEADER;
-    let end = chunk.position() + chunk.remaining();
-    while at < end {
+/// An event: its type's number, where its first field stands, and where it ends.
+struct Event {
+    kind: i64,
+    start: usize,
+    end: usize,
+}
+
+impl Event {
+    /// The event that begins at a place; `None` at the end, or if its size is impossible.
+    fn at(chunk: &Cursor<'_>, at: usize) -> Option<Event> {
         let mut cursor = chunk.at(at);
-        let size = cursor.int().ok().and_then(|size| usize::try_from(size).ok());
-        let next = size.filter(|size| *size > 0).and_then(|size| at.checked_add(size));
-        let (Some(next), Ok(id)) = (next.filter(|next| *next <= end), cursor.long()) else {
-            events.damage = Some(at);
-            break;
-        };
-        match id {
-            METADATA_EVENT => events.metadata = Some(at),
-            POOL_EVENT => events.pools.push(at),
-            id => events.plain.push((cursor.position(), id)),
-        }
-        at = next;
+        let remaining = cursor.remaining();
+        let size = usize::try_from(cursor.int().ok()?).ok()?;
+        let kind = cursor.long().ok()?;
+        (size > 0 && size <= remaining).then(|| Event {
+            kind,
+            start: cursor.position(),
+            end: at + size,
+        })
     }
-    events
+}
+
+/// Goes from event to event by their sizes, for what must be known before the first is read.
+fn outline(chunk: &Cursor<'_>) -> Outline {
+    let mut outline = Outline::default();
+    let mut at = HEADER;
+    while let Some(event) = Event::at(chunk, at) {
+        match event.kind {
+            METADATA_EVENT => outline.metadata = Some(at),
+            POOL_EVENT => outline.pools.push(at),
+            _ => {}
+        }
+        at = event.end;
+    }
+    outline.damage = Some(at).filter(|at| *at < chunk.remaining());
+    outline
 }

@@ -46,9 +46,7 @@ impl Encoder {
     }
 
     pub fn text(&mut self, text: &str) {
-        if text.is_empty() {
-            return self.0.push(1);
-        }
+        // There is a shorter way to write an empty text, which not every reader knows.
         self.0.push(3);
         self.int(text.len() as i32);
         self.0.extend_from_slice(text.as_bytes());
