@@ -61,7 +61,10 @@ fn write_within(
     baseline: Option<&Profile>,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    let mut labels = Labels { stable: baseline.is_some(), ..Labels::default() };
+    let mut labels = match baseline {
+        Some(_) => Labels::of_two_runs(),
+        None => Labels::default(),
+    };
     let mut merged = Merged::default();
     let mut views = views(profile, first, baseline, &mut labels, &mut merged);
     let pruned = prune(budget, &mut merged, &mut labels, &mut views);

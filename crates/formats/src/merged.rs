@@ -16,11 +16,15 @@ pub struct Label {
 pub struct Labels {
     pub rows: Vec<Label>,
     index: HashMap<Label, u32>,
-    /// Leave out the numbers that a JVM makes up anew in every run, so that two runs can be compared.
-    pub stable: bool,
+    stable: bool,
 }
 
 impl Labels {
+    /// Labels without the numbers that a JVM makes up anew in every run, so that two runs meet.
+    pub fn of_two_runs() -> Self {
+        Labels { stable: true, ..Labels::default() }
+    }
+
     pub fn intern(&mut self, label: Label) -> u32 {
         *self.index.entry(label).or_insert_with_key(|label| {
             self.rows.push(label.clone());
