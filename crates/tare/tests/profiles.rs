@@ -177,6 +177,47 @@ fn views_and_filters() {
 }
 
 #[test]
+fn exact_profiles_show_calls_beside_times() {
+    let directory = Directory::new("exact");
+    let mut profile = Profile::new();
+    let outer = frame(&mut profile, "com.acme.Shop", "sell", 1);
+    let inner = frame(&mut profile, "com.acme.Key", "hashCode", 1);
+    let times = profile.add_series(SeriesInfo::new("exact", ValueKind::WallTime));
+    let calls = profile.add_series(SeriesInfo::new("exact", ValueKind::Invocations));
+    for (stack, time, count) in
+        [(&[outer][..], 250_000_000, 10), (&[outer, inner], 750_000_000, 12_345)]
+    {
+        let context = profile.contexts.stack(stack.iter().copied());
+        profile.series_mut(times).push(Row::new(context, ThreadId::UNKNOWN, time));
+        profile.series_mut(calls).push(Row::new(context, ThreadId::UNKNOWN, count));
+    }
+    let file = directory.record("exact.tare", &profile);
+    assert_has(
+        &ok(&["report", text(&file)]),
+        &[
+            "1.00 s of exact wall-time",
+            "   itself    total       value       calls\n",
+            "  75.0 %   75.0 %      750 ms      12,345  com.acme.Key.hashCode\n",
+            "  25.0 %  100.0 %      250 ms          10  com.acme.Shop.sell\n",
+            "    total   itself      value       calls\n",
+            "  75.0 %   75.0 %     750 ms      12,345  └─com.acme.Key.hashCode\n",
+            "the probes' own weight is in them",
+        ],
+    );
+    let json = ok(&["report", text(&file), "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["methods"][0]["invocations"], 12_345);
+    let listing = ok(&["report", text(&file), "--format", "hprof-text"]);
+    assert_has(
+        &listing,
+        &[
+            "CPU TIME (ms) BEGIN (total = 1000)",
+            "   1 75.00% 75.00%   12345 300000 com.acme.Key.hashCode",
+        ],
+    );
+}
+
+#[test]
 fn json_is_for_scripts() {
     let directory = Directory::new("json");
     let file = directory.record("shop.tare", &shop(60));
