@@ -30,11 +30,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let millions = |at: usize, otherwise: u64| {
         arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise) * 1_000_000
     };
+    let process = std::process::id();
     let directory = arguments.get(3).map_or_else(std::env::temp_dir, PathBuf::from);
     println!("Seconds are of the processor, so that other work on the machine counts less.");
     println!("{:<46} {:>8} {:>10} {:>9} {:>10}", "", "seconds", "M rows/s", "file MB", "peak MB");
-    exact(millions(1, 10), &directory.join("tare-bench-exact.tare"))?;
-    samples(millions(2, 50), &directory.join("tare-bench-samples.tare"))?;
+    exact(millions(1, 10), &directory.join(format!("tare-bench-exact-{process}.tare")))?;
+    samples(millions(2, 50), &directory.join(format!("tare-bench-samples-{process}.tare")))?;
     Ok(())
 }
 

@@ -182,3 +182,29 @@ fn sums_are_read_instead_of_values_if_they_are_sound() {
     unfinished.truncate(bytes.len() - 1);
     assert_eq!(sums(&unfinished, &merge).0, expected.0);
 }
+
+#[test]
+fn one_damaged_block_of_sums_spoils_them_all() {
+    // More pairs than fit into one block, and four rows for each.
+    let pairs = 140_000_u32;
+    let mut profile = Profile::new();
+    let frame = profile.special("[any]");
+    for _ in 0..pairs {
+        let parent = tare_profile::ContextId::new(profile.contexts.len() as u32 - 1);
+        profile.contexts.child(parent, frame);
+    }
+    let info = tare_profile::SeriesInfo::new("cpu", tare_profile::ValueKind::Samples);
+    profile.add_series(info.with_time(tare_profile::TimeAxis::Exact));
+    for n in 0..4 * pairs {
+        let context = tare_profile::ContextId::new(n % pairs);
+        let row = tare_profile::Row::new(context, tare_profile::ThreadId::UNKNOWN, 1);
+        profile.series_mut(SAMPLES).push(row.at(u64::from(n)));
+    }
+    let mut bytes = written(&profile);
+    let sums: Vec<_> = crate::damage::blocks(&bytes).into_iter().filter(|b| b.1 == 13).collect();
+    assert_eq!(sums.len(), 2);
+    bytes[sums[1].2 - 1] ^= 1;
+    let merge = LoadOptions { merge: true, ..LoadOptions::default() };
+    let loaded = read(&bytes, &merge).profile;
+    assert_eq!(loaded.series(SAMPLES).total(), i64::from(4 * pairs));
+}
