@@ -4,6 +4,7 @@
 //! plain building and running of single tests is left to cargo itself.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod corpus;
 mod demo;
 mod jdks;
@@ -30,6 +31,8 @@ Commands:
   setup           only install what demo and test need
   weave-corpus    weave every class of the JDKs and of many jars, and let JVMs verify the result;
                   see `cargo xtask weave-corpus --help`
+  bench [NAME…]   measure what profiling costs beside the plain program; see
+                  `cargo xtask bench --help`
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
 demo and test install what is missing: a JDK from Debian's packages if we are root (otherwise
@@ -51,6 +54,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
+        ["bench", "--help" | "-h"] => {
+            print!("{}", bench::HELP);
+            Ok(())
+        }
         ["weave-corpus", "--help" | "-h"] => {
             print!("{}", corpus::HELP);
             Ok(())
@@ -59,6 +66,7 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(())
         }
+        ["bench", options @ ..] => bench::run(options),
         ["demo"] => demo::run(),
         ["setup"] => setup::run(),
         ["tidy"] => tidy::run(),

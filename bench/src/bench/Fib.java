@@ -1,0 +1,19 @@
+package bench;
+
+/** The dearest case for a profiler of calls: a method that does nothing but call itself. */
+final class Fib implements Workload {
+    private final int n;
+
+    Fib(int n) {
+        this.n = n;
+    }
+
+    @Override
+    public long iterate() {
+        return fib(n);
+    }
+
+    private static long fib(int n) {
+        return n < 2 ? n : fib(n - 1) + fib(n - 2);
+    }
+}

@@ -1,0 +1,367 @@
+//! The ways in which a workload is run: plain, under each mode of ours, and under the peers.
+//!
+//! One call of [`Bench::launch`] is one JVM from its start to its end. How launches become figures
+//! is told in `figures`.
+
+use super::program::{Amount, Program};
+use super::workloads::Workload;
+use crate::jdks::Jdk;
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Count,
+    Time,
+    /// Everything woven to count, but below a root that is never called.
+    Outside,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Config {
+    Plain,
+    Launched(Mode),
+    Attached(Mode),
+    Jfr,
+    AsyncProfiler,
+}
+
+pub const ALL: [Config; 9] = [
+    Config::Plain,
+    Config::Launched(Mode::Count),
+    Config::Launched(Mode::Time),
+    Config::Launched(Mode::Outside),
+    Config::Attached(Mode::Count),
+    Config::Attached(Mode::Time),
+    Config::Attached(Mode::Outside),
+    Config::Jfr,
+    Config::AsyncProfiler,
+];
+
+/// A fixed heap, so that peak memory tells of the profiler and not of the collector's moods.
+const JVM_OPTIONS: [&str; 2] = ["-Xms1g", "-Xmx1g"];
+
+/// No method has this name.
+const NEVER: &str = "bench.Never.called";
+
+impl Config {
+    pub fn name(self) -> &'static str {
+        match self {
+            Config::Plain => "plain",
+            Config::Launched(Mode::Count) => "count, launched",
+            Config::Launched(Mode::Time) => "time, launched",
+            Config::Launched(Mode::Outside) => "outside, launched",
+            Config::Attached(Mode::Count) => "count, attached",
+            Config::Attached(Mode::Time) => "time, attached",
+            Config::Attached(Mode::Outside) => "outside, attached",
+            Config::Jfr => "JFR, profile",
+            Config::AsyncProfiler => "async-profiler, 10 ms",
+        }
+    }
+
+    /// What a user would type, for the documentation.
+    pub fn command(self, include: &str) -> String {
+        let java = format!("java {} …", JVM_OPTIONS.join(" "));
+        let tare = |mode: Mode| format!("tare record {}", record_options(mode, include).join(" "));
+        match self {
+            Config::Plain => java,
+            Config::Launched(mode) => format!("{} -- {java}", tare(mode)),
+            Config::Attached(mode) => format!("{} PID", tare(mode)),
+            Config::Jfr => java.replace(" …", " -XX:StartFlightRecording:settings=profile …"),
+            Config::AsyncProfiler => java.replace(
+                " …",
+                " -agentpath:libasyncProfiler.so=start,event=ctimer,interval=10ms …",
+            ),
+        }
+    }
+
+    /// What this mode should cost at most, as issue 4 asks for it.
+    pub fn target(self, workload: &str, jdk: u32) -> Option<f64> {
+        Some(match (self, workload) {
+            (Config::Launched(Mode::Count), "fib") => 2.2,
+            (Config::Launched(Mode::Time), "fib") => 24.0,
+            (Config::Launched(Mode::Count), "javac") if jdk < 25 => 2.7,
+            (Config::Launched(Mode::Count), "javac") => 3.0,
+            (Config::Launched(Mode::Time), "javac") if jdk < 25 => 7.5,
+            (Config::Launched(Mode::Time), "javac") => 8.8,
+            (Config::Launched(Mode::Outside), _) => 1.1,
+            (Config::Attached(Mode::Count), _) => 4.5,
+            (Config::Attached(Mode::Outside), _) => 1.5,
+            _ => return None,
+        })
+    }
+
+    pub fn is_ours(self) -> bool {
+        matches!(self, Config::Launched(_) | Config::Attached(_))
+    }
+}
+
+fn record_options(mode: Mode, include: &str) -> Vec<&str> {
+    let mut words = vec!["--exact", "--include", include];
+    match mode {
+        Mode::Count => words.push("--count"),
+        Mode::Time => {}
+        Mode::Outside => words.extend(["--count", "--root", NEVER]),
+    }
+    words
+}
+
+/// What one JVM gave. Times are in milliseconds.
+#[derive(Clone, Default)]
+pub struct Launch {
+    pub startup: Option<f64>,
+    pub first: Option<f64>,
+    pub iterations: Vec<f64>,
+    /// In the same JVM before it was attached to, and after it was left.
+    pub before: Vec<f64>,
+    pub after: Vec<f64>,
+    /// From the start of `tare record` until all is woven.
+    pub attach: Option<f64>,
+    pub pauses: Option<Pauses>,
+    /// In KiB.
+    pub peak_memory: u64,
+    pub result: String,
+    /// What the recording holds, in the profiler's words.
+    pub recorded: Option<String>,
+    /// Whether the memory for the trees was used up, so that some calls were only summed up.
+    pub full: bool,
+}
+
+/// What weaving held up, as `tare record` tells it, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pauses {
+    pub count: f64,
+    pub total: f64,
+    pub longest: f64,
+}
+
+pub struct Bench {
+    pub tare: PathBuf,
+    pub async_profiler: Option<PathBuf>,
+    pub work: PathBuf,
+    pub warm_up: Amount,
+    pub measured: Amount,
+}
+
+impl Bench {
+    pub fn launch(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Launch> {
+        let mut java = self.java(workload, jdk, config)?;
+        if let Config::Launched(mode) = config {
+            java = self.recorded(&java, mode, workload);
+        }
+        let log = File::create(self.work.join("stderr.log")).context("creating a log")?;
+        let mut program = Program::start(java.stderr(log))?;
+        let mut launch = Launch::default();
+        if let Config::Attached(mode) = config {
+            self.attached(&mut program, &mut launch, mode, workload.include)?;
+        } else {
+            program.run(self.warm_up)?;
+            launch.iterations = program.run(self.measured)?;
+            launch.startup = Some(program.startup);
+            launch.first = program.first;
+        }
+        let ended = program.quit()?;
+        launch.peak_memory = ended.peak_memory;
+        launch.result = ended.result;
+        if let Config::Launched(_) = config {
+            launch.heed(&ended.others)?;
+        }
+        Ok(launch)
+    }
+
+    fn java(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Command> {
+        let mut java = Command::new(jdk.home.join("bin/java"));
+        java.args(JVM_OPTIONS);
+        if config == Config::Jfr {
+            let file = self.work.join("recording.jfr");
+            java.arg(format!(
+                "-XX:StartFlightRecording:settings=profile,filename={}",
+                file.display()
+            ));
+        }
+        if config == Config::AsyncProfiler {
+            let library = self.async_profiler.as_ref().context("async-profiler is not here")?;
+            let file = self.work.join("async.jfr");
+            java.arg(format!(
+                "-agentpath:{}=start,event=ctimer,interval=10ms,file={}",
+                library.display(),
+                file.display()
+            ));
+        }
+        let path: Vec<String> =
+            workload.class_path.iter().map(|entry| entry.display().to_string()).collect();
+        java.arg("-cp").arg(path.join(":")).arg("bench.Main");
+        java.arg(workload.name).args(&workload.arguments);
+        Ok(java)
+    }
+
+    fn record(&self, mode: Mode, include: &str) -> Command {
+        let mut tare = Command::new(&self.tare);
+        tare.arg("record").args(record_options(mode, include));
+        tare.arg("-o").arg(self.work.join("recording.tare"));
+        tare
+    }
+
+    fn recorded(&self, java: &Command, mode: Mode, workload: &Workload) -> Command {
+        let mut tare = self.record(mode, workload.include);
+        tare.arg("--").arg(java.get_program()).args(java.get_args());
+        tare
+    }
+
+    fn attached(
+        &self,
+        program: &mut Program,
+        launch: &mut Launch,
+        mode: Mode,
+        include: &str,
+    ) -> Result<()> {
+        // Speed before and after need only be told once, by the cheaper mode that sees all calls.
+        let beside = mode == Mode::Count;
+        program.run(self.warm_up)?;
+        if beside {
+            launch.before = program.run(self.measured)?;
+        }
+        let said = self.work.join("record.log");
+        let mut recorder =
+            Recorder::start(self.record(mode, include).arg(program.pid().to_string()), &said)?;
+        launch.attach = Some(recorder.wait_until_woven(&self.tare, program.pid())?);
+        program.run(self.warm_up)?;
+        launch.iterations = program.run(self.measured)?;
+        recorder.stop()?;
+        let said = fs::read_to_string(&said)?;
+        launch.heed(&said.lines().map(str::to_owned).collect::<Vec<_>>())?;
+        if beside {
+            program.run(self.warm_up)?;
+            launch.after = program.run(self.measured)?;
+        }
+        Ok(())
+    }
+}
+
+/// A `tare record` of a JVM that runs.
+struct Recorder {
+    child: Child,
+    began: Instant,
+}
+
+impl Recorder {
+    fn start(command: &mut Command, said: &Path) -> Result<Recorder> {
+        let log = File::create(said).context("creating a log")?;
+        let began = Instant::now();
+        let child = command
+            .stdin(Stdio::null())
+            .stderr(log.try_clone()?)
+            .stdout(log)
+            .spawn()
+            .context("starting tare")?;
+        Ok(Recorder { child, began })
+    }
+
+    /// A live report is refused as long as there is no recording, and waits while code is woven.
+    fn wait_until_woven(&mut self, tare: &Path, pid: u32) -> Result<f64> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("tare record ended at once ({status})");
+            }
+            if shell::succeeds(Command::new(tare).args(["report", &pid.to_string()])) {
+                return Ok(self.began.elapsed().as_secs_f64() * 1e3);
+            }
+            if self.began.elapsed() > Duration::from_secs(60) {
+                bail!("nothing was woven in 60 s");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// As Ctrl-C does it.
+    fn stop(&mut self) -> Result<()> {
+        let kill = format!("kill -INT {}", self.child.id());
+        shell::run(Command::new("sh").args(["-c", &kill]))?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("tare record ended badly ({status})");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Launch {
+    /// Reads what `tare record` says at its end. Without that nothing was recorded, and the
+    /// iterations would be those of a plain run.
+    fn heed(&mut self, lines: &[String]) -> Result<()> {
+        let recorded = lines.iter().find_map(|line| {
+            let (_, rest) = line.split_once("recording.tare")?;
+            rest.contains("methods woven").then(|| rest.trim_start_matches([':', ' ']).to_owned())
+        });
+        let Some(recorded) = recorded else {
+            bail!("tare says of no recording: {}", lines.join("\n"));
+        };
+        if recorded.contains(" 0 methods woven") {
+            bail!("tare wove nothing: {recorded}");
+        }
+        self.recorded = Some(recorded);
+        self.pauses = lines.iter().find_map(|line| pauses(line));
+        self.full = lines.iter().any(|line| line.contains("no room"));
+        Ok(())
+    }
+}
+
+/// `weaving took 221 ms; 17 pauses, 2148 ms in all, 233 ms the longest`
+fn pauses(line: &str) -> Option<Pauses> {
+    let mut parts = line.split_once("; ")?.1.split(", ");
+    let mut number = |end: &str| parts.next()?.trim().strip_suffix(end)?.parse::<f64>().ok();
+    Some(Pauses {
+        count: number(" pauses")?,
+        total: number(" ms in all")?,
+        longest: number(" ms the longest")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tare_says_is_read() {
+        let lines = [
+            "x/recording.tare: 12 k calls in 3 contexts of 1 threads, 10668 methods woven; 4 KiB",
+            "weaving took 221 ms; 17 pauses, 2148 ms in all, 233 ms the longest",
+        ]
+        .map(str::to_owned);
+        let mut launch = Launch::default();
+        launch.heed(&lines).unwrap();
+        assert_eq!(launch.pauses, Some(Pauses { count: 17.0, total: 2148.0, longest: 233.0 }));
+        assert!(launch.recorded.unwrap().starts_with("12 k calls in 3 contexts"));
+        assert!(!launch.full);
+    }
+
+    #[test]
+    fn a_run_without_woven_methods_is_no_profiled_run() {
+        let nothing =
+            "x/recording.tare: 0 calls in 0 contexts of 0 threads, 0 methods woven; 0 KiB";
+        for lines in [vec![], vec![nothing.to_owned()]] {
+            assert!(Launch::default().heed(&lines).is_err(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn targets_are_those_of_the_issue() {
+        let count = Config::Launched(Mode::Count);
+        assert_eq!(count.target("javac", 17), Some(2.7));
+        assert_eq!(count.target("javac", 25), Some(3.0));
+        assert_eq!(count.target("h2", 25), None);
+        assert_eq!(Config::Plain.target("fib", 17), None);
+    }
+}

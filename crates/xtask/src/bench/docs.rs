@@ -1,0 +1,91 @@
+//! docs/benchmarks.md, written whole from one run: nothing in it is typed by hand.
+
+use super::config::ALL;
+use super::figures::{Row, groups};
+use super::table::{LEGEND, markdown};
+use super::workloads::Workload;
+
+/// What is told of a run beside its figures.
+pub struct About {
+    pub machine: String,
+    pub jdks: Vec<(u32, String)>,
+    pub launches: u32,
+    /// As it was typed.
+    pub command: String,
+    pub load: Option<f64>,
+    pub notes: Vec<String>,
+}
+
+pub fn page(about: &About, workloads: &[&Workload], rows: &[Row]) -> String {
+    let mut text = format!(
+        "# Benchmarks\n\n\
+         This page is generated; `{}` writes it anew. Do not edit it.\n\n\
+         - Machine: {}\n",
+        about.command, about.machine,
+    );
+    for (major, version) in &about.jdks {
+        text += &format!("- JDK {major}: {version}\n");
+    }
+    text += &format!("- JVM launches of each configuration: {}, in turns\n", about.launches);
+    if let Some(load) = about.load {
+        text += &format!("- Load of the machine just before: {load:.1}\n");
+    }
+    for note in &about.notes {
+        text += &format!("- {note}\n");
+    }
+    text += &format!("\n{LEGEND}\n![The steady state](../bench/results.svg)\n");
+    for workload in workloads {
+        text += &format!("\n## {}\n\nThis is {}.\n", workload.name, workload.what);
+        for (plain, same) in groups(rows) {
+            if plain.workload == workload.name {
+                text += &format!("\nJDK {}:\n\n{}", plain.jdk, markdown(plain, &same));
+            }
+        }
+    }
+    text += "\n## Commands\n\nPATTERN is what a workload says of itself above.\n\n";
+    text += "| configuration | command |\n|---|---|\n";
+    for config in ALL {
+        text += &format!("| {} | `{}` |\n", config.name(), config.command("PATTERN"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::config::{Config, Mode};
+    use crate::bench::figures::tests::row;
+
+    #[test]
+    fn the_page_names_machine_versions_commands_and_figures() {
+        let workload = Workload {
+            name: "fib",
+            include: "bench.Fib",
+            what: "a test".to_owned(),
+            class_path: Vec::new(),
+            arguments: Vec::new(),
+            needs_compiler: false,
+        };
+        let about = About {
+            machine: "one processor".to_owned(),
+            jdks: vec![(17, "17.0.1".to_owned())],
+            launches: 3,
+            command: "cargo xtask bench --write-docs".to_owned(),
+            load: Some(0.25),
+            notes: vec!["NOT COVERED: a peer".to_owned()],
+        };
+        let rows = [row(Config::Plain, &[10.0]), row(Config::Launched(Mode::Count), &[21.0])];
+        let page = page(&about, &[&workload], &rows);
+        for part in [
+            "one processor",
+            "JDK 17: 17.0.1",
+            "`cargo xtask bench --write-docs`",
+            "NOT COVERED: a peer",
+            "This is a test.",
+            "| count, launched | 2.10 |",
+            "tare record --exact --include PATTERN --count -- java",
+        ] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+    }
+}

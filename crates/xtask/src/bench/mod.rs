@@ -1,0 +1,340 @@
+//! `cargo xtask bench`: what profiling costs, measured beside the plain program in the same run.
+//!
+//! This file reads the command line and walks over workloads, JDKs and launches. `workloads` and
+//! `config` say what is run and how, `program` talks with a JVM, `stats` and `figures` make numbers
+//! of it, `table`, `plot` and `docs` show them. No time is ever asserted: a benchmark reports.
+
+mod config;
+mod docs;
+mod figures;
+mod machine;
+mod plot;
+mod program;
+mod stats;
+mod table;
+mod workloads;
+
+// The weaving corpus fetches jars; its modules are not open to us, and fetching is written once.
+#[allow(dead_code, clippy::duplicate_mod)]
+#[path = "../corpus/driver.rs"]
+mod driver;
+#[allow(dead_code, clippy::duplicate_mod)]
+#[path = "../corpus/subjects.rs"]
+mod subjects;
+
+use crate::jdks::{self, Jdk};
+use crate::runtimes::cache_dir;
+use crate::setup::compiler;
+use crate::shell::{self, Workspace};
+use crate::stages::Stages;
+use anyhow::{Context, Result, bail};
+use config::{Bench, Config};
+use figures::Row;
+use program::Amount;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use workloads::{Kitchen, Workload};
+
+pub const HELP: &str = "\
+Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
+
+Usage: cargo xtask bench [OPTION…] [NAME…]
+
+Workloads are fib, javac and h2; with NAMEs, only these. Configurations are the plain program, our
+exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
+async-profiler. Two benchmarks never run at the same time on a machine: the second one waits.
+
+Options:
+  --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
+  --launches N     JVM launches of each configuration (default: 5; 1 with --quick)
+  --jdk N[,N…]     the JDKs to run on (default: 17,25; 25 with --quick)
+  --json FILE      where all that was measured goes (default: bench/results.json in the target
+                   directory)
+  --tare FILE      measure this `tare` instead of building one
+  --write-docs     write docs/benchmarks.md and bench/results.svg from this run
+";
+
+struct Args {
+    names: Vec<String>,
+    quick: bool,
+    launches: u32,
+    jdks: Vec<u32>,
+    json: Option<PathBuf>,
+    tare: Option<PathBuf>,
+    write_docs: bool,
+}
+
+impl Args {
+    fn parse(words: &[&str]) -> Result<Args> {
+        let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
+        let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
+            match *word {
+                "--quick" => quick = true,
+                "--write-docs" => write_docs = true,
+                "--launches" => {
+                    let number = value()?.parse().ok().filter(|n: &u32| *n > 0);
+                    launches = Some(number.context("--launches needs a number above 0")?);
+                }
+                "--jdk" => {
+                    let numbers = value()?.split(',').map(str::parse).collect::<Result<_, _>>();
+                    jdks = Some(numbers.context("--jdk needs numbers, such as 17,25")?);
+                }
+                "--json" => json = Some(PathBuf::from(value()?)),
+                "--tare" => tare = Some(PathBuf::from(value()?)),
+                word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
+                name if workloads::NAMES.contains(&name) => names.push(name.to_owned()),
+                name => {
+                    bail!("no workload is called {name}; there are {}", workloads::NAMES.join(", "))
+                }
+            }
+        }
+        if names.is_empty() {
+            names = workloads::NAMES.map(str::to_owned).into();
+        }
+        let defaults = if quick { (1, vec![25]) } else { (5, vec![17, 25]) };
+        Ok(Args {
+            names,
+            quick,
+            launches: launches.unwrap_or(defaults.0),
+            jdks: jdks.unwrap_or(defaults.1),
+            json,
+            tare,
+            write_docs,
+        })
+    }
+}
+
+pub fn run(words: &[&str]) -> Result<()> {
+    let args = Args::parse(words)?;
+    let workspace = Workspace::open()?;
+    let javac = compiler()?;
+    let tare = match &args.tare {
+        Some(tare) => tare.clone(),
+        None => build(&workspace)?,
+    };
+    let work = workspace.target.join("bench");
+    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let mut stages = Stages::new();
+    // Held to the end of the run; the system lets go of it however we end.
+    let _turn = wait_for_turn()?;
+    let classes = workloads::compile(&workspace, &javac, &work)?;
+    let kitchen = Kitchen {
+        workspace: &workspace,
+        javac: &javac,
+        classes: &classes,
+        work: &work,
+        quick: args.quick,
+    };
+    let mut workloads = Vec::new();
+    for name in &args.names {
+        workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);
+    }
+    let async_profiler = workloads::async_profiler(&kitchen, &mut stages);
+    let (warm_up, measured) = if args.quick {
+        (Amount { iterations: 1, seconds: 0.0 }, Amount { iterations: 2, seconds: 0.3 })
+    } else {
+        (Amount { iterations: 2, seconds: 5.0 }, Amount { iterations: 3, seconds: 3.0 })
+    };
+    let bench = Bench { tare, async_profiler, work: work.clone(), warm_up, measured };
+    let jdks = jdks(&args.jdks, &mut stages)?;
+    let load = machine::load();
+
+    let mut rows = Vec::new();
+    let mut notes = Vec::new();
+    for workload in &workloads {
+        for jdk in &jdks {
+            measure(&bench, workload, jdk, args.launches, &mut rows, &mut notes);
+        }
+    }
+    for note in &notes {
+        stages.note(note.clone());
+    }
+    print!("{}\n{}", table::text(&rows), table::LEGEND);
+    let about = docs::About {
+        machine: machine::describe(),
+        jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
+        launches: args.launches,
+        command: command(words),
+        load,
+        notes,
+    };
+    let json = args.json.unwrap_or_else(|| work.join("results.json"));
+    write_results(&json, &work.join("results.svg"), &about, &rows)?;
+    if args.write_docs {
+        let shown: Vec<&Workload> = workloads.iter().collect();
+        write(&workspace.root.join("docs/benchmarks.md"), &docs::page(&about, &shown, &rows))?;
+        write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;
+    }
+    stages.run("our configurations ran", || {
+        let missing: Vec<String> =
+            rows.iter().filter(|row| row.is_missing()).map(Row::describe).collect();
+        if !missing.is_empty() || rows.is_empty() {
+            bail!("without a figure: {}", missing.join("; "));
+        }
+        Ok(())
+    });
+    stages.finish()
+}
+
+/// The command of this run, without what only this machine knows.
+fn command(words: &[&str]) -> String {
+    let mut shown = vec!["cargo", "xtask", "bench"];
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match *word {
+            "--json" | "--tare" => _ = rest.next(),
+            word => shown.push(word),
+        }
+    }
+    shown.join(" ")
+}
+
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let packages = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
+    shell::run(&mut workspace.cargo(&packages))?;
+    Ok(workspace.target.join("release/tare"))
+}
+
+/// Two measurements at the same time would measure each other. The lock is younger than the oldest
+/// Rust that the workspace names, which is meant for what users build.
+#[allow(clippy::incompatible_msrv)]
+fn wait_for_turn() -> Result<File> {
+    let cache = cache_dir()?;
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+    let path = cache.join("bench.lock");
+    let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+    if file.try_lock().is_err() {
+        println!("another benchmark runs on this machine; waiting for its end …");
+        file.lock().context("locking bench.lock")?;
+    }
+    Ok(file)
+}
+
+fn jdks(wanted: &[u32], stages: &mut Stages) -> Result<Vec<Jdk>> {
+    let found = jdks::find(&cache_dir()?);
+    let mut jdks = Vec::new();
+    for &major in wanted {
+        match jdks::runtime(&found, major) {
+            Some(jdk) => {
+                println!("Java {major}: {}", jdk.describe());
+                jdks.push(jdk.clone());
+            }
+            None => stages.note(format!("NOT COVERED: there is no JDK {major} on this machine")),
+        }
+    }
+    if jdks.is_empty() {
+        bail!("none of these JDKs is here: {wanted:?}; `cargo xtask setup` fetches some");
+    }
+    Ok(jdks)
+}
+
+/// All configurations in turns, so that whatever changes on the machine meanwhile meets them all.
+fn measure(
+    bench: &Bench,
+    workload: &Workload,
+    jdk: &Jdk,
+    launches: u32,
+    rows: &mut Vec<Row>,
+    notes: &mut Vec<String>,
+) {
+    if workload.needs_compiler && !jdk.javac {
+        notes.push(format!("NOT COVERED: {} needs a whole JDK {}", workload.name, jdk.major));
+        return;
+    }
+    let mut group: Vec<Row> = config::ALL
+        .into_iter()
+        .filter(|config| *config != Config::AsyncProfiler || bench.async_profiler.is_some())
+        .map(|config| Row { workload: workload.name, jdk: jdk.major, config, launches: Vec::new() })
+        .collect();
+    let mut result: Option<String> = None;
+    for turn in 1..=launches {
+        for row in &mut group {
+            let began = Instant::now();
+            let outcome = bench.launch(workload, jdk, row.config).and_then(|launch| {
+                // A profiled program that computes something else is worse than a slow one.
+                let expected = result.get_or_insert_with(|| launch.result.clone());
+                if *expected != launch.result {
+                    bail!("computed {}, not {expected}", launch.result);
+                }
+                Ok(launch)
+            });
+            let took = began.elapsed().as_secs_f64();
+            match outcome {
+                Ok(launch) => {
+                    let time = stats::median(&launch.iterations).unwrap_or(0.0);
+                    let recorded = launch.recorded.as_deref().unwrap_or("");
+                    let what = row.describe();
+                    println!("{turn}  {what:<40} {time:>9.1} ms  ({took:>4.1} s)  {recorded}");
+                    row.launches.push(launch);
+                }
+                Err(error) => {
+                    let note = format!("FAILED: {}, launch {turn}: {error:#}", row.describe());
+                    println!("{note}");
+                    notes.push(note.lines().next().unwrap_or_default().to_owned());
+                }
+            }
+        }
+    }
+    rows.extend(group);
+}
+
+impl Row {
+    fn describe(&self) -> String {
+        format!("{} on {}: {}", self.workload, self.jdk, self.config.name())
+    }
+
+    /// A peer that does not run here is noted; one of ours that does not is a fault.
+    fn is_missing(&self) -> bool {
+        let needed = self.config == Config::Plain || self.config.is_ours();
+        needed && self.launches.is_empty()
+    }
+}
+
+fn write_results(json: &Path, svg: &Path, about: &docs::About, rows: &[Row]) -> Result<()> {
+    let groups = figures::groups(rows);
+    let results: Vec<_> =
+        groups.iter().flat_map(|(plain, same)| same.iter().map(|row| row.json(plain))).collect();
+    let value = serde_json::json!({
+        "machine": about.machine,
+        "jdks": about.jdks.iter().map(|(_, version)| version).collect::<Vec<_>>(),
+        "command": about.command,
+        "load_before": about.load,
+        "notes": about.notes,
+        "results": results,
+    });
+    write(json, &format!("{value:#}\n"))?;
+    write(svg, &plot::svg(rows))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let args = Args::parse(&["--jdk", "17,25", "fib", "--launches", "3", "h2"]).unwrap();
+        assert_eq!((args.jdks, args.launches), (vec![17, 25], 3));
+        assert_eq!(args.names, ["fib", "h2"]);
+        let quick = Args::parse(&["--quick"]).unwrap();
+        assert_eq!((quick.names.len(), quick.launches, quick.jdks), (3, 1, vec![25]));
+        for wrong in [&["--launches", "0"][..], &["--jdk", "x"], &["--jdk"], &["--no"], &["fob"]] {
+            assert!(Args::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn paths_of_this_machine_do_not_reach_the_documentation() {
+        let words = ["fib", "--json", "out/x.json", "--launches", "3", "--tare", "y/tare"];
+        assert_eq!(command(&words), "cargo xtask bench fib --launches 3");
+    }
+}

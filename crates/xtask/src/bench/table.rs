@@ -1,0 +1,134 @@
+//! The figures as a table, for a terminal and for Markdown.
+
+use super::config::Config;
+use super::figures::{Figures, Row, groups};
+use super::stats::Ratio;
+
+const HEADINGS: [&str; 10] = [
+    "configuration",
+    "steady",
+    "95 %",
+    "spread",
+    "aim",
+    "start-up",
+    "first",
+    "memory",
+    "pauses",
+    "after",
+];
+
+/// What the columns mean; for the terminal and the documentation alike.
+pub const LEGEND: &str = "\
+All columns are ratios against the plain launches of the same table, which ran in turns with the
+others. steady: time of an iteration after warm-up, median over launches of each launch's median,
+with the bounds of 95 % of 4000 bootstrap draws of launches, and how far the launches lie apart
+(largest minus smallest, of the median). aim: what we want to stay below. start-up: from the start
+of the process to `main`; first: to the end of the first iteration. memory: peak resident memory of
+the JVM's process. pauses: the longest, and all together, that weaving held the program up,
+in plain iterations. after: speed after leaving the JVM beside that before attaching, same JVM.
+An asterisk: the memory for the trees was used up, so some calls were only summed up.
+";
+
+fn cells(config: Config, figures: &Figures) -> [String; 10] {
+    let times = |ratio: Option<Ratio>| ratio.map_or("–".to_owned(), |r| number(r.value));
+    let bounds = figures.steady.map(|r| format!("{}…{}", number(r.low), number(r.high)));
+    let pauses = figures.longest_pause.zip(figures.all_pauses);
+    let star = if figures.full { "*" } else { "" };
+    [
+        config.name().to_owned(),
+        times(figures.steady) + star,
+        bounds.unwrap_or("–".to_owned()),
+        figures.spread.map_or("–".to_owned(), |s| format!("{:.0} %", s * 100.0)),
+        figures.target.map_or(String::new(), |t| format!("≤ {t}")),
+        times(figures.startup),
+        times(figures.first),
+        times(figures.memory),
+        pauses.map_or("–".to_owned(), |(one, all)| format!("{} / {}", number(one), number(all))),
+        times(figures.after),
+    ]
+}
+
+/// Three digits that mean something.
+fn number(value: f64) -> String {
+    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
+/// The table of a group, with its heading.
+fn table(plain: &Row, rows: &[&Row]) -> Vec<[String; 10]> {
+    let mut lines = vec![HEADINGS.map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| cells(row.config, &row.figures(plain))));
+    lines
+}
+
+/// For a terminal: columns of equal width.
+pub fn text(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for (plain, same) in groups(rows) {
+        let lines = table(plain, &same);
+        text += &format!("\n{} on JDK {}\n", plain.workload, plain.jdk);
+        let width = |column: usize| {
+            lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+        for line in &lines {
+            let mut cells = line.iter().zip(&widths);
+            let (name, first) = cells.next().expect("a table has columns");
+            let rest: String = cells.map(|(cell, &width)| format!("  {cell:>width$}")).collect();
+            text += &format!("  {name:<first$}{rest}\n");
+        }
+    }
+    text
+}
+
+/// One Markdown table.
+pub fn markdown(plain: &Row, rows: &[&Row]) -> String {
+    let mut text = String::new();
+    for (index, line) in table(plain, rows).iter().enumerate() {
+        text += &format!("| {} |\n", line.join(" | "));
+        if index == 0 {
+            text += &format!("|---|{}\n", "--:|".repeat(HEADINGS.len() - 1));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::config::Mode;
+    use crate::bench::figures::tests::row;
+
+    fn rows() -> [Row; 2] {
+        [
+            row(Config::Plain, &[10.0, 10.0, 10.0]),
+            row(Config::Launched(Mode::Time), &[230.0, 231.0, 232.0]),
+        ]
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let text = text(&rows());
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let width = lines[0].chars().count();
+        assert!(lines.iter().all(|line| line.chars().count() == width), "{text}");
+        assert!(text.contains("fib on JDK 17") && text.contains("23.1"), "{text}");
+        assert!(text.contains("23.0…23.2") && text.contains("≤ 24"), "{text}");
+    }
+
+    #[test]
+    fn every_markdown_line_has_all_columns() {
+        let [plain, time] = rows();
+        let text = markdown(&plain, &[&plain, &time]);
+        assert_eq!(text.lines().count(), 4);
+        for line in text.lines() {
+            assert_eq!(line.matches('|').count(), HEADINGS.len() + 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_full_tree_is_marked() {
+        let [plain, mut time] = rows();
+        time.launches[1].full = true;
+        assert!(markdown(&plain, &[&time]).contains("| 23.1* |"));
+    }
+}
