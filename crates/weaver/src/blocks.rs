@@ -118,6 +118,10 @@ pub(crate) fn longest_paths(code: &[u8], scan: &Scan, weights: &mut [u16], best:
 }
 
 #[cfg(test)]
+#[path = "../tests/support/compiled.rs"]
+mod compiled;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::scan::Scan;
@@ -137,8 +141,7 @@ mod tests {
     /// Calls `visit` with each method of the class files of the tests.
     fn each_method(mut visit: impl FnMut(&ClassFile<'_>, &Code<'_>, &Scan)) -> u32 {
         let mut methods = 0;
-        for release in ["8", "17", "25"] {
-            let dir = format!("{}/tests/classes/{release}", env!("CARGO_MANIFEST_DIR"));
+        for dir in ["8", "17", "25"].into_iter().filter_map(compiled::shapes) {
             for entry in std::fs::read_dir(dir).unwrap() {
                 let bytes = std::fs::read(entry.unwrap().path()).unwrap();
                 let class = ClassFile::parse(&bytes).unwrap();

@@ -5,6 +5,8 @@
 
 #[path = "../examples/common/mod.rs"]
 mod common;
+#[path = "support/compiled.rs"]
+mod compiled;
 mod support;
 
 use std::fs;
@@ -42,7 +44,7 @@ impl Drop for Temp {
 
 /// Runs a class from a directory, verified in full, and returns what it printed.
 fn run(java: &Path, dir: &Path, class: &str) -> String {
-    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/classes/probe");
+    let probe = compiled::probe().expect("a JDK that runs the tests can compile their probes");
     let output = Command::new(java)
         .args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+BytecodeVerificationRemote", "-Xss1m"])
         .arg(format!("--patch-module=java.base={}", probe.display()))
@@ -80,7 +82,7 @@ fn compiled_classes_behave_the_same_in_every_mode() {
     let Some(java) = java() else { return };
     let all: &[&str] = &common::MODES;
     for (release, modes) in [("8", all), ("17", &["count", "all"])] {
-        let classes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/classes").join(release);
+        let Some(classes) = compiled::shapes(release) else { continue };
         let expected = run(&java, &classes, "Shapes");
         for mode in modes {
             let temp = Temp::new(&format!("shapes-{release}-{mode}"));

@@ -5,9 +5,10 @@
 
 #[path = "../examples/common/mod.rs"]
 mod common;
+#[path = "support/compiled.rs"]
+mod compiled;
 mod support;
 
-use std::path::Path;
 use tare_classfile::{ClassFile, print, writer};
 use tare_weaver::{MethodOutcome, Options, Outcome, Probes, Weaver};
 
@@ -27,10 +28,11 @@ impl Random {
 }
 
 fn corpus() -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/classes");
-    let mut out: Vec<Vec<u8>> =
-        common::class_files(&dir).iter().map(|f| std::fs::read(f).unwrap()).collect();
-    assert!(out.len() > 20, "the class files are part of the repository");
+    let dirs = ["8", "17", "25"].into_iter().filter_map(compiled::shapes);
+    let mut out: Vec<Vec<u8>> = dirs
+        .flat_map(|dir| common::class_files(&dir))
+        .map(|file| std::fs::read(file).unwrap())
+        .collect();
     out.push(support::assemble(
         "class T 48
          method <init> (I)V - 3 3

@@ -6,10 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 
-/**
- * Code shapes that a weaver meets. The class files beside this one were made from it by
- * {@code javac -g --release N}; the tests need no compiler.
- */
+/** Code shapes that a weaver meets. The tests compile it for several releases of Java. */
 public class Shapes {
     @Target({ElementType.TYPE_USE, ElementType.FIELD})
     @Retention(RetentionPolicy.RUNTIME)
