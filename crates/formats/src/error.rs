@@ -31,6 +31,14 @@ impl ReadError {
     pub(crate) fn malformed(format: &'static str, offset: usize, problem: &str) -> Self {
         ReadError::Malformed { format, offset: offset as u64, problem: problem.to_owned() }
     }
+
+    /// What is wrong and where, for the losses of a file of which the rest was read.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            ReadError::Malformed { offset, problem, .. } => format!("{problem} at byte {offset}"),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for ReadError {

@@ -1,7 +1,7 @@
 //! What becomes of each event that a profile has a place for.
 
 use super::metadata::{Slot, Type};
-use super::pools::{Known, Pools};
+use super::pools::{Known, Missing, Pools};
 use super::track::{OwnSeries, Track, Tracks};
 use crate::error::ReadError;
 use std::collections::HashMap;
@@ -131,6 +131,7 @@ pub struct Collected {
     /// Heap in use before and after, by the collection's number.
     heap: HashMap<i64, [i64; 2]>,
     truncated: u64,
+    stackless: u64,
 }
 
 struct Collection {
@@ -233,8 +234,12 @@ impl Collected {
     fn context(&mut self, read: &mut Read<'_, '_>) -> ContextId {
         let slot = read.plan.stack.and_then(|stack| read.slots.get(stack)).copied();
         let Some(slot) = slot else { return ContextId::ROOT };
-        let (context, truncated) = read.pools.stack(&mut self.profile, slot);
-        self.truncated += u64::from(truncated);
+        let (context, missing) = read.pools.stack(&mut self.profile, slot);
+        match missing {
+            Missing::Nothing => {}
+            Missing::Outermost => self.truncated += 1,
+            Missing::All => self.stackless += 1,
+        }
         context
     }
 
@@ -401,6 +406,10 @@ impl Collected {
         if self.truncated > 0 {
             let reason = "deeper than the recorder's stackdepth; under [truncated]";
             self.profile.run.lose(LossKind::Folded, "stacks", self.truncated, reason);
+        }
+        if self.stackless > 0 {
+            let reason = "the file does not hold what they point to";
+            self.profile.run.lose(LossKind::Damaged, "stacks", self.stackless, reason);
         }
         self.tracks.into_profile(&mut self.profile);
         self.profile

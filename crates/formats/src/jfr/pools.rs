@@ -21,13 +21,21 @@ pub struct Known {
     threads: HashMap<(u64, u64, String), ThreadId>,
 }
 
+/// What a stack lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    Nothing,
+    Outermost,
+    All,
+}
+
 pub struct Pools<'a> {
     cursor: Cursor<'a>,
     pub types: Types,
     /// For each type, by its row: where the constant of a key stands.
     places: Vec<NumberMap<usize>>,
     fuel: u64,
-    stacks: NumberMap<(ContextId, bool)>,
+    stacks: NumberMap<(ContextId, Missing)>,
     methods: NumberMap<(MethodId, bool)>,
     classes: NumberMap<String>,
     threads: NumberMap<ThreadId>,
@@ -193,19 +201,25 @@ impl<'a> Pools<'a> {
         }))
     }
 
-    /// The context of a stack, and whether its outer frames are missing.
-    pub fn stack(&mut self, profile: &mut Profile, slot: Slot) -> (ContextId, bool) {
-        let none = (ContextId::ROOT, false);
-        let Slot::Constant { key, .. } = slot else { return none };
+    /// The context of a stack, and whether frames of it are missing.
+    pub fn stack(&mut self, profile: &mut Profile, slot: Slot) -> (ContextId, Missing) {
+        let Slot::Constant { key, .. } = slot else { return (ContextId::ROOT, Missing::Nothing) };
+        // The key of no stack at all.
+        if key == 0 {
+            return (ContextId::ROOT, Missing::Nothing);
+        }
         if let Some(stack) = self.stacks.get(&key) {
             return *stack;
         }
-        let stack = self.read_stack(profile, slot).unwrap_or(none);
+        let stack = self.read_stack(profile, slot).unwrap_or_else(|| {
+            let frame = profile.special("[unknown: the stack is not in the file]");
+            (profile.contexts.stack([frame]), Missing::All)
+        });
         self.stacks.insert(key, stack);
         stack
     }
 
-    fn read_stack(&mut self, profile: &mut Profile, slot: Slot) -> Option<(ContextId, bool)> {
+    fn read_stack(&mut self, profile: &mut Profile, slot: Slot) -> Option<(ContextId, Missing)> {
         let (kind, slots) = self.fields_of(slot)?;
         let truncated = self.field(kind, &slots, "truncated");
         let truncated = matches!(truncated, Some(Slot::Integer(flag)) if flag != 0);
@@ -221,7 +235,8 @@ impl<'a> Pools<'a> {
         }
         let outermost = truncated.then(|| profile.special("[truncated]"));
         let stack = outermost.into_iter().chain(found.into_iter().rev());
-        Some((profile.contexts.stack(stack), truncated))
+        let missing = if truncated { Missing::Outermost } else { Missing::Nothing };
+        Some((profile.contexts.stack(stack), missing))
     }
 
     fn frame(&mut self, profile: &mut Profile, kind: usize, slots: &[Slot]) -> FrameId {

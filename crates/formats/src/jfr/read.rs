@@ -75,7 +75,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
             Err(error) => {
                 let lost = (bytes.len() - base) as u64;
                 let run = &mut collected.profile.run;
-                run.lose(LossKind::Damaged, "bytes", lost, &error.to_string());
+                run.lose(LossKind::Damaged, "bytes", lost, &error.reason());
                 break;
             }
         };
@@ -88,7 +88,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
         let end = end.unwrap_or(bytes.len());
         let started = *first.get_or_insert(header.started);
         if let Err(error) = read_chunk(&bytes[base..end], base, &header, started, &mut collected) {
-            let reason = error.to_string();
+            let reason = error.reason();
             collected.profile.run.lose(LossKind::Damaged, "chunks", 1, &reason);
             failed = failed.or(Some(error));
         }
@@ -129,11 +129,12 @@ fn read_chunk(
     let run = &mut collected.profile.run;
     for at in outline.pools {
         if let Err(error) = pools.add(cursor.at(at)) {
-            run.lose(LossKind::Damaged, "constant pools", 1, &error.to_string());
+            run.lose(LossKind::Damaged, "constant pools", 1, &error.reason());
         }
     }
     if let Some(at) = outline.damage {
-        let problem = cursor.at(at).problem("an event of an impossible size").to_string();
+        let problem =
+            cursor.at(at).problem("an event that is cut or of an impossible size").reason();
         run.lose(LossKind::Damaged, "bytes", (chunk.len() - at) as u64, &problem);
     }
     let plans: Vec<Option<Plan>> =
@@ -153,7 +154,7 @@ fn read_chunk(
             let known = run.losses.iter_mut().find(|loss| loss.name == *name);
             match known {
                 Some(loss) => loss.count += 1,
-                None => run.lose(LossKind::Damaged, name, 1, &error.to_string()),
+                None => run.lose(LossKind::Damaged, name, 1, &error.reason()),
             }
         }
     }

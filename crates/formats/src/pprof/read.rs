@@ -93,7 +93,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
             }
             Err(error) => {
                 let lost = (bytes.len() - offset) as u64;
-                profile.run.lose(LossKind::Damaged, "bytes", lost, &error.to_string());
+                profile.run.lose(LossKind::Damaged, "bytes", lost, &error.reason());
                 break;
             }
         }
@@ -210,7 +210,7 @@ impl Reader<'_> {
         for sample in samples {
             let offset = sample.offset;
             if let Err(error) = self.read_sample(sample, &series) {
-                let reason = format!("unreadable, the first at byte {offset}: {error}");
+                let reason = format!("the first at byte {offset}: {}", error.reason());
                 let known = self.profile.run.losses.iter_mut();
                 match known.into_iter().find(|loss| loss.name == "samples") {
                     Some(loss) => loss.count += 1,

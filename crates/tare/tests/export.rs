@@ -1,0 +1,81 @@
+//! `tare export` as a user runs it: files in, files out, and what it says when it cannot.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn scratch(test: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(
+        directory.join("in.collapsed"),
+        "a.B.c;a.B.d 3\na.B.c;java.lang.Object.wait 2\n",
+    )
+    .unwrap();
+    directory
+}
+
+fn tare(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+    command.current_dir(directory).args(arguments).output().unwrap()
+}
+
+fn says(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn every_ending_writes_a_file_that_can_be_trusted() {
+    let directory = scratch("export-endings");
+    for name in [
+        "x.collapsed",
+        "x.html",
+        "x.pb.gz",
+        "x.jfr",
+        "x.speedscope.json",
+        "x.firefox.json",
+        "x.otlp",
+        "x.callgrind",
+    ] {
+        let output = tare(&directory, &["export", "in.collapsed", "-o", name]);
+        assert!(output.status.success(), "{}", says(&output));
+        assert!(says(&output).contains("5 of collapsed:samples"), "{}", says(&output));
+        assert!(directory.join(name).metadata().unwrap().len() > 0);
+    }
+    // Each of those that can be read back gives the first file again.
+    for name in ["x.pb.gz", "x.jfr", "x.collapsed"] {
+        let output = tare(&directory, &["export", name, "-o", "again.collapsed"]);
+        assert!(output.status.success(), "{}", says(&output));
+        let text = std::fs::read_to_string(directory.join("again.collapsed")).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["a.B.c;a.B.d 3", "a.B.c;java.lang.Object.wait 2"], "{name}");
+    }
+}
+
+#[test]
+fn filters_move_values_and_lose_none() {
+    let directory = scratch("export-filters");
+    let output = tare(&directory, &["export", "in.collapsed", "-o", "x.folded", "--hide-jdk"]);
+    assert!(output.status.success(), "{}", says(&output));
+    let text = std::fs::read_to_string(directory.join("x.folded")).unwrap();
+    assert_eq!(text, "a.B.c 2\na.B.c;a.B.d 3\n");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_the_remedy() {
+    let directory = scratch("export-errors");
+    let fails = |arguments: &[&str], expected: &str| {
+        let output = tare(&directory, arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", says(&output));
+        assert!(says(&output).contains(expected), "{}", says(&output));
+    };
+    fails(&["export", "in.collapsed", "-o", "x.png"], ".speedscope.json");
+    fails(&["export", "no.jfr", "-o", "x.html"], "there is no file no.jfr");
+    fails(&["export", "in.collapsed", "-o", "in.collapsed"], "would overwrite");
+    fails(&["export", "in.collapsed", "-o", "x.trace.json"], "holds no times");
+    fails(&["export", "in.collapsed", "-o", "x.pb.gz", "--baseline", "in.collapsed"], "tare diff");
+    fails(&["export", "in.collapsed", "-o", "x.html", "--metric", "bytes"], "collapsed:samples");
+    let left: Vec<_> = std::fs::read_dir(&directory).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
