@@ -18,15 +18,27 @@ import javax.tools.JavaFileObject;
 import javax.tools.SimpleJavaFileObject;
 import javax.tools.ToolProvider;
 
-/** The JDK's own compiler on a real source tree; sources and classes are kept in memory. */
+/**
+ * The JDK's own compiler on real sources: those below one directory. What they need of others is
+ * found below the root, and no class file is written for it. Nothing is kept.
+ */
 final class Javac implements Workload {
     private final JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
     private final List<JavaFileObject> sources = new ArrayList<>();
+    private final List<String> options;
 
-    Javac(Path directory) throws IOException {
+    Javac(Path root, Path directory) throws IOException {
         if (compiler == null) {
             throw new IllegalStateException("this Java has no compiler");
         }
+        options =
+                List.of(
+                        "-proc:none",
+                        "-implicit:none",
+                        "-nowarn",
+                        "-g",
+                        "-sourcepath",
+                        root.toString());
         try (Stream<Path> files = Files.walk(directory)) {
             for (Path file : files.sorted().toList()) {
                 String name = file.getFileName().toString();
@@ -39,7 +51,6 @@ final class Javac implements Workload {
 
     @Override
     public long iterate() throws IOException {
-        List<String> options = List.of("-proc:none", "-nowarn", "-g", "-XDignore.symbol.file");
         try (Classes classes =
                 new Classes(compiler.getStandardFileManager(null, Locale.ROOT, null))) {
             boolean good =

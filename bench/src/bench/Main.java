@@ -47,7 +47,7 @@ public final class Main {
     private static Workload workload(String name, String[] args) throws Exception {
         return switch (name) {
             case "fib" -> new Fib(Integer.parseInt(args[0]));
-            case "javac" -> new Javac(Path.of(args[0]));
+            case "javac" -> new Javac(Path.of(args[0]), Path.of(args[1]));
             case "h2" -> new Sql(Integer.parseInt(args[0]));
             default -> throw new IllegalArgumentException("no workload is called " + name);
         };

@@ -12,6 +12,8 @@ pub struct About {
     pub launches: u32,
     /// As it was typed.
     pub command: String,
+    /// The commit that was measured, if it is known.
+    pub revision: Option<String>,
     pub load: Option<f64>,
     pub notes: Vec<String>,
 }
@@ -25,6 +27,9 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row]) -> String {
     );
     for (major, version) in &about.jdks {
         text += &format!("- JDK {major}: {version}\n");
+    }
+    if let Some(revision) = &about.revision {
+        text += &format!("- Tare: commit {revision}\n");
     }
     text += &format!("- JVM launches of each configuration: {}, in turns\n", about.launches);
     if let Some(load) = about.load {
@@ -55,6 +60,7 @@ mod tests {
     use super::*;
     use crate::bench::config::{Config, Mode};
     use crate::bench::figures::tests::row;
+    use crate::bench::program::Amount;
 
     #[test]
     fn the_page_names_machine_versions_commands_and_figures() {
@@ -65,12 +71,15 @@ mod tests {
             class_path: Vec::new(),
             arguments: Vec::new(),
             needs_compiler: false,
+            warm_up: Amount { iterations: 1, seconds: 0.0 },
+            measured: Amount { iterations: 1, seconds: 0.0 },
         };
         let about = About {
             machine: "one processor".to_owned(),
             jdks: vec![(17, "17.0.1".to_owned())],
             launches: 3,
             command: "cargo xtask bench --write-docs".to_owned(),
+            revision: Some("abc1234".to_owned()),
             load: Some(0.25),
             notes: vec!["NOT COVERED: a peer".to_owned()],
         };
@@ -78,6 +87,7 @@ mod tests {
         let page = page(&about, &[&workload], &rows);
         for part in [
             "one processor",
+            "commit abc1234",
             "JDK 17: 17.0.1",
             "`cargo xtask bench --write-docs`",
             "NOT COVERED: a peer",

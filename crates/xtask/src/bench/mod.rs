@@ -30,9 +30,9 @@ use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use config::{Bench, Config};
 use figures::Row;
-use program::Amount;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 use workloads::{Kitchen, Workload};
 
@@ -134,12 +134,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);
     }
     let async_profiler = workloads::async_profiler(&kitchen, &mut stages);
-    let (warm_up, measured) = if args.quick {
-        (Amount { iterations: 1, seconds: 0.0 }, Amount { iterations: 2, seconds: 0.3 })
-    } else {
-        (Amount { iterations: 2, seconds: 5.0 }, Amount { iterations: 3, seconds: 3.0 })
-    };
-    let bench = Bench { tare, async_profiler, work: work.clone(), warm_up, measured };
+    let bench = Bench { tare, async_profiler, work: work.clone() };
     let jdks = jdks(&args.jdks, &mut stages)?;
     let load = machine::load();
 
@@ -159,6 +154,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
         launches: args.launches,
         command: command(words),
+        revision: if args.tare.is_none() { revision(&workspace) } else { None },
         load,
         notes,
     };
@@ -191,6 +187,18 @@ fn command(words: &[&str]) -> String {
         }
     }
     shown.join(" ")
+}
+
+/// The commit that was measured, and whether the sources were as in it.
+fn revision(workspace: &Workspace) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        shell::output(git.current_dir(&workspace.root).args(arguments)).ok()
+    };
+    let commit = git(&["rev-parse", "--short", "HEAD"])?;
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    let more = if changes.trim().is_empty() { "" } else { ", with changes" };
+    Some(format!("{}{more}", commit.trim()))
 }
 
 fn build(workspace: &Workspace) -> Result<PathBuf> {
@@ -302,6 +310,7 @@ fn write_results(json: &Path, svg: &Path, about: &docs::About, rows: &[Row]) -> 
         "machine": about.machine,
         "jdks": about.jdks.iter().map(|(_, version)| version).collect::<Vec<_>>(),
         "command": about.command,
+        "revision": about.revision,
         "load_before": about.load,
         "notes": about.notes,
         "results": results,

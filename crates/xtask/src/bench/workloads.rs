@@ -3,6 +3,7 @@
 //! Their Java side is below `bench/src`. Jars come through Maven into the cache that the weaving
 //! corpus uses as well; what was fetched once is never fetched again.
 
+use super::program::Amount;
 use super::subjects::{Subject, fetch};
 use crate::jdks::Jdk;
 use crate::shell::{self, Workspace};
@@ -24,6 +25,8 @@ pub struct Workload {
     pub arguments: Vec<String>,
     /// Whether it needs a JDK and not only a runtime.
     pub needs_compiler: bool,
+    pub warm_up: Amount,
+    pub measured: Amount,
 }
 
 pub const NAMES: [&str; 3] = ["fib", "javac", "h2"];
@@ -31,6 +34,20 @@ pub const NAMES: [&str; 3] = ["fib", "javac", "h2"];
 const H2: &str = "com.h2database:h2:2.3.232";
 const SOURCES: &str = "org.apache.commons:commons-lang3:3.17.0:jar:sources";
 const ASYNC_PROFILER: &str = "tools.profiler:async-profiler:4.0";
+
+/// The package that javac compiles, of about eight thousand lines.
+const PACKAGE: &str = "org/apache/commons/lang3/time";
+
+const QUICK: Amounts =
+    (Amount { iterations: 1, seconds: 0.0 }, Amount { iterations: 2, seconds: 1.0 });
+/// One method is compiled soon; a whole compiler or database takes its time.
+const SMALL: Amounts =
+    (Amount { iterations: 2, seconds: 1.0 }, Amount { iterations: 3, seconds: 1.0 });
+const LARGE: Amounts =
+    (Amount { iterations: 4, seconds: 3.0 }, Amount { iterations: 3, seconds: 1.5 });
+
+/// Of warm-up and of measurement.
+type Amounts = (Amount, Amount);
 
 /// The Java side, compiled.
 pub fn compile(workspace: &Workspace, javac: &Jdk, work: &Path) -> Result<PathBuf> {
@@ -59,9 +76,15 @@ pub struct Kitchen<'a> {
 /// Prepares a workload; `None` if what it needs cannot be had, which the stages then tell.
 pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Option<Workload>> {
     let own = vec![kitchen.classes.to_owned()];
+    let amounts = match name {
+        _ if kitchen.quick => QUICK,
+        "fib" => SMALL,
+        _ => LARGE,
+    };
+    let (warm_up, measured) = amounts;
     Ok(Some(match name {
         "fib" => {
-            let n = if kitchen.quick { 32 } else { 37 };
+            let n = if kitchen.quick { 32 } else { 36 };
             Workload {
                 name: "fib",
                 include: "bench.Fib",
@@ -69,11 +92,13 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
                 class_path: own,
                 arguments: vec![n.to_string()],
                 needs_compiler: false,
+                warm_up,
+                measured,
             }
         }
         "h2" => {
             let Some(jars) = fetch(stages, "h2", &[H2]) else { return Ok(None) };
-            let orders = if kitchen.quick { 500 } else { 6000 };
+            let orders = if kitchen.quick { 500 } else { 3000 };
             Workload {
                 name: "h2",
                 include: "org.h2.**",
@@ -81,16 +106,20 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
                 class_path: own.into_iter().chain(Subject::jars(&jars)?).collect(),
                 arguments: vec![orders.to_string()],
                 needs_compiler: false,
+                warm_up,
+                measured,
             }
         }
         "javac" => {
             // The demo is small enough for a quick run, and needs no network.
-            let (sources, what) = if kitchen.quick {
-                (kitchen.workspace.root.join("demo/src"), "demo/src")
+            let (root, directory, what) = if kitchen.quick {
+                let demo = kitchen.workspace.root.join("demo/src");
+                (demo.clone(), demo, "demo/src".to_owned())
             } else {
                 let group = "commons-lang3-sources";
                 let Some(place) = fetch(stages, group, &[SOURCES]) else { return Ok(None) };
-                (unpack(kitchen, &place, group)?, SOURCES)
+                let root = unpack(kitchen, &place, group)?;
+                (root.clone(), root.join(PACKAGE), format!("`{PACKAGE}` of {SOURCES}"))
             };
             Workload {
                 name: "javac",
@@ -99,8 +128,10 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
                     "the JDK's compiler on {what}, all of `com.sun.tools.javac.**` woven"
                 ),
                 class_path: own,
-                arguments: vec![sources.display().to_string()],
+                arguments: [root, directory].map(|path| path.display().to_string()).into(),
                 needs_compiler: true,
+                warm_up,
+                measured,
             }
         }
         other => bail!("no workload is called {other}; there are {}", NAMES.join(", ")),
