@@ -226,7 +226,7 @@ impl<'p> Constants<'p> {
             let kind = self.profile.method_of(*frame).kind;
             let frame = self.profile.frames.get(*frame);
             entry.long(method);
-            entry.int(frame.line.and_then(|line| i32::try_from(line).ok()).unwrap_or(0));
+            entry.int(frame.line.and_then(|line| i32::try_from(line).ok()).unwrap_or(-1));
             entry.int(frame.bci.map_or(-1, i32::from));
             entry.long(frame_type(frame.execution, kind));
         }

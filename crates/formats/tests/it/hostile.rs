@@ -1,8 +1,8 @@
 //! Files that are cut, bent or made to hurt: an error or what is left of them, never a panic, and no
 //! more memory than the file's size warrants.
 
+use crate::real_files::recordings;
 use crate::support::{Dice, export, profile};
-use std::path::Path;
 use std::time::{Duration, Instant};
 use tare_formats::{Format, Options, ReadError, open_bytes};
 
@@ -88,12 +88,10 @@ fn bent_jfr_of_ours() {
 }
 
 #[test]
-fn bent_jfr_of_others() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/async-profiler.jfr.gz");
-    let mut unpacked = Vec::new();
-    let file = std::fs::File::open(path).unwrap();
-    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut unpacked).unwrap();
-    torture(&unpacked, 120);
+fn bent_jfr_of_the_jdk() {
+    for recording in recordings() {
+        torture(&std::fs::read(&recording.path).unwrap(), 60);
+    }
 }
 
 #[test]

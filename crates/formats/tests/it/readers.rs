@@ -1,6 +1,6 @@
 //! Our files in the readers that people use, where these are installed.
 
-use crate::support::{export, profile, scratch, tool};
+use crate::support::{export, jdk_tools, profile, scratch, tool};
 use std::process::Command;
 use tare_formats::{Format, Options};
 
@@ -50,24 +50,9 @@ fn go_tool_pprof_sees_the_same_totals() {
     }
 }
 
-/// The `jfr` tools of the JDKs on this machine.
-fn jfr_tools() -> Vec<String> {
-    let home = std::env::var("JAVA_HOME").map(|home| format!("{home}/bin/jfr"));
-    let installed = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
-    let installed = installed.map(|entry| format!("{}/bin/jfr", entry.path().display()));
-    let mut all: Vec<String> = home.into_iter().chain(installed).collect();
-    all.retain(|path| std::path::Path::new(path).is_file());
-    // Distributions have several names for one JDK.
-    let real = |path: &String| std::fs::canonicalize(path).ok();
-    all = all.iter().filter_map(real).map(|path| path.display().to_string()).collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
 #[test]
 fn the_jdks_jfr_tool_reads_every_event() {
-    let tools = jfr_tools();
+    let tools = jdk_tools("jfr");
     if tool("the JDK's jfr", &tools).is_none() {
         return;
     }
@@ -104,8 +89,7 @@ fn the_jdks_jfr_tool_reads_every_event() {
 /// The library that other tools are built on, through a program of a few lines.
 #[test]
 fn jdk_jfr_consumer_reads_stacks_and_threads() {
-    let javas: Vec<String> =
-        jfr_tools().iter().map(|path| path.trim_end_matches("jfr").to_owned() + "java").collect();
+    let javas = jdk_tools("java");
     if tool("jdk.jfr.consumer", &javas).is_none() {
         return;
     }

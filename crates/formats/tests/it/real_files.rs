@@ -1,104 +1,162 @@
-//! Files that real tools wrote, scrubbed of what names a machine: JDK 17's and 25's recorder, and
-//! async-profiler 4.1. The expected counts are those of the JDK's own `jfr summary` and `jfr print`.
+//! Recordings that real JVMs make for the test: what we read of them is what the JDK's own `jfr` says
+//! is in them. Without a JDK nothing is covered, and that is said.
 
-use std::path::Path;
+use crate::support::{jdk_tools, scratch, tool};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
 use tare_formats::{open, series_name};
 use tare_profile::{MethodKind, Profile};
 
-fn file(name: &str) -> Profile {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
-    let profile = open(&path).unwrap();
-    profile.check().unwrap();
-    profile
+/// A recording, and the tool of the JDK that made it.
+pub struct Recording {
+    pub path: PathBuf,
+    jfr: String,
 }
 
-fn check(name: &str, expected: &[(&str, usize, i64)]) -> Profile {
-    let profile = file(name);
-    let found: Vec<(String, usize, i64)> = profile
-        .all_series()
-        .map(|(_, series)| (series_name(series.info()), series.len(), series.total()))
-        .collect();
-    let found: Vec<(&str, usize, i64)> =
-        found.iter().map(|(name, rows, total)| (name.as_str(), *rows, *total)).collect();
-    assert_eq!(found, expected);
-    profile
+/// One recording per JDK on this machine, made once.
+pub fn recordings() -> &'static [Recording] {
+    static ALL: OnceLock<Vec<Recording>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let tools = jdk_tools("jfr");
+        if tool("recordings of real JVMs", &tools).is_none() {
+            return Vec::new();
+        }
+        let directory = scratch("recordings");
+        let source = directory.join("Load.java");
+        std::fs::write(&source, LOAD).unwrap();
+        (0..).zip(tools).map(|(number, jfr)| record(number, jfr, &directory, &source)).collect()
+    })
 }
 
-fn events(profile: &Profile) -> Vec<(String, usize)> {
-    profile.all_events().map(|(_, table)| (table.kind().name.clone(), table.len())).collect()
+fn record(number: u32, jfr: String, directory: &PathBuf, source: &PathBuf) -> Recording {
+    let java = jfr.trim_end_matches("jfr").to_owned() + "java";
+    let path = directory.join(format!("{number}.jfr"));
+    let base = format!("-XX:StartFlightRecording=filename={},settings=profile", path.display());
+    // JDK 25 knows CPU-time samples, and older ones refuse to be asked for them.
+    for options in [format!("{base},jdk.CPUTimeSample#enabled=true"), base] {
+        let mut command = Command::new(&java);
+        let output = command.current_dir(directory).arg(options).arg(source).output().unwrap();
+        if output.status.success() && path.exists() {
+            return Recording { path, jfr };
+        }
+    }
+    panic!("{java} made no recording");
 }
 
-#[test]
-fn jdk_17() {
-    let profile = check(
-        "jdk17.jfr.gz",
-        &[
-            ("jdk.ExecutionSample:samples", 55, 55),
-            ("jdk.NativeMethodSample:samples", 2, 2),
-            ("jdk.ObjectAllocationSample:allocated-bytes", 660, 216_685_472),
-            ("jdk.JavaMonitorEnter:blocked-time", 5, 77_108_298),
-            ("jdk.ThreadPark:blocked-time", 69, 3_161_830_925),
-            ("jdk.JavaMonitorWait:blocked-time", 6, 3_595_677_415),
-        ],
-    );
-    assert_eq!(events(&profile), [("lock".to_owned(), 80), ("gc".to_owned(), 6)]);
-    assert_eq!(profile.run.cpus, Some(2));
-    let (_, samples) = profile.all_series().next().unwrap();
-    let is_worker = |id| profile.thread_name(id).starts_with("order-worker");
-    let row = samples.rows().find(|row| is_worker(row.thread)).unwrap();
-    let frames: Vec<_> = profile.contexts.frames(row.context).collect();
-    let outermost = profile.frames.get(*frames.last().unwrap());
-    assert_eq!(profile.method_name(outermost.method), "java.lang.Thread.run");
-    assert!(outermost.line.is_some() && outermost.bci.is_some());
-    let method = profile.methods.get(outermost.method);
-    assert_eq!(profile.strings.get(method.module), "java.base");
-    assert_eq!(profile.strings.get(method.descriptor), "()V");
+const LOAD: &str = r#"
+public class Load {
+    static Object kept; static final Object lock = new Object();
+    static long spin(long n) { long x = n; for (int i = 0; i < 3_000_000; i++) x = x * 31 + (x >>> 7); return x; }
+    static void hold() { synchronized (lock) { spin(1); } }
+    public static void main(String[] a) throws Exception {
+        long end = System.nanoTime() + 2_500_000_000L;
+        Runnable body = () -> { while (System.nanoTime() < end) { hold(); kept = new byte[50_000 + (int) (spin(2) & 1)]; } };
+        Thread one = new Thread(body, "first worker"), two = new Thread(body, "second worker");
+        one.start(); two.start(); one.join(); two.join();
+    }
+}
+"#;
+
+fn jfr(recording: &Recording, arguments: &[&str]) -> String {
+    let mut command = Command::new(&recording.jfr);
+    let output = command.args(arguments).arg(&recording.path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-#[test]
-fn jdk_25_with_cpu_time_samples() {
-    let profile = check(
-        "jdk25.jfr.gz",
-        &[
-            ("jdk.CPUTimeSample:samples", 123, 123),
-            ("jdk.ExecutionSample:samples", 87, 87),
-            ("jdk.NativeMethodSample:samples", 1, 1),
-            ("jdk.ObjectAllocationSample:allocated-bytes", 662, 398_545_696),
-            ("jdk.JavaMonitorEnter:blocked-time", 3, 59_660_130),
-            ("jdk.ThreadPark:blocked-time", 32, 2_508_886_903),
-            ("jdk.JavaMonitorWait:blocked-time", 1, 1_999_402_156),
-        ],
-    );
-    assert_eq!(events(&profile), [("lock".to_owned(), 36), ("gc".to_owned(), 11)]);
-    let losses: Vec<_> = profile.run.losses.iter().map(|loss| (&*loss.name, loss.count)).collect();
-    assert_eq!(losses, [("samples", 20)]);
-    let (_, series) = profile.all_series().next().unwrap();
-    assert_eq!(series.info().period, 10_000_000);
-    // Every thread of the load has a name, and allocation ends in a class.
-    assert!(profile.threads.iter().any(|(id, _)| profile.thread_name(id) == "order-worker-1"));
-    let (_, allocation) = profile.all_series().nth(3).unwrap();
-    let leaf = |context| profile.contexts.frame(context).map(|id| profile.method_of(id).kind);
-    assert!(allocation.rows().all(|row| leaf(row.context) == Some(MethodKind::Class)));
+/// How many events of a type there are, by the JDK's word.
+fn count(summary: &str, event: &str) -> usize {
+    let mut words = summary.lines().map(str::split_whitespace);
+    let line = words.find_map(|mut words| (words.next() == Some(event)).then_some(words));
+    line.and_then(|mut words| words.next()?.parse().ok()).unwrap_or(0)
+}
+
+fn rows(profile: &Profile, event: &str) -> usize {
+    let named = |name: &str| name.split_once(':').is_some_and(|(engine, _)| engine == event);
+    let found = profile.all_series().find(|(_, series)| named(&series_name(series.info())));
+    found.map_or(0, |(_, series)| series.len())
 }
 
 #[test]
-fn async_profiler() {
-    let profile = check(
-        "async-profiler.jfr.gz",
-        &[
-            ("jdk.ExecutionSample:samples", 174, 174),
-            ("jdk.ObjectAllocationInNewTLAB:allocated-bytes", 37, 77_594_624),
-            ("jdk.JavaMonitorEnter:blocked-time", 32, 221_781_114),
-            ("jdk.ThreadPark:blocked-time", 4, 35_408_868),
-        ],
-    );
-    let has = |kind, name: &str| {
-        profile
-            .methods
-            .iter()
-            .any(|(id, method)| method.kind == kind && profile.method_name(id) == name)
-    };
-    assert!(has(MethodKind::Java, "shop.orders.OrderDesk.fulfil"));
-    assert!(has(MethodKind::Native, "CompileBroker::compiler_thread_loop"));
-    assert!(has(MethodKind::Class, "byte[]"));
+fn every_event_is_read() {
+    for recording in recordings() {
+        let profile = open(&recording.path).unwrap();
+        profile.check().unwrap();
+        let summary = jfr(recording, &["summary"]);
+        let events = [
+            "jdk.CPUTimeSample",
+            "jdk.ExecutionSample",
+            "jdk.NativeMethodSample",
+            "jdk.ObjectAllocationSample",
+            "jdk.JavaMonitorEnter",
+            "jdk.ThreadPark",
+            "jdk.JavaMonitorWait",
+        ];
+        for event in events {
+            assert_eq!(rows(&profile, event), count(&summary, event), "{event}, {}", recording.jfr);
+        }
+        assert!(rows(&profile, "jdk.ExecutionSample") > 5, "{summary}");
+        assert!(rows(&profile, "jdk.ObjectAllocationSample") > 5, "{summary}");
+        let tables = profile.all_events();
+        let gc = tables.into_iter().find(|(_, table)| table.kind().name == "gc");
+        let collections = gc.map_or(0, |(_, table)| table.len());
+        assert_eq!(collections, count(&summary, "jdk.GarbageCollection"), "{}", recording.jfr);
+        assert!(!profile.run.jdk.is_empty() && profile.run.cpus.is_some());
+    }
+}
+
+#[test]
+fn values_times_and_stacks_are_the_jdks() {
+    for recording in recordings() {
+        let profile = open(&recording.path).unwrap();
+        let printed = jfr(
+            recording,
+            &["print", "--json", "--stack-depth", "64", "--events", "jdk.ObjectAllocationSample"],
+        );
+        let printed: Value = serde_json::from_str(&printed).unwrap();
+        let mut expected: Vec<String> = Vec::new();
+        for event in printed["recording"]["events"].as_array().unwrap() {
+            let values = &event["values"];
+            let thread = values["eventThread"]["javaName"].as_str().unwrap_or_default();
+            let leaf = &values["stackTrace"]["frames"][0];
+            let class = leaf["method"]["type"]["name"].as_str().unwrap_or_default();
+            let name = leaf["method"]["name"].as_str().unwrap_or_default();
+            let depth = values["stackTrace"]["frames"].as_array().map_or(0, Vec::len);
+            // The JDK's -1 is our "not known".
+            let line =
+                leaf["lineNumber"].as_i64().map_or("null".to_owned(), |n| n.max(0).to_string());
+            let place = format!("{class}.{name}:{line}").replace('/', ".");
+            expected.push(format!("{} {thread} {depth} {place}", values["weight"]));
+        }
+        let series = profile.all_series().map(|(_, series)| series);
+        let mut series = series.filter(|series| series.info().name == "jdk.ObjectAllocationSample");
+        let mut found: Vec<String> = Vec::new();
+        for row in series.next().unwrap().rows() {
+            let class = profile.contexts.frame(row.context).unwrap();
+            assert_eq!(profile.method_of(class).kind, MethodKind::Class);
+            let stack = profile.contexts.parent(row.context).unwrap();
+            let thread = profile.threads.get(row.thread);
+            // A stack that was cut has a frame that says so.
+            let special = |id: &_| profile.method_of(*id).kind != MethodKind::Special;
+            let depth = profile.contexts.frames(stack).filter(special).count();
+            let place = match profile.contexts.frame(stack) {
+                Some(leaf) => {
+                    let leaf = profile.frames.get(leaf);
+                    let line = leaf.line.unwrap_or(0);
+                    format!("{}:{line}", profile.method_name(leaf.method)).replace('/', ".")
+                }
+                None => ".:null".to_owned(),
+            };
+            let java = thread.java_id.map_or("", |_| profile.strings.get(thread.name));
+            found.push(format!("{} {java} {depth} {place}", row.value));
+        }
+        expected.sort();
+        found.sort();
+        let (ours, theirs) = (found.iter(), expected.iter());
+        let different: Vec<_> = ours.zip(theirs).filter(|(ours, theirs)| ours != theirs).collect();
+        assert!(different.is_empty(), "ours and the JDK's: {different:?}, {}", recording.jfr);
+        assert_eq!(found.len(), expected.len());
+    }
 }

@@ -226,3 +226,19 @@ pub fn tool(test: &str, candidates: &[String]) -> Option<String> {
     }
     found
 }
+
+/// A tool of every JDK on this machine, each once whatever names a distribution gives it.
+pub fn jdk_tools(name: &str) -> Vec<String> {
+    let homes = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let homes = homes.map(|entry| entry.path());
+    let homes = std::env::var("JAVA_HOME").map(PathBuf::from).into_iter().chain(homes);
+    let tools = homes.map(|home| home.join("bin").join(name));
+    let mut all: Vec<PathBuf> = tools.filter_map(|path| path.canonicalize().ok()).collect();
+    // A runtime without `jfr` and `javac` is no JDK.
+    all.retain(|path| {
+        path.with_file_name("jfr").is_file() && path.with_file_name("javac").is_file()
+    });
+    all.sort();
+    all.dedup();
+    all.iter().map(|path| path.display().to_string()).collect()
+}
