@@ -156,6 +156,24 @@ impl Jni {
         !self.failed()
     }
 
+    /// Calls a static method `calibrate(int, boolean) long` of a class of ours.
+    pub fn call_static_calibrate(self, class: OwnClass, rounds: i32, timed: bool) -> Option<i64> {
+        // SAFETY: as in `call_static_longs`.
+        let method = unsafe {
+            let (name, signature) = (c"calibrate".as_ptr(), c"(IZ)J".as_ptr());
+            ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature)
+        };
+        if self.failed() || method.is_null() {
+            return None;
+        }
+        let arguments = [jni::jvalue { i: rounds }, jni::jvalue { z: u8::from(timed) }];
+        // SAFETY: two arguments, as the signature says.
+        let answer = unsafe {
+            ((**self.0).CallStaticLongMethodA)(self.0, class.0, method, arguments.as_ptr())
+        };
+        (!self.failed()).then_some(answer)
+    }
+
     /// Calls a static method `() void` of a class of ours.
     pub fn call_static(self, class: OwnClass, name: &CStr) -> bool {
         // SAFETY: as in `call_static_longs`.

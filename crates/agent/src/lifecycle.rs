@@ -198,8 +198,13 @@ extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
         let started = rendezvous::describe(jvmti);
         match activate(vm, jvmti, LoadedBy::Launch) {
             Ok(session) => {
-                let launcher =
-                    options.rendezvous.and_then(|path| rendezvous::report(&path, &started));
+                let patience = match options.exact {
+                    true => rendezvous::PATIENCE_TO_RECORD,
+                    false => rendezvous::PATIENCE,
+                };
+                let launcher = options
+                    .rendezvous
+                    .and_then(|path| rendezvous::report(&path, &started, patience));
                 session.hold(launcher);
             }
             Err(e) => {

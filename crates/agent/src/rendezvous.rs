@@ -11,7 +11,10 @@ use std::time::Duration;
 use tare_protocol::{BUILD_ID, Decoder, Started};
 
 /// How long the start of a program may be held up by a launcher that does not answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The same for a launcher that begins a recording before the program runs.
+pub const PATIENCE_TO_RECORD: Duration = Duration::from_secs(20);
 
 /// What there is to tell about this JVM.
 pub fn describe(jvmti: Jvmti) -> Started {
@@ -25,10 +28,10 @@ pub fn describe(jvmti: Jvmti) -> Started {
 }
 
 /// Says it, waits for the launcher's nod, and gives back the connection to be kept.
-pub fn report(path: &str, started: &Started) -> Option<UnixStream> {
+pub fn report(path: &str, started: &Started, patience: Duration) -> Option<UnixStream> {
     let mut stream = UnixStream::connect(path).ok()?;
     socket::send(&stream, &started.to_message().encode()).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(patience)).ok()?;
     // The answer means that the launcher has done what it wanted to do before `main`.
     let mut decoder = Decoder::default();
     let mut portion = [0; 256];

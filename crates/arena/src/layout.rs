@@ -33,14 +33,15 @@ pub mod header {
     pub const NANOS_0: usize = 136;
     pub const TICKS_1: usize = 144;
     pub const NANOS_1: usize = 152;
+    pub const DEPTH: usize = 160;
+    pub const CPU: usize = 164;
 }
 
-/// The table of threads, for JVMs that were attached to: entries of thread id and current node,
-/// and one more at the end that stays empty.
+/// The table of threads, for JVMs that were attached to: entries of thread id and current node.
 pub mod threads {
     pub const AT: usize = super::PAGE;
     pub const ENTRIES: usize = 1 << 16;
-    pub const BYTES: usize = (ENTRIES + 1) * 16;
+    pub const BYTES: usize = ENTRIES * 16;
 }
 
 /// The head of every other page.
@@ -82,3 +83,5 @@ pub const NO_METHOD: i32 = -1;
 pub const ROOT: i32 = -2;
 /// Calls for which there was no room: all that a node's context called beyond its children.
 pub const REST: i32 = -3;
+/// What the agent calls to learn what a call costs; no part of the program.
+pub const CALIBRATION: i32 = -4;

@@ -78,6 +78,10 @@ impl Clock {
 pub struct Snapshot {
     pub session: u32,
     pub timed: bool,
+    /// Times are those of the processor, per thread, and do not compare with [`Clock::now`].
+    pub cpu_time: bool,
+    /// Contexts deeper than this are in the rest of their ancestor; zero means no limit.
+    pub depth: u32,
     pub clock: Clock,
     /// Bytes handed out, and bytes that are backed by memory.
     pub used: u64,
@@ -122,6 +126,8 @@ impl Snapshot {
         Ok(Snapshot {
             session: head32(header::SESSION)?,
             timed,
+            cpu_time: head32(header::CPU)? != 0,
+            depth: head32(header::DEPTH)?,
             clock,
             used,
             limit: head(header::LIMIT)?,
@@ -169,7 +175,10 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
         }
         number += step;
     }
-    trees.retain(|tree| !tree.nodes.is_empty());
+    // The agent's own thread has a tree for its calibration.
+    let of_the_program =
+        |node: &Node| node.method > 0 || (node.method == layout::REST && node.count > 0);
+    trees.retain(|tree| tree.nodes.iter().any(of_the_program));
     trees
 }
 

@@ -12,6 +12,12 @@ pub struct ExactPlan {
     pub exclude: Vec<Pattern>,
     /// Methods where the subgraph begins; none means that every woven method may begin it.
     pub roots: Vec<Pattern>,
+    /// Methods that are counted but not timed.
+    pub count_only: Vec<Pattern>,
+    /// Time that threads spent on a processor, instead of time that passed.
+    pub cpu_time: bool,
+    /// Contexts deeper than this are summed up in their ancestor's rest; zero means no limit.
+    pub depth: u32,
     /// Bytes that the trees may take.
     pub memory: u64,
     /// Weave methods that pass 8,000 bytes by it, which HotSpot does not compile.
@@ -27,6 +33,9 @@ impl ExactPlan {
             .with_all("include", &self.include)
             .with_all("exclude", &self.exclude)
             .with_all("root", &self.roots)
+            .with_all("count-only", &self.count_only)
+            .with("cpu-time", self.cpu_time)
+            .with("depth", self.depth)
             .with("memory", self.memory)
             .with("allow-huge", self.allow_huge)
             .with("skip-trivial", self.skip_trivial)
@@ -45,6 +54,9 @@ impl ExactPlan {
             include: patterns("include")?,
             exclude: patterns("exclude")?,
             roots: patterns("root")?,
+            count_only: patterns("count-only")?,
+            cpu_time: m.parse("cpu-time")?,
+            depth: m.parse("depth")?,
             memory: m.parse("memory")?,
             allow_huge: m.parse("allow-huge")?,
             skip_trivial: m.parse("skip-trivial")?,
@@ -73,6 +85,8 @@ pub struct ExactStatus {
     pub used: u64,
     pub budget: u64,
     pub elapsed_ns: u64,
+    /// What one call costs at least in probes, measured in this JVM when the recording began.
+    pub probe_ps: u64,
 }
 
 impl ExactStatus {
@@ -90,6 +104,7 @@ impl ExactStatus {
             .with("exact-used", self.used)
             .with("exact-budget", self.budget)
             .with("exact-elapsed-ns", self.elapsed_ns)
+            .with("exact-probe-ps", self.probe_ps)
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
@@ -109,6 +124,42 @@ impl ExactStatus {
             used: m.parse("exact-used")?,
             budget: m.parse("exact-budget")?,
             elapsed_ns: m.parse("exact-elapsed-ns")?,
+            probe_ps: m.parse("exact-probe-ps")?,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_and_states_come_back_as_they_were_sent() {
+        let plan = ExactPlan {
+            timed: true,
+            include: vec!["com.acme.**".parse().unwrap()],
+            roots: vec!["com.acme.Orders.place".parse().unwrap(), "a.B.c".parse().unwrap()],
+            count_only: vec!["**.get*".parse().unwrap()],
+            cpu_time: true,
+            depth: 50,
+            memory: 1 << 28,
+            ..ExactPlan::default()
+        };
+        assert_eq!(ExactPlan::from_message(&plan.to_message()), Ok(plan));
+        let status = ExactStatus {
+            session: 3,
+            refused: vec!["2 methods: too large".into()],
+            longest_pause_ns: 7,
+            probe_ps: 1_900,
+            ..ExactStatus::default()
+        };
+        let message = status.add_to(Message::new("status"));
+        assert_eq!(ExactStatus::from_message(&message), Ok(Some(status)));
+        assert_eq!(ExactStatus::from_message(&Message::new("status")), Ok(None));
+        let bad = ExactPlan::default().to_message().with("root", "a b");
+        assert_eq!(
+            ExactPlan::from_message(&bad),
+            Err(WireError::BadField { verb: "exact-start".into(), key: "root" })
+        );
     }
 }

@@ -234,6 +234,16 @@ pub struct RecordArgs {
     /// Methods where the profile begins: only what they call is counted
     #[arg(long, value_name = "PATTERN")]
     pub root: Vec<Pattern>,
+    /// Methods to count but not to time, for short ones that are called often
+    #[arg(long, value_name = "PATTERN", conflicts_with = "count")]
+    pub count_only: Vec<Pattern>,
+    /// Measure time that threads spent on a processor, not time that passed; dearer, and not for
+    /// virtual threads
+    #[arg(long, conflicts_with = "count")]
+    pub cpu_time: bool,
+    /// Sum up contexts that are deeper than this
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
     /// Weave methods that get so large that HotSpot no longer compiles them
     #[arg(long)]
     pub allow_huge: bool,

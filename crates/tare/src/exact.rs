@@ -91,7 +91,8 @@ pub fn run_info(jvm: &Jvm) -> RunInfo {
 pub fn totals(snapshot: &Snapshot) -> (u64, usize) {
     let nodes = snapshot.trees.iter().flat_map(|tree| &tree.nodes);
     nodes.fold((0, 0), |(calls, contexts), node| {
-        (calls + node.count, contexts + usize::from(node.method > 0))
+        let ours = node.method == layout::CALIBRATION;
+        (calls + if ours { 0 } else { node.count }, contexts + usize::from(node.method > 0))
     })
 }
 
@@ -100,8 +101,8 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
     let mut profile = Profile::new();
     profile.run = run;
     let calls = profile.add_series(SeriesInfo::new("exact", ValueKind::Invocations));
-    let time =
-        snapshot.timed.then(|| profile.add_series(SeriesInfo::new("exact", ValueKind::WallTime)));
+    let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
+    let time = snapshot.timed.then(|| profile.add_series(SeriesInfo::new("exact", kind)));
     let mut frames = HashMap::new();
     let mut merged = HashMap::new();
     for tree in &snapshot.trees {
@@ -113,13 +114,14 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
         let net = snapshot.timed.then(|| net_times(snapshot, tree));
         let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
         for (at, node) in tree.nodes.iter().enumerate() {
-            if node.method == layout::ROOT || (node.method == layout::REST && node.count == 0) {
+            let nothing = node.method == layout::REST && node.count == 0;
+            if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {
                 contexts.push(ContextId::ROOT);
                 continue;
             }
             let frame = *frames
                 .entry(node.method)
-                .or_insert_with(|| add_frame(&mut profile, names, node.method));
+                .or_insert_with(|| add_frame(&mut profile, snapshot, names, node.method));
             let context = profile.contexts.child(contexts[node.parent as usize], frame);
             contexts.push(context);
             let count = i64::try_from(node.count).unwrap_or(i64::MAX);
@@ -130,8 +132,9 @@ pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
         }
     }
     if snapshot.refused > 0 {
-        let reason = "the memory for trees was full; the calls are in [no room]";
-        profile.run.lose(LossKind::Folded, "contexts", snapshot.refused, reason);
+        let reason =
+            format!("the memory for trees was full; {} has the calls", rest_name(snapshot));
+        profile.run.lose(LossKind::Folded, "calls in new contexts", snapshot.refused, &reason);
     }
     if snapshot.lost > 0 {
         let reason = "there was no memory left to count them";
@@ -153,9 +156,18 @@ fn add_thread(profile: &mut Profile, tree: &Tree) -> tare_profile::ThreadId {
     profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
 }
 
-fn add_frame(profile: &mut Profile, names: &Names, id: i32) -> FrameId {
+/// What calls without a node of their own are shown as.
+fn rest_name(snapshot: &Snapshot) -> &'static str {
+    match (snapshot.depth > 0, snapshot.refused > 0) {
+        (false, _) => "[no room]",
+        (true, false) => "[deeper]",
+        (true, true) => "[deeper or no room]",
+    }
+}
+
+fn add_frame(profile: &mut Profile, snapshot: &Snapshot, names: &Names, id: i32) -> FrameId {
     if id == layout::REST {
-        return profile.special("[no room]");
+        return profile.special(rest_name(snapshot));
     }
     let unknown =
         MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
@@ -185,6 +197,10 @@ fn net_times(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         .nodes
         .iter()
         .map(|node| {
+            if snapshot.cpu_time {
+                // In nanoseconds already; and only the thread itself could read its clock now.
+                return i64::try_from(node.total).unwrap_or(i64::MAX);
+            }
             let under_way = if node.start == 0 { 0 } else { clock.now.saturating_sub(node.start) };
             i64::try_from(clock.nanos(node.total + under_way)).unwrap_or(i64::MAX)
         })

@@ -14,14 +14,17 @@ import jdk.internal.vm.annotation.ForceInline;
  *
  * <p>The upper half of an address names the session: each session has a slot of addresses of its
  * own, so that what a frame or a thread still holds from an earlier one is recognised by one
- * comparison. Nothing here calls a method that could be woven, allocates, locks or throws.
+ * comparison. When a session ends, its memory becomes zeros under the feet of whoever is in here;
+ * every address is therefore made of a session's upper half and an offset, never taken whole from
+ * memory, and zero leads to the header. Nothing here calls a method that could be woven, allocates,
+ * blocks or throws.
  */
 public final class TareProbe {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // A node. References are offsets into the session's slot; zero is none.
     private static final int COUNT = 0;    // long
-    private static final int LAST = 8;     // long, address of the child that was entered last
+    private static final int LAST = 8;     // int, the child that was entered last
     private static final int METHOD = 16;  // int, zero while the node is not in use
     private static final int PARENT = 20;  // int
     private static final int SIBLING = 24; // int
@@ -41,6 +44,8 @@ public final class TareProbe {
     private static final int H_ROOTS = 116;      // int, FLAG_LEAVES when roots were named
     private static final int H_TREES = 120;      // int, how many trees of platform threads there are
     private static final int H_ENDED = 124;      // int, first tree of a thread that has ended
+    private static final int H_DEPTH = 160;      // int, contexts deeper than this get no node
+    private static final int H_CPU = 164;        // int, 1 when times are the processor's
 
     // A page, and the first page of a tree.
     private static final int PAGE = 4096;
@@ -70,6 +75,7 @@ public final class TareProbe {
     // Ids that no method has.
     private static final int ROOT = -2;
     private static final int REST = -3;
+    private static final int CALIBRATION = -4;
 
     private static final int LIST_MAX = 8;
     private static final long LOW = 0xffff_ffffL;
@@ -148,7 +154,7 @@ public final class TareProbe {
 
     @ForceInline
     private static long down(Thread thread, long slot, long node, int id) {
-        long child = U.getLong(node + LAST);
+        long child = node & ~LOW | U.getInt(node + LAST) & LOW;
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {
@@ -205,7 +211,9 @@ public final class TareProbe {
     private static void begun() {
         Thread thread = Thread.currentThread();
         long node = get(thread, slot(thread));
-        U.putLong(node + START, ticks());
+        if (node >>> 32 == session) {
+            U.putLong(node + START, ticks());
+        }
     }
 
     @ForceInline
@@ -283,19 +291,19 @@ public final class TareProbe {
 
     @ForceInline
     private static long get(Thread thread, long slot) {
-        return FIELD ? U.getLong(thread, CUR) : U.getLong(slot + 8);
+        return FIELD ? U.getLong(thread, CUR) : slot == 0 ? 0 : U.getLong(slot + 8);
     }
 
     @ForceInline
     private static void set(Thread thread, long slot, long node) {
         if (FIELD) {
             U.putLong(thread, CUR, node);
-        } else {
+        } else if (slot != 0) {
             U.putLong(slot + 8, node);
         }
     }
 
-    /** The thread's entry in the table; the empty entry at its end when it has none. */
+    /** The thread's entry in the table; zero when it has none. */
     @ForceInline
     private static long slot(Thread thread) {
         if (FIELD) {
@@ -313,12 +321,7 @@ public final class TareProbe {
                 return entry;
             }
         }
-        return nobody();
-    }
-
-    /** The entry that stays empty. */
-    private static long nobody() {
-        return table + (TABLE_MASK + 1 << 4);
+        return 0;
     }
 
     private static long claim(long id) {
@@ -342,7 +345,7 @@ public final class TareProbe {
         }
         long base = mark << 32;
         long slot = slot(thread);
-        if (!FIELD && slot == nobody()) {
+        if (!FIELD && slot == 0) {
             slot = claim(U.getLong(thread, TID));
             if (slot == 0) {
                 lost(base);
@@ -352,6 +355,12 @@ public final class TareProbe {
         long root = ~get(thread, slot);
         if (root >>> 32 != mark) {
             boolean virtual = VIRTUAL != null && VIRTUAL.isInstance(thread);
+            if (virtual && U.getInt(base + H_CPU) != 0) {
+                // The processor's time is that of the thread below, which changes at any moment.
+                forget(thread, slot);
+                lost(base);
+                return 0;
+            }
             root = virtual ? borrow(base) : newTree(base, thread);
             if (root == 0) {
                 forget(thread, slot);
@@ -387,7 +396,7 @@ public final class TareProbe {
 
     private static void forget(Thread thread, long slot) {
         set(thread, slot, 0);
-        if (!FIELD) {
+        if (!FIELD && slot != 0) {
             U.putLongRelease(null, slot, 0);
         }
     }
@@ -401,7 +410,7 @@ public final class TareProbe {
             for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    U.putLong(node + LAST, child);
+                    U.putInt(node + LAST, (int) child);
                     return child;
                 }
                 length++;
@@ -416,7 +425,7 @@ public final class TareProbe {
                 }
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    U.putLong(node + LAST, child);
+                    U.putInt(node + LAST, (int) child);
                     return child;
                 }
             }
@@ -438,6 +447,10 @@ public final class TareProbe {
         }
         long tree = page(node);
         boolean rest = id == REST;
+        int deepest = U.getInt(base + H_DEPTH);
+        if (deepest != 0 && !rest && depth(node) >= deepest) {
+            return find(node, REST);
+        }
         long child = allocate(base, tree, U.getInt(base + H_NODE), rest);
         if (child == 0) {
             if (rest) {
@@ -449,7 +462,6 @@ public final class TareProbe {
             U.getAndAddLong(null, base + H_REFUSED, 1);
             return find(node, REST);
         }
-        U.putLong(child + LAST, base);
         U.putInt(child + PARENT, (int) node);
         // A reader takes a node for real once it has a method.
         U.putIntRelease(null, child + METHOD, id);
@@ -460,8 +472,16 @@ public final class TareProbe {
         } else {
             tabulate(base, tree, node, child);
         }
-        U.putLong(node + LAST, child);
+        U.putInt(node + LAST, (int) child);
         return child;
+    }
+
+    private static int depth(long node) {
+        int depth = 0;
+        for (; U.getInt(node + METHOD) != ROOT; node = parent(node)) {
+            depth++;
+        }
+        return depth;
     }
 
     /** Adds a child to a node with many, in a table that doubles when it is half full. */
@@ -616,11 +636,9 @@ public final class TareProbe {
         U.putInt(tree + T_FLAGS, flags);
         U.putInt(tree + T_FREE, (int) root + 2 * size);
         U.putInt(tree + T_END, (int) tree + PAGE);
-        U.putLong(root + LAST, base);
         U.putInt(root + METHOD, ROOT);
         // The rest of the whole tree, made now, while there is room.
         long rest = root + size;
-        U.putLong(rest + LAST, base);
         U.putInt(rest + PARENT, (int) root);
         U.putInt(rest + METHOD, REST);
         U.putInt(root + KIDS, (int) rest);
@@ -646,6 +664,23 @@ public final class TareProbe {
     private static long borrow(long base) {
         long tree = pop(base, H_POOL);
         return tree != 0 ? tree + T_ROOT : newTree(base, null);
+    }
+
+    /**
+     * Called by the agent before anything is woven: what a call costs in probes, at least, in
+     * nanoseconds for {@code rounds} calls. The calling thread gets a tree like any other, which
+     * is taken away again.
+     */
+    static long calibrate(int rounds, boolean timed) {
+        long start = System.nanoTime();
+        for (int i = 0; i < rounds; i++) {
+            if (timed) {
+                exitTimed(enterRootTimed(CALIBRATION));
+            } else {
+                exit(enterRoot(CALIBRATION));
+            }
+        }
+        return System.nanoTime() - start;
     }
 
     /** Called by the agent on a thread that is about to end. */

@@ -92,6 +92,8 @@ mod tests {
             ("H_LOCK", header::LOCK),
             ("H_POOL", header::POOL),
             ("H_ROOTS", header::ROOTS),
+            ("H_DEPTH", header::DEPTH),
+            ("H_CPU", header::CPU),
             ("PAGE", layout::PAGE),
             ("P_KIND", page::KIND),
             ("P_TREE", page::TREE),
@@ -113,6 +115,7 @@ mod tests {
         }
         assert_eq!(constant("ROOT"), i64::from(layout::ROOT));
         assert_eq!(constant("REST"), i64::from(layout::REST));
+        assert_eq!(constant("CALIBRATION"), i64::from(layout::CALIBRATION));
         assert_eq!(constant("TABLE_ENTRIES"), layout::threads::ENTRIES as i64);
     }
 

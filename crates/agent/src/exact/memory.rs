@@ -84,6 +84,8 @@ struct Names {
 pub struct Shape {
     pub timed: bool,
     pub roots: bool,
+    pub cpu_time: bool,
+    pub depth: u32,
     pub budget: u64,
 }
 
@@ -109,6 +111,8 @@ impl Memory {
         let size = if shape.timed { node::SIZE_TIMED } else { node::SIZE_COUNTED };
         memory.put32(header::NODE, size as u32);
         memory.put32(header::ROOTS, u32::from(shape.roots));
+        memory.put32(header::DEPTH, shape.depth);
+        memory.put32(header::CPU, u32::from(shape.cpu_time));
         memory.set_limit(limit);
         let (ticks, nanos) = clocks();
         memory.put64(header::TICKS_0, ticks);

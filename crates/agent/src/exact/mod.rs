@@ -13,7 +13,7 @@ mod inject;
 mod memory;
 mod registry;
 
-use crate::classes::is_about_a_class;
+use crate::classes::{OwnClass, is_about_a_class};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
@@ -24,7 +24,7 @@ use registry::Registry;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
@@ -82,14 +82,28 @@ impl fmt::Display for StartError {
     }
 }
 
+/// Probes of methods where the subgraph may begin and of the others, timed or only counted.
+struct AllProbes {
+    root: Probes,
+    inner: Probes,
+    root_timed: Probes,
+    inner_timed: Probes,
+}
+
+/// For the calibration: the JVM needs a while to compile the probes as well as it can, and longer
+/// on a machine that is busy. Probes slower than this are not compiled yet.
+const CALIBRATION_TIME: Duration = Duration::from_millis(80);
+const CALIBRATION_MOST: Duration = Duration::from_millis(400);
+const SLOW_PROBE_NS: i64 = 60;
+
 /// One session.
 struct Engine {
     jvmti: Jvmti,
     plan: ExactPlan,
     memory: Memory,
-    /// Probes of methods where the subgraph may begin, and of the others.
-    root: Probes,
-    inner: Probes,
+    probes: AllProbes,
+    /// What a call costs in probes, in picoseconds.
+    probe_ps: AtomicU64,
     weavers: Mutex<Vec<Weaver>>,
     classes: AtomicU64,
     methods: AtomicU64,
@@ -142,9 +156,16 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         return Err(StartError::AlreadyOn);
     }
     let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
-    let shape = Shape { timed: plan.timed, roots: !plan.roots.is_empty(), budget: plan.memory };
+    let shape = Shape {
+        timed: plan.timed,
+        roots: !plan.roots.is_empty(),
+        cpu_time: plan.cpu_time,
+        depth: plan.depth,
+        budget: plan.memory,
+    };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
-    let (root, inner) = probes(plan.timed).map_err(StartError::Runtime)?;
+    let probes = AllProbes::new(plan.timed).map_err(StartError::Runtime)?;
+    CPU_TIME.store(plan.cpu_time, Relaxed);
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
     let table = memory.thread_table().cast_signed();
@@ -152,8 +173,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         jvmti,
         plan,
         memory,
-        root,
-        inner,
+        probes,
+        probe_ps: AtomicU64::new(0),
         weavers: Mutex::default(),
         classes: AtomicU64::new(0),
         methods: AtomicU64::new(0),
@@ -177,6 +198,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
                 Err(StartError::Runtime("the probe runtime does not begin"))
             }
         })
+        .inspect(|()| engine.calibrate(jni, runtime))
         .and_then(|()| {
             engine
                 .reload(jni, |engine, name, _| engine.wants_class(name))
@@ -236,6 +258,7 @@ pub fn status() -> Option<ExactStatus> {
         used: engine.memory.used(),
         budget: engine.memory.budget(),
         elapsed_ns: nanos_of(engine.since.elapsed()),
+        probe_ps: engine.probe_ps.load(Relaxed),
     })
 }
 
@@ -266,7 +289,44 @@ fn probes(timed: bool) -> Result<(Probes, Probes), &'static str> {
     Ok((set("enterRoot")?, set("enter")?))
 }
 
+impl AllProbes {
+    fn new(timed: bool) -> Result<Self, &'static str> {
+        let (root, inner) = probes(false)?;
+        let (root_timed, inner_timed) = if timed { probes(true)? } else { probes(false)? };
+        Ok(AllProbes { root, inner, root_timed, inner_timed })
+    }
+
+    fn choose(&self, begins: bool, timed: bool) -> &Probes {
+        match (begins, timed) {
+            (true, false) => &self.root,
+            (false, false) => &self.inner,
+            (true, true) => &self.root_timed,
+            (false, true) => &self.inner_timed,
+        }
+    }
+}
+
 impl Engine {
+    /// Measures what a call costs in probes: the quickest of several batches, once the JVM has
+    /// compiled them. It holds up nobody but the one who asked for the recording.
+    fn calibrate(&self, jni: Jni, runtime: OwnClass) {
+        const ROUNDS: i32 = 5_000;
+        let began = Instant::now();
+        let mut best: Option<i64> = None;
+        while let Some(ns) = jni.call_static_calibrate(runtime, ROUNDS, self.plan.timed) {
+            best = Some(best.map_or(ns, |best| best.min(ns)));
+            let plausible = best.is_some_and(|best| best < i64::from(ROUNDS) * SLOW_PROBE_NS);
+            let elapsed = began.elapsed();
+            if elapsed > CALIBRATION_MOST || (plausible && elapsed > CALIBRATION_TIME) {
+                break;
+            }
+        }
+        if let Some(ns) = best.and_then(|ns| u64::try_from(ns).ok()) {
+            self.probe_ps.store(ns * 1000 / ROUNDS as u64, Relaxed);
+        }
+        jni.call_static(runtime, c"ended");
+    }
+
     fn wants_class(&self, name: &str) -> bool {
         if NEVER.contains(&name) || name.starts_with("java/lang/TareProbe") {
             return false;
@@ -398,7 +458,9 @@ impl Engine {
         }
         let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
-        Some(MethodPlan::new(id, if begins { &self.root } else { &self.inner }))
+        let timed =
+            self.plan.timed && !self.plan.count_only.iter().any(|p| p.fits_method(class, method));
+        Some(MethodPlan::new(id, self.probes.choose(begins, timed)))
     }
 
     /// Logs the names of a class, once in a session.
@@ -502,7 +564,16 @@ extern "system" fn class_file_load_hook(
     });
 }
 
-/// The probes' clock: the processor's own counter, where there is one that can be used.
+/// Whether the session that is on measures the processor's time.
+static CPU_TIME: AtomicBool = AtomicBool::new(false);
+
+/// What the probes take for time: ticks of the processor's counter, or the nanoseconds that the
+/// calling thread has spent on a processor.
+pub fn probe_clock() -> u64 {
+    if CPU_TIME.load(Relaxed) { clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) } else { ticks() }
+}
+
+/// The processor's own counter, where there is one that can be used.
 #[cfg(target_arch = "x86_64")]
 pub fn ticks() -> u64 {
     // SAFETY: every x86-64 processor has this instruction.
@@ -515,8 +586,12 @@ pub fn ticks() -> u64 {
 }
 
 pub fn nanos() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local; this clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // SAFETY: writes to a local; the clocks that we name always exist on Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }

@@ -187,3 +187,106 @@ on_each_jdk! {
         assert_equal(&truth_counts(&target.text()), &recorded(&file));
     }
 }
+
+/// Begins a recording and waits until it is on.
+fn begin(target: &str, options: &[&str], file: &Path) -> tare_jvm_tests::Running {
+    let mut words = options.to_vec();
+    words.push(target);
+    let recording = Tare::this().start(&record(&words, file));
+    tare_jvm_tests::wait_until("the recording is on", || {
+        Tare::this().status(target)["engines"] == serde_json::json!(["exact"])
+    });
+    recording
+}
+
+fn end(recording: tare_jvm_tests::Running) {
+    recording.signal(rustix::process::Signal::INT);
+    recording.wait().ok();
+}
+
+on_each_jdk! {
+    /// Frames of an earlier recording return in a later one, and after the last: on a platform
+    /// thread and on a parked virtual thread. They neither crash nor enter the new tree.
+    fn frames_older_than_the_recording(jdk) {
+        for mode in ["--count", "--exclude=nothing.**"] {
+            let mut target = Target::java(jdk).class_path(classes()).main("Stale").start();
+            let name = target.name();
+            let scratch = Scratch::new();
+            let file = scratch.path().join("x.tare");
+            // Woven frames wait while their recording ends, another one begins, and ends as well.
+            let first = begin(&name, &[mode], &file);
+            target.tell("park");
+            target.wait_for("parked");
+            end(first);
+            let second = begin(&name, &[mode], &file);
+            target.tell("park");
+            target.wait_for("parked");
+            target.tell("free");
+            target.wait_for("freed");
+            target.tell("work");
+            target.wait_for("worked");
+            end(second);
+            // The second recording has its own frames and what was called from old ones, once
+            // each: five calls of inner per thread that returned, and the thousand.
+            let threads = if jdk.major >= 21 { 2 } else { 1 };
+            let counts = recorded(&file);
+            assert_eq!(counts["Stale.inner"], 1000 + 2 * threads * 5, "{counts:?}");
+            assert_eq!(counts["Stale.outer"], threads * 6, "{counts:?}");
+            // And once more with frames that return when nothing is on.
+            let third = begin(&name, &[mode], &file);
+            target.tell("park");
+            target.wait_for("parked");
+            end(third);
+            target.tell("free");
+            target.wait_for("freed");
+            target.tell("work");
+            target.wait_for("worked");
+            assert_no_trace(target.pid());
+        }
+    }
+
+    /// Everything is woven and restored a hundred times under load; requests go on, results stay
+    /// right, and nothing is woven afterwards.
+    fn a_hundred_times_under_load(jdk) {
+        let demo = Demo::start(jdk);
+        let name = demo.target.name();
+        let mut control = {
+            Tare::this().status(&name);
+            tare_jvm_tests::Control::connect(demo.target.pid())
+        };
+        control.greet();
+        let plan = tare_protocol::ExactPlan { memory: 16 << 20, ..Default::default() };
+        for round in 0..100 {
+            let plan = tare_protocol::ExactPlan { timed: round % 2 == 1, ..plan.clone() };
+            control.ask(&tare_protocol::Request::ExactStart(Box::new(plan)));
+            let status = control.status();
+            let exact = status.exact.expect("a recording");
+            assert!(exact.methods > 100, "round {round}: {exact:?}");
+            assert!(exact.refused.is_empty(), "round {round}: {exact:?}");
+            control.ask(&tare_protocol::Request::ExactStop);
+            assert_eq!(control.status().exact, None);
+            assert_eq!(control.status().panics, 0);
+        }
+        demo.check_answers();
+        Tare::this().run(&["detach", &name]).ok();
+        assert_no_trace(demo.target.pid());
+        demo.check_answers();
+        // The demo compares its own counts at the end.
+        demo.finish();
+    }
+
+    /// More contexts than there is memory for: the totals are true all the same.
+    fn more_contexts_than_memory(jdk) {
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let program = ["shop.Main", "--orders", "200", "--threads", "2", "--report-every", "0"];
+        let mut words = record(&["--count", "--include", "**", "--memory", "8M"], &file);
+        words.extend(java(jdk, demo_classes(), &program));
+        let text = Tare::this().run(&words).ok().to_owned();
+        let mut recording = Recording::open(&file).expect("a recording");
+        let profile = recording.load(&LoadOptions::default()).expect("whole").profile;
+        assert!(profile.run.losses.iter().any(|loss| loss.reason.contains("memory")), "{text}");
+        let rest = profile.methods.iter().find(|(_, m)| profile.strings.get(m.name).contains("no room"));
+        assert!(rest.is_some(), "what found no room is shown");
+    }
+}

@@ -108,6 +108,9 @@ impl Session {
             include: args.include.clone(),
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
+            count_only: args.count_only.clone(),
+            cpu_time: args.cpu_time,
+            depth: args.depth.unwrap_or(0),
             memory: args.memory,
             allow_huge: args.allow_huge,
             skip_trivial: false,
@@ -143,13 +146,15 @@ impl Session {
                 let rate = calls.saturating_sub(calls_before.0) as f64 / since;
                 calls_before = (calls, Instant::now());
                 eprint!(
-                    "\r\x1b[K{:>6.1} s  {} methods woven  {}/s calls  {} contexts  {} of {} MiB",
+                    "\r\x1b[K{:>6.1} s  {} methods woven  {}/s calls  {} contexts  {} of {} MiB  \
+                     probes ≥ {:.0} % of a CPU",
                     self.began.elapsed().as_secs_f64(),
                     self.last.methods,
                     term::count(rate as u64),
                     term::count(contexts as u64),
                     self.last.used >> 20,
                     self.last.budget >> 20,
+                    rate * self.last.probe_ps as f64 / 1e10,
                 );
                 let _ = std::io::stderr().flush();
             }
@@ -194,6 +199,12 @@ impl Session {
             status.methods,
             size >> 10,
         );
+        let in_probes = calls as f64 * status.probe_ps as f64 / 1e12;
+        anstream::println!(
+            "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
+            status.probe_ps as f64 / 1e3,
+            in_probes,
+        );
         anstream::println!(
             "{DIM}weaving took {:.0} ms; {} pauses, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
             status.weaving_ns as f64 / 1e6,
@@ -214,11 +225,18 @@ fn write(path: &Path, profile: &Profile) -> Result<u64> {
 }
 
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
-    let mode = if args.count { "count" } else { "time" };
+    let mode = match (args.count, args.cpu_time) {
+        (true, _) => "count",
+        (_, true) => "cpu-time",
+        _ => "time",
+    };
     let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
-    for (key, patterns) in
-        [("include", &args.include), ("exclude", &args.exclude), ("root", &args.root)]
-    {
+    for (key, patterns) in [
+        ("include", &args.include),
+        ("exclude", &args.exclude),
+        ("root", &args.root),
+        ("count-only", &args.count_only),
+    ] {
         options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
     }
     let since_1970 = started.duration_since(UNIX_EPOCH).ok();
