@@ -26,11 +26,14 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
         "Attach to it and ask how it is. (Java 21 and newer warn about that; see docs/attach.md.)",
         &["status", pid],
     )?;
-    let seconds = Duration::from_millis(3500);
-    tare.show_for(
-        "Count events in it for a while, until Ctrl-C.",
-        &["status", pid, "--watch"],
-        seconds,
+    let recording = tare.recording();
+    tare.show(
+        "Record every call of it for four seconds, with times; then its own code is back.",
+        &["record", "--exact", pid, "-d", "4s", "-o", &recording],
+    )?;
+    tare.show(
+        "Ask the recording who calls a method, and what it calls.",
+        &["report", &recording, "--method", "Pricer.price"],
     )?;
     tare.show("Leave it again, without a trace.", &["detach", pid])?;
     tare.show("It runs on as before; the list knows that we were there.", &["ps"])
@@ -73,16 +76,9 @@ impl Tare {
         shell::run(&mut self.announce(why, arguments))
     }
 
-    /// For a command that goes on until it is interrupted.
-    fn show_for(&self, why: &str, arguments: &[&str], time: Duration) -> Result<()> {
-        let mut child = self.announce(why, arguments).spawn().context("starting tare")?;
-        thread::sleep(time);
-        signal("INT", &child)?;
-        let status = child.wait()?;
-        if !status.success() {
-            bail!("tare was interrupted and ended badly ({status})");
-        }
-        Ok(())
+    /// Where the demo's recording goes: not into the reader's own directory.
+    fn recording(&self) -> String {
+        self.binary.with_file_name("demo.tare").display().to_string()
     }
 
     fn announce(&self, why: &str, arguments: &[&str]) -> Command {
