@@ -31,7 +31,9 @@ An asterisk: the memory for the trees was used up, so some calls were only summe
 
 fn cells(config: Config, figures: &Figures) -> [String; 10] {
     let times = |ratio: Option<Ratio>| ratio.map_or("–".to_owned(), |r| number(r.value));
-    let bounds = figures.steady.map(|r| format!("{}…{}", number(r.low), number(r.high)));
+    // One launch says nothing about the next.
+    let bounds = figures.steady.filter(|r| r.low < r.high);
+    let bounds = bounds.map(|r| format!("{}…{}", number(r.low), number(r.high)));
     let pauses = figures.longest_pause.zip(figures.all_pauses);
     let star = if figures.full { "*" } else { "" };
     [
@@ -123,6 +125,13 @@ mod tests {
         for line in text.lines() {
             assert_eq!(line.matches('|').count(), HEADINGS.len() + 1, "{line}");
         }
+    }
+
+    #[test]
+    fn one_launch_has_no_bounds() {
+        let plain = row(Config::Plain, &[10.0]);
+        let time = row(Config::Launched(Mode::Time), &[230.0]);
+        assert!(markdown(&plain, &[&time]).contains("| 23.0 | – |"));
     }
 
     #[test]
