@@ -25,6 +25,7 @@ use tare_protocol::Pattern;
                   tare                       which JVMs run here\n  \
                   tare status 4711           attach, and say how that JVM is\n  \
                   tare status OrderService   the same, by a part of the main class\n  \
+                  tare record --exact 4711   every call in its context, until Ctrl-C\n  \
                   tare doctor 4711           what Tare can do with that JVM, and why not more\n  \
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
                   tare detach 4711           leave that JVM as if we had never been there\n  \

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, ValueEnum};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tare_analysis::{Filter, Grouping, Pattern};
 
 #[derive(Args)]
@@ -37,13 +37,15 @@ pub struct ReportArgs {
 
 impl ReportArgs {
     /// What `tare report` does when nothing but a recording is named.
-    pub fn plain() -> Self {
+    pub fn plain(file: &Path) -> Self {
         #[derive(Parser)]
         struct Alone {
             #[command(flatten)]
             args: ReportArgs,
         }
-        Alone::parse_from(["report", "recording"]).args
+        let mut args = Alone::parse_from(["report", "recording"]).args;
+        file.clone_into(&mut args.file);
+        args
     }
 }
 

@@ -21,9 +21,10 @@ pub fn overview() -> Result<()> {
     writeln!(out, "\nTry next:")?;
     for (command, what) in [
         ("status", "attach, and say how that JVM is"),
+        ("record --exact", "every call in its context, until Ctrl-C"),
         ("doctor", "what Tare can do with it, and what would help"),
     ] {
-        writeln!(out, "  {BOLD}tare {command} {pid}{BOLD:#}   {DIM}{what}{DIM:#}")?;
+        writeln!(out, "  {BOLD}tare {command:<14} {pid}{BOLD:#}   {DIM}{what}{DIM:#}")?;
     }
     Ok(())
 }

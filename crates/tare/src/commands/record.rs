@@ -212,7 +212,7 @@ impl Session {
             status.pause_ns as f64 / 1e6,
             status.longest_pause_ns as f64 / 1e6,
         );
-        report::page(&profile)
+        report::page(&profile, &path)
     }
 }
 

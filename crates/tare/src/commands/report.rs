@@ -11,6 +11,7 @@ pub use json::metric as json_metric;
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::source;
 use anyhow::{Result, bail};
+use std::path::Path;
 use tare_analysis::{
     Finding, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list,
 };
@@ -48,8 +49,8 @@ pub fn run(args: &ReportArgs) -> Result<()> {
 }
 
 /// The page that people see when they say nothing else.
-pub fn page(profile: &Profile) -> Result<()> {
-    show(profile, &ReportArgs::plain())
+pub fn page(profile: &Profile, file: &Path) -> Result<()> {
+    show(profile, &ReportArgs::plain(file))
 }
 
 fn show(profile: &Profile, args: &ReportArgs) -> Result<()> {
