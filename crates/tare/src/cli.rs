@@ -254,7 +254,8 @@ pub struct RecordArgs {
     /// Memory for the trees, in the profiled JVM; beyond it calls are summed up as [no room]
     #[arg(long, default_value = "256M", value_parser = size, value_name = "SIZE")]
     pub memory: u64,
-    /// Where the recording goes; a .tare file named after program and pid without it
+    /// Where the recording goes: x.tare, or x.html for a flame graph, x.pb.gz for pprof, …; without
+    /// it a .tare file named after program and pid
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -52,6 +52,15 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
+/// A profile that was just recorded, in the format of its file's name; the whole of it.
+pub fn save(profile: &Profile, format: Format, gzip: bool, path: &Path) -> Result<()> {
+    let series = source::metrics(profile, None)?.first().copied();
+    let title = path.file_name().unwrap_or_default().to_string_lossy();
+    let options = Options { series, threads: true, title: &title, baseline: None, gzip };
+    write(profile, format, options, path)?;
+    Ok(())
+}
+
 /// Reads a recording, with its times if the format has a place for them.
 fn load(args: &ExportArgs, path: &Path, format: Format) -> Result<Profile> {
     let always = 0..u64::MAX;

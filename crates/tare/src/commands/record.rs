@@ -5,11 +5,11 @@
 
 use crate::cli::RecordArgs;
 use crate::client::Agent;
-use crate::commands::{detach, report, status};
+use crate::commands::{detach, export, report, status};
 use crate::exact::{self, Arena};
 use crate::launch::{self, Guest};
 use crate::term::{self, BOLD, DIM, WARN};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
+use tare_formats::Format;
 use tare_profile::{LossKind, Profile, RunInfo};
 use tare_protocol::{ExactPlan, ExactStatus, Request};
 use tare_recording::Writer;
@@ -26,11 +27,29 @@ use tare_recording::Writer;
 const STEP: Duration = Duration::from_millis(500);
 
 pub fn run(args: RecordArgs) -> ExitCode {
-    let outcome = match &args.jvm {
+    let outcome = check_output(args.output.as_deref()).and_then(|()| match &args.jvm {
         Some(who) => attached(who, &args).map(|()| ExitCode::SUCCESS),
         None => launched(args),
-    };
+    });
     outcome.unwrap_or_else(|e| crate::fail(&e))
+}
+
+/// A name that cannot be written is said before anything is recorded.
+fn check_output(output: Option<&Path>) -> Result<()> {
+    let Some(path) = output else { return Ok(()) };
+    let ours = path.extension().is_none_or(|ending| ending == "tare");
+    if !ours && Format::of_path(path).is_none() {
+        bail!(
+            "the ending of {} names no format: .tare for a recording, .html for a flame graph, or \
+             what `tare export --help` lists",
+            path.display()
+        );
+    }
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        bail!("there is no directory {} for the recording", directory.display());
+    }
+    Ok(())
 }
 
 /// Records a JVM that runs already.
@@ -218,9 +237,12 @@ impl Session {
 
 fn write(path: &Path, profile: &Profile) -> Result<u64> {
     let doing = || format!("cannot write {}", path.display());
-    let writer = Writer::create(path).with_context(doing)?;
-    let file = writer.finish(profile).with_context(doing)?;
-    drop(file);
+    if let Some((format, gzip)) = Format::of_path(path) {
+        export::save(profile, format, gzip, path).with_context(doing)?;
+    } else {
+        let writer = Writer::create(path).with_context(doing)?;
+        writer.finish(profile).with_context(doing)?;
+    }
     Ok(std::fs::metadata(path).with_context(doing)?.len())
 }
 
