@@ -277,3 +277,33 @@ fn element(
     }
     Ok(Element { name, attributes, children })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Types that each hold the next one twice: without a byte of data, 2³⁰ values.
+    #[test]
+    fn values_without_bytes_do_not_take_forever() {
+        let field = |kind| Field { name: String::new(), kind, constant: false, array: false };
+        let mut types = Types::default();
+        for row in 1..=30 {
+            let fields = vec![field(row), field(row)];
+            types.rows.push(Type { name: String::new(), primitive: None, fields });
+        }
+        types.rows.push(Type { name: String::new(), primitive: None, fields: Vec::new() });
+        let mut fuel = 1_000_000;
+        let outcome = types.skip(0, false, &mut Cursor::new(&[], 0, true), &mut fuel, 0);
+        assert!(outcome.unwrap_err().to_string().contains("without end"));
+    }
+
+    #[test]
+    fn a_type_inside_itself_is_refused() {
+        let field = Field { name: String::new(), kind: 0, constant: false, array: false };
+        let kind = Type { name: String::new(), primitive: None, fields: vec![field] };
+        let types = Types { rows: vec![kind], ..Types::default() };
+        let mut fuel = 1_000_000;
+        let outcome = types.skip(0, false, &mut Cursor::new(&[], 0, true), &mut fuel, 0);
+        assert!(outcome.is_err() && fuel > 999_000);
+    }
+}

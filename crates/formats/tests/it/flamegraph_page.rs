@@ -79,6 +79,7 @@ fn search_zoom_threads_and_views_work() {
 
     // Nested matches count once, text and patterns are both understood, and so is a broken pattern.
     assert_eq!(browser.open("search=Order").text("matched"), "95.0 % matched");
+    assert_eq!(browser.open("search=app").text("matched"), "100.0 % matched");
     assert_eq!(browser.open("search=price%7Cformat").text("matched"), "95.0 % matched");
     assert_eq!(browser.open("search=price(").text("matched"), "no match");
 
