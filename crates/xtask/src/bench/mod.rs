@@ -48,6 +48,7 @@ async-profiler. Two benchmarks never run at the same time on a machine: the seco
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
   --launches N     JVM launches of each configuration (default: 5; 1 with --quick)
+  --minutes N      begin no further launches after that time, but one of each in any case
   --jdk N[,N…]     the JDKs to run on (default: 17,25; 25 with --quick)
   --json FILE      where all that was measured goes (default: bench/results.json in the target
                    directory)
@@ -59,6 +60,7 @@ struct Args {
     names: Vec<String>,
     quick: bool,
     launches: u32,
+    minutes: Option<f64>,
     jdks: Vec<u32>,
     json: Option<PathBuf>,
     tare: Option<PathBuf>,
@@ -69,6 +71,7 @@ impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
+        let mut minutes = None;
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
@@ -78,6 +81,9 @@ impl Args {
                 "--launches" => {
                     let number = value()?.parse().ok().filter(|n: &u32| *n > 0);
                     launches = Some(number.context("--launches needs a number above 0")?);
+                }
+                "--minutes" => {
+                    minutes = Some(value()?.parse().context("--minutes needs a number")?);
                 }
                 "--jdk" => {
                     let numbers = value()?.split(',').map(str::parse).collect::<Result<_, _>>();
@@ -100,6 +106,7 @@ impl Args {
             names,
             quick,
             launches: launches.unwrap_or(defaults.0),
+            minutes,
             jdks: jdks.unwrap_or(defaults.1),
             json,
             tare,
@@ -138,13 +145,24 @@ pub fn run(words: &[&str]) -> Result<()> {
     let jdks = jdks(&args.jdks, &mut stages)?;
     let load = machine::load();
 
-    let mut rows = Vec::new();
     let mut notes = Vec::new();
-    for workload in &workloads {
-        for jdk in &jdks {
-            measure(&bench, workload, jdk, args.launches, &mut rows, &mut notes);
+    let mut groups = groups(&bench, &workloads, &jdks, &mut notes);
+    let began = Instant::now();
+    let mut skipped = 0;
+    for turn in 1..=args.launches {
+        for group in &mut groups {
+            if turn > 1 && args.minutes.is_some_and(|m| began.elapsed().as_secs_f64() > m * 60.0) {
+                skipped += 1;
+            } else {
+                group.take_turn(&bench, turn, &mut notes);
+            }
         }
     }
+    if skipped > 0 {
+        let all = groups.len() * args.launches as usize;
+        notes.push(format!("The time was up: {skipped} of {all} turns were left out"));
+    }
+    let rows: Vec<Row> = groups.into_iter().flat_map(|group| group.rows).collect();
     for note in &notes {
         stages.note(note.clone());
     }
@@ -240,31 +258,51 @@ fn jdks(wanted: &[u32], stages: &mut Stages) -> Result<Vec<Jdk>> {
     Ok(jdks)
 }
 
-/// All configurations in turns, so that whatever changes on the machine meanwhile meets them all.
-fn measure(
+/// A workload on a JDK, with all of its configurations.
+struct Group<'a> {
+    workload: &'a Workload,
+    jdk: &'a Jdk,
+    rows: Vec<Row>,
+    /// What every launch must compute.
+    result: Option<String>,
+}
+
+fn groups<'a>(
     bench: &Bench,
-    workload: &Workload,
-    jdk: &Jdk,
-    launches: u32,
-    rows: &mut Vec<Row>,
+    workloads: &'a [Workload],
+    jdks: &'a [Jdk],
     notes: &mut Vec<String>,
-) {
-    if workload.needs_compiler && !jdk.javac {
-        notes.push(format!("NOT COVERED: {} needs a whole JDK {}", workload.name, jdk.major));
-        return;
+) -> Vec<Group<'a>> {
+    let mut groups = Vec::new();
+    for (workload, jdk) in workloads.iter().flat_map(|w| jdks.iter().map(move |jdk| (w, jdk))) {
+        if workload.needs_compiler && !jdk.javac {
+            notes.push(format!("NOT COVERED: {} needs a whole JDK {}", workload.name, jdk.major));
+            continue;
+        }
+        let rows = config::ALL
+            .into_iter()
+            .filter(|config| *config != Config::AsyncProfiler || bench.async_profiler.is_some())
+            .map(|config| Row {
+                workload: workload.name,
+                jdk: jdk.major,
+                config,
+                launches: Vec::new(),
+            })
+            .collect();
+        groups.push(Group { workload, jdk, rows, result: None });
     }
-    let mut group: Vec<Row> = config::ALL
-        .into_iter()
-        .filter(|config| *config != Config::AsyncProfiler || bench.async_profiler.is_some())
-        .map(|config| Row { workload: workload.name, jdk: jdk.major, config, launches: Vec::new() })
-        .collect();
-    let mut result: Option<String> = None;
-    for turn in 1..=launches {
-        for row in &mut group {
+    groups
+}
+
+impl Group<'_> {
+    /// One launch of each configuration, one after the other, so that whatever changes on the
+    /// machine meanwhile meets them all.
+    fn take_turn(&mut self, bench: &Bench, turn: u32, notes: &mut Vec<String>) {
+        for row in &mut self.rows {
             let began = Instant::now();
-            let outcome = bench.launch(workload, jdk, row.config).and_then(|launch| {
+            let outcome = bench.launch(self.workload, self.jdk, row.config).and_then(|launch| {
                 // A profiled program that computes something else is worse than a slow one.
-                let expected = result.get_or_insert_with(|| launch.result.clone());
+                let expected = self.result.get_or_insert_with(|| launch.result.clone());
                 if *expected != launch.result {
                     bail!("computed {}, not {expected}", launch.result);
                 }
@@ -287,7 +325,6 @@ fn measure(
             }
         }
     }
-    rows.extend(group);
 }
 
 impl Row {
