@@ -8,6 +8,7 @@
 //! Pages of the file are allocated before the probes may touch them: memory that cannot be had
 //! makes the limit stay where it is, and not the program die.
 
+use super::headroom::Headroom;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -71,6 +72,7 @@ pub struct Memory {
     pub session: u32,
     arena: File,
     budget: u64,
+    headroom: Headroom,
     names: Mutex<Names>,
 }
 
@@ -97,10 +99,16 @@ impl Memory {
         let names = Names { file: memfd(c"tare-names")?, log: NameLog::default() };
         names.file.write_all_at(&names.log.length().to_le_bytes(), 0)?;
         let (base, session) = take_slot()?;
-        let memory = Memory { base, session, arena, budget, names: Mutex::new(names) };
+        let headroom = Headroom::new();
+        let names = Mutex::new(names);
+        let memory = Memory { base, session, arena, budget, headroom, names };
         let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
-        let limit = (first + AHEAD).min(budget);
-        memory.allocate(0, limit)?;
+        // Less to begin with where memory is short; too little even for that is an error.
+        let limit = [AHEAD, AHEAD / 8]
+            .map(|ahead| (first + ahead).min(budget))
+            .into_iter()
+            .find(|limit| memory.allocate(0, *limit).is_ok())
+            .ok_or_else(|| io::Error::other("the container has too little memory left"))?;
         memory.map(libc::MAP_SHARED, memory.arena.as_raw_fd())?;
         memory.put64(header::MAGIC, layout::MAGIC);
         memory.put32(header::SENTINEL, layout::NO_METHOD.cast_unsigned());
@@ -159,6 +167,9 @@ impl Memory {
 
     /// Makes pages of the file real. Fails, instead of the program later, when there are none.
     fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
+        if !self.headroom.allows(length) {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
         // SAFETY: no pointers.
         let code = unsafe {
             libc::fallocate(

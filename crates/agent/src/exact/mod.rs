@@ -9,6 +9,7 @@
 //! is held for no longer than a class takes.
 
 mod field;
+mod headroom;
 mod inject;
 mod memory;
 mod registry;
