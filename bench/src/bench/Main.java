@@ -36,10 +36,12 @@ public final class Main {
     private static void run(Workload workload, int iterations, double seconds) throws Exception {
         long begin = System.nanoTime();
         for (int i = 0; i < iterations || System.nanoTime() - begin < seconds * 1e9; i++) {
+            long onProcessor = onProcessor();
             long start = System.nanoTime();
             long result = workload.iterate();
-            long end = System.nanoTime();
-            System.out.println("bench iteration " + (end - start) + " " + result);
+            long time = System.nanoTime() - start;
+            onProcessor = onProcessor() - onProcessor;
+            System.out.println("bench iteration " + time + " " + onProcessor + " " + result);
         }
         System.out.println("bench done");
     }
@@ -51,6 +53,15 @@ public final class Main {
             case "h2" -> new Sql(Integer.parseInt(args[0]));
             default -> throw new IllegalArgumentException("no workload is called " + name);
         };
+    }
+
+    /**
+     * How long this thread has been on a processor, in nanoseconds; zero where the kernel does not
+     * tell. Read from a file, because the JVM's own way loads a few hundred classes.
+     */
+    private static long onProcessor() throws IOException {
+        Path file = Path.of("/proc/thread-self/schedstat");
+        return Files.exists(file) ? Long.parseLong(Files.readString(file).split(" ")[0]) : 0;
     }
 
     /** The most memory that this process ever had, in KiB, as the kernel counts it. */

@@ -3,7 +3,7 @@
 //! One call of [`Bench::launch`] is one JVM from its start to its end. How launches become figures
 //! is told in `figures`.
 
-use super::program::Program;
+use super::program::{Program, Times};
 use super::workloads::Workload;
 use crate::jdks::Jdk;
 use crate::shell;
@@ -116,10 +116,10 @@ fn record_options(mode: Mode, include: &str) -> Vec<&str> {
 pub struct Launch {
     pub startup: Option<f64>,
     pub first: Option<f64>,
-    pub iterations: Vec<f64>,
+    pub iterations: Times,
     /// In the same JVM before it was attached to, and after it was left.
-    pub before: Vec<f64>,
-    pub after: Vec<f64>,
+    pub before: Times,
+    pub after: Times,
     /// From the start of `tare record` until all is woven.
     pub attach: Option<f64>,
     pub pauses: Option<Pauses>,

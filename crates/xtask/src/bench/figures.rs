@@ -16,6 +16,8 @@ pub struct Row {
 pub struct Figures {
     /// Time of an iteration in the steady state.
     pub steady: Option<Ratio>,
+    /// The same on a processor, of the thread that does the work.
+    pub cpu: Option<Ratio>,
     /// How far the launches lie apart.
     pub spread: Option<f64>,
     /// From the start of the process to `main`.
@@ -28,6 +30,7 @@ pub struct Figures {
     pub all_pauses: Option<f64>,
     /// Speed after leaving beside that before attaching, in the same JVMs.
     pub after: Option<Ratio>,
+    pub after_cpu: Option<Ratio>,
     pub target: Option<f64>,
     pub full: bool,
 }
@@ -35,7 +38,7 @@ pub struct Figures {
 impl Row {
     /// One number per launch: the median of its iterations.
     fn steady(&self) -> Vec<f64> {
-        self.launches.iter().filter_map(|launch| median(&launch.iterations)).collect()
+        self.launches.iter().filter_map(|launch| median(&launch.iterations.wall)).collect()
     }
 
     fn of(&self, get: impl Fn(&Launch) -> Option<f64>) -> Vec<f64> {
@@ -50,9 +53,11 @@ impl Row {
             Some(median(&self.of(get))? / median(&plain_steady).filter(|m| *m > 0.0)?)
         };
         // Each JVM is its own baseline, so launches are drawn in pairs.
-        let after = self.of(|l| Some(median(&l.after)? / median(&l.before)?));
+        let after_cpu = self.of(|l| Some(median(&l.after.cpu)? / median(&l.before.cpu)?));
+        let after = self.of(|l| Some(median(&l.after.wall)? / median(&l.before.wall)?));
         Figures {
             steady: ratio(&steady, &plain_steady),
+            cpu: against(|l| median(&l.iterations.cpu)),
             spread: stats::spread(&steady),
             startup: against(|l| l.startup),
             first: against(|l| l.first),
@@ -60,6 +65,7 @@ impl Row {
             longest_pause: pause(|l| Some(l.pauses?.longest)),
             all_pauses: pause(|l| Some(l.pauses?.total)),
             after: ratio(&after, &[1.0]),
+            after_cpu: ratio(&after_cpu, &[1.0]),
             target: self.config.target(self.workload, self.jdk),
             full: self.launches.iter().any(|launch| launch.full),
         }
@@ -74,6 +80,7 @@ impl Row {
             "jdk": self.jdk,
             "configuration": self.config.name(),
             "steady": figures.steady.map(ratio_json),
+            "cpu": figures.cpu.map(ratio_json),
             "spread": figures.spread,
             "startup": figures.startup.map(ratio_json),
             "first_iteration": figures.first.map(ratio_json),
@@ -81,6 +88,7 @@ impl Row {
             "longest_pause_in_iterations": figures.longest_pause,
             "all_pauses_in_iterations": figures.all_pauses,
             "after_detach": figures.after.map(ratio_json),
+            "after_detach_cpu": figures.after_cpu.map(ratio_json),
             "target": figures.target,
             "trees_full": figures.full,
             "launches": launches,
@@ -99,9 +107,12 @@ fn launch_json(launch: &Launch) -> Value {
     json!({
         "startup_ms": launch.startup,
         "first_iteration_ms": launch.first,
-        "iterations_ms": launch.iterations,
-        "before_ms": launch.before,
-        "after_ms": launch.after,
+        "iterations_ms": launch.iterations.wall,
+        "iterations_cpu_ms": launch.iterations.cpu,
+        "before_ms": launch.before.wall,
+        "before_cpu_ms": launch.before.cpu,
+        "after_ms": launch.after.wall,
+        "after_cpu_ms": launch.after.cpu,
         "attach_ms": launch.attach,
         "pauses": pauses,
         "peak_memory_kib": launch.peak_memory,
@@ -127,14 +138,15 @@ pub fn groups(rows: &[Row]) -> Vec<(&Row, Vec<&Row>)> {
 pub mod tests {
     use super::*;
     use crate::bench::config::{Mode, Pauses};
+    use crate::bench::program::Times;
 
     /// A row whose launches have these medians.
     pub fn row(config: Config, medians: &[f64]) -> Row {
         let launch = |m: &f64| Launch {
             startup: Some(40.0),
-            iterations: vec![m * 0.9, *m, m * 5.0],
-            before: vec![10.0],
-            after: vec![11.0],
+            iterations: Times { wall: vec![m * 0.9, *m, m * 5.0], cpu: vec![m + 10.0] },
+            before: Times { wall: vec![10.0], cpu: vec![8.0] },
+            after: Times { wall: vec![11.0], cpu: vec![10.0] },
             pauses: Some(Pauses { count: 1.0, total: 30.0, longest: 5.0 }),
             peak_memory: (m * 10.0) as u64,
             ..Launch::default()
@@ -147,6 +159,8 @@ pub mod tests {
         let plain = row(Config::Plain, &[10.0, 10.0, 12.0]);
         let figures = row(Config::Launched(Mode::Count), &[20.0, 21.0, 22.0]).figures(&plain);
         assert_eq!(figures.steady.unwrap().value, 2.1);
+        assert_eq!(figures.cpu.unwrap().value, 31.0 / 20.0);
+        assert_eq!(figures.after_cpu.unwrap().value, 1.25);
         assert_eq!(figures.memory.unwrap().value, 2.1);
         assert_eq!(figures.startup.unwrap().value, 1.0);
         assert_eq!((figures.longest_pause, figures.all_pauses), (Some(0.5), Some(3.0)));

@@ -311,7 +311,7 @@ impl Group<'_> {
             let took = began.elapsed().as_secs_f64();
             match outcome {
                 Ok(launch) => {
-                    let time = stats::median(&launch.iterations).unwrap_or(0.0);
+                    let time = stats::median(&launch.iterations.wall).unwrap_or(0.0);
                     let recorded = launch.recorded.as_deref().unwrap_or("");
                     let what = row.describe();
                     println!("{turn}  {what:<40} {time:>9.1} ms  ({took:>4.1} s)  {recorded}");

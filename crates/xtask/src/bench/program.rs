@@ -21,6 +21,14 @@ pub struct Amount {
     pub seconds: f64,
 }
 
+/// What iterations took, in milliseconds each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    pub wall: Vec<f64>,
+    /// Of the thread that did the work, on a processor; this hardly feels what else runs.
+    pub cpu: Vec<f64>,
+}
+
 pub struct Program {
     child: Child,
     lines: Receiver<(Instant, String)>,
@@ -78,23 +86,26 @@ impl Program {
         self.child.id()
     }
 
-    /// Runs iterations; their times in milliseconds.
-    pub fn run(&mut self, amount: Amount) -> Result<Vec<f64>> {
+    /// Runs iterations, one after the other.
+    pub fn run(&mut self, amount: Amount) -> Result<Times> {
         let input = self.child.stdin.as_mut().context("the program has no input")?;
         writeln!(input, "run {} {}", amount.iterations, amount.seconds)?;
         input.flush()?;
-        let mut times = Vec::new();
+        let mut times = Times::default();
         loop {
             let (at, line) = self.next_line()?;
             if line == "done" {
                 return Ok(times);
             }
-            let Some((ns, result)) =
-                line.strip_prefix("iteration ").and_then(|line| line.split_once(' '))
-            else {
+            let words: Vec<&str> = line.split(' ').collect();
+            let ["iteration", wall, cpu, result] = words[..] else {
                 bail!("the program says `bench {line}` among its iterations");
             };
-            times.push(ns.parse::<f64>().context("the time of an iteration")? / 1e6);
+            times.wall.push(wall.parse::<f64>().context("the time of an iteration")? / 1e6);
+            let cpu = cpu.parse::<f64>().context("the processor time of an iteration")?;
+            if cpu > 0.0 {
+                times.cpu.push(cpu / 1e6);
+            }
             self.first.get_or_insert(at);
             if !self.results.iter().any(|known| known == result) {
                 self.results.push(result.to_owned());
@@ -177,9 +188,11 @@ mod tests {
 
     #[test]
     fn times_memory_and_foreign_lines_are_told_apart() {
-        let text = "echo bench iteration 2000000 5; echo hm; echo bench iteration 3500000 5";
+        let text =
+            "echo bench iteration 2000000 1500000 5; echo hm; echo bench iteration 3500000 0 5";
         let mut program = script(text).unwrap();
-        assert_eq!(program.run(AMOUNT).unwrap(), [2.0, 3.5]);
+        let expected = Times { wall: vec![2.0, 3.5], cpu: vec![1.5] };
+        assert_eq!(program.run(AMOUNT).unwrap(), expected);
         assert!(program.first.unwrap() >= program.startup);
         let ended = program.quit().unwrap();
         assert_eq!((ended.peak_memory, ended.result.as_str()), (77, "5"));
@@ -188,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_wrong_result_is_an_error() {
-        let mut program = script("echo bench iteration 1 5; echo bench iteration 1 6").unwrap();
+        let mut program = script("echo bench iteration 1 1 5; echo bench iteration 1 1 6").unwrap();
         program.run(AMOUNT).unwrap();
         let error = program.quit().err().unwrap().to_string();
         assert!(error.contains("different things: 5, 6"), "{error}");

@@ -4,10 +4,11 @@ use super::config::Config;
 use super::figures::{Figures, Row, groups};
 use super::stats::Ratio;
 
-const HEADINGS: [&str; 10] = [
+const HEADINGS: [&str; 11] = [
     "configuration",
     "steady",
     "95 %",
+    "cpu",
     "spread",
     "aim",
     "start-up",
@@ -21,15 +22,17 @@ const HEADINGS: [&str; 10] = [
 pub const LEGEND: &str = "\
 All columns are ratios against the plain launches of the same table, which ran in turns with the
 others. steady: time of an iteration after warm-up, median over launches of each launch's median,
-with the bounds of 95 % of 4000 bootstrap draws of launches, and how far the launches lie apart
-(largest minus smallest, of the median). aim: what we want to stay below. start-up: from the start
-of the process to `main`; first: to the end of the first iteration. memory: peak resident memory of
-the JVM's process. pauses: the longest, and all together, that weaving held the program up,
-in plain iterations. after: speed after leaving the JVM beside that before attaching, same JVM.
-An asterisk: the memory for the trees was used up, so some calls were only summed up.
+with the bounds of 95 % of 4000 bootstrap draws of launches; cpu: the same of the processor time of
+the thread that does the work, which feels less of what else the machine does. spread: how far the
+launches lie apart (largest minus smallest, of the median). aim: what we want to stay below.
+start-up: from the start of the process to `main`; first: to the end of the first iteration. memory:
+peak resident memory of the JVM's process. pauses: the longest, and all together, that weaving held
+the program up, in plain iterations. after: time of an iteration after leaving the JVM beside that
+before attaching, in the same JVM, by the clock and on the processor. An asterisk: the memory for
+the trees was used up, so some calls were only summed up.
 ";
 
-fn cells(config: Config, figures: &Figures) -> [String; 10] {
+fn cells(config: Config, figures: &Figures) -> [String; 11] {
     let times = |ratio: Option<Ratio>| ratio.map_or("–".to_owned(), |r| number(r.value));
     // One launch says nothing about the next.
     let bounds = figures.steady.filter(|r| r.low < r.high);
@@ -40,13 +43,16 @@ fn cells(config: Config, figures: &Figures) -> [String; 10] {
         config.name().to_owned(),
         times(figures.steady) + star,
         bounds.unwrap_or("–".to_owned()),
+        times(figures.cpu),
         figures.spread.map_or("–".to_owned(), |s| format!("{:.0} %", s * 100.0)),
         figures.target.map_or(String::new(), |t| format!("≤ {t}")),
         times(figures.startup),
         times(figures.first),
         times(figures.memory),
         pauses.map_or("–".to_owned(), |(one, all)| format!("{} / {}", number(one), number(all))),
-        times(figures.after),
+        figures.after.map_or("–".to_owned(), |after| {
+            format!("{} / {}", number(after.value), times(figures.after_cpu))
+        }),
     ]
 }
 
@@ -56,7 +62,7 @@ fn number(value: f64) -> String {
 }
 
 /// The table of a group, with its heading.
-fn table(plain: &Row, rows: &[&Row]) -> Vec<[String; 10]> {
+fn table(plain: &Row, rows: &[&Row]) -> Vec<[String; 11]> {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|row| cells(row.config, &row.figures(plain))));
     lines
@@ -131,7 +137,7 @@ mod tests {
     fn one_launch_has_no_bounds() {
         let plain = row(Config::Plain, &[10.0]);
         let time = row(Config::Launched(Mode::Time), &[230.0]);
-        assert!(markdown(&plain, &[&time]).contains("| 23.0 | – |"));
+        assert!(markdown(&plain, &[&time]).contains("| 23.0 | – | 12.0 |"));
     }
 
     #[test]
