@@ -22,8 +22,6 @@ pub struct ExactPlan {
     pub memory: u64,
     /// Weave methods that pass 8,000 bytes by it, which HotSpot does not compile.
     pub allow_huge: bool,
-    /// Leave out methods that do next to nothing.
-    pub skip_trivial: bool,
 }
 
 impl ExactPlan {
@@ -38,7 +36,6 @@ impl ExactPlan {
             .with("depth", self.depth)
             .with("memory", self.memory)
             .with("allow-huge", self.allow_huge)
-            .with("skip-trivial", self.skip_trivial)
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -59,7 +56,6 @@ impl ExactPlan {
             depth: m.parse("depth")?,
             memory: m.parse("memory")?,
             allow_huge: m.parse("allow-huge")?,
-            skip_trivial: m.parse("skip-trivial")?,
         })
     }
 }

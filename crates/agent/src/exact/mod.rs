@@ -454,9 +454,6 @@ impl Engine {
         }
         let method = std::str::from_utf8(info.name).ok()?;
         let is_root = self.plan.roots.iter().any(|p| p.fits_method(class, method));
-        if !is_root && self.plan.skip_trivial && info.code_len <= TRIVIAL {
-            return None;
-        }
         let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
         let timed =
@@ -499,9 +496,6 @@ impl Engine {
         }
     }
 }
-
-/// Code of this many bytes is a getter, a constant or nothing at all.
-const TRIVIAL: usize = 5;
 
 fn source_file(class: &ClassFile<'_>) -> String {
     class

@@ -132,7 +132,6 @@ impl Session {
             depth: args.depth.unwrap_or(0),
             memory: args.memory,
             allow_huge: args.allow_huge,
-            skip_trivial: false,
         };
         let began = Instant::now();
         let started = SystemTime::now();
