@@ -249,3 +249,42 @@ pub fn asm(
     }
     Ok(verdict)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(faults: &[(&str, &str)]) -> Verdict {
+        let fault = |(class, kind): &(&str, &str)| {
+            ((*class).to_owned(), ((*kind).to_owned(), "because".to_owned()))
+        };
+        Verdict { seen: 10, linked: 8, faults: faults.iter().map(fault).collect() }
+    }
+
+    #[test]
+    fn what_is_new_is_an_error_and_what_was_known_is_not() {
+        let untouched = verdict(&[("A", "missing"), ("B", "missing")]);
+        let errors = |woven: &[(&str, &str)]| verdict(woven).against(&untouched).errors;
+        assert!(errors(&[("A", "missing"), ("B", "missing")]).is_empty());
+        let cases: &[(&[(&str, &str)], &str)] = &[
+            (&[("A", "missing"), ("B", "missing"), ("C", "verify")], "C: verify: because"),
+            (&[("A", "verify"), ("B", "missing")], "A: verify: because"),
+            (&[("A", "missing")], "B: passes only when woven"),
+        ];
+        for (woven, expected) in cases {
+            assert_eq!(errors(woven), [*expected]);
+        }
+        assert_eq!(verdict(&[("A", "verify")]).only_woven(&untouched).len(), 0);
+        assert_eq!(verdict(&[("C", "verify")]).only_woven(&untouched).len(), 1);
+    }
+
+    #[test]
+    fn a_judge_that_accepts_a_broken_class_is_no_judge() {
+        let all = [("p.TareBroken49", "verify"), ("p.TareBroken50", "frames")];
+        let accepted = broken_ones_are_found(&mut verdict(&all)).unwrap_err().to_string();
+        assert!(accepted.contains("TareBroken52"), "{accepted}");
+        let mut whole = verdict(&[all[0], all[1], ("p.TareBroken52", "verify"), ("A", "missing")]);
+        broken_ones_are_found(&mut whole).unwrap();
+        assert_eq!((whole.seen, whole.linked, whole.len()), (7, 7, 1));
+    }
+}

@@ -312,3 +312,22 @@ fn weave(tare: &Path, subject: &Subject, mode: &str, into: &Path) -> Result<Row>
     let report = serde_json::from_str(&text).context("reading the report of tare class weave")?;
     Row::new(mode, &report, begun.elapsed())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_read() {
+        let args = Args::parse(&["--jdk", "17", "--mode", "all", "h2", "--asm", "no"]).unwrap();
+        assert!(args.wants_jdk(17) && !args.wants_jdk(25));
+        assert!(args.wants("h2") && !args.wants("scala"));
+        assert_eq!(args.modes, ["all"]);
+        assert!(args.asm == Asm::No && args.what == What::Link);
+        assert_eq!(Args::parse(&[]).unwrap().modes.len(), MODES.len());
+        assert!(Args::parse(&["--mutated", "7"]).unwrap().what == What::Mutated(7));
+        for wrong in [&["--jdk"][..], &["--jdk", "x"], &["--asm", "maybe"], &["--nothing"]] {
+            assert!(Args::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

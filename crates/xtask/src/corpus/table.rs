@@ -95,23 +95,23 @@ impl Row {
             None => "-".to_owned(),
             Some((difference, known)) => format!("{} ({known})", difference.errors.len()),
         };
-        format!(
-            "{subject:<13}{:<18}{:>7}{:>8}{:>8}{:>7}{:>6}{:>9.4}{:>6}{:>7}{:>9}{:>7.0}{:>7.1}{:>6.2}  {}",
-            self.mode,
-            self.classes,
-            self.methods,
-            self.woven,
-            self.untouched,
-            self.refused(),
-            self.share(),
-            self.huge(),
-            self.errors(),
+        columns(&[
+            subject.to_owned(),
+            self.mode.clone(),
+            self.classes.to_string(),
+            self.methods.to_string(),
+            self.woven.to_string(),
+            self.untouched.to_string(),
+            self.refused().to_string(),
+            format!("{:.4}", self.share()),
+            self.huge().to_string(),
+            self.errors().to_string(),
             asm,
-            self.megabytes / self.weaving.as_secs_f64().max(1e-9),
-            self.slowest.as_secs_f64() * 1e3,
-            self.growth,
+            format!("{:.0}", self.megabytes / self.weaving.as_secs_f64().max(1e-9)),
+            format!("{:.1}", self.slowest.as_secs_f64() * 1e3),
+            format!("{:.2}", self.growth),
             judges.join(", "),
-        )
+        ])
     }
 }
 
@@ -195,37 +195,30 @@ impl fmt::Display for Table {
     }
 }
 
+/// Two lines of words over the columns.
 fn heading() -> String {
-    format!(
-        "{:<13}{:<18}{:>7}{:>8}{:>8}{:>7}{:>6}{:>9}{:>6}{:>7}{:>9}{:>7}{:>7}{:>6}  {}\n{:<13}{:<18}{:>7}{:>8}{:>8}{:>7}{:>6}{:>9}{:>6}{:>7}{:>9}{:>7}{:>7}{:>6}",
-        "subject",
-        "mode",
-        "classes",
-        "methods",
-        "woven",
-        "nothing",
-        "re-",
-        "refused",
-        "huge",
-        "verify",
-        "ASM new",
-        "MB/s",
-        "slowest",
-        "size",
-        "linked",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "to do",
-        "fused",
-        "%",
-        "",
-        "errors",
-        "(known)",
-        "",
-        "ms",
-        "×",
-    )
+    let words = |line: [&str; 15]| columns(&line.map(str::to_owned));
+    let upper = words([
+        "subject", "mode", "classes", "methods", "woven", "nothing", "re-", "refused", "huge",
+        "verify", "ASM new", "MB/s", "slowest", "size", "linked",
+    ]);
+    let lower = words([
+        "", "", "", "", "", "to do", "fused", "%", "", "errors", "(known)", "", "ms", "×", "",
+    ]);
+    format!("{upper}\n{lower}")
+}
+
+/// The first two columns are names, the last one is a sentence, the others are numbers.
+fn columns(cells: &[String; 15]) -> String {
+    const WIDTHS: [usize; 15] = [14, 18, 8, 8, 8, 8, 6, 8, 6, 7, 9, 6, 8, 6, 0];
+    let mut line = String::new();
+    for (at, (cell, width)) in cells.iter().zip(WIDTHS).enumerate() {
+        let padded = match at {
+            0 | 1 => format!("{cell:<width$}"),
+            14 => format!("  {cell}"),
+            _ => format!("{cell:>width$}"),
+        };
+        line.push_str(&padded);
+    }
+    line.trim_end().to_owned()
 }
