@@ -1,0 +1,262 @@
+//! Seeds that need no input: small recordings, foreign files, arenas and messages, made by our own
+//! writers from a profile of chance (always the same chance).
+
+use lz4_flex::block::decompress;
+use tare_arena::layout::{self, PAGE, header, node, page, tree};
+use tare_arena::{MethodName, NameLog};
+use tare_formats::{Format, Options};
+use tare_profile::{
+    ContextId, Event, EventKind, Execution, FieldValue, Frame, FrameId, Method, MethodKind,
+    Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
+};
+use tare_protocol::{
+    AgentOptions, ErrorCode, ExactPlan, ExactStatus, Greeting, LoadedBy, Request, Response,
+    Started, Status,
+};
+use tare_recording::Writer;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+fn frames(profile: &mut Profile, dice: &mut Dice) -> Vec<FrameId> {
+    let kinds = [MethodKind::Java, MethodKind::Java, MethodKind::Native, MethodKind::Kernel];
+    let ways = [Execution::Interpreted, Execution::Compiled { tier: 1 }, Execution::Native];
+    (0..dice.below(12) + 2)
+        .map(|number| {
+            let method = Method {
+                kind: kinds[dice.below(4) as usize],
+                class: profile.strings.intern(&format!("a.C{}", number % 3)),
+                name: profile.strings.intern(&format!("m{number}")),
+                descriptor: profile.strings.intern("(I)V"),
+                ..Method::default()
+            };
+            let line = Some(dice.below(300) as u32 + 1);
+            let execution = ways[dice.below(3) as usize];
+            let method = profile.methods.intern(method);
+            profile.frames.intern(Frame { line, execution, ..Frame::of(method) })
+        })
+        .collect()
+}
+
+fn profile(seed: u64) -> Profile {
+    let dice = &mut Dice(seed);
+    let mut profile = Profile::new();
+    profile.run.tool = "tare fuzz".to_owned();
+    profile.run.started = Some(1_700_000_000_000_000_000);
+    profile.run.duration = 5_000_000;
+    let frames = frames(&mut profile, dice);
+    let name = profile.strings.intern("main");
+    let worker = Thread { name, java_id: Some(1), os_id: Some(7), ..Thread::default() };
+    let threads = [ThreadId::UNKNOWN, profile.threads.push(worker)];
+    let mut contexts = vec![ContextId::ROOT];
+    for _ in 0..dice.below(30) + 2 {
+        let parent = contexts[dice.below(contexts.len() as u64) as usize];
+        let frame = frames[dice.below(frames.len() as u64) as usize];
+        contexts.push(profile.contexts.child(parent, frame));
+    }
+    let samples = SeriesInfo::new("cpu", ValueKind::Samples).with_time(TimeAxis::Exact);
+    let infos = [
+        samples.with_period(10_000_000, ValueKind::CpuTime),
+        SeriesInfo::new("alloc", ValueKind::AllocatedBytes).with_time(TimeAxis::Exact),
+        SeriesInfo::new("exact", ValueKind::Invocations),
+        SeriesInfo::new("exact", ValueKind::WallTime),
+    ];
+    for info in infos {
+        let timed = info.time == TimeAxis::Exact;
+        // A sample that counts for many becomes many events, and a large seed.
+        let most = if info.kind == ValueKind::Samples { 2 } else { 1000 };
+        let series = profile.add_series(info);
+        for _ in 0..dice.below(20) + 1 {
+            let context = contexts[dice.below(contexts.len() as u64) as usize];
+            let thread = threads[dice.below(2) as usize];
+            let time = if timed { dice.below(5_000_000) } else { 0 };
+            let row = Row::new(context, thread, dice.below(most) as i64 + 1).at(time);
+            profile.series_mut(series).push(row);
+        }
+    }
+    let table = profile.events_of(&EventKind::lock());
+    let class = FieldValue::Text(profile.strings.intern("a.Lock"));
+    let operation = FieldValue::Text(profile.strings.intern("park"));
+    let event = Event { time: 9, duration: 5, thread: threads[1], context: contexts[1] };
+    let values = [class, FieldValue::Thread(ThreadId::UNKNOWN), operation];
+    profile.events_mut(table).push(event, &values);
+    profile
+}
+
+/// So many profiles are made into seeds.
+const PROFILES: u64 = 24;
+
+/// Recordings as they are written, some without their end, and the same with blocks that are not
+/// packed, in which a fuzzer gets further. The byte at the end asks for right checksums.
+pub fn recordings() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for seed in 0..PROFILES {
+        let mut writer = Writer::new(Vec::new()).expect("a recording");
+        let profile = profile(seed);
+        writer.write(&profile).expect("a recording");
+        let bytes = writer.finish(&profile).expect("a recording");
+        let mut loose = unpacked(&bytes);
+        loose.push(0);
+        seeds.push(bytes[..bytes.len() - (seed as usize % 2) * 16].to_vec());
+        seeds.push(loose);
+    }
+    seeds
+}
+
+/// The file's header and its blocks without packing. Places change, so the index is left out.
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    const HEADER: usize = 32;
+    let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a word")) as usize;
+    let mut out = bytes[..HEADER].to_vec();
+    let mut at = HEADER;
+    while bytes[at..].starts_with(b"\xf5TBk") {
+        let stored = word(at + 12);
+        let start = at + HEADER;
+        let mut head = bytes[at..start].to_vec();
+        let mut content = bytes[start..start + stored].to_vec();
+        if head[5] == 1 {
+            content = decompress(&content, word(at + 16)).expect("what we packed");
+            head[5] = 0;
+            head[12..16].copy_from_slice(&(content.len() as u32).to_le_bytes());
+        }
+        // Kind 255 is the index.
+        if head[4] != 255 {
+            out.extend(head);
+            out.extend(content);
+        }
+        at = start + stored;
+    }
+    out
+}
+
+/// Every format that is read, plain and a few of them packed.
+pub fn foreign_files() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for seed in 0..PROFILES {
+        let profile = profile(seed);
+        for format in [Format::Jfr, Format::Pprof, Format::Collapsed] {
+            let options = Options {
+                gzip: seed % 8 == 7,
+                threads: seed.is_multiple_of(2),
+                ..Options::default()
+            };
+            let mut out = Vec::new();
+            tare_formats::write(&profile, format, options, &mut out).expect("a file");
+            seeds.push(out);
+        }
+    }
+    seeds
+}
+
+/// Arenas of a header, a tree and a page of nodes, counted and timed; and logs of names.
+pub fn arenas() -> Vec<Vec<u8>> {
+    let mut log = NameLog::default();
+    let mut names = vec![0; 8];
+    for id in 1..9 {
+        let class = format!("a/C{id}");
+        let (name, descriptor) = ("run".to_owned(), "()V".to_owned());
+        let method = MethodName { id, class, name, descriptor, line: 3, ..MethodName::default() };
+        names.extend(log.append(&method));
+        names[..8].copy_from_slice(&log.length().to_le_bytes());
+    }
+    vec![arena(false), arena(true), names]
+}
+
+fn arena(timed: bool) -> Vec<u8> {
+    let size = if timed { node::SIZE_TIMED } else { node::SIZE_COUNTED };
+    let mut bytes = vec![0_u8; 3 * PAGE];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(header::MAGIC, &layout::MAGIC.to_le_bytes());
+    put(header::BUMP, &(3 * PAGE as u64).to_le_bytes());
+    put(header::FIRST, &(PAGE as u64).to_le_bytes());
+    put(header::NODE, &(size as u32).to_le_bytes());
+    put(header::TIMED, &u32::from(timed).to_le_bytes());
+    put(header::TICKS_1, &2600_u64.to_le_bytes());
+    put(header::NANOS_1, &1000_u64.to_le_bytes());
+    put(PAGE + page::KIND, &page::KIND_TREE.to_le_bytes());
+    put(PAGE + page::TREE, &(PAGE as u32).to_le_bytes());
+    put(PAGE + tree::NAME, &4_u32.to_le_bytes());
+    put(PAGE + tree::NAME + 4, b"main");
+    put(2 * PAGE + page::KIND, &page::KIND_NODES.to_le_bytes());
+    put(2 * PAGE + page::TREE, &(PAGE as u32).to_le_bytes());
+    let root = PAGE + tree::ROOT;
+    let first = 2 * PAGE + page::HEAD;
+    let nodes = [
+        (root, layout::ROOT, 0),
+        (root + size, 1, root),
+        (root + 2 * size, 2, root + size),
+        (first, 3, root + size),
+        (first + size, layout::REST, first),
+    ];
+    for (at, method, parent) in nodes {
+        put(at + node::METHOD, &method.to_le_bytes());
+        put(at + node::PARENT, &(parent as u32).to_le_bytes());
+        put(at + node::COUNT, &9_u64.to_le_bytes());
+        if timed {
+            put(at + node::TOTAL, &77_u64.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// One seed per message, all of them in one stream, and texts of options and patterns.
+pub fn messages() -> Vec<Vec<u8>> {
+    let pattern = |text: &str| text.parse().expect("a pattern");
+    let plan = ExactPlan {
+        timed: true,
+        include: vec![pattern("com.acme.**")],
+        roots: vec![pattern("com.acme.Orders.place"), pattern("a.B.c")],
+        count_only: vec![pattern("**.get*")],
+        depth: 50,
+        memory: 1 << 28,
+        ..ExactPlan::default()
+    };
+    let status = Status {
+        pid: 7,
+        loaded_by: Some(LoadedBy::Attach),
+        command: "Main \\x\ny".into(),
+        capabilities: vec!["can_tag_objects".into()],
+        exact: Some(ExactStatus { refused: vec!["2 methods".into()], ..ExactStatus::default() }),
+        ..Status::default()
+    };
+    let started = Started {
+        pid: 7,
+        java_version: "21".into(),
+        command: "Main".into(),
+        build: "0123456789abcdef".into(),
+    };
+    let mut seeds: Vec<Vec<u8>> = [
+        Request::hello(),
+        Request::Status,
+        Request::Counters { on: true },
+        Request::ExactStart(Box::new(plan)),
+        Request::ExactStop,
+        Request::ExactOpen,
+        Request::Detach,
+    ]
+    .iter()
+    .map(|request| request.to_message().encode())
+    .collect();
+    for response in [
+        Response::Ok,
+        Response::Status(Box::new(status)),
+        Response::error(ErrorCode::Version, "other"),
+    ] {
+        seeds.push(response.to_message().encode());
+    }
+    seeds.push(Greeting::ours().to_message().encode());
+    seeds.push(started.to_message().encode());
+    seeds.push(seeds.concat());
+    let options = AgentOptions { rendezvous: Some("/tmp/a b".into()), exact: true };
+    seeds.push(options.to_string().into_bytes());
+    seeds.push(b"com.acme.**.Or*s?.pl*\ncom/acme/x/Orders1\nplace".to_vec());
+    seeds.push(b".tare-42-0000beef".to_vec());
+    seeds
+}
