@@ -94,6 +94,7 @@ public final class TareProbe {
     /** Where threads are found when they have no field: entries of thread id and current node. */
     private static long table;
     private static final int TABLE_ENTRIES = 65536;
+    private static final long LEFT = -1; // Was somebody's: not empty, so that searches go on.
     private static final long TABLE_MASK = TABLE_ENTRIES - 1;
 
     private TareProbe() {}
@@ -311,14 +312,20 @@ public final class TareProbe {
         }
         long id = U.getLong(thread, TID);
         long entry = table + ((id & TABLE_MASK) << 4);
-        return U.getLong(entry) == id ? entry : probe(id);
+        long key = U.getLong(entry);
+        return key == id ? entry : key == 0 ? 0 : probe(id);
     }
 
+    /** An entry that is not in its first place lies behind others, with no empty one between. */
     private static long probe(long id) {
         for (long at = id + 1; at < id + 16; at++) {
             long entry = table + ((at & TABLE_MASK) << 4);
-            if (U.getLong(entry) == id) {
+            long key = U.getLong(entry);
+            if (key == id) {
                 return entry;
+            }
+            if (key == 0) {
+                return 0;
             }
         }
         return 0;
@@ -327,7 +334,8 @@ public final class TareProbe {
     private static long claim(long id) {
         for (long at = id; at < id + 16; at++) {
             long entry = table + ((at & TABLE_MASK) << 4);
-            if (U.compareAndSetLong(null, entry, 0, id)) {
+            if (U.compareAndSetLong(null, entry, 0, id)
+                || U.compareAndSetLong(null, entry, LEFT, id)) {
                 return entry;
             }
         }
@@ -397,7 +405,7 @@ public final class TareProbe {
     private static void forget(Thread thread, long slot) {
         set(thread, slot, 0);
         if (!FIELD && slot != 0) {
-            U.putLongRelease(null, slot, 0);
+            U.putLongRelease(null, slot, LEFT);
         }
     }
 

@@ -136,11 +136,13 @@ impl Session {
         let began = Instant::now();
         let started = SystemTime::now();
         let files = agent.tell_for_files(&Request::ExactStart(Box::new(plan)))?;
+        // A program may end before the first look.
+        let last = agent.status()?.exact.unwrap_or_default();
         Ok(Session {
             arena: Arena::new(files),
             run: run_info(jvm, args, started),
             began,
-            last: ExactStatus::default(),
+            last,
             name: format!("{}-{}", short_name(jvm.name()), jvm.pid),
         })
     }
