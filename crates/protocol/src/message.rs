@@ -135,7 +135,8 @@ impl Message {
 
     fn decode(payload: &[u8]) -> Result<Self, WireError> {
         let text = std::str::from_utf8(payload).map_err(|_| WireError::NotText)?;
-        let mut lines = text.lines();
+        // Not `lines`, which would take a carriage return off the end of a value.
+        let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
         let verb = lines.next().filter(|v| !v.is_empty()).ok_or(WireError::NoVerb)?;
         let mut message = Message::new(verb);
         for line in lines {
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn messages_survive_any_cutting_of_the_stream() {
         let messages = vec![
-            Message::new("status").with("a", "one\ntwo \\n = three").with("a", ""),
+            Message::new("status").with("a", "one\ntwo \\n = three").with("a", "").with("b", "\r"),
             Message::new("detach"),
             Message::new("grüße").with("k", "ü"),
         ];

@@ -227,7 +227,6 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Two measurements at the same time would measure each other. The lock is younger than the oldest
 /// Rust that the workspace names, which is meant for what users build.
-#[allow(clippy::incompatible_msrv)]
 fn wait_for_turn() -> Result<File> {
     let cache = cache_dir()?;
     fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
