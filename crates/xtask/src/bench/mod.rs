@@ -225,8 +225,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target.join("release/tare"))
 }
 
-/// Two measurements at the same time would measure each other. The lock is younger than the oldest
-/// Rust that the workspace names, which is meant for what users build.
+/// Two measurements at the same time would measure each other.
 fn wait_for_turn() -> Result<File> {
     let cache = cache_dir()?;
     fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
