@@ -43,6 +43,8 @@ pub(crate) struct Scan {
     /// Offsets of all instructions.
     pub starts: Vec<u32>,
     pub exceptions: Vec<ExceptionEntry>,
+    /// For each offset the first instruction from there on that can throw; empty until asked for.
+    next_throw: Vec<u32>,
     pub has_subroutines: bool,
     pub has_jumps: bool,
     pub has_back: bool,
@@ -135,7 +137,28 @@ impl Scan {
         }
     }
 
+    /// Whether an instruction of a range can throw. A compiler lets the handler of a `finally` cover
+    /// its own first store, which cannot: taking that for a loop would put a branch where C1 does
+    /// not expect one, and it would give the method up.
+    fn throws_within(&mut self, code: &[u8], from: usize, to: usize) -> bool {
+        if self.next_throw.is_empty() {
+            // Filled once, for the first handler that asks: there may be as many as instructions.
+            self.next_throw.resize(code.len(), u32::MAX);
+            let mut next = u32::MAX;
+            for (pc, opcode) in code.iter().enumerate().rev() {
+                if self.has(pc, flag::START) && bits_of(*opcode) & bits::MAY_THROW != 0 {
+                    next = pc as u32;
+                }
+                if let Some(place) = self.next_throw.get_mut(pc) {
+                    *place = next;
+                }
+            }
+        }
+        self.next_throw.get(from).is_some_and(|&next| (next as usize) < to)
+    }
+
     fn exceptions(&mut self, code: &Code<'_>) -> Result<(), Error> {
+        self.next_throw.clear();
         self.exceptions.clear();
         self.exceptions.extend(code.exceptions());
         let len = code.code.len();
@@ -149,7 +172,7 @@ impl Scan {
             self.set(handler, flag::HANDLER);
             if rethrows(code.code, handler).is_some() {
                 self.set(handler, flag::RETHROW);
-            } else if handler < end {
+            } else if handler < end && self.throws_within(code.code, start.max(handler), end) {
                 self.set(handler, flag::BACK);
                 self.has_back = true;
             }
