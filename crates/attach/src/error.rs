@@ -344,6 +344,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_is_named_with_its_limit() {
+        let text = Error::TooLong { what: "agent's options", length: 1025 }.to_string();
+        assert!(text.contains("agent's options") && text.contains("1025"), "{text}");
+        assert!(text.contains("at most 1024") && text.contains("shorter"), "{text}");
+    }
+
+    #[test]
     fn candidates_are_listed() {
         let candidate = |pid, name: &str| Candidate { pid, name: name.into() };
         let candidates = vec![candidate(1, "A"), candidate(2, "B")];
