@@ -121,8 +121,10 @@ impl<'a> Control<'a> {
         }
     }
 
+    /// Lets in who waits, a few at a time: a crowd that comes faster than it is let in must not
+    /// keep those inside from being served.
     fn accept(&mut self, listener: &UnixListener) {
-        loop {
+        for _ in 0..MAX_CONNECTIONS {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
