@@ -231,6 +231,9 @@ impl<'a> Control<'a> {
             Request::ExactStop => {
                 Response::error(ErrorCode::Request, "this front end has begun no recording")
             }
+            Request::SampleStart(_) | Request::SampleChange { .. } | Request::SampleStop => {
+                Response::error(ErrorCode::Request, "this agent does not sample yet")
+            }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
         }
     }
@@ -295,6 +298,7 @@ impl<'a> Control<'a> {
                 .map(|(_, name)| name.to_owned())
                 .collect(),
             exact: exact::status(),
+            sampling: None,
             counters: counters::read(),
             panics: gate::panics(),
             refused: self.refused,

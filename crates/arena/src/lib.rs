@@ -1,7 +1,8 @@
 //! The memory that the profiled JVM shares with the front end: calling-context trees, written by
-//! the running threads, and the names of what is in them, written by the agent.
+//! the running threads, and the names of what is in them, written by the agent; and the stream of
+//! a sampling session (`samples`).
 //!
-//! LAYOUT.md beside this crate describes both. This crate knows where things are and how to read
+//! LAYOUT.md beside this crate describes them. This crate knows where things are and how to read
 //! them at any moment, from bytes that are being written to; it does not know what the numbers
 //! mean, and it neither maps memory nor opens files. Readers are total: damaged bytes give an
 //! error or less data, never a panic.
@@ -9,6 +10,7 @@
 
 pub mod layout;
 mod names;
+pub mod samples;
 mod tree;
 
 pub use names::{MethodName, NameLog, Names};

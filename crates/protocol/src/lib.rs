@@ -11,6 +11,7 @@ mod names;
 mod options;
 mod pattern;
 mod requests;
+mod sampling;
 
 pub use exact::{ExactPlan, ExactStatus};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
@@ -21,3 +22,4 @@ pub use names::{
 pub use options::{AgentOptions, OptionError};
 pub use pattern::{Pattern, PatternError};
 pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
+pub use sampling::{SampleEngine, SamplePlan, SampleStatus};

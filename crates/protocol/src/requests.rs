@@ -4,6 +4,7 @@
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
 use crate::exact::{ExactPlan, ExactStatus};
+use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{BUILD_ID, Message, PROTOCOL, VERSION, WireError};
 use std::fmt;
 
@@ -59,6 +60,16 @@ pub enum Request {
     ExactStop,
     /// The two descriptors of a recording that another front end has begun.
     ExactOpen,
+    /// Begins a sampling session, which ends with this connection at the latest. Answered by `ok`
+    /// with one descriptor: the stream (crates/arena, `samples`), which this front end drains.
+    SampleStart(Box<SamplePlan>),
+    /// Changes the running session of this connection: another interval, a pause, going on.
+    SampleChange {
+        interval_ns: Option<u64>,
+        paused: Option<bool>,
+    },
+    /// Ends it. Answered when no more samples come and all names are in the stream.
+    SampleStop,
     /// Removes the agent; allowed before `hello` and across versions.
     Detach,
 }
@@ -80,6 +91,11 @@ impl Request {
             Request::ExactStart(plan) => plan.to_message(),
             Request::ExactStop => Message::new("exact-stop"),
             Request::ExactOpen => Message::new("exact-open"),
+            Request::SampleStart(plan) => plan.to_message(),
+            Request::SampleChange { interval_ns, paused } => Message::new("sample-change")
+                .with_some("interval-ns", *interval_ns)
+                .with_some("paused", *paused),
+            Request::SampleStop => Message::new("sample-stop"),
             Request::Detach => Message::new("detach"),
         }
     }
@@ -92,6 +108,12 @@ impl Request {
             "exact-start" => Request::ExactStart(Box::new(ExactPlan::from_message(m)?)),
             "exact-stop" => Request::ExactStop,
             "exact-open" => Request::ExactOpen,
+            "sample-start" => Request::SampleStart(Box::new(SamplePlan::from_message(m)?)),
+            "sample-change" => Request::SampleChange {
+                interval_ns: m.get("interval-ns").map(|_| m.parse("interval-ns")).transpose()?,
+                paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
+            },
+            "sample-stop" => Request::SampleStop,
             "detach" => Request::Detach,
             other => return Err(WireError::UnknownVerb(other.to_owned())),
         })
@@ -235,6 +257,8 @@ pub struct Status {
     pub counters: Counters,
     /// The exact recording under way.
     pub exact: Option<ExactStatus>,
+    /// The sampling session under way.
+    pub sampling: Option<SampleStatus>,
     /// Panics that the gate stopped; not zero means a bug of ours that did no harm.
     pub panics: u64,
     /// Connections refused for their credentials, or because there were too many.
@@ -268,8 +292,12 @@ impl Status {
             .with("methods-compiled", c.methods_compiled)
             .with("panics", self.panics)
             .with("refused", self.refused);
-        match &self.exact {
+        let message = match &self.exact {
             Some(exact) => exact.add_to(message),
+            None => message,
+        };
+        match &self.sampling {
+            Some(sampling) => sampling.add_to(message),
             None => message,
         }
     }
@@ -300,6 +328,7 @@ impl Status {
                 methods_compiled: m.parse("methods-compiled")?,
             },
             exact: ExactStatus::from_message(m)?,
+            sampling: SampleStatus::from_message(m)?,
             panics: m.parse("panics")?,
             refused: m.parse("refused")?,
         })
@@ -352,6 +381,10 @@ mod tests {
             Request::Status,
             Request::Counters { on: true },
             Request::Counters { on: false },
+            Request::SampleStart(Box::default()),
+            Request::SampleChange { interval_ns: Some(7), paused: None },
+            Request::SampleChange { interval_ns: None, paused: Some(true) },
+            Request::SampleStop,
             Request::Detach,
         ] {
             assert_eq!(Request::from_message(&request.to_message()), Ok(request));

@@ -1,0 +1,224 @@
+//! What a sampling session is asked to do, and how it is doing.
+
+use crate::{Message, WireError};
+use std::fmt;
+use std::str::FromStr;
+
+/// What makes a thread tell where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SampleEngine {
+    /// A hardware counter of the processor's cycles, by `perf_event_open`.
+    PerfCycles,
+    /// The kernel's software clock, by `perf_event_open`: any interval.
+    PerfClock,
+    /// A timer on each thread's processor clock: works everywhere, ticks with the kernel.
+    Timer,
+    /// The JVM's own stacks at safepoints, of the threads whose processor clock moved: the last
+    /// resort, where no signals are to be had.
+    Safepoint,
+}
+
+impl SampleEngine {
+    pub const ALL: [SampleEngine; 4] = [
+        SampleEngine::PerfCycles,
+        SampleEngine::PerfClock,
+        SampleEngine::Timer,
+        SampleEngine::Safepoint,
+    ];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SampleEngine::PerfCycles => "perf-cycles",
+            SampleEngine::PerfClock => "perf-clock",
+            SampleEngine::Timer => "timer",
+            SampleEngine::Safepoint => "safepoint",
+        }
+    }
+}
+
+impl fmt::Display for SampleEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for SampleEngine {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|engine| engine.name() == s).ok_or(())
+    }
+}
+
+/// What to sample, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SamplePlan {
+    /// `None` takes the best that works here; a named one that does not work is an error.
+    pub engine: Option<SampleEngine>,
+    /// All threads by the clock on the wall, instead of those on a processor by theirs. The
+    /// engine is then `Timer` (signals) or `Safepoint`.
+    pub wall: bool,
+    /// Nanoseconds of processor time between two samples of a thread; in wall-clock mode of time.
+    pub interval_ns: u64,
+    /// The most frames of a stack.
+    pub depth: u32,
+    /// Native frames above the Java frames; kernel frames too, where the kernel permits it.
+    pub native: bool,
+    pub kernel: bool,
+    /// Bytes of the ring; rounded up to a power of two.
+    pub memory: u64,
+}
+
+impl Default for SamplePlan {
+    fn default() -> Self {
+        SamplePlan {
+            engine: None,
+            wall: false,
+            interval_ns: 10_000_000,
+            depth: 4096,
+            native: true,
+            kernel: true,
+            memory: 32 << 20,
+        }
+    }
+}
+
+impl SamplePlan {
+    pub(crate) fn to_message(&self) -> Message {
+        Message::new("sample-start")
+            .with_some("engine", self.engine)
+            .with("wall", self.wall)
+            .with("interval-ns", self.interval_ns)
+            .with("depth", self.depth)
+            .with("native", self.native)
+            .with("kernel", self.kernel)
+            .with("memory", self.memory)
+    }
+
+    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(SamplePlan {
+            engine: m.get("engine").map(|_| m.parse("engine")).transpose()?,
+            wall: m.parse("wall")?,
+            interval_ns: m.parse("interval-ns")?,
+            depth: m.parse("depth")?,
+            native: m.parse("native")?,
+            kernel: m.parse("kernel")?,
+            memory: m.parse("memory")?,
+        })
+    }
+}
+
+/// A sampling session under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SampleStatus {
+    /// The session's number in this JVM's life.
+    pub session: u32,
+    pub engine: Option<SampleEngine>,
+    pub wall: bool,
+    pub paused: bool,
+    /// The interval asked for, and the one got: the weight of the samples by their number.
+    pub interval_ns: u64,
+    pub got_ns: u64,
+    pub samples: u64,
+    pub weight_ns: u64,
+    /// Expiries of a timer that were told together with a later one.
+    pub overruns: u64,
+    /// Samples without a whole stack: a number and the name of the frame that stands there.
+    pub failures: Vec<String>,
+    /// Samples that were not kept: a number and the reason.
+    pub lost: Vec<String>,
+    pub threads: u64,
+    pub threads_seen: u64,
+    /// Timers or descriptors in use, and how many of them we allow ourselves.
+    pub resources: u64,
+    pub resources_most: u64,
+    /// Whether kernel frames are recorded.
+    pub kernel: bool,
+    /// Classes whose methods were given ids before the session began, and the time that it took.
+    pub prepared_classes: u64,
+    pub preparing_ns: u64,
+    pub elapsed_ns: u64,
+    /// What is less than it could be, and why: other engines that did not work, frames that
+    /// cannot be had. Whole sentences for a person.
+    pub notes: Vec<String>,
+}
+
+impl SampleStatus {
+    pub(crate) fn add_to(&self, message: Message) -> Message {
+        message
+            .with("sample-session", self.session)
+            .with_some("sample-engine", self.engine)
+            .with("sample-wall", self.wall)
+            .with("sample-paused", self.paused)
+            .with("sample-interval-ns", self.interval_ns)
+            .with("sample-got-ns", self.got_ns)
+            .with("sample-samples", self.samples)
+            .with("sample-weight-ns", self.weight_ns)
+            .with("sample-overruns", self.overruns)
+            .with_all("sample-failure", &self.failures)
+            .with_all("sample-lost", &self.lost)
+            .with("sample-threads", self.threads)
+            .with("sample-threads-seen", self.threads_seen)
+            .with("sample-resources", self.resources)
+            .with("sample-resources-most", self.resources_most)
+            .with("sample-kernel", self.kernel)
+            .with("sample-prepared-classes", self.prepared_classes)
+            .with("sample-preparing-ns", self.preparing_ns)
+            .with("sample-elapsed-ns", self.elapsed_ns)
+            .with_all("sample-note", &self.notes)
+    }
+
+    pub(crate) fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
+        if m.get("sample-session").is_none() {
+            return Ok(None);
+        }
+        Ok(Some(SampleStatus {
+            session: m.parse("sample-session")?,
+            engine: m.get("sample-engine").and_then(|name| name.parse().ok()),
+            wall: m.parse("sample-wall")?,
+            paused: m.parse("sample-paused")?,
+            interval_ns: m.parse("sample-interval-ns")?,
+            got_ns: m.parse("sample-got-ns")?,
+            samples: m.parse("sample-samples")?,
+            weight_ns: m.parse("sample-weight-ns")?,
+            overruns: m.parse("sample-overruns")?,
+            failures: m.list("sample-failure"),
+            lost: m.list("sample-lost"),
+            threads: m.parse("sample-threads")?,
+            threads_seen: m.parse("sample-threads-seen")?,
+            resources: m.parse("sample-resources")?,
+            resources_most: m.parse("sample-resources-most")?,
+            kernel: m.parse("sample-kernel")?,
+            prepared_classes: m.parse("sample-prepared-classes")?,
+            preparing_ns: m.parse("sample-preparing-ns")?,
+            elapsed_ns: m.parse("sample-elapsed-ns")?,
+            notes: m.list("sample-note"),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_and_states_come_back_as_they_were_sent() {
+        for engine in SampleEngine::ALL.into_iter().map(Some).chain([None]) {
+            let plan = SamplePlan { engine, wall: true, ..SamplePlan::default() };
+            assert_eq!(SamplePlan::from_message(&plan.to_message()), Ok(plan));
+        }
+        let bad = SamplePlan::default().to_message().with("engine", "steam");
+        assert!(SamplePlan::from_message(&bad).is_err());
+        let status = SampleStatus {
+            session: 2,
+            engine: Some(SampleEngine::PerfClock),
+            failures: vec!["3 [unknown_Java]".into()],
+            notes: vec!["No.".into(), "Nor that.".into()],
+            ..SampleStatus::default()
+        };
+        let message = status.add_to(Message::new("status"));
+        assert_eq!(SampleStatus::from_message(&message), Ok(Some(status)));
+        assert_eq!(SampleStatus::from_message(&Message::new("status")), Ok(None));
+    }
+}
