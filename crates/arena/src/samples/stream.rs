@@ -183,7 +183,10 @@ impl Stream {
     fn size(&self, head: u32) -> Result<u32, StreamError> {
         let size = head & record::SIZE_MASK;
         let to_end = self.capacity - self.read % self.capacity;
-        if size == 0 || !size.is_multiple_of(8) || u64::from(size) > to_end.max(record::LARGEST as u64) {
+        if size == 0
+            || !size.is_multiple_of(8)
+            || u64::from(size) > to_end.max(record::LARGEST as u64)
+        {
             return Err(StreamError::NotAStream("a record has an impossible size"));
         }
         Ok(size)
