@@ -80,7 +80,7 @@ impl Classes<'_> {
             .collect()
     }
 
-    fn name(&self, class: jclass) -> Option<String> {
+    pub fn name(&self, class: jclass) -> Option<String> {
         let mut signature = ptr::null_mut();
         call!(self.jvmti, GetClassSignature, class, &raw mut signature, ptr::null_mut()).ok()?;
         // SAFETY: on success a NUL-terminated text that we now own.
@@ -90,7 +90,7 @@ impl Classes<'_> {
         name
     }
 
-    fn loader(&self, class: jclass, next: &mut u32) -> u32 {
+    pub fn loader(&self, class: jclass, next: &mut u32) -> u32 {
         let mut loader: jobject = ptr::null_mut();
         if call!(self.jvmti, GetClassLoader, class, &raw mut loader).is_err() {
             return 0;

@@ -8,6 +8,9 @@ use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use tare_profile::{Estimate, Loss, MethodKind, Profile, SeriesId, ThreadKind, Unit, ValueKind};
 
+/// Names given for a reason before the rest is counted.
+const NAMED: usize = 4;
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FindingKind {
     /// Where the most of it is.
@@ -141,26 +144,27 @@ fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>)
             say(format!("{} of the whole is accounted as {}", percent(share), label.text));
         }
     }
-    // A run may refuse thousands of methods one by one: say the reasons, not the names.
-    let mut by_reason: Vec<(&Loss, u64, u64)> = Vec::new();
+    // A run may refuse thousands of methods one by one: say the reasons, and the first names.
+    let mut by_reason: Vec<(&Loss, u64, Vec<&str>)> = Vec::new();
     for loss in &profile.run.losses {
-        let same = |(known, ..): &&mut (&Loss, u64, u64)| {
+        let same = |(known, ..): &&mut (&Loss, u64, Vec<&str>)| {
             known.kind == loss.kind && known.reason == loss.reason
         };
         match by_reason.iter_mut().find(same) {
             Some((_, count, names)) => {
                 *count = count.saturating_add(loss.count);
-                *names += 1;
+                names.push(&loss.name);
             }
-            None => by_reason.push((loss, loss.count, 1)),
+            None => by_reason.push((loss, loss.count, vec![&loss.name])),
         }
     }
     by_reason.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
     for (loss, count, names) in by_reason {
-        let what = match names {
-            1 => loss.name.clone(),
-            _ => format!("{} and {}", loss.name, counted(names - 1, "other")),
-        };
+        let shown = names.len().min(NAMED);
+        let mut what = names[..shown].join(", ");
+        if names.len() > shown {
+            what = format!("{what} and {}", counted((names.len() - shown) as u64, "other"));
+        }
         let reason = if loss.reason.is_empty() { "no reason given" } else { &loss.reason };
         say(format!("{} {count} × {what}: {reason}", loss.kind.name()));
     }

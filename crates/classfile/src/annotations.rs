@@ -1,7 +1,8 @@
 //! Annotations: walking over them, and finding the code offsets inside type annotations.
 //!
-//! Annotation contents matter to nobody here except for their lengths and for the few targets that
-//! name places in code. Those have a fixed size, so a rewrite patches them where they stand.
+//! Annotation contents matter to nobody here except for their types, their lengths, and the few
+//! targets that name places in code. Those have a fixed size, so a rewrite patches them where they
+//! stand.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::Reader;
@@ -52,6 +53,17 @@ pub fn code_targets(mut r: Reader<'_>, mut visit: impl FnMut(CodeTarget)) -> Res
         }
         let path = usize::from(r.u1()?);
         r.skip(2 * path)?;
+        skip_annotation(&mut r, 0)?;
+    }
+    r.finish()
+}
+
+/// Calls `visit` with the constant-pool index of each annotation's type in a
+/// `Runtime(In)VisibleAnnotations` attribute.
+pub fn types(mut r: Reader<'_>, mut visit: impl FnMut(u16)) -> Result<()> {
+    for _ in 0..r.u2()? {
+        let mut ahead = r;
+        visit(ahead.u2()?);
         skip_annotation(&mut r, 0)?;
     }
     r.finish()
@@ -112,6 +124,15 @@ mod tests {
             "Offset { at: 3, offset: 8 }",
         );
         check(&[0, 1, 0x99], "unknown annotation target 0x99 at byte 2");
+    }
+
+    #[test]
+    fn types_of_annotations() {
+        let bytes = [0, 2, 0, 9, 0, 1, 0, 2, b'[', 0, 1, b's', 0, 4, 0, 7, 0, 0];
+        let mut found = Vec::new();
+        types(Reader::new(&bytes, 0), |index| found.push(index)).unwrap();
+        assert_eq!(found, [9, 7]);
+        assert!(types(Reader::new(&bytes[..12], 0), |_| {}).is_err());
     }
 
     #[test]

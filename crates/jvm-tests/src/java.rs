@@ -4,6 +4,7 @@
 //! finds them and a changed source never meets old classes.
 
 use crate::env::{Env, env};
+use crate::machine::Scratch;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,6 +51,22 @@ pub fn classes_in(directory: &Path, class: &str, source: &str) {
     let file = directory.join(format!("{class}.java"));
     fs::write(&file, source).unwrap_or_else(|e| panic!("writing {}: {e}", file.display()));
     javac(env(), 17, directory, &[file]);
+}
+
+/// The option for a Java agent of ours, a class among the targets, which the program's own class
+/// path must hold: the jar names it and has no classes.
+pub fn java_agent(class: &str, scratch: &Scratch, options: &str) -> String {
+    let manifest = scratch.join("agent.mf");
+    let jar = scratch.join(&format!("{class}.jar"));
+    let text = format!(
+        "Premain-Class: {class}\nCan-Redefine-Classes: true\nCan-Retransform-Classes: true\n"
+    );
+    fs::write(&manifest, text).expect("our own directory");
+    let mut tool = Command::new(env().javac.home.join("bin/jar"));
+    let made = tool.arg("cfm").args([&jar, &manifest]).status().expect("jar can be started");
+    assert!(made.success(), "no {}", jar.display());
+    let options = if options.is_empty() { String::new() } else { format!("={options}") };
+    format!("-javaagent:{}{options}", jar.display())
 }
 
 fn compile(env: &Env, name: &str, release: u32, source: &Path, into: &Path) -> PathBuf {

@@ -1,6 +1,8 @@
 //! What an exact recording is asked to do, and how it is doing.
 
 use crate::{Message, Pattern, WireError};
+use std::fmt;
+use std::str::FromStr;
 
 /// Which methods are woven, and what is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +62,32 @@ impl ExactPlan {
     }
 }
 
+/// What was not woven, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// A class, a method, or `others` with the same reason.
+    pub what: String,
+    pub count: u64,
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.count, self.what, self.reason)
+    }
+}
+
+impl FromStr for Refusal {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (count, rest) = text.split_once(' ').ok_or(())?;
+        let (what, reason) = rest.split_once(": ").ok_or(())?;
+        let count = count.parse().map_err(|_| ())?;
+        Ok(Refusal { what: what.to_owned(), count, reason: reason.to_owned() })
+    }
+}
+
 /// An exact recording under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExactStatus {
@@ -69,8 +97,7 @@ pub struct ExactStatus {
     /// Classes and methods woven.
     pub classes: u64,
     pub methods: u64,
-    /// What was not woven: a number and the reason.
-    pub refused: Vec<String>,
+    pub refused: Vec<Refusal>,
     /// Time spent weaving, on whatever thread.
     pub weaving_ns: u64,
     /// Calls that made the JVM load classes again, and how long they held it up.
@@ -112,7 +139,7 @@ impl ExactStatus {
             timed: m.parse("exact-timed")?,
             classes: m.parse("exact-classes")?,
             methods: m.parse("exact-methods")?,
-            refused: m.list("exact-refused"),
+            refused: refusals(m)?,
             weaving_ns: m.parse("exact-weaving-ns")?,
             pauses: m.parse("exact-pauses")?,
             pause_ns: m.parse("exact-pause-ns")?,
@@ -123,6 +150,11 @@ impl ExactStatus {
             probe_ps: m.parse("exact-probe-ps")?,
         }))
     }
+}
+
+fn refusals(m: &Message) -> Result<Vec<Refusal>, WireError> {
+    let bad = |()| WireError::BadField { verb: m.verb.clone(), key: "exact-refused" };
+    m.list("exact-refused").iter().map(|text| text.parse().map_err(bad)).collect()
 }
 
 #[cfg(test)]
@@ -144,7 +176,11 @@ mod tests {
         assert_eq!(ExactPlan::from_message(&plan.to_message()), Ok(plan));
         let status = ExactStatus {
             session: 3,
-            refused: vec!["2 methods: too large".into()],
+            refused: vec![Refusal {
+                what: "com.acme.Orders.place".into(),
+                count: 2,
+                reason: "the code: too large".into(),
+            }],
             longest_pause_ns: 7,
             probe_ps: 1_900,
             ..ExactStatus::default()
@@ -152,6 +188,8 @@ mod tests {
         let message = status.add_to(Message::new("status"));
         assert_eq!(ExactStatus::from_message(&message), Ok(Some(status)));
         assert_eq!(ExactStatus::from_message(&Message::new("status")), Ok(None));
+        let bad = Message::new("status").with("exact-session", 1).with("exact-refused", "some");
+        assert!(ExactStatus::from_message(&bad).is_err());
         let bad = ExactPlan::default().to_message().with("root", "a b");
         assert_eq!(
             ExactPlan::from_message(&bad),

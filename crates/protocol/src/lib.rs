@@ -13,7 +13,7 @@ mod pattern;
 mod requests;
 mod sampling;
 
-pub use exact::{ExactPlan, ExactStatus};
+pub use exact::{ExactPlan, ExactStatus, Refusal};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, PROTOCOL, VERSION, control_dir_name, library_name,

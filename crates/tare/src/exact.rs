@@ -13,7 +13,7 @@ use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesInfo, Thread,
     ThreadKind, ValueKind,
 };
-use tare_protocol::Request;
+use tare_protocol::{ExactStatus, Request};
 
 /// How long a JVM may take to answer somebody who only looks.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -65,7 +65,8 @@ pub fn live(who: &str) -> Result<Profile> {
     };
     let arena = Arena::new(agent.tell_for_files(&Request::ExactOpen)?);
     let (snapshot, names) = arena.read()?;
-    let run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
+    let mut run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
+    add_refusals(&mut run, &status);
     Ok(to_profile(&snapshot, &names, run))
 }
 
@@ -84,6 +85,13 @@ pub fn run_info(jvm: &Jvm) -> RunInfo {
         os: format!("{} {}", text(uname.sysname()), text(uname.release())),
         cpus: std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()),
         ..RunInfo::default()
+    }
+}
+
+/// Notes what was not woven.
+pub fn add_refusals(run: &mut RunInfo, status: &ExactStatus) {
+    for refused in &status.refused {
+        run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
     }
 }
 

@@ -735,9 +735,8 @@ public final class TareProbe {
     private static boolean lock(long base) {
         for (int i = 0; i < 1000; i++) {
             if (U.compareAndSetInt(null, base + H_LOCK, 0, 1)) {
-                return true;
+                return true; // Thread.onSpinWait() would be the thing to call next, but it could be woven.
             }
-            Thread.onSpinWait();
         }
         return false;
     }

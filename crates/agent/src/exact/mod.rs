@@ -12,17 +12,19 @@ mod field;
 mod headroom;
 mod inject;
 mod memory;
+mod refusals;
 mod registry;
+mod rules;
 
-use crate::classes::{OwnClass, is_about_a_class};
+use crate::classes::{Classes, OwnClass, is_about_a_class};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
+use refusals::Refusals;
 use registry::Registry;
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -42,18 +44,6 @@ const BATCH: usize = 64;
 
 /// What is left out unless a pattern names it: the JDK's own classes.
 const JDK: [&str; 6] = ["java/", "javax/", "jdk/", "sun/", "com/sun/", "org/graalvm/"];
-
-/// What is never woven: the probes stand on it, or it changes which thread is the current one.
-const NEVER: [&str; 8] = [
-    "java/lang/Object",
-    "java/lang/VirtualThread",
-    "java/lang/BaseVirtualThread",
-    "java/lang/ThreadBuilders$BoundVirtualThread",
-    "java/lang/System$2",
-    "jdk/internal/misc/Unsafe",
-    "jdk/internal/vm/Continuation",
-    "jdk/internal/vm/ContinuationSupport",
-];
 
 const EVENTS: [jvmti::jvmtiEvent; 2] =
     [jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, jvmti::JVMTI_EVENT_THREAD_END];
@@ -110,7 +100,7 @@ struct Engine {
     methods: AtomicU64,
     weaving_ns: AtomicU64,
     pauses: Mutex<Pauses>,
-    refused: Mutex<BTreeMap<String, u64>>,
+    refused: Mutex<Refusals>,
     since: Instant,
 }
 
@@ -251,7 +241,7 @@ pub fn status() -> Option<ExactStatus> {
         timed: engine.plan.timed,
         classes: engine.classes.load(Relaxed),
         methods: engine.methods.load(Relaxed),
-        refused: locked(&engine.refused).iter().map(|(k, v)| format!("{v} {k}")).collect(),
+        refused: locked(&engine.refused).list(),
         weaving_ns: engine.weaving_ns.load(Relaxed),
         pauses: pauses.count,
         pause_ns: nanos_of(pauses.total),
@@ -329,7 +319,18 @@ impl Engine {
     }
 
     fn wants_class(&self, name: &str) -> bool {
-        if NEVER.contains(&name) || name.starts_with("java/lang/TareProbe") {
+        if !self.is_asked_for(name) {
+            return false;
+        }
+        let never = rules::of_class(name);
+        if let Some(reason) = never {
+            self.refuse(&dotted(name), reason);
+        }
+        never.is_none()
+    }
+
+    fn is_asked_for(&self, name: &str) -> bool {
+        if rules::is_runtime(name) {
             return false;
         }
         let fits = |patterns: &[Pattern]| patterns.iter().any(|p| p.fits_class(name));
@@ -344,10 +345,8 @@ impl Engine {
     }
 
     fn has_woven(&self, name: &str, loader: u32) -> bool {
-        locked(&REGISTRY)
-            .as_ref()
-            .and_then(|registry| registry.known(loader, name))
-            .is_some_and(|class| class.woven_in == self.memory.session)
+        let registry = locked(&REGISTRY);
+        registry.as_ref().is_some_and(|r| r.is_woven(loader, name, self.memory.session))
     }
 
     /// Has the JVM load the chosen ones of the loaded classes again, through the hook.
@@ -361,7 +360,7 @@ impl Engine {
                     registry.next_loader = registry.next_loader.max(next);
                 }
                 for batch in chosen.chunks(BATCH) {
-                    self.retransform(batch)?;
+                    self.retransform(classes, batch)?;
                 }
                 Ok(())
             })
@@ -377,9 +376,9 @@ impl Engine {
 
     /// One batch; when one of its classes is the reason for a failure, the others still get their
     /// turn: the batch is halved until that class stands alone.
-    fn retransform(&self, classes: &[jclass]) -> Result<(), Failure> {
+    fn retransform(&self, all: &Classes<'_>, batch: &[jclass]) -> Result<(), Failure> {
         let began = Instant::now();
-        let outcome = self.jvmti.retransform(classes);
+        let outcome = self.jvmti.retransform(batch);
         let pause = began.elapsed();
         {
             let mut pauses = locked(&self.pauses);
@@ -388,24 +387,47 @@ impl Engine {
             pauses.longest = pauses.longest.max(pause);
         }
         match outcome {
-            Err(failure) if is_about_a_class(&failure) => match classes {
+            Err(failure) if is_about_a_class(&failure) => match *batch {
                 [] => Ok(()),
-                [_] => {
-                    self.refuse(&format!("classes that the JVM did not take ({failure})"));
+                [class] => {
+                    self.not_taken(all, class, &failure);
                     Ok(())
                 }
                 _ => {
-                    let (first, second) = classes.split_at(classes.len() / 2);
-                    self.retransform(first)?;
-                    self.retransform(second)
+                    let (first, second) = batch.split_at(batch.len() / 2);
+                    self.retransform(all, first)?;
+                    self.retransform(all, second)
                 }
             },
             other => other,
         }
     }
 
-    fn refuse(&self, reason: &str) {
-        *locked(&self.refused).entry(reason.to_owned()).or_default() += 1;
+    /// The JVM did not take a class as we wove it: it is as it was.
+    fn not_taken(&self, all: &Classes<'_>, class: jclass, failure: &Failure) {
+        let mut registry = locked(&REGISTRY);
+        let Some(registry) = registry.as_mut() else { return };
+        let Some(name) = all.name(class) else { return };
+        let loader = all.loader(class, &mut registry.next_loader);
+        if let Some(methods) = registry.unweave(loader, &name, self.memory.session) {
+            self.classes.fetch_sub(1, Relaxed);
+            self.methods.fetch_sub(methods, Relaxed);
+        }
+        self.refuse(&dotted(&name), &format!("the JVM did not take the woven class ({failure})"));
+    }
+
+    fn refuse(&self, what: &str, reason: &str) {
+        locked(&self.refused).add(what, reason);
+    }
+
+    fn refuse_method(&self, class: &str, bytes: &[u8], index: usize, reason: &str) {
+        let parsed = ClassFile::parse(bytes).ok();
+        let name = parsed
+            .as_ref()
+            .and_then(|parsed| parsed.pool.utf8(parsed.methods.get(index)?.name_index).ok())
+            .map(String::from_utf8_lossy)
+            .unwrap_or_default();
+        self.refuse(&format!("{}.{name}", dotted(class)), reason);
     }
 
     /// The woven bytes of a class, or nothing when it stays as it is.
@@ -414,8 +436,13 @@ impl Engine {
         let mut weaver = locked(&self.weavers)
             .pop()
             .unwrap_or_else(|| Weaver::new(Options { allow_huge: self.plan.allow_huge }));
+        let (never, why) = rules::of_methods(loader, bytes);
         let mut methods = Vec::new();
         let outcome = weaver.weave(bytes, |info| {
+            if never.contains(&info.index) {
+                self.refuse_method(name, bytes, info.index, why);
+                return None;
+            }
             let plan = self.plan_method(name, loader, info)?;
             methods.push((info.index, plan.id));
             Some(plan)
@@ -425,22 +452,36 @@ impl Engine {
             Ok(Outcome::Woven { bytes: woven, report }) => {
                 for method in &report.methods {
                     if let MethodOutcome::Refused(refusal) = &method.outcome {
-                        self.refuse(&format!("methods: {refusal}"));
+                        self.refuse_method(name, bytes, method.index, &refusal.to_string());
                     }
                 }
-                self.methods.fetch_add(report.woven() as u64, Relaxed);
-                self.classes.fetch_add(1, Relaxed);
+                self.count(name, loader, report.woven() as u64);
                 self.log_names(name, loader, bytes, &methods);
                 Some(woven)
             }
             Ok(Outcome::Unchanged(_)) => None,
             Err(e) => {
-                self.refuse(&format!("classes: {e}"));
+                self.refuse(&dotted(name), &e.to_string());
                 None
             }
         };
         self.weaving_ns.fetch_add(nanos_of(began.elapsed()), Relaxed);
         woven
+    }
+
+    /// Counts a class as woven, once however often it passes through the hook.
+    fn count(&self, name: &str, loader: u32, methods: u64) {
+        let mut registry = locked(&REGISTRY);
+        let Some(registry) = registry.as_mut() else { return };
+        match registry.weave(loader, name, self.memory.session, methods) {
+            Some(before) => {
+                self.methods.fetch_sub(before, Relaxed);
+            }
+            None => {
+                self.classes.fetch_add(1, Relaxed);
+            }
+        }
+        self.methods.fetch_add(methods, Relaxed);
     }
 
     fn plan_method(
@@ -461,40 +502,44 @@ impl Engine {
         Some(MethodPlan::new(id, self.probes.choose(begins, timed)))
     }
 
-    /// Logs the names of a class, once in a session.
+    /// Logs the names of methods, each once in a session.
     fn log_names(&self, class: &str, loader: u32, bytes: &[u8], methods: &[(usize, u32)]) {
-        {
-            let mut registry = locked(&REGISTRY);
-            let Some(known) = registry.as_mut().map(|r| r.class(loader, class)) else { return };
-            if known.woven_in == self.memory.session {
-                return;
-            }
-            known.woven_in = self.memory.session;
-        }
         let Ok(parsed) = ClassFile::parse(bytes) else { return };
-        let text = |index| parsed.pool.utf8(index).map(String::from_utf8_lossy);
         let file = source_file(&parsed);
+        let session = self.memory.session;
         for &(index, id) in methods {
             let Some(member) = parsed.methods.get(index) else { continue };
             let (Ok(name), Ok(descriptor)) =
-                (text(member.name_index), text(member.descriptor_index))
+                (parsed.pool.utf8(member.name_index), parsed.pool.utf8(member.descriptor_index))
             else {
                 continue;
             };
+            let is_new = locked(&REGISTRY)
+                .as_mut()
+                .is_some_and(|registry| registry.log(loader, class, name, descriptor, session));
+            if !is_new {
+                continue;
+            }
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             let logged = self.memory.log_name(&MethodName {
                 id,
                 loader,
                 class: class.to_owned(),
-                name: name.into_owned(),
-                descriptor: descriptor.into_owned(),
+                name: text(name),
+                descriptor: text(descriptor),
                 file: file.clone(),
                 line: first_line(&parsed, member).unwrap_or(0),
             });
             if logged.is_err() {
-                self.refuse("names that found no room");
+                self.refuse(&dotted(class), "its names found no room");
             }
         }
     }
+}
+
+/// A class's name as users write it.
+fn dotted(class: &str) -> String {
+    class.replace('/', ".")
 }
 
 fn source_file(class: &ClassFile<'_>) -> String {

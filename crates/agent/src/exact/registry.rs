@@ -15,9 +15,18 @@ pub struct Registry {
 /// What is known of a class, told apart by name and loader.
 #[derive(Default)]
 pub struct Class {
-    ids: HashMap<(Vec<u8>, Vec<u8>), u32>,
-    /// The session whose log has the names of this class, and in which it was woven.
-    pub woven_in: u32,
+    ids: HashMap<(Vec<u8>, Vec<u8>), Id>,
+    /// The session in which it was woven last.
+    woven_in: u32,
+    /// How many of its methods were woven then.
+    methods: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Id {
+    number: u32,
+    /// The session whose log has its name.
+    logged_in: u32,
 }
 
 impl Registry {
@@ -25,20 +34,54 @@ impl Registry {
         Registry { classes: HashMap::new(), next_id: 0, next_loader: 1 }
     }
 
-    pub fn class(&mut self, loader: u32, name: &str) -> &mut Class {
+    fn class(&mut self, loader: u32, name: &str) -> &mut Class {
         self.classes.entry((loader, name.to_owned())).or_default()
     }
 
-    pub fn known(&self, loader: u32, name: &str) -> Option<&Class> {
-        self.classes.get(&(loader, name.to_owned()))
+    pub fn is_woven(&self, loader: u32, name: &str, session: u32) -> bool {
+        let class = self.classes.get(&(loader, name.to_owned()));
+        class.is_some_and(|class| class.woven_in == session)
+    }
+
+    /// Notes that so many methods of a class are woven now. Returns how many were before: the JVM
+    /// passes a class through the hook again whenever another agent changes it, and when others of
+    /// its batch were not taken.
+    pub fn weave(&mut self, loader: u32, name: &str, session: u32, methods: u64) -> Option<u64> {
+        let class = self.class(loader, name);
+        let before = (class.woven_in == session).then_some(class.methods);
+        class.woven_in = session;
+        class.methods = methods;
+        before
+    }
+
+    /// Takes back what [`Registry::weave`] noted, for a class that the JVM did not take.
+    pub fn unweave(&mut self, loader: u32, name: &str, session: u32) -> Option<u64> {
+        let class = self.classes.get_mut(&(loader, name.to_owned()))?;
+        let woven = class.woven_in == session;
+        class.woven_in = 0;
+        woven.then_some(class.methods)
     }
 
     /// The id of a method, given out at the first question.
     pub fn id(&mut self, loader: u32, class: &str, method: &[u8], descriptor: &[u8]) -> u32 {
-        let next = self.next_id + 1;
+        let next = Id { number: self.next_id + 1, logged_in: 0 };
         let ids = &mut self.class(loader, class).ids;
-        let id = *ids.entry((method.to_vec(), descriptor.to_vec())).or_insert(next);
+        let id = ids.entry((method.to_vec(), descriptor.to_vec())).or_insert(next).number;
         self.next_id = self.next_id.max(id);
         id
+    }
+
+    /// Whether a method's name is to be logged: true once in a session.
+    pub fn log(
+        &mut self,
+        loader: u32,
+        class: &str,
+        method: &[u8],
+        descriptor: &[u8],
+        session: u32,
+    ) -> bool {
+        let ids = &mut self.class(loader, class).ids;
+        let id = ids.get_mut(&(method.to_vec(), descriptor.to_vec()));
+        id.is_some_and(|id| std::mem::replace(&mut id.logged_in, session) != session)
     }
 }

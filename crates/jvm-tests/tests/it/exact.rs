@@ -2,48 +2,10 @@
 //! launched and attached, through exceptions, reflection, loaders and threads.
 
 use crate::common::assert_no_trace;
-use std::collections::BTreeMap;
-use std::path::Path;
-use tare_jvm_tests::{Demo, Jdk, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
-use tare_profile::{MethodKind, ValueKind};
-use tare_recording::{LoadOptions, Recording};
-
-/// Invocations by `CLASS.METHOD`, overloads and threads added up.
-type Counts = BTreeMap<String, i64>;
-
-/// What a recording says.
-fn recorded(path: &Path) -> Counts {
-    let mut recording = Recording::open(path).expect("a recording");
-    let loaded = recording.load(&LoadOptions::default()).expect("a whole recording");
-    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
-    let profile = loaded.profile;
-    let losses: Vec<_> = profile.run.losses.iter().map(|l| (&l.name, l.count, &l.reason)).collect();
-    assert!(losses.is_empty(), "nothing should be missing: {losses:?}");
-    let (id, _) = profile
-        .all_series()
-        .find(|(_, series)| series.info().kind == ValueKind::Invocations)
-        .expect("invocations");
-    let mut counts = Counts::new();
-    for row in profile.series(id).rows() {
-        let frame = profile.contexts.frame(row.context).expect("a frame");
-        let method = profile.method_of(frame);
-        assert_eq!(method.kind, MethodKind::Java);
-        let text = |id| profile.strings.get(id);
-        *counts.entry(format!("{}.{}", text(method.class), text(method.name))).or_default() +=
-            row.value;
-    }
-    counts
-}
-
-/// What the program says: the last block of its `count` lines.
-fn counted(text: &str) -> Counts {
-    let line = |line: &str| {
-        let mut words = line.strip_prefix("count ")?.rsplitn(2, ' ');
-        let number = words.next()?.parse().ok()?;
-        Some((words.next()?.to_owned(), number))
-    };
-    text.lines().filter_map(line).collect()
-}
+use crate::recording::{
+    Counts, Recorded, begin, counted, end, java, launched, record, recorded, wait_until_on,
+};
+use tare_jvm_tests::{Demo, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
 
 /// Every method that the program counted must have been recorded as often.
 fn assert_equal(truth: &Counts, recorded: &Counts) {
@@ -67,30 +29,6 @@ fn truth_counts(text: &str) -> Counts {
     counted(text).into_iter().filter_map(rename).collect()
 }
 
-fn record(words: &[&str], file: &Path) -> Vec<String> {
-    let mut all: Vec<String> = ["record", "--exact", "-o"].map(str::to_owned).into();
-    all.push(file.display().to_string());
-    all.extend(words.iter().map(|word| (*word).to_owned()));
-    all
-}
-
-fn java(jdk: &Jdk, classes: &Path, words: &[&str]) -> Vec<String> {
-    let mut all = vec!["--".to_owned(), jdk.java().display().to_string(), "-cp".to_owned()];
-    all.push(classes.display().to_string());
-    all.extend(words.iter().map(|word| (*word).to_owned()));
-    all
-}
-
-/// Launches a program under `tare record` and gives back its output and the recording.
-fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -> (String, Counts) {
-    let scratch = Scratch::new();
-    let file = scratch.path().join("x.tare");
-    let mut words = record(options, &file);
-    words.extend(java(jdk, classes, program));
-    let outcome = Tare::this().run(&words);
-    (outcome.ok().to_owned(), recorded(&file))
-}
-
 on_each_jdk! {
     fn every_way_to_call_launched(jdk) {
         for mode in [&["--count"][..], &[]] {
@@ -105,9 +43,7 @@ on_each_jdk! {
             let scratch = Scratch::new();
             let file = scratch.path().join("x.tare");
             let recording = Tare::this().start(&record(&[mode, &target.name()], &file));
-            tare_jvm_tests::wait_until("the recording is on", || {
-                Tare::this().status(&target.name())["engines"] == serde_json::json!(["exact"])
-            });
+            wait_until_on(&target.name());
             for _ in 0..3 {
                 target.tell("go");
                 target.wait_for("done");
@@ -157,9 +93,7 @@ on_each_jdk! {
         for _ in 0..5 {
             let file = scratch.path().join("x.tare");
             let mut recording = Tare::this().start(&record(&["--count", &name], &file));
-            tare_jvm_tests::wait_until("the recording is on", || {
-                Tare::this().status(&name)["engines"] == serde_json::json!(["exact"])
-            });
+            wait_until_on(&name);
             recording.kill();
             tare_jvm_tests::wait_until("the recording is off", || {
                 Tare::this().status(&name)["engines"] == serde_json::json!([])
@@ -177,31 +111,13 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare");
         let recording = Tare::this().start(&record(&["--count", &target.name()], &file));
-        tare_jvm_tests::wait_until("the recording is on", || {
-            Tare::this().status(&target.name())["engines"] == serde_json::json!(["exact"])
-        });
+        wait_until_on(&target.name());
         target.tell("go");
         target.wait_for("done");
         target.signal(rustix::process::Signal::KILL);
         recording.wait().ok();
         assert_equal(&truth_counts(&target.text()), &recorded(&file));
     }
-}
-
-/// Begins a recording and waits until it is on.
-fn begin(target: &str, options: &[&str], file: &Path) -> tare_jvm_tests::Running {
-    let mut words = options.to_vec();
-    words.push(target);
-    let recording = Tare::this().start(&record(&words, file));
-    tare_jvm_tests::wait_until("the recording is on", || {
-        Tare::this().status(target)["engines"] == serde_json::json!(["exact"])
-    });
-    recording
-}
-
-fn end(recording: tare_jvm_tests::Running) {
-    recording.signal(rustix::process::Signal::INT);
-    recording.wait().ok();
 }
 
 on_each_jdk! {
@@ -283,8 +199,7 @@ on_each_jdk! {
         let mut words = record(&["--count", "--include", "**", "--memory", "8M"], &file);
         words.extend(java(jdk, demo_classes(), &program));
         let text = Tare::this().run(&words).ok().to_owned();
-        let mut recording = Recording::open(&file).expect("a recording");
-        let profile = recording.load(&LoadOptions::default()).expect("whole").profile;
+        let profile = Recorded::open(&file).profile;
         assert!(profile.run.losses.iter().any(|loss| loss.reason.contains("memory")), "{text}");
         let rest = profile.methods.iter().find(|(_, m)| profile.strings.get(m.name).contains("no room"));
         assert!(rest.is_some(), "what found no room is shown");

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod recording;
 
 mod attach;
 mod attach_forbidden;
@@ -19,6 +20,7 @@ mod front_end_killed;
 mod launched;
 mod names;
 mod namespaces;
+mod never_woven;
 mod not_a_jvm;
 mod other_jvms;
 mod other_user;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_formats::Format;
-use tare_profile::{LossKind, Profile, RunInfo};
+use tare_profile::{Profile, RunInfo};
 use tare_protocol::{ExactPlan, ExactStatus, Request};
 use tare_recording::Writer;
 
@@ -198,11 +198,7 @@ impl Session {
 
     /// Writes the recording and says where it is.
     fn keep(mut self, output: Option<&Path>) -> Result<()> {
-        for refused in &self.last.refused {
-            let (count, reason) = refused.split_once(' ').unwrap_or(("1", refused));
-            let count = count.parse().unwrap_or(1);
-            self.run.lose(LossKind::Refused, "code that was not woven", count, reason);
-        }
+        exact::add_refusals(&mut self.run, &self.last);
         let (snapshot, names) = self.arena.read()?;
         let profile = exact::to_profile(&snapshot, &names, self.run);
         let path =

@@ -1,0 +1,81 @@
+//! What was not woven and why: a count for each reason, with the first names.
+
+use std::collections::BTreeMap;
+use tare_protocol::Refusal;
+
+/// Names kept for a reason; the others are counted.
+const NAMED: usize = 30;
+
+/// Reasons told apart. There are few; the bound is for those that carry a number.
+const REASONS: usize = 100;
+
+#[derive(Default)]
+pub struct Refusals {
+    reasons: BTreeMap<String, Reason>,
+}
+
+#[derive(Default)]
+struct Reason {
+    names: Vec<String>,
+    others: u64,
+}
+
+impl Refusals {
+    /// Notes one class or method, once under its name.
+    pub fn add(&mut self, name: &str, reason: &str) {
+        let full = self.reasons.len() >= REASONS && !self.reasons.contains_key(reason);
+        let reason = if full { "further reasons" } else { reason };
+        let entry = self.reasons.entry(reason.to_owned()).or_default();
+        if entry.names.iter().any(|known| known == name) {
+            return;
+        }
+        if entry.names.len() < NAMED {
+            entry.names.push(name.to_owned());
+        } else {
+            entry.others += 1;
+        }
+    }
+
+    pub fn list(&self) -> Vec<Refusal> {
+        let mut list = Vec::new();
+        for (reason, entry) in &self.reasons {
+            let mut add = |what: &str, count| {
+                list.push(Refusal { what: what.to_owned(), count, reason: reason.clone() });
+            };
+            entry.names.iter().for_each(|name| add(name, 1));
+            if entry.others > 0 {
+                add("others", entry.others);
+            }
+        }
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_once_and_bounded() {
+        let mut refusals = Refusals::default();
+        for round in 0..2 {
+            for number in 0..40 {
+                refusals.add(&format!("a.B.m{number}"), "too large");
+            }
+            refusals.add(&format!("a.C{round}"), "odd");
+        }
+        let list = refusals.list();
+        assert_eq!(list.len(), 2 + NAMED + 1);
+        assert_eq!((list[0].what.as_str(), list[0].count), ("a.C0", 1));
+        assert_eq!((list[32].what.as_str(), list[32].count), ("others", 20));
+    }
+
+    #[test]
+    fn reasons_are_bounded() {
+        let mut refusals = Refusals::default();
+        for number in 0..1000 {
+            refusals.add("a.B", &format!("at offset {number}"));
+        }
+        assert_eq!(refusals.list().len(), REASONS + 1);
+    }
+}

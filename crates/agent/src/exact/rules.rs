@@ -1,0 +1,102 @@
+//! What is never woven whatever the patterns say, and why.
+//!
+//! The list is short, and everything on it that a pattern asked for is named in the recording.
+
+use tare_classfile::{ClassFile, annotations};
+
+const STANDS_ON: &str = "the probes themselves call it";
+const CONSTRUCTOR: &str = "every constructor ends in it, and the JVM changes it for finalizers";
+const CHANGES_THREAD: &str = "it changes which thread is the current one";
+
+/// The JDK marks such methods for its own compilers.
+const MARKS: [&str; 2] = [
+    "Ljdk/internal/vm/annotation/ChangesCurrentThread;",
+    "Ljdk/internal/vm/annotation/JvmtiMountTransition;",
+];
+
+/// Whether a class is the probe runtime, of whatever build. It is ours, so nobody is told.
+pub fn is_runtime(class: &str) -> bool {
+    class.starts_with("java/lang/TareProbe")
+}
+
+/// Why a class is never woven. Frames of a continuation are entered on one thread and left on
+/// another, also those of its nested classes.
+pub fn of_class(class: &str) -> Option<&'static str> {
+    match class {
+        "java/lang/Object" => Some(CONSTRUCTOR),
+        "jdk/internal/misc/Unsafe" => Some(STANDS_ON),
+        "java/lang/VirtualThread" => Some(CHANGES_THREAD),
+        _ if class.starts_with("jdk/internal/vm/Continuation") => Some(CHANGES_THREAD),
+        _ => None,
+    }
+}
+
+/// The methods, by position, that are never woven, and why. Only the JVM's own classes can bear
+/// the marks: in others they mean nothing.
+pub fn of_methods(loader: u32, bytes: &[u8]) -> (Vec<usize>, &'static str) {
+    let marked = || {
+        let class = ClassFile::parse(bytes).ok()?;
+        let is_marked = |member: &tare_classfile::Member<'_>| {
+            let list = member.attributes.find(&class.pool, "RuntimeVisibleAnnotations");
+            let mut found = false;
+            if let Some(list) = list {
+                let _ = annotations::types(list.reader(), |index| {
+                    let name = class.pool.utf8(index).unwrap_or_default();
+                    found |= MARKS.iter().any(|mark| mark.as_bytes() == name);
+                });
+            }
+            found
+        };
+        let methods = class.methods.iter().enumerate();
+        Some(methods.filter(|(_, m)| is_marked(m)).map(|(index, _)| index).collect())
+    };
+    // Nearly no class mentions the marks at all, and looking for them is quicker than parsing.
+    let mentions = loader == 0 && MARKS.iter().any(|mark| contains(bytes, mark.as_bytes()));
+    (if mentions { marked().unwrap_or_default() } else { Vec::new() }, CHANGES_THREAD)
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A class with the methods `a` and `b`, of which `b` is marked.
+    fn class(mark: &str) -> Vec<u8> {
+        let mut out = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 61, 0, 8];
+        let mut text = |text: &str| {
+            out.push(1);
+            out.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
+            out.extend(text.as_bytes());
+        };
+        for part in ["X", "a", "b", "()V", "RuntimeVisibleAnnotations", mark] {
+            text(part);
+        }
+        out.extend([7, 0, 1]); // #7: class X
+        out.extend([0, 0x20, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2]);
+        out.extend([0x01, 0x00, 0, 2, 0, 4, 0, 0]);
+        out.extend([0x01, 0x00, 0, 3, 0, 4, 0, 1, 0, 5, 0, 0, 0, 6, 0, 1, 0, 6, 0, 0]);
+        out.extend([0, 0]);
+        out
+    }
+
+    #[test]
+    fn marked_methods_of_the_jvms_own_classes_are_left_alone() {
+        for mark in MARKS {
+            assert_eq!(of_methods(0, &class(mark)).0, [1]);
+            assert!(of_methods(1, &class(mark)).0.is_empty());
+        }
+        assert!(of_methods(0, &class("Ljava/lang/Deprecated;")).0.is_empty());
+        assert!(of_methods(0, &class(MARKS[0])[..50]).0.is_empty());
+    }
+
+    #[test]
+    fn classes_that_are_never_woven() {
+        for name in ["java/lang/VirtualThread", "jdk/internal/vm/Continuation$Pinned"] {
+            assert_eq!(of_class(name), Some(CHANGES_THREAD));
+        }
+        assert_eq!(of_class("java/lang/Thread"), None);
+    }
+}

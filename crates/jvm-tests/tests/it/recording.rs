@@ -1,0 +1,124 @@
+//! Exact recordings as a user makes them, and what is in them; for the tests that compare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use tare_jvm_tests::{Jdk, Running, Scratch, Tare, wait_until};
+use tare_profile::{MethodKind, Profile, ValueKind};
+use tare_recording::{LoadOptions, Recording};
+
+/// Invocations by `CLASS.METHOD`, overloads and threads added up.
+pub type Counts = BTreeMap<String, i64>;
+
+/// A recording that has been read back.
+pub struct Recorded {
+    pub profile: Profile,
+}
+
+impl Recorded {
+    #[track_caller]
+    pub fn open(path: &Path) -> Self {
+        let mut recording = Recording::open(path).expect("a recording");
+        let loaded = recording.load(&LoadOptions::default()).expect("a whole recording");
+        assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        Recorded { profile: loaded.profile }
+    }
+
+    /// What is missing, as text: `refused 1 java.lang.Object: every constructor …`.
+    pub fn losses(&self) -> Vec<String> {
+        let losses = self.profile.run.losses.iter();
+        losses.map(|l| format!("{} {} {}: {}", l.kind.name(), l.count, l.name, l.reason)).collect()
+    }
+
+    /// The invocations, also of the nodes that stand for the rest: `.[no room]`.
+    pub fn counts(&self) -> Counts {
+        let profile = &self.profile;
+        let (id, _) = profile
+            .all_series()
+            .find(|(_, series)| series.info().kind == ValueKind::Invocations)
+            .expect("invocations");
+        let mut counts = Counts::new();
+        for row in profile.series(id).rows() {
+            let frame = profile.contexts.frame(row.context).expect("a frame");
+            let method = profile.method_of(frame);
+            let text = |id| profile.strings.get(id);
+            let name = format!("{}.{}", text(method.class), text(method.name));
+            *counts.entry(name).or_default() += row.value;
+        }
+        counts
+    }
+
+    /// The invocations of a recording that lacks nothing.
+    #[track_caller]
+    pub fn all_counts(&self) -> Counts {
+        assert!(self.losses().is_empty(), "nothing should be missing: {:?}", self.losses());
+        let special = self.profile.methods.iter().find(|(_, m)| m.kind != MethodKind::Java);
+        assert!(special.is_none(), "nothing should be folded: {:?}", self.counts());
+        self.counts()
+    }
+}
+
+/// The invocations of a recording that must lack nothing.
+#[track_caller]
+pub fn recorded(path: &Path) -> Counts {
+    Recorded::open(path).all_counts()
+}
+
+/// What a program says: the last of its lines `count CLASS.METHOD N` for each method.
+pub fn counted(text: &str) -> Counts {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("count ")?.rsplitn(2, ' ');
+        let number = words.next()?.parse().ok()?;
+        Some((words.next()?.to_owned(), number))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// The words of `tare record --exact` into a file.
+pub fn record(words: &[&str], file: &Path) -> Vec<String> {
+    let mut all: Vec<String> = ["record", "--exact", "-o"].map(str::to_owned).into();
+    all.push(file.display().to_string());
+    all.extend(words.iter().map(|word| (*word).to_owned()));
+    all
+}
+
+/// The words of `-- java` with a class path.
+pub fn java(jdk: &Jdk, classes: &Path, words: &[&str]) -> Vec<String> {
+    let mut all = vec!["--".to_owned(), jdk.java().display().to_string(), "-cp".to_owned()];
+    all.push(classes.display().to_string());
+    all.extend(words.iter().map(|word| (*word).to_owned()));
+    all
+}
+
+/// Launches a program under `tare record` and gives back its output and the recording, which must
+/// lack nothing.
+#[track_caller]
+pub fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -> (String, Counts) {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("x.tare");
+    let mut words = record(options, &file);
+    words.extend(java(jdk, classes, program));
+    let outcome = Tare::this().run(&words);
+    (outcome.ok().to_owned(), recorded(&file))
+}
+
+pub fn wait_until_on(target: &str) {
+    wait_until("the recording is on", || {
+        Tare::this().status(target)["engines"] == serde_json::json!(["exact"])
+    });
+}
+
+/// Begins a recording of a running JVM and waits until it is on.
+pub fn begin(target: &str, options: &[&str], file: &Path) -> Running {
+    let mut words = options.to_vec();
+    words.push(target);
+    let recording = Tare::this().start(&record(&words, file));
+    wait_until_on(target);
+    recording
+}
+
+/// Ends a recording as Ctrl-C does.
+#[track_caller]
+pub fn end(recording: Running) {
+    recording.signal(rustix::process::Signal::INT);
+    recording.wait().ok();
+}
