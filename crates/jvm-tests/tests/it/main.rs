@@ -31,4 +31,5 @@ mod stopped;
 mod temporary_directories;
 mod versions;
 mod virtual_threads;
+mod whole_jdk;
 mod young_jvm;

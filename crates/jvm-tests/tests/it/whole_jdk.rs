@@ -1,0 +1,60 @@
+//! All of java.base is woven under a load of virtual threads (platform threads before 21): the
+//! program survives and computes what it always does, launched and attached.
+
+use crate::common::assert_no_trace;
+use crate::recording::{Recorded, begin, end, java, record};
+use tare_jvm_tests::{Demo, Jdk, Scratch, Tare, classes, on_each_jdk, run};
+
+const ALL: [&str; 6] = ["--include", "java.**", "--include", "jdk.**", "--include", "sun.**"];
+const PROGRAM: [&str; 2] = ["Everything", "500"];
+
+/// The line with the program's result.
+fn sum(text: &str) -> &str {
+    text.lines().find(|line| line.starts_with("sum ")).expect("a sum")
+}
+
+fn plain(jdk: &Jdk) -> String {
+    let mut java = std::process::Command::new(jdk.java());
+    run(java.arg("-cp").arg(classes()).args(PROGRAM))
+}
+
+on_each_jdk! {
+    fn launched(jdk) {
+        let plain = plain(jdk);
+        for mode in [&["--count"][..], &[]] {
+            let scratch = Scratch::new();
+            let file = scratch.join("x.tare");
+            let mut words = record(&[mode, &ALL].concat(), &file);
+            words.extend(java(jdk, classes(), &PROGRAM));
+            let text = Tare::this().run(&words).ok().to_owned();
+            assert_eq!(sum(&text), sum(&plain));
+            let counts = Recorded::open(&file).counts();
+            // Each task asks once, whatever the JVM itself does besides.
+            let digests = counts["java.security.MessageDigest.getInstance"];
+            assert!(digests >= 500, "{digests} of 500");
+            assert!(counts["java.util.HashMap.merge"] >= 500 * 20);
+        }
+    }
+
+    /// The demo's requests go on while everything below them is woven and restored.
+    fn attached(jdk) {
+        let mut command = Demo::command(jdk);
+        if jdk.major >= 21 {
+            command = command.arg("--virtual=50");
+        }
+        let demo = Demo::from(command);
+        let scratch = Scratch::new();
+        for mode in ["--count", "--cpu-time"] {
+            let options = [&[mode], &ALL[..]].concat();
+            let file = scratch.join("x.tare");
+            let recording = begin(&demo.target.name(), &options, &file);
+            demo.check_answers();
+            end(recording);
+            let methods = Recorded::open(&file).counts().len();
+            assert!(methods > 200, "only {methods} methods of the JDK were called");
+            demo.check_answers();
+        }
+        assert_no_trace(demo.target.pid());
+        demo.finish();
+    }
+}
