@@ -226,8 +226,9 @@ fn made_up_class_names_meet_in_a_diff() {
 fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
     let mut shop = profile(&SHOP.replace("java.lang.Thread.idle 50", "[dropped] 5"));
     shop.run.duration = 1_000_000;
-    shop.run.lose(LossKind::Refused, "a.B.c", 1, "the method is too large");
-    shop.run.lose(LossKind::Refused, "a.B.d", 1, "the method is too large");
+    for name in ["a.B.c", "a.B.d", "a.B.e", "a.B.f", "a.B.g", "a.B.h"] {
+        shop.run.lose(LossKind::Refused, name, 1, "the method is too large");
+    }
     let gc = shop.events_of(&EventKind::gc());
     let event = Event { duration: 100_000, ..Event::default() };
     let text = FieldValue::Text(StringId::EMPTY);
@@ -253,7 +254,7 @@ fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
         of(FindingKind::Lost),
         [
             "9.1 % of the whole is accounted as [dropped]",
-            "refused 2 × a.B.c and 1 other: the method is too large",
+            "refused 6 × a.B.c, a.B.d, a.B.e, a.B.f and 2 others: the method is too large",
         ]
     );
     let trust = of(FindingKind::Trust).join("\n");
