@@ -23,6 +23,7 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
     Rule { package: "tare-weaver", ours: &["tare-classfile"], others: Some(&[]) },
     Rule { package: "tare-arena", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-unwind", ours: &[], others: Some(&["libc"]) },
     // Everything here ends up in somebody's production JVM.
     Rule {
         package: "tare-agent",
