@@ -16,6 +16,13 @@ const LONGEST: usize = 700;
 const UNSAFE_PLACES: &[&str] = &[
     // The JVM's own interface, and what must not go through Rust's runtime.
     "crates/agent/src/",
+    // The loader's list of modules, reads of the own stack, and values for signal handlers.
+    "crates/unwind/src/memory.rs",
+    "crates/unwind/src/modules.rs",
+    "crates/unwind/src/published.rs",
+    // Signal handlers on real stacks, and a JVM in their own process.
+    "crates/unwind/tests/",
+    "crates/unwind/examples/",
     // The independent witness of the bytecode counts is a JVMTI agent too.
     "crates/step-counter/src/",
     // Asks the kernel for a perf event and a timer, for which there is no safe call.
