@@ -29,6 +29,8 @@ impl std::error::Error for ReadError {}
 /// One context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
+    /// Where it lies in the arena: the same in every snapshot of a session.
+    pub at: u32,
     /// Position of the parent in the tree; the root is its own parent.
     pub parent: u32,
     /// A method's id, or one of the ids in [`layout`] that no method has.
@@ -43,6 +45,8 @@ pub struct Node {
 /// The contexts of one thread, or of the virtual threads that used this tree in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
+    /// Where its first page lies in the arena: the same in every snapshot of a session.
+    pub at: u32,
     /// `Thread.threadId()`; zero for virtual threads.
     pub thread: u64,
     pub name: String,
@@ -197,6 +201,8 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
         String::from_utf16_lossy(&units)
     };
     Tree {
+        // References inside an arena have 32 bits, and so has its length.
+        at: at as u32,
         thread: u64_at(bytes, at + tree::THREAD).unwrap_or(0),
         name,
         of_virtual_threads,
@@ -235,6 +241,7 @@ fn read_nodes(
         }
         let time = |field| if timed { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
         tree.nodes.push(Node {
+            at: at as u32,
             parent,
             method,
             count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
@@ -289,7 +296,10 @@ mod tests {
         let snapshot = Snapshot::read(&sample()).unwrap();
         assert_eq!(snapshot.lost, 5);
         let [tree] = snapshot.trees.as_slice() else { panic!("{snapshot:?}") };
-        assert_eq!((tree.thread, tree.name.as_str()), (7, "main"));
+        assert_eq!((tree.at, tree.thread, tree.name.as_str()), (PAGE as u32, 7, "main"));
+        let places: Vec<usize> = tree.nodes.iter().map(|node| node.at as usize).collect();
+        let root = PAGE + tree::ROOT;
+        assert_eq!(places, [root, root + 32, 2 * PAGE + page::HEAD]);
         let seen: Vec<_> = tree.nodes.iter().map(|n| (n.parent, n.method, n.count)).collect();
         assert_eq!(seen, [(0, layout::ROOT, 0), (0, 11, 3), (1, 12, 9)]);
     }

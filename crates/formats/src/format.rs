@@ -62,6 +62,11 @@ impl Format {
         }
     }
 
+    /// Whether [`crate::open`] reads it too.
+    pub fn is_read(self) -> bool {
+        matches!(self, Format::Collapsed | Format::Pprof | Format::Jfr)
+    }
+
     /// The format of a file by its name, and whether it is to be packed by gzip. Any ending may be
     /// followed by `.gz`.
     pub fn of_path(path: &Path) -> Option<(Format, bool)> {

@@ -47,6 +47,8 @@ pub struct Decoder<'o> {
     event_tables: HashMap<u64, EventTableId>,
     damaged_context: Option<ContextId>,
     orphans: BTreeMap<&'static str, u64>,
+    /// The latest time of a value or an event that was read, whether or not it is wanted.
+    latest: u64,
 }
 
 /// Where the rows of a series go.
@@ -73,7 +75,13 @@ impl<'o> Decoder<'o> {
             event_tables: HashMap::new(),
             damaged_context: None,
             orphans: BTreeMap::new(),
+            latest: 0,
         }
+    }
+
+    /// Nobody wrote down how long a run was that has no end; it lasted as long as anything in it.
+    pub fn without_end(&mut self) {
+        self.profile.run.duration = self.profile.run.duration.max(self.latest);
     }
 
     pub fn take(&mut self, kind: Kind, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
@@ -382,6 +390,7 @@ impl<'o> Decoder<'o> {
     fn values_to(&mut self, target: &mut Target, chunk: &Chunk<'_>) -> Result<(), Refusal> {
         let (contexts, threads) = (chunk.numbers("context")?, chunk.numbers("thread")?);
         let (times, values) = (chunk.numbers("time")?, chunk.signed("value")?);
+        self.latest = times.iter().fold(self.latest, |latest, time| latest.max(*time));
         for at in 0..chunk.rows {
             let in_time = self.options.time.as_ref().is_none_or(|time| time.contains(&times[at]));
             if !in_time {
@@ -440,6 +449,7 @@ impl<'o> Decoder<'o> {
         let fields = self.profile.events(table).kind().fields.clone();
         self.charge(chunk.rows, 24 + 8 * fields.len())?;
         let (times, durations) = (chunk.numbers("time")?, chunk.numbers("duration")?);
+        self.latest = times.iter().fold(self.latest, |latest, time| latest.max(*time));
         let (threads, contexts) = (chunk.numbers("thread")?, chunk.numbers("context")?);
         let mut columns = Vec::new();
         for field in &fields {

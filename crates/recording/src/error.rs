@@ -88,8 +88,8 @@ impl fmt::Display for Warning {
         match self {
             Warning::NoEnd => write!(
                 f,
-                "the recording has no end: it is still being written, or its writer was stopped; up \
-                 to a second is missing"
+                "the recording has no end: it is still being written, or its writer was stopped; \
+                 what came after the last look, usually less than a second, is missing"
             ),
             Warning::DamagedHeader => write!(f, "the beginning of the file is damaged"),
             Warning::Skipped { offset, bytes } => {

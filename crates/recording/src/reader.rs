@@ -180,6 +180,9 @@ impl<R: Read + Seek> Recording<R> {
                 }
             }
         }
+        if warnings.contains(&Warning::NoEnd) {
+            decoder.without_end();
+        }
         let (mut profile, orphans) = decoder.finish();
         warnings.extend(orphans);
         if unknown > 0 {

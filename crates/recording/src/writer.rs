@@ -115,7 +115,7 @@ impl<W: Write> Writer<W> {
         self.write_threads(profile)?;
         self.write_values(profile)?;
         self.write_events(profile)?;
-        self.write_run(profile)?;
+        self.write_run(profile, false)?;
         self.out.flush()?;
         self.failed = false;
         Ok(())
@@ -124,6 +124,7 @@ impl<W: Write> Writer<W> {
     /// Appends what is new, and the index by which the file opens quickly.
     pub fn finish(mut self, profile: &Profile) -> Result<W, WriteError> {
         self.write(profile)?;
+        self.write_run(profile, true)?;
         self.write_sums()?;
         let start = self.offset;
         let entries = std::mem::take(&mut self.entries);
@@ -272,10 +273,21 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// The run's facts are small and written whole when they changed; the last ones count.
-    fn write_run(&mut self, profile: &Profile) -> Result<(), WriteError> {
+    /// The run's facts are small and written whole when they changed; the last ones count. A class path
+    /// is not so small that it should be written every second: unless it is the end, a duration alone
+    /// must have grown by an eighth.
+    fn write_run(&mut self, profile: &Profile, end: bool) -> Result<(), WriteError> {
         let run = &profile.run;
         let before = self.written.run.take();
+        if let Some(before) = &before
+            && !end
+            && run.duration >= before.duration
+            && run.duration - before.duration <= before.duration / 8
+            && *run == (RunInfo { duration: run.duration, ..before.clone() })
+        {
+            self.written.run = Some(before.clone());
+            return Ok(());
+        }
         if before.as_ref().is_none_or(|before| before.losses != run.losses) {
             // The first row tells a reader that the list begins anew.
             let mut first = 0;

@@ -2,6 +2,7 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 use crate::client::{self, Found};
+use crate::recorder::Source;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use tare_arena::{MethodName, Names, Snapshot, Tree, layout};
 use tare_attach::Jvm;
 use tare_profile::{
-    ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesInfo, Thread,
-    ThreadKind, ValueKind,
+    ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
+    Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
 };
 use tare_protocol::{ExactStatus, Request};
 
@@ -29,13 +30,18 @@ impl Arena {
         Arena { trees, names }
     }
 
-    /// What is there now. The trees come first: every name in them is logged before.
-    pub fn read(&self) -> Result<(Snapshot, Names)> {
+    /// The trees as they are now.
+    fn trees(&self) -> Result<Snapshot> {
         let head = read_up_to(&self.trees, Snapshot::HEADER as u64)?;
         let bytes = read_up_to(&self.trees, Snapshot::used(&head)?)?;
-        let snapshot = Snapshot::read(&bytes)?;
+        Ok(Snapshot::read(&bytes)?)
+    }
+
+    /// The names logged so far. Every name is logged before it occurs in a tree, so they are to be
+    /// read after the trees.
+    fn names(&self) -> Result<Names> {
         let length = self.names.metadata().context("cannot ask for the length of the names")?.len();
-        Ok((snapshot, Names::read(&read_up_to(&self.names, length)?)))
+        Ok(Names::read(&read_up_to(&self.names, length)?))
     }
 }
 
@@ -64,10 +70,13 @@ pub fn live(who: &str) -> Result<Profile> {
         bail!("JVM {} is not being recorded; begin with `tare record --exact {0}`", jvm.pid);
     };
     let arena = Arena::new(agent.tell_for_files(&Request::ExactOpen)?);
-    let (snapshot, names) = arena.read()?;
-    let mut run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
-    add_refusals(&mut run, &status);
-    Ok(to_profile(&snapshot, &names, run))
+    let mut profile = Profile::new();
+    profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
+    let elapsed = profile.run.duration;
+    let mut exact = Exact::new(arena, status);
+    exact.look(&mut profile, elapsed)?;
+    exact.account(&mut profile.run);
+    Ok(profile)
 }
 
 /// What is known of a run before anything is measured.
@@ -88,70 +97,207 @@ pub fn run_info(jvm: &Jvm) -> RunInfo {
     }
 }
 
-/// Notes what was not woven.
-pub fn add_refusals(run: &mut RunInfo, status: &ExactStatus) {
-    for refused in &status.refused {
-        run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
-    }
+/// What an exact recording has come to so far.
+#[derive(Clone, Copy, Default)]
+pub struct Totals {
+    pub calls: u64,
+    pub contexts: usize,
+    pub trees: usize,
 }
 
-/// Calls and contexts of a snapshot, for a line of progress.
-pub fn totals(snapshot: &Snapshot) -> (u64, usize) {
-    let nodes = snapshot.trees.iter().flat_map(|tree| &tree.nodes);
-    nodes.fold((0, 0), |(calls, contexts), node| {
-        let ours = node.method == layout::CALIBRATION;
-        (calls + if ours { 0 } else { node.count }, contexts + usize::from(node.method > 0))
-    })
+/// An exact recording under way, as a source of increments: trees only grow, so what is new is the
+/// difference to the last look.
+pub struct Exact {
+    arena: Arena,
+    /// The agent's last word; whoever talks to the agent keeps it fresh.
+    pub status: ExactStatus,
+    names: Names,
+    /// Invocations and, in a timed session, net times; `None` before the first look.
+    series: Option<(SeriesId, Option<SeriesId>)>,
+    frames: HashMap<i32, FrameId>,
+    /// What is known of each node, by the page and the place in it where it lies.
+    pages: Vec<Vec<Seen>>,
+    threads: HashMap<Owner, ThreadId>,
+    /// When the last look was, in nanoseconds since the start of the run.
+    looked: u64,
+    totals: Totals,
+    /// Contexts without a node, calls without any, and what the former are shown as.
+    missing: (u64, u64, &'static str),
 }
 
-/// Turns trees of nodes into contexts with invocations and, when timed, net times.
-pub fn to_profile(snapshot: &Snapshot, names: &Names, run: RunInfo) -> Profile {
-    let mut profile = Profile::new();
-    profile.run = run;
-    let calls = profile.add_series(SeriesInfo::new("exact", ValueKind::Invocations));
-    let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
-    let time = snapshot.timed.then(|| profile.add_series(SeriesInfo::new("exact", kind)));
-    let mut frames = HashMap::new();
-    let mut merged = HashMap::new();
-    for tree in &snapshot.trees {
-        // The trees that virtual threads borrow, and those used again, mean nothing one by one.
-        let thread = match (tree.of_virtual_threads, tree.shared) {
-            (false, false) => add_thread(&mut profile, tree),
-            kind => *merged.entry(kind).or_insert_with(|| add_thread(&mut profile, tree)),
-        };
-        let net = snapshot.timed.then(|| net_times(snapshot, tree));
-        let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
-        for (at, node) in tree.nodes.iter().enumerate() {
-            let nothing = node.method == layout::REST && node.count == 0;
-            if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {
-                contexts.push(ContextId::ROOT);
-                continue;
-            }
-            let frame = *frames
-                .entry(node.method)
-                .or_insert_with(|| add_frame(&mut profile, snapshot, names, node.method));
-            let context = profile.contexts.child(contexts[node.parent as usize], frame);
-            contexts.push(context);
-            let count = i64::try_from(node.count).unwrap_or(i64::MAX);
-            profile.series_mut(calls).push(Row::new(context, thread, count));
-            if let (Some(time), Some(net)) = (time, &net) {
-                profile.series_mut(time).push(Row::new(context, thread, net[at]));
-            }
+/// A node as it was at the last look.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The root for nodes that are not shown.
+    context: ContextId,
+    count: u64,
+    /// Ticks of its own.
+    net: i64,
+}
+
+/// Whose a tree is. Those that virtual threads borrow, and those used again, mean nothing one by one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Thread { tree: u32 },
+    EndedThreads,
+    VirtualThreads,
+}
+
+/// Increments are stamped with the second in which their stretch began.
+const BUCKET: u64 = 1_000_000_000;
+
+/// No two nodes of a page begin within so many bytes.
+const NODE_SPACE: usize = layout::node::SIZE_COUNTED;
+
+impl Exact {
+    pub fn new(arena: Arena, status: ExactStatus) -> Self {
+        Exact {
+            arena,
+            status,
+            names: Names::default(),
+            series: None,
+            frames: HashMap::new(),
+            pages: Vec::new(),
+            threads: HashMap::new(),
+            looked: 0,
+            totals: Totals::default(),
+            missing: (0, 0, ""),
         }
     }
-    if snapshot.refused > 0 {
-        let reason =
-            format!("the memory for trees was full; {} has the calls", rest_name(snapshot));
-        profile.run.lose(LossKind::Folded, "calls in new contexts", snapshot.refused, &reason);
+
+    pub fn totals(&self) -> Totals {
+        self.totals
     }
-    if snapshot.lost > 0 {
-        let reason = "there was no memory left to count them";
-        profile.run.lose(LossKind::Dropped, "calls", snapshot.lost, reason);
+
+    /// Turns what is new in the trees into contexts with invocations and, when timed, net times.
+    fn add(&mut self, snapshot: &Snapshot, profile: &mut Profile) -> Result<()> {
+        let time = self.looked / BUCKET * BUCKET;
+        let (calls, times) = self.series(snapshot, profile);
+        let rest = rest_name(snapshot);
+        self.totals = Totals { trees: snapshot.trees.len(), ..Totals::default() };
+        for tree in &snapshot.trees {
+            let thread = self.thread(tree, profile);
+            let net = times.map(|_| net_ticks(snapshot, tree));
+            let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
+            for (at, node) in tree.nodes.iter().enumerate() {
+                let nothing = node.method == layout::REST && node.count == 0;
+                if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {
+                    contexts.push(ContextId::ROOT);
+                    continue;
+                }
+                let before = self.seen(node.at).copied().unwrap_or_default();
+                // What the rest is called may change, when memory ends in a session of limited depth.
+                let context = if before.context == ContextId::ROOT || node.method == layout::REST {
+                    let frame = self.frame(node.method, rest, profile)?;
+                    profile.contexts.child(contexts[node.parent as usize], frame)
+                } else {
+                    before.context
+                };
+                contexts.push(context);
+                let now =
+                    Seen { context, count: node.count, net: net.as_ref().map_or(0, |n| n[at]) };
+                if now.count != before.count {
+                    let more = i64::try_from(now.count.saturating_sub(before.count));
+                    let row = Row::new(context, thread, more.unwrap_or(i64::MAX)).at(time);
+                    profile.series_mut(calls).push(row);
+                }
+                if let Some(times) = times
+                    && now.net != before.net
+                {
+                    let more = nanos(snapshot, now.net.wrapping_sub(before.net));
+                    let row = Row::new(context, thread, more).at(time);
+                    profile.series_mut(times).push(row);
+                }
+                if let Some(seen) = self.seen(node.at) {
+                    *seen = now;
+                }
+                self.totals.calls += node.count;
+                self.totals.contexts += usize::from(node.method != layout::REST);
+            }
+        }
+        self.missing = (snapshot.refused, snapshot.lost, rest);
+        Ok(())
     }
-    profile
+
+    fn series(
+        &mut self,
+        snapshot: &Snapshot,
+        profile: &mut Profile,
+    ) -> (SeriesId, Option<SeriesId>) {
+        *self.series.get_or_insert_with(|| {
+            let mut add = |kind| {
+                let buckets = TimeAxis::Buckets { width: BUCKET };
+                profile.add_series(SeriesInfo::new("exact", kind).with_time(buckets))
+            };
+            let calls = add(ValueKind::Invocations);
+            let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
+            (calls, snapshot.timed.then(|| add(kind)))
+        })
+    }
+
+    /// The place for what is known of a node.
+    fn seen(&mut self, node: u32) -> Option<&mut Seen> {
+        let (page, place) = (node as usize / layout::PAGE, node as usize % layout::PAGE);
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, Vec::new);
+        }
+        let page = &mut self.pages[page];
+        if page.is_empty() {
+            page.resize(layout::PAGE / NODE_SPACE, Seen::default());
+        }
+        page.get_mut(place / NODE_SPACE)
+    }
+
+    fn thread(&mut self, tree: &Tree, profile: &mut Profile) -> ThreadId {
+        let owner = match (tree.of_virtual_threads, tree.shared) {
+            (true, _) => Owner::VirtualThreads,
+            (_, true) => Owner::EndedThreads,
+            _ => Owner::Thread { tree: tree.at },
+        };
+        *self.threads.entry(owner).or_insert_with(|| add_thread(profile, tree))
+    }
+
+    fn frame(&mut self, method: i32, rest: &str, profile: &mut Profile) -> Result<FrameId> {
+        if method == layout::REST {
+            return Ok(profile.special(rest));
+        }
+        if let Some(frame) = self.frames.get(&method) {
+            return Ok(*frame);
+        }
+        let id = u32::try_from(method).unwrap_or(0);
+        if self.names.get(id).is_none() {
+            self.names = self.arena.names()?;
+        }
+        let frame = add_frame(profile, self.names.get(id), method);
+        self.frames.insert(method, frame);
+        Ok(frame)
+    }
 }
 
-fn add_thread(profile: &mut Profile, tree: &Tree) -> tare_profile::ThreadId {
+impl Source for Exact {
+    fn look(&mut self, profile: &mut Profile, now: u64) -> Result<()> {
+        let snapshot = self.arena.trees()?;
+        self.add(&snapshot, profile)?;
+        self.looked = now;
+        Ok(())
+    }
+
+    fn account(&self, run: &mut RunInfo) {
+        for refused in &self.status.refused {
+            run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
+        }
+        let (refused, lost, rest) = self.missing;
+        if refused > 0 {
+            let reason = format!("the memory for trees was full; {rest} has the calls");
+            run.lose(LossKind::Folded, "calls in new contexts", refused, &reason);
+        }
+        if lost > 0 {
+            run.lose(LossKind::Dropped, "calls", lost, "there was no memory left to count them");
+        }
+    }
+}
+
+fn add_thread(profile: &mut Profile, tree: &Tree) -> ThreadId {
     let (kind, name) = if tree.of_virtual_threads {
         (ThreadKind::Virtual, "virtual threads")
     } else if tree.shared {
@@ -173,13 +319,10 @@ fn rest_name(snapshot: &Snapshot) -> &'static str {
     }
 }
 
-fn add_frame(profile: &mut Profile, snapshot: &Snapshot, names: &Names, id: i32) -> FrameId {
-    if id == layout::REST {
-        return profile.special(rest_name(snapshot));
-    }
+fn add_frame(profile: &mut Profile, known: Option<&MethodName>, id: i32) -> FrameId {
     let unknown =
         MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
-    let known = u32::try_from(id).ok().and_then(|id| names.get(id)).unwrap_or(&unknown);
+    let known = known.unwrap_or(&unknown);
     let mut intern = |text: &str| profile.strings.intern(text);
     let method = Method {
         class: intern(&known.class.replace('/', ".")),
@@ -198,19 +341,16 @@ fn loader_name(number: u32) -> String {
     if number == 0 { "boot".to_owned() } else { format!("loader {number}") }
 }
 
-/// For each node the nanoseconds that were its own, invocations under way included.
-fn net_times(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
-    let clock = snapshot.clock;
+/// For each node the ticks that were its own, invocations under way included.
+fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
     let gross: Vec<i64> = tree
         .nodes
         .iter()
         .map(|node| {
-            if snapshot.cpu_time {
-                // In nanoseconds already; and only the thread itself could read its clock now.
-                return i64::try_from(node.total).unwrap_or(i64::MAX);
-            }
-            let under_way = if node.start == 0 { 0 } else { clock.now.saturating_sub(node.start) };
-            i64::try_from(clock.nanos(node.total + under_way)).unwrap_or(i64::MAX)
+            // Only the thread itself could read its processor time of an invocation under way.
+            let known = node.start != 0 && !snapshot.cpu_time;
+            let under_way = if known { snapshot.clock.now.saturating_sub(node.start) } else { 0 };
+            i64::try_from(node.total.saturating_add(under_way)).unwrap_or(i64::MAX)
         })
         .collect();
     let mut net = gross.clone();
@@ -220,4 +360,15 @@ fn net_times(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         }
     }
     net
+}
+
+/// A difference of ticks in nanoseconds. It is the differences that are turned: the clock's rate gets
+/// better known as time goes by, and what did not change must not seem to.
+fn nanos(snapshot: &Snapshot, ticks: i64) -> i64 {
+    if snapshot.cpu_time {
+        // In nanoseconds already.
+        return ticks;
+    }
+    let nanos = i64::try_from(snapshot.clock.nanos(ticks.unsigned_abs())).unwrap_or(i64::MAX);
+    nanos * ticks.signum()
 }

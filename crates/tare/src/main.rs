@@ -8,6 +8,7 @@ mod exact;
 mod figures;
 mod launch;
 mod library;
+mod recorder;
 mod source;
 mod term;
 

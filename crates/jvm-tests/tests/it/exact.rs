@@ -19,7 +19,7 @@ fn assert_equal(truth: &Counts, recorded: &Counts) {
 }
 
 /// Truth names nested classes by their outer one, and one line is no method.
-fn truth_counts(text: &str) -> Counts {
+pub(crate) fn truth_counts(text: &str) -> Counts {
     let rename = |(name, n): (String, i64)| {
         let name = name.strip_prefix("Work.").unwrap_or(&name).to_owned();
         let nested = ["Base.", "Derived.", "Fails.", "Plugin."];

@@ -25,6 +25,7 @@ mod not_a_jvm;
 mod other_jvms;
 mod other_user;
 mod planted_files;
+mod recorder_killed;
 mod reduced_signals;
 mod run;
 mod stopped;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tare_jvm_tests::{Jdk, Running, Scratch, Tare, wait_until};
 use tare_profile::{MethodKind, Profile, ValueKind};
-use tare_recording::{LoadOptions, Recording};
+use tare_recording::{LoadOptions, Recording, Warning};
 
 /// Invocations by `CLASS.METHOD`, overloads and threads added up.
 pub type Counts = BTreeMap<String, i64>;
@@ -23,6 +23,15 @@ impl Recorded {
         Recorded { profile: loaded.profile }
     }
 
+    /// A recording that has no end, or not yet.
+    #[track_caller]
+    pub fn so_far(path: &Path) -> Self {
+        let mut recording = Recording::open(path).expect("a recording");
+        let loaded = recording.load(&LoadOptions::default()).expect("a readable recording");
+        assert_eq!(loaded.warnings, [Warning::NoEnd]);
+        Recorded { profile: loaded.profile }
+    }
+
     /// What is missing, as text: `refused 1 java.lang.Object: every constructor …`.
     pub fn losses(&self) -> Vec<String> {
         let losses = self.profile.run.losses.iter();
@@ -32,12 +41,10 @@ impl Recorded {
     /// The invocations, also of the nodes that stand for the rest: `.[no room]`.
     pub fn counts(&self) -> Counts {
         let profile = &self.profile;
-        let (id, _) = profile
-            .all_series()
-            .find(|(_, series)| series.info().kind == ValueKind::Invocations)
-            .expect("invocations");
+        let calls =
+            profile.all_series().find(|(_, series)| series.info().kind == ValueKind::Invocations);
         let mut counts = Counts::new();
-        for row in profile.series(id).rows() {
+        for row in calls.into_iter().flat_map(|(_, series)| series.rows()) {
             let frame = profile.contexts.frame(row.context).expect("a frame");
             let method = profile.method_of(frame);
             let text = |id| profile.strings.get(id);

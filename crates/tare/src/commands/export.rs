@@ -5,6 +5,7 @@ use crate::source;
 use crate::term::{DIM, WARN};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tare_analysis::{Filter, LabelKind, Tree};
 use tare_formats::{Format, Options, series_name};
@@ -25,12 +26,12 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     if same_file(&args.file, &args.output) {
         bail!("{} would overwrite the file that is read", args.output.display());
     }
-    let profile = load(args, &args.file, format)?;
+    let profile = load(args.view.time.as_ref(), &args.file, format)?;
     let series = source::metrics(&profile, args.view.metric.as_deref())?[0];
     let (profile, series) = narrow(args, profile, series)?;
     let baseline = match &args.baseline {
         Some(path) => {
-            let profile = load(args, path, format)?;
+            let profile = load(args.view.time.as_ref(), path, format)?;
             let series = source::metrics(&profile, args.view.metric.as_deref())?[0];
             Some(narrow(args, profile, series)?.0)
         }
@@ -52,25 +53,26 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
-/// A profile that was just recorded, in the format of its file's name; the whole of it.
-pub fn save(profile: &Profile, format: Format, gzip: bool, path: &Path) -> Result<()> {
-    let series = source::metrics(profile, None)?.first().copied();
+/// A recording that was just made, in the format of another file's name; the whole of it. The
+/// file's size.
+pub fn save(recording: &Path, format: Format, gzip: bool, path: &Path) -> Result<u64> {
+    let profile = load(None, recording, format)?;
+    let series = source::metrics(&profile, None)?.first().copied();
     let title = path.file_name().unwrap_or_default().to_string_lossy();
     let options = Options { series, threads: true, title: &title, baseline: None, gzip };
-    write(profile, format, options, path)?;
-    Ok(())
+    write(&profile, format, options, path)
 }
 
 /// Reads a recording, with its times if the format has a place for them.
-fn load(args: &ExportArgs, path: &Path, format: Format) -> Result<Profile> {
+fn load(time: Option<&Range<u64>>, path: &Path, format: Format) -> Result<Profile> {
     let always = 0..u64::MAX;
-    let time = match format {
+    let all = match format {
         Format::Collapsed | Format::Html | Format::Pprof | Format::Callgrind => None,
         Format::Jfr | Format::Speedscope | Format::Firefox | Format::Chrome | Format::Otlp => {
             Some(&always)
         }
     };
-    let profile = source::load(path, args.view.time.as_ref().or(time))?;
+    let profile = source::load(path, time.or(all))?;
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
         let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
         anstream::eprintln!(

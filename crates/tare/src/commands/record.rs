@@ -1,30 +1,33 @@
 //! `tare record --exact`: weaves, waits, restores, and leaves a recording.
 //!
 //! Whatever ends it (Ctrl-C, the time given, the end of the JVM, even its `kill -9`), the trees lie
-//! in memory that we hold too, so what was recorded is kept.
+//! in memory that we hold too, so what was recorded is kept; and if we are killed ourselves, what the
+//! recorder has written until then.
 
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, report, status};
-use crate::exact::{self, Arena};
+use crate::exact::{self, Arena, Exact};
 use crate::launch::{self, Guest};
+use crate::recorder::Recorder;
+use crate::source;
 use crate::term::{self, BOLD, DIM, WARN};
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_formats::Format;
-use tare_profile::{Profile, RunInfo};
-use tare_protocol::{ExactPlan, ExactStatus, Request};
-use tare_recording::Writer;
+use tare_profile::RunInfo;
+use tare_protocol::{ExactPlan, Request};
 
-/// Between two looks at the recording.
-const STEP: Duration = Duration::from_millis(500);
+/// How long a wish to end may go unheard.
+const STEP: Duration = Duration::from_millis(20);
 
 pub fn run(args: RecordArgs) -> ExitCode {
     let outcome = check_output(args.output.as_deref()).and_then(|()| match &args.jvm {
@@ -62,29 +65,28 @@ fn attached(who: &str, args: &RecordArgs) -> Result<()> {
     }
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
-    let mut session = Session::begin(&mut agent, &jvm, args)?;
+    let mut session = Session::begin(&mut agent, &jvm, args, &Names::default())?;
     let until = args.duration.map(|duration| Instant::now() + duration);
     let over =
         || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    session.watch(&mut agent, over);
+    let watched = session.watch(&mut agent, over);
     let alive = session.end(&mut agent);
-    session.keep(args.output.as_deref())?;
+    let kept = session.keep(watched);
     if alive && !was_there {
         agent.tell(&Request::Detach)?;
         detach::wait_for_threads(&jvm, patience)?;
     }
-    Ok(())
+    kept
 }
 
 /// Starts a program and records each of its JVMs, from before its `main` to its end.
 fn launched(args: RecordArgs) -> Result<ExitCode> {
     let command = args.command.clone();
-    let args = Arc::new(args);
     let attend = {
-        let args = Arc::clone(&args);
+        let names = Names::default();
         move |guest: Guest| {
             let what = guest.to_string();
-            if let Err(e) = record_guest(guest, &args) {
+            if let Err(e) = record_guest(guest, &args, &names) {
                 anstream::eprintln!("{WARN}tare: {what}: {e:#}{WARN:#}");
             }
         }
@@ -96,32 +98,54 @@ fn launched(args: RecordArgs) -> Result<ExitCode> {
     Ok(launch::exit_code(launched.status))
 }
 
-fn record_guest(guest: Guest, args: &RecordArgs) -> Result<()> {
+fn record_guest(guest: Guest, args: &RecordArgs, names: &Names) -> Result<()> {
     let what = guest.to_string();
     let jvm = tare_attach::inspect(guest.pid)?;
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
-    let mut session = Session::begin(&mut agent, &jvm, args)?;
+    let mut session = Session::begin(&mut agent, &jvm, args, names)?;
     anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
     let running = guest.let_go();
     let until = args.duration.map(|duration| Instant::now() + duration);
-    session.watch(&mut agent, || until.is_some_and(|until| Instant::now() >= until));
+    let watched = session.watch(&mut agent, || until.is_some_and(|until| Instant::now() >= until));
     session.end(&mut agent);
-    session.keep(args.output.as_deref())?;
+    session.keep(watched)?;
     running.wait();
     Ok(())
 }
 
+/// The names of files that recordings of this command have taken: a command may start many JVMs, and
+/// none may overwrite what another one wrote.
+#[derive(Default)]
+struct Names(Mutex<HashSet<PathBuf>>);
+
+impl Names {
+    /// The name that was asked for, or, if it is taken, the same with the pid before its ending.
+    fn take(&self, output: Option<&Path>, jvm: &Jvm) -> PathBuf {
+        let wanted = match output {
+            Some(path) => path.to_owned(),
+            None => PathBuf::from(format!("{}-{}.tare", short_name(jvm.name()), jvm.pid)),
+        };
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.insert(wanted.clone()) {
+            return wanted;
+        }
+        let name = wanted.file_name().unwrap_or_default().to_string_lossy();
+        let (stem, ending) = name.split_once('.').unwrap_or((&name, "tare"));
+        wanted.with_file_name(format!("{stem}-{}.{ending}", jvm.pid))
+    }
+}
+
 /// One recording under way.
 struct Session {
-    arena: Arena,
-    run: RunInfo,
+    exact: Exact,
+    recorder: Recorder,
     began: Instant,
-    last: ExactStatus,
-    name: String,
+    /// Where the result goes and its format, if that is not the recording itself.
+    export: Option<(PathBuf, Format, bool)>,
 }
 
 impl Session {
-    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs) -> Result<Self> {
+    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
         let plan = ExactPlan {
             timed: !args.count,
             include: args.include.clone(),
@@ -133,55 +157,34 @@ impl Session {
             memory: args.memory,
             allow_huge: args.allow_huge,
         };
+        let output = names.take(args.output.as_deref(), jvm);
+        let export = Format::of_path(&output).map(|(format, gzip)| (output.clone(), format, gzip));
+        let path = if export.is_some() { beside(&output) } else { output };
         let began = Instant::now();
         let started = SystemTime::now();
         let files = agent.tell_for_files(&Request::ExactStart(Box::new(plan)))?;
+        // The file comes after the start, which may fail, and leaves an older one alone then.
+        let recorder = Recorder::begin(&path, run_info(jvm, args, started), began)?;
         // A program may end before the first look.
-        let last = agent.status()?.exact.unwrap_or_default();
-        Ok(Session {
-            arena: Arena::new(files),
-            run: run_info(jvm, args, started),
-            began,
-            last,
-            name: format!("{}-{}", short_name(jvm.name()), jvm.pid),
-        })
+        let status = agent.status()?.exact.unwrap_or_default();
+        Ok(Session { exact: Exact::new(Arena::new(files), status), recorder, began, export })
     }
 
     /// Looks at the recording, with a line of progress on a terminal, until `over` or until the
-    /// JVM has gone.
-    fn watch(&mut self, agent: &mut Agent, over: impl Fn() -> bool) {
-        let terminal = std::io::stderr().is_terminal();
-        let mut calls_before = (0, self.began);
-        while !over() {
-            let until = Instant::now() + STEP;
-            while !over() && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            let Ok(status) = agent.status() else { break };
-            let Some(status) = status.exact else { break };
-            self.last = status;
-            if terminal && let Ok((snapshot, _)) = self.arena.read() {
-                let (calls, contexts) = exact::totals(&snapshot);
-                let since = calls_before.1.elapsed().as_secs_f64().max(1e-9);
-                let rate = calls.saturating_sub(calls_before.0) as f64 / since;
-                calls_before = (calls, Instant::now());
-                eprint!(
-                    "\r\x1b[K{:>6.1} s  {} methods woven  {}/s calls  {} contexts  {} of {} MiB  \
-                     probes ≥ {:.0} % of a CPU",
-                    self.began.elapsed().as_secs_f64(),
-                    self.last.methods,
-                    term::count(rate as u64),
-                    term::count(contexts as u64),
-                    self.last.used >> 20,
-                    self.last.budget >> 20,
-                    rate * self.last.probe_ps as f64 / 1e10,
-                );
-                let _ = std::io::stderr().flush();
+    /// JVM has gone. An error means that no more can be written.
+    fn watch(&mut self, agent: &mut Agent, over: impl Fn() -> bool) -> Result<()> {
+        let mut progress = Progress::new(self.began);
+        while !over() && !agent.has_gone() {
+            std::thread::sleep(STEP);
+            if self.recorder.is_due() {
+                // The agent notes the time when it is asked; calls under way are counted up to it.
+                let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
+                self.exact.status = status;
+                self.recorder.append(&mut [&mut self.exact])?;
+                progress.show(&self.exact);
             }
         }
-        if terminal {
-            eprint!("\r\x1b[K");
-        }
+        Ok(())
     }
 
     /// Has the code put back. Whether the JVM still lives.
@@ -189,33 +192,38 @@ impl Session {
         if let Ok(status) = agent.status()
             && let Some(status) = status.exact
         {
-            self.last = status;
+            self.exact.status = status;
         }
-        let alive = agent.tell(&Request::ExactStop).is_ok();
-        self.run.duration = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        alive
+        agent.tell(&Request::ExactStop).is_ok()
     }
 
-    /// Writes the recording and says where it is.
-    fn keep(mut self, output: Option<&Path>) -> Result<()> {
-        exact::add_refusals(&mut self.run, &self.last);
-        let (snapshot, names) = self.arena.read()?;
-        let profile = exact::to_profile(&snapshot, &names, self.run);
-        let path =
-            output.map_or_else(|| PathBuf::from(format!("{}.tare", self.name)), Path::to_owned);
-        let size = write(&path, &profile)?;
-        let (calls, contexts) = exact::totals(&snapshot);
-        let status = &self.last;
+    /// Completes the recording, and says where it is and what it says.
+    fn keep(self, watched: Result<()>) -> Result<()> {
+        let Session { mut exact, recorder, export, .. } = self;
+        let finished = recorder.finish(&mut [&mut exact]);
+        watched?;
+        let recorded = finished?;
+        let profile = source::load(&recorded.path, None)?;
+        let (path, size) = match export {
+            None => (recorded.path, recorded.size),
+            Some((path, format, gzip)) => {
+                let size = export::save(&recorded.path, format, gzip, &path)
+                    .with_context(|| format!("{} has the recording", recorded.path.display()))?;
+                std::fs::remove_file(&recorded.path)?;
+                (path, size)
+            }
+        };
+        let (totals, status) = (exact.totals(), &exact.status);
         anstream::println!(
             "{BOLD}{}{BOLD:#}: {} calls in {} contexts of {} threads, {} methods woven; {} KiB",
             path.display(),
-            term::count(calls),
-            term::count(contexts as u64),
-            snapshot.trees.len(),
+            term::count(totals.calls),
+            term::count(totals.contexts as u64),
+            totals.trees,
             status.methods,
-            size >> 10,
+            size.div_ceil(1024),
         );
-        let in_probes = calls as f64 * status.probe_ps as f64 / 1e12;
+        let in_probes = totals.calls as f64 * status.probe_ps as f64 / 1e12;
         anstream::println!(
             "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
             status.probe_ps as f64 / 1e3,
@@ -228,19 +236,64 @@ impl Session {
             status.pause_ns as f64 / 1e6,
             status.longest_pause_ns as f64 / 1e6,
         );
+        if let Some(longest) = recorded.stretched {
+            anstream::println!(
+                "{DIM}the trees were large: up to {longest:.1?} passed between two looks at them{DIM:#}"
+            );
+        }
         report::page(&profile, &path)
     }
 }
 
-fn write(path: &Path, profile: &Profile) -> Result<u64> {
-    let doing = || format!("cannot write {}", path.display());
-    if let Some((format, gzip)) = Format::of_path(path) {
-        export::save(profile, format, gzip, path).with_context(doing)?;
-    } else {
-        let writer = Writer::create(path).with_context(doing)?;
-        writer.finish(profile).with_context(doing)?;
+/// Where a recording grows that becomes another tool's file at its end.
+fn beside(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".unfinished.tare");
+    name.into()
+}
+
+/// A line on the terminal, if there is one, that says how the recording goes.
+struct Progress {
+    terminal: bool,
+    began: Instant,
+    calls: u64,
+    at: Instant,
+}
+
+impl Progress {
+    fn new(began: Instant) -> Self {
+        Progress { terminal: std::io::stderr().is_terminal(), began, calls: 0, at: began }
     }
-    Ok(std::fs::metadata(path).with_context(doing)?.len())
+
+    fn show(&mut self, exact: &Exact) {
+        if !self.terminal {
+            return;
+        }
+        let (totals, status) = (exact.totals(), &exact.status);
+        let since = self.at.elapsed().as_secs_f64().max(1e-9);
+        let rate = totals.calls.saturating_sub(self.calls) as f64 / since;
+        (self.calls, self.at) = (totals.calls, Instant::now());
+        eprint!(
+            "\r\x1b[K{:>6.1} s  {} methods woven  {}/s calls  {} contexts  {} of {} MiB  \
+             probes ≥ {:.0} % of a CPU",
+            self.began.elapsed().as_secs_f64(),
+            status.methods,
+            term::count(rate as u64),
+            term::count(totals.contexts as u64),
+            status.used >> 20,
+            status.budget >> 20,
+            rate * status.probe_ps as f64 / 1e10,
+        );
+        let _ = std::io::stderr().flush();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
 }
 
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {

@@ -6,8 +6,10 @@ use crate::figures::{fit, percent, value};
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN};
 use anyhow::Result;
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 use tare_analysis::{FindingKind, Hot, LabelId, LabelKind, NodeId, Tree, neighbours};
+use tare_formats::Format;
 use tare_profile::{MethodKind, ThreadKind, Unit};
 
 /// Unless told otherwise the tree is folded at the first of these shares that leaves a page of it.
@@ -253,8 +255,17 @@ impl Page<'_> {
     fn next_steps(&self, out: &mut impl Write) -> Result<()> {
         let tree = &self.report.tree;
         let method = self.report.hot.iter().find(|hot| !tree.label(hot.label).is_special());
-        let file = self.report.args.file.display();
+        let file = &self.report.args.file;
         writeln!(out)?;
+        if let Some((format, _)) = Format::of_path(file).filter(|(format, _)| !format.is_read()) {
+            let (file, about) = (quoted(file), format.about());
+            writeln!(out, "{DIM}{file}: {about}.{DIM:#}")?;
+            return Ok(writeln!(
+                out,
+                "{DIM}`tare report` can be asked more of a .tare file.{DIM:#}"
+            )?);
+        }
+        let file = quoted(file);
         if let Some(hot) = method.filter(|_| self.report.args.view.by == By::Method) {
             let name = super::bare(&tree.label(hot.label).text);
             let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
@@ -281,6 +292,16 @@ pub fn name(kind: LabelKind, text: &str, room: usize) -> String {
     format!("{style}{}{mark}{style:#}", fit(text, room.saturating_sub(mark.len())))
 }
 
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    match text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 /// Lines of whole words; a word that is longer than a line is cut.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -297,4 +318,17 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_a_shell_would_part_them() {
+        let check = |path: &str, text: &str| assert_eq!(quoted(Path::new(path)), text);
+        check("/tmp/x-1.tare", "/tmp/x-1.tare");
+        check("my run.tare", "'my run.tare'");
+        check("it's.tare", r"'it'\''s.tare'");
+    }
 }

@@ -1,0 +1,223 @@
+//! Keeps a recording on disk while it is being made: about once a second, what the sources have
+//! measured since is appended to the file, which can be read at any moment. Whatever is killed then,
+//! the tool, the JVM or both, the file lacks no more than what came after the last look.
+//!
+//! What is measured, and how, is the business of the [`Source`]s; what the file looks like that of
+//! `tare-recording`.
+
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tare_profile::{Profile, RunInfo};
+use tare_recording::{WriteError, Writer};
+
+/// Something that measures, and can tell at any moment what is new.
+pub trait Source {
+    /// Adds to the profile what was measured since the last look; `now` is in nanoseconds since the
+    /// start of the run. Names, contexts and threads added before are still there, rows are not.
+    fn look(&mut self, profile: &mut Profile, now: u64) -> Result<()>;
+
+    /// Notes what is missing from all that was measured so far, in a run without any such notes.
+    fn account(&self, run: &mut RunInfo);
+}
+
+/// From one look to the next, unless looking is dear.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A look is followed by a pause that is longer by this factor: large trees cost the machine, on
+/// which the program runs too, a tenth of one processor at most.
+const PAUSE: u32 = 9;
+/// A disk is called full when it has less than this left, or less than a fiftieth of its size. The
+/// program needs it too.
+const SPARE: u64 = 256 << 20;
+
+/// A recording that is being made.
+pub struct Recorder {
+    path: PathBuf,
+    writer: Writer<File>,
+    profile: Profile,
+    /// What is known of the run apart from what the sources tell.
+    run: RunInfo,
+    began: Instant,
+    due: Instant,
+    longest: Duration,
+}
+
+/// A recording that has ended.
+pub struct Recorded {
+    pub path: PathBuf,
+    /// Of the file, in bytes.
+    pub size: u64,
+    /// The longest time between two looks, if looking was so dear that it was not a second.
+    pub stretched: Option<Duration>,
+}
+
+impl Recorder {
+    /// Begins a file, in place of one that may be there. `began` is the zero of all times.
+    pub fn begin(path: &Path, run: RunInfo, began: Instant) -> Result<Self> {
+        let writer = create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut profile = Profile::new();
+        profile.run = run.clone();
+        let due = Instant::now() + INTERVAL;
+        let path = path.to_owned();
+        Ok(Recorder { path, writer, profile, run, began, due, longest: INTERVAL })
+    }
+
+    /// Whether it is time to look.
+    pub fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    /// Appends what is new. An error means that nothing more can be written; the file keeps what it
+    /// has.
+    pub fn append(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
+        self.leave_room()?;
+        let start = Instant::now();
+        self.look(sources)?;
+        self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
+        self.profile.forget_rows();
+        let pause = INTERVAL.max(start.elapsed() * PAUSE);
+        self.longest = self.longest.max(pause);
+        self.due = start + pause;
+        // Waiting for the disk is no work, so it does not count.
+        self.writer.sync().or_else(cannot_sync).map_err(|e| self.unwritten(e.into()))
+    }
+
+    /// Takes a last look and completes the file.
+    pub fn finish(mut self, sources: &mut [&mut dyn Source]) -> Result<Recorded> {
+        let looked = self.look(sources);
+        let doing = || format!("cannot write {}", self.path.display());
+        let file = self.writer.finish(&self.profile).with_context(doing)?;
+        let size = file.metadata().with_context(doing)?.len();
+        // The file is whole up to the look before; that is worth more than the last one.
+        looked?;
+        let stretched = (self.longest > INTERVAL).then_some(self.longest);
+        Ok(Recorded { path: self.path, size, stretched })
+    }
+
+    fn look(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
+        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for source in &mut *sources {
+            source.look(&mut self.profile, now)?;
+        }
+        let mut run = RunInfo { duration: now, ..self.run.clone() };
+        sources.iter().for_each(|source| source.account(&mut run));
+        self.profile.run = run;
+        Ok(())
+    }
+
+    fn unwritten(&self, error: WriteError) -> anyhow::Error {
+        let told = format!("{} ends here, after {:.0?}", self.path.display(), self.began.elapsed());
+        anyhow::Error::from(error).context(told)
+    }
+
+    /// A disk that is nearly full ends a recording before it ends the program.
+    fn leave_room(&self) -> Result<()> {
+        let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
+        if is_full(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize) {
+            bail!(
+                "the disk of {} is nearly full; the recording ends here, after {:.0?}",
+                self.path.display(),
+                self.began.elapsed()
+            );
+        }
+        Ok(())
+    }
+}
+
+fn is_full(left: u64, size: u64) -> bool {
+    size > 0 && left < SPARE.min(size / 50)
+}
+
+/// A pipe or a device has no disk to wait for.
+fn cannot_sync(error: std::io::Error) -> std::io::Result<()> {
+    match error.kind() {
+        std::io::ErrorKind::InvalidInput => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// An ordinary file gets its name when it is readable: nobody finds an empty one.
+fn create(path: &Path) -> Result<Writer<File>> {
+    if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
+        return Ok(Writer::create(path)?);
+    }
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut part = path.clone().into_os_string();
+    part.push(".part");
+    let writer = Writer::create(part.as_ref())?;
+    if let Err(error) = fs::rename(&part, &path) {
+        // The error that is reported is the first one.
+        let _ = fs::remove_file(&part);
+        return Err(error.into());
+    }
+    Ok(writer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_profile::{LossKind, Row, SeriesId, SeriesInfo, ThreadId, ValueKind};
+    use tare_recording::{LoadOptions, Recording, Warning};
+
+    /// Counts to ten at each look, in a context of its own.
+    #[derive(Default)]
+    struct Counter {
+        looks: u64,
+    }
+
+    impl Source for Counter {
+        fn look(&mut self, profile: &mut Profile, _now: u64) -> Result<()> {
+            if self.looks == 0 {
+                profile.add_series(SeriesInfo::new("test", ValueKind::Samples));
+            }
+            let frame = profile.special(&format!("look {}", self.looks));
+            let context = profile.contexts.stack([frame]);
+            profile.series_mut(SeriesId::new(0)).push(Row::new(context, ThreadId::UNKNOWN, 10));
+            self.looks += 1;
+            Ok(())
+        }
+
+        fn account(&self, run: &mut RunInfo) {
+            run.lose(LossKind::Dropped, "looks", self.looks, "for the test");
+        }
+    }
+
+    /// The total, how many looks the losses tell of, and whether the file has an end.
+    fn read(path: &Path) -> (i64, u64, bool) {
+        let loaded = Recording::open(path).unwrap().load(&LoadOptions::default()).unwrap();
+        let ended = match loaded.warnings.as_slice() {
+            [] => true,
+            [Warning::NoEnd] => false,
+            other => panic!("{other:?}"),
+        };
+        let series = loaded.profile.all_series().next();
+        let total = series.map_or(0, |(_, series)| series.total());
+        (total, loaded.profile.run.losses.iter().map(|loss| loss.count).sum(), ended)
+    }
+
+    #[test]
+    fn the_file_is_readable_after_every_look() {
+        let path = std::env::temp_dir().join(format!("tare-recorder-{}.tare", std::process::id()));
+        fs::write(&path, "an older file").unwrap();
+        let mut counter = Counter::default();
+        let mut recorder = Recorder::begin(&path, RunInfo::default(), Instant::now()).unwrap();
+        assert_eq!(read(&path), (0, 0, false));
+        for looks in 1..4 {
+            recorder.append(&mut [&mut counter]).unwrap();
+            assert_eq!(read(&path), (10 * looks as i64, looks, false));
+        }
+        let recorded = recorder.finish(&mut [&mut counter]).unwrap();
+        assert_eq!(read(&path), (40, 4, true));
+        assert_eq!(recorded.size, fs::metadata(&path).unwrap().len());
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_disk_is_full_before_nothing_is_left() {
+        let gib = 1 << 30;
+        assert!(!is_full(gib, 100 * gib) && is_full(gib / 5, 100 * gib));
+        assert!(!is_full(gib / 32, gib) && is_full(gib / 64, gib), "a small disk keeps a fiftieth");
+        assert!(!is_full(0, 0), "what has no size is no disk");
+    }
+}
