@@ -15,6 +15,7 @@ const AGENT_SOURCES: &[&str] = &[
     "crates/arena",
     "crates/classfile",
     "crates/protocol",
+    "crates/unwind",
     "crates/weaver",
     "runtime",
     "Cargo.lock",

@@ -66,6 +66,10 @@ impl Jvmti {
 }
 
 impl Classes<'_> {
+    pub fn list(&self) -> &[jclass] {
+        self.list
+    }
+
     /// The classes whose name (`com/acme/Orders`) and loader `wanted` accepts and that the JVM
     /// lets us change. Arrays and primitive types have no such name.
     pub fn select(&self, mut wanted: impl FnMut(&str, u32) -> bool, next: &mut u32) -> Vec<jclass> {
@@ -189,7 +193,7 @@ impl Jni {
     }
 
     /// Whether a Java exception is pending; it is taken away.
-    fn failed(self) -> bool {
+    pub(crate) fn failed(self) -> bool {
         // SAFETY: the environment belongs to the calling thread.
         unsafe {
             let pending = ((**self.0).ExceptionCheck)(self.0) != 0;

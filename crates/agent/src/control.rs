@@ -7,8 +7,9 @@
 use crate::counters;
 use crate::exact;
 use crate::gate;
-use crate::jvm::{Jni, Jvmti, capability_names};
+use crate::jvm::{Jni, Jvmti, Vm, capability_names};
 use crate::lifecycle::Session;
+use crate::sampling;
 use crate::socket;
 use std::fs::File;
 use std::io::{self, Read};
@@ -46,11 +47,14 @@ struct Connection {
     counters: bool,
     /// This front end has begun the exact recording; it ends with the connection.
     exact: bool,
+    /// This front end has begun the sampling session; it ends with the connection.
+    samples: bool,
     open: bool,
 }
 
 pub struct Control<'a> {
     session: &'a Session,
+    vm: Vm,
     jvmti: Jvmti,
     jni: Jni,
     connections: Vec<Connection>,
@@ -58,8 +62,8 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    pub fn new(session: &'a Session, jvmti: Jvmti, jni: Jni) -> Self {
-        Control { session, jvmti, jni, connections: Vec::new(), refused: 0 }
+    pub fn new(session: &'a Session, vm: Vm, jvmti: Jvmti, jni: Jni) -> Self {
+        Control { session, vm, jvmti, jni, connections: Vec::new(), refused: 0 }
     }
 
     /// Serves until somebody says detach or the JVM ends. After a detach the stream of the one
@@ -71,12 +75,13 @@ impl<'a> Control<'a> {
             interest.extend(
                 self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
             );
-            let pause = self.records().then_some(TICK);
+            let pause = (self.records() || self.samples()).then_some(TICK);
             let ready = socket::wait(&interest, pause);
             if self.session.vm_is_dead() {
                 return (End::VmDeath, None);
             }
             exact::tick();
+            gate::enter((), || sampling::tick(self.jvmti, self.jni));
             let mut leaver = None;
             for (index, _) in ready.iter().skip(2).enumerate().filter(|(_, ready)| **ready) {
                 // A panic costs the connection it happened on, not the thread.
@@ -106,18 +111,25 @@ impl<'a> Control<'a> {
         self.connections.iter().any(|c| c.exact)
     }
 
-    /// What is on because somebody wants it: counters, exact recording.
-    fn wanted(&self) -> (bool, bool) {
-        (self.wants_counters(), self.records())
+    fn samples(&self) -> bool {
+        self.connections.iter().any(|c| c.samples)
+    }
+
+    /// What is on because somebody wants it: counters, exact recording, sampling.
+    fn wanted(&self) -> (bool, bool, bool) {
+        (self.wants_counters(), self.records(), self.samples())
     }
 
     /// Switches off what was wanted before and is not any more.
-    fn settle(&self, before: (bool, bool)) {
+    fn settle(&self, before: (bool, bool, bool)) {
         if before.0 && !self.wants_counters() {
             counters::off(self.jvmti);
         }
         if before.1 && !self.records() {
             exact::stop(self.jvmti, self.jni);
+        }
+        if before.2 && !self.samples() {
+            sampling::stop(self.jvmti, self.jni);
         }
     }
 
@@ -155,6 +167,7 @@ impl<'a> Control<'a> {
                 greeted: false,
                 counters: false,
                 exact: false,
+                samples: false,
                 open: true,
             };
             connection.open = connection.answer(&Greeting::ours().to_message());
@@ -231,8 +244,30 @@ impl<'a> Control<'a> {
             Request::ExactStop => {
                 Response::error(ErrorCode::Request, "this front end has begun no recording")
             }
-            Request::SampleStart(_) | Request::SampleChange { .. } | Request::SampleStop => {
-                Response::error(ErrorCode::Request, "this agent does not sample yet")
+            Request::SampleStart(plan) => {
+                match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
+                    Ok(file) => {
+                        self.connections[index].samples = true;
+                        self.connections[index].files = vec![file];
+                        Response::Ok
+                    }
+                    Err(e) => Response::error(ErrorCode::Request, e),
+                }
+            }
+            Request::SampleChange { .. } | Request::SampleStop
+                if !self.connections[index].samples =>
+            {
+                Response::error(ErrorCode::Request, "this front end has begun no sampling")
+            }
+            Request::SampleChange { interval_ns, paused } => {
+                sampling::change(*interval_ns, *paused);
+                Response::Ok
+            }
+            Request::SampleStop => {
+                let before = self.wanted();
+                self.connections[index].samples = false;
+                self.settle(before);
+                Response::Ok
             }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
         }
@@ -292,13 +327,17 @@ impl<'a> Control<'a> {
             capabilities: capabilities.0,
             capabilities_held: capabilities.1,
             front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
-            engines: [(self.wants_counters(), "counters"), (self.records(), "exact")]
-                .into_iter()
-                .filter(|(on, _)| *on)
-                .map(|(_, name)| name.to_owned())
-                .collect(),
+            engines: [
+                (self.wants_counters(), "counters"),
+                (self.records(), "exact"),
+                (self.samples(), "sampling"),
+            ]
+            .into_iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, name)| name.to_owned())
+            .collect(),
             exact: exact::status(),
-            sampling: None,
+            sampling: sampling::status(),
             counters: counters::read(),
             panics: gate::panics(),
             refused: self.refused,

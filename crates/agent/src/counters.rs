@@ -7,6 +7,7 @@ use crate::events;
 use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti};
+use crate::sampling;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jthread};
 use jvmti_bindings::sys::jvmti::{
     self, jvmtiAddrLocationMap, jvmtiCapabilities, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks,
@@ -96,17 +97,22 @@ fn count(counter: &AtomicU64) {
     });
 }
 
-extern "system" fn thread_start(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
+extern "system" fn thread_start(jvmti: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
     count(&THREADS_STARTED);
+    gate::enter((), || sampling::thread_started(Jvmti(jvmti), Jni(jni), thread));
 }
 
 extern "system" fn thread_end(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
     count(&THREADS_ENDED);
-    gate::enter((), || exact::thread_ended(Jni(jni)));
+    gate::enter((), || {
+        exact::thread_ended(Jni(jni));
+        sampling::thread_ended();
+    });
 }
 
-extern "system" fn class_prepare(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread, _: jclass) {
+extern "system" fn class_prepare(jvmti: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread, class: jclass) {
     count(&CLASSES_PREPARED);
+    gate::enter((), || sampling::class_prepared(Jvmti(jvmti), class));
 }
 
 extern "system" fn compiled_method_load(

@@ -193,6 +193,13 @@ impl Jvmti {
         Ok(count.max(0).cast_unsigned())
     }
 
+    /// The calling thread. Makes a local reference: call inside [`Jni::frame`].
+    pub fn current_thread(self) -> Option<jni::jobject> {
+        let mut thread = ptr::null_mut();
+        call!(self, GetCurrentThread, &raw mut thread).ok()?;
+        (!thread.is_null()).then_some(thread)
+    }
+
     fn top_thread_group(self) -> Option<jni::jobject> {
         let (mut count, mut groups) = (0, ptr::null_mut());
         call!(self, GetTopThreadGroups, &raw mut count, &raw mut groups).ok()?;

@@ -13,6 +13,7 @@ mod gate;
 mod jvm;
 mod lifecycle;
 mod rendezvous;
+mod sampling;
 mod socket;
 
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JavaVM, jint};

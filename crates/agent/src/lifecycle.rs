@@ -11,6 +11,7 @@ use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Group, Jvmti, Vm};
 use crate::rendezvous;
+use crate::sampling;
 use crate::socket::{self, Place};
 use jvmti_bindings::sys::jni::{JNIEnv, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
@@ -271,7 +272,7 @@ fn control_thread(
     let end = gate::enter((End::Detach, None), || {
         jni = vm.attach_daemon(c"tare-control", group);
         match jni {
-            Some(jni) => Control::new(session, jvmti, jni).run(&listener),
+            Some(jni) => Control::new(session, vm, jvmti, jni).run(&listener),
             None => {
                 gate::say("the control thread could not become a thread of the JVM; leaving");
                 (End::Detach, None)
@@ -292,6 +293,7 @@ fn control_thread(
     drop(listener);
     gate::enter((), || {
         if let Some(jni) = jni {
+            sampling::stop(jvmti, jni);
             exact::stop(jvmti, jni);
         }
         events::forget();
@@ -318,7 +320,7 @@ fn eventfd() -> io::Result<File> {
 
 /// A thread started inside `body` takes none of the signals that are meant for the program. The
 /// synchronous ones stay open: the JVM uses them on every thread that is its own.
-fn with_signals_blocked<R>(body: impl FnOnce() -> R) -> R {
+pub fn with_signals_blocked<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: the sets are locals, initialised by the first calls that fill them; the mask of
     // the calling thread is put back.
     unsafe {

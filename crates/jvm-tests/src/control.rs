@@ -2,7 +2,10 @@
 //! for tests of the agent alone.
 
 use crate::machine::wait_until;
-use std::io::{Read, Write};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::fs::File;
+use std::io::{IoSliceMut, Write};
+use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,6 +34,8 @@ pub fn control_socket(pid: u32) -> PathBuf {
 pub struct Control {
     stream: UnixStream,
     decoder: Decoder,
+    /// Descriptors that came with what was received.
+    pub files: Vec<File>,
     pub greeting: Greeting,
 }
 
@@ -43,7 +48,8 @@ impl Control {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         let greeting = Greeting::ours();
-        let mut control = Control { stream, decoder: Decoder::default(), greeting };
+        let decoder = Decoder::default();
+        let mut control = Control { stream, decoder, files: Vec::new(), greeting };
         let first = control.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
         control.greeting = Greeting::from_message(&first).map_err(io::Error::other)?;
         Ok(control)
@@ -81,13 +87,28 @@ impl Control {
             if let Some(message) = self.decoder.next_message().map_err(io::Error::other)? {
                 return Ok(Some(message));
             }
-            match self.stream.read(&mut portion) {
+            match self.take(&mut portion) {
                 Ok(0) => return Ok(None),
                 Ok(n) => self.decoder.push(&portion[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 // An agent that closes while we still send resets the connection.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Receives some bytes, and keeps the descriptors that come with them.
+    fn take(&mut self, portion: &mut [u8]) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut extra = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(portion)];
+        let got = recvmsg(&self.stream, &mut parts, &mut extra, RecvFlags::CMSG_CLOEXEC)?;
+        for message in extra.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                self.files.extend(descriptors.map(File::from));
+            }
+        }
+        Ok(got.bytes)
     }
 }

@@ -15,6 +15,7 @@ mod env;
 mod java;
 mod machine;
 mod proc;
+mod sampling;
 mod tare;
 mod target;
 mod weave;
@@ -30,6 +31,7 @@ pub use proc::{
     Usage, descendants, exists, is_ours, jvm_below, mappings, open_files, own_mappings,
     thread_names,
 };
+pub use sampling::{Samples, Sampling, Stack};
 pub use tare::{Outcome, Running, Tare};
 pub use target::{Target, TargetBuilder};
 pub use weave::{

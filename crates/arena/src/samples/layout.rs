@@ -150,6 +150,9 @@ named! {
         Fault = "[fault]",
         /// The JVM has no method for walking stacks here.
         NoWalker = "[no_walker]",
+        /// The rest of a virtual thread's stack is not on the carrier's but in the heap, to be
+        /// brought back when it is returned to.
+        Continuation = "[frames_in_heap]",
         /// The rest of a stack that is deeper than the limit.
         Cut = "[deeper]",
     }

@@ -28,6 +28,8 @@ mod planted_files;
 mod recorder_killed;
 mod reduced_signals;
 mod run;
+mod sampling;
+mod sampling_sessions;
 mod stopped;
 mod temporary_directories;
 mod versions;

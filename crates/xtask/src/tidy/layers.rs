@@ -27,7 +27,7 @@ const RULES: &[Rule] = &[
     // Everything here ends up in somebody's production JVM.
     Rule {
         package: "tare-agent",
-        ours: &["tare-arena", "tare-classfile", "tare-protocol", "tare-weaver"],
+        ours: &["tare-arena", "tare-classfile", "tare-protocol", "tare-unwind", "tare-weaver"],
         others: Some(&["jvmti-bindings", "libc"]),
     },
     Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["rustix"]) },
@@ -60,10 +60,11 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     // It must build quickly on a fresh machine, before anything else.
     Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
-    // It knows Tare as a user does: by its binaries, its protocol and its recordings.
+    // It knows Tare as a user does: by its binaries, its protocol, what travels along with that,
+    // and its recordings.
     Rule {
         package: "tare-jvm-tests",
-        ours: &["tare-profile", "tare-protocol", "tare-recording"],
+        ours: &["tare-arena", "tare-profile", "tare-protocol", "tare-recording"],
         others: None,
     },
 ];

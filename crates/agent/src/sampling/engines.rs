@@ -1,0 +1,224 @@
+//! What makes threads tell where they are: a timer or a perf event for each thread, within a
+//! quarter of what the process may have.
+
+use super::kernel::{self, PerfEvent};
+use super::threads::Record;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tare_protocol::SampleEngine;
+
+/// The least interval: below it a thread would do nothing but tell where it is.
+pub const SHORTEST: u64 = 50_000;
+pub const LONGEST: u64 = 10_000_000_000;
+
+/// Arms threads with the session's engine.
+pub struct Armer {
+    pub engine: SampleEngine,
+    /// Whether kernel code counts for perf events.
+    pub kernel: bool,
+    /// Whether its frames are wanted.
+    pub frames: bool,
+    pub timers: AtomicU64,
+    pub descriptors: AtomicU64,
+    pub timers_most: u64,
+    pub descriptors_most: u64,
+    seed: AtomicU64,
+}
+
+/// What was found out about the engines here.
+pub struct Choice {
+    pub engine: SampleEngine,
+    pub kernel: bool,
+    /// Why not a better one.
+    pub notes: Vec<String>,
+}
+
+/// Kernels tick at this rate or faster; finer than a tick no timer is.
+const TICK: u64 = 4_000_000;
+
+/// The best engine that works, or the one asked for, or why that one does not.
+pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result<Choice, String> {
+    let plain = |engine| Choice { engine, kernel: true, notes: Vec::new() };
+    match wanted {
+        Some(SampleEngine::PerfCycles | SampleEngine::PerfClock) if wall => {
+            Err("wall-clock sampling uses the engine `timer` or `safepoint`".into())
+        }
+        Some(engine @ (SampleEngine::PerfCycles | SampleEngine::PerfClock)) => {
+            try_perf(engine).map_err(|e| format!("the engine `{engine}` does not work here: {e}"))
+        }
+        Some(engine) => Ok(plain(engine)),
+        None if wall => Ok(plain(SampleEngine::Timer)),
+        None => match try_perf(SampleEngine::PerfClock) {
+            Ok(choice) if choice.kernel => Ok(choice),
+            Ok(choice) if interval < TICK => Ok(choice),
+            Ok(_) => {
+                let mut choice = plain(SampleEngine::Timer);
+                choice.notes.push(
+                    "The kernel does not let us see its part (kernel.perf_event_paranoid), so \
+                     timers are used, which count it."
+                        .into(),
+                );
+                Ok(choice)
+            }
+            Err(e) => {
+                let mut choice = plain(SampleEngine::Timer);
+                choice.notes.push(format!("perf events do not work here ({e}); timers are used."));
+                Ok(choice)
+            }
+        },
+    }
+}
+
+fn event(engine: SampleEngine) -> PerfEvent {
+    if engine == SampleEngine::PerfCycles { PerfEvent::Cycles } else { PerfEvent::Clock }
+}
+
+fn try_perf(engine: SampleEngine) -> io::Result<Choice> {
+    let tid = kernel::gettid();
+    let open = |kernel| kernel::open_perf(tid, event(engine), 10_000_000, kernel);
+    if let Ok(fd) = open(true) {
+        kernel::close(fd);
+        return Ok(Choice { engine, kernel: true, notes: Vec::new() });
+    }
+    let fd = open(false)?;
+    kernel::close(fd);
+    let note = "The kernel does not let us see its part (kernel.perf_event_paranoid): time spent \
+                there is charged to where the program goes on.";
+    Ok(Choice { engine, kernel: false, notes: vec![note.into()] })
+}
+
+impl Armer {
+    pub fn new(choice: &Choice, frames: bool) -> Self {
+        Armer {
+            engine: choice.engine,
+            kernel: choice.kernel,
+            frames: frames && choice.kernel,
+            timers: AtomicU64::new(0),
+            descriptors: AtomicU64::new(0),
+            timers_most: kernel::quarter(libc::RLIMIT_SIGPENDING),
+            descriptors_most: kernel::quarter(libc::RLIMIT_NOFILE),
+            seed: AtomicU64::new(kernel::monotonic() | 1),
+        }
+    }
+
+    /// A thread's first sample comes after a random part of the interval. So threads that live
+    /// for less than one are charged as often as is right.
+    fn first(&self, interval: u64) -> u64 {
+        let mut x = self.seed.load(Relaxed);
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.seed.store(x, Relaxed);
+        1 + x % interval
+    }
+
+    /// Whether kernel frames are recorded.
+    pub fn sees_kernel(&self) -> bool {
+        self.frames && matches!(self.engine, SampleEngine::PerfClock | SampleEngine::PerfCycles)
+    }
+
+    /// Whether threads have a timer or descriptor each.
+    pub fn arms(&self, wall: bool) -> bool {
+        !wall && self.engine != SampleEngine::Safepoint
+    }
+
+    /// Arms a thread that is not armed; false if that cannot be had.
+    pub fn arm(&self, record: &Record, tid: u32, interval: u64) -> bool {
+        let perf = matches!(self.engine, SampleEngine::PerfClock | SampleEngine::PerfCycles);
+        (perf && self.arm_perf(record, tid, interval)) || self.arm_timer(record, tid, interval)
+    }
+
+    fn arm_perf(&self, record: &Record, tid: u32, interval: u64) -> bool {
+        if !reserve(&self.descriptors, self.descriptors_most) {
+            return false;
+        }
+        let first = self.first(interval);
+        match kernel::open_perf(tid, event(self.engine), self.period(first), self.kernel) {
+            Ok(fd) => {
+                // As if the rest of the first interval had been charged already.
+                let used = kernel::clock(kernel::thread_clock(tid));
+                record.charged.store((used + first).saturating_sub(interval), Relaxed);
+                record.fresh.store(1, Relaxed);
+                if self.frames {
+                    record.pages.store(kernel::map_records(fd), Relaxed);
+                }
+                record.fd.store(fd, Relaxed);
+                kernel::enable_perf_once(fd);
+                true
+            }
+            Err(_) => {
+                self.descriptors.fetch_sub(1, Relaxed);
+                false
+            }
+        }
+    }
+
+    fn arm_timer(&self, record: &Record, tid: u32, interval: u64) -> bool {
+        if !reserve(&self.timers, self.timers_most) {
+            return false;
+        }
+        match kernel::create_timer(tid, self.first(interval), interval) {
+            Ok(timer) => {
+                record.timer.store(timer, Relaxed);
+                true
+            }
+            Err(_) => {
+                self.timers.fetch_sub(1, Relaxed);
+                false
+            }
+        }
+    }
+
+    fn period(&self, interval: u64) -> u64 {
+        period(self.engine, interval)
+    }
+
+    /// Takes a thread's timer or descriptor away.
+    pub fn disarm(&self, record: &Record) {
+        let timer = record.timer.swap(-1, Relaxed);
+        if timer >= 0 {
+            kernel::delete_timer(timer);
+            self.timers.fetch_sub(1, Relaxed);
+        }
+        let fd = record.fd.swap(-1, Relaxed);
+        if fd >= 0 {
+            kernel::disable_perf(fd);
+            let pages = record.pages.swap(0, Relaxed);
+            if pages != 0 {
+                kernel::unmap_records(pages);
+            }
+            kernel::close(fd);
+            self.descriptors.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Another interval for a thread that is armed; zero stops it for a while.
+    pub fn rearm(&self, record: &Record, tid: u32, interval: u64) {
+        let first = if interval == 0 { 0 } else { self.first(interval) };
+        let timer = record.timer.load(Relaxed);
+        if timer >= 0 {
+            let _ = kernel::set_timer(timer, first, interval);
+        }
+        let fd = record.fd.load(Relaxed);
+        if fd >= 0 {
+            kernel::disable_perf(fd);
+            if interval != 0 {
+                let used = kernel::clock(kernel::thread_clock(tid));
+                record.charged.store((used + first).saturating_sub(interval), Relaxed);
+                kernel::set_perf_period(fd, self.period(interval));
+                kernel::enable_perf_once(fd);
+            }
+        }
+    }
+}
+
+/// What an event counts in an interval: nanoseconds, or cycles at a rate that is about right;
+/// weights come from the clock.
+pub fn period(engine: SampleEngine, interval: u64) -> u64 {
+    if engine == SampleEngine::PerfCycles { interval * 3 } else { interval }
+}
+
+/// Counts one more, if there may be one.
+fn reserve(count: &AtomicU64, most: u64) -> bool {
+    count.fetch_update(Relaxed, Relaxed, |now| (now < most).then_some(now + 1)).is_ok()
+}

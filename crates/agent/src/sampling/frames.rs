@@ -1,0 +1,93 @@
+//! A stack as it is walked: a buffer of frames, in the form in which they go into the ring.
+
+use std::ptr;
+use tare_arena::samples::layout::frame;
+use tare_arena::samples::{How, Special};
+
+/// A frame, laid out as in the shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Frame {
+    pub value: u64,
+    pub bci: i32,
+    pub kind: u8,
+    pub how: u8,
+    pub spare: u16,
+}
+
+const _: () = assert!(size_of::<Frame>() == frame::SIZE);
+const _: () = assert!(std::mem::offset_of!(Frame, bci) == frame::BCI);
+const _: () = assert!(std::mem::offset_of!(Frame, kind) == frame::KIND);
+const _: () = assert!(std::mem::offset_of!(Frame, how) == frame::HOW);
+
+impl Frame {
+    pub fn java(method: u64, bci: i32, how: How) -> Self {
+        Frame { value: method, bci, kind: frame::JAVA, how: how as u8, spare: 0 }
+    }
+
+    pub fn native(address: u64) -> Self {
+        Frame { value: address, bci: -1, kind: frame::NATIVE, how: 0, spare: 0 }
+    }
+
+    pub fn kernel(address: u64) -> Self {
+        Frame { value: address, bci: -1, kind: frame::KERNEL, how: 0, spare: 0 }
+    }
+
+    pub fn special(kind: Special) -> Self {
+        Frame { value: kind as u64, bci: -1, kind: frame::SPECIAL, how: 0, spare: 0 }
+    }
+}
+
+/// A bounded stack in memory that somebody else owns. What was pushed is in memory at once, so
+/// that it is there when a fault ends the walk.
+pub struct Frames {
+    start: *mut Frame,
+    capacity: usize,
+    count: usize,
+}
+
+impl Frames {
+    /// # Safety
+    /// `start` has room for `capacity` frames and one more, which nobody else uses meanwhile.
+    pub unsafe fn new(start: *mut Frame, capacity: usize) -> Self {
+        Frames { start, capacity, count: 0 }
+    }
+
+    /// False when there is no more room.
+    pub fn push(&mut self, frame: Frame) -> bool {
+        if self.count >= self.capacity {
+            return false;
+        }
+        self.put(frame);
+        true
+    }
+
+    /// Says why the stack ends here; there is always room for that.
+    pub fn end(&mut self, why: Special) {
+        if self.count <= self.capacity {
+            self.put(Frame::special(why));
+        }
+    }
+
+    fn put(&mut self, frame: Frame) {
+        // SAFETY: the count is at most the capacity, and there is room for one more than that.
+        unsafe {
+            ptr::write_volatile(self.start.add(self.count), frame);
+            ptr::write_volatile(&raw mut self.count, self.count + 1);
+        }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub fn count(&self) -> usize {
+        // SAFETY: a field of ours; volatile because a fault may have ended the writer.
+        unsafe { ptr::read_volatile(&raw const self.count) }
+    }
+
+    pub fn as_slice(&self) -> &[Frame] {
+        // SAFETY: so many frames were written.
+        unsafe { std::slice::from_raw_parts(self.start, self.count()) }
+    }
+}

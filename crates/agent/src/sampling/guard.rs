@@ -1,0 +1,313 @@
+//! Running code that may touch memory which is gone: a fault ends the run, not the process.
+//!
+//! A walker follows pointers that other threads change under it. Asking the kernel before each
+//! load (`process_vm_readv`) costs a system call per frame; instead the whole walk runs under a
+//! guard, and a fault inside it continues behind the call that began it.
+//!
+//! The protocol: [`run`] stores the registers that a call keeps in the caller's [`Landing`] and
+//! marks it with the thread's id. The handler of SIGSEGV looks for a landing of its own
+//! thread, and only if the faulting instruction is in this library, changes the interrupted
+//! context to return from [`run`] a second time, with `false`. Every other fault goes to the handler that was
+//! there before us, HotSpot's, which needs it for null checks and safepoints. Code under a guard
+//! owns nothing that must be dropped and calls no other library.
+//!
+//! System calls in the handler: `gettid`.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+
+/// Where a fault continues.
+#[repr(C)]
+pub struct Landing {
+    registers: UnsafeCell<[u64; 16]>,
+    /// The thread that is under the guard; zero is none.
+    tid: AtomicU32,
+}
+
+// SAFETY: `registers` is written by the thread that owns the landing before `tid` is set, and
+// read by that same thread's fault handler.
+unsafe impl Sync for Landing {}
+
+impl Landing {
+    pub const fn new() -> Self {
+        Landing { registers: UnsafeCell::new([0; 16]), tid: AtomicU32::new(0) }
+    }
+}
+
+/// All landings there are, one per walking buffer; fixed, so that the handler can search them.
+pub const LANDINGS: usize = 64;
+static ALL: [Landing; LANDINGS] = [const { Landing::new() }; LANDINGS];
+
+/// How many threads are under a guard: the common fault of the JVM costs one load.
+static UNDER: AtomicUsize = AtomicUsize::new(0);
+
+/// The addresses of this library's code.
+static CODE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    // tare_guard_run(body, argument, registers) -> 0; a second return with 1 after a fault.
+    ".hidden tare_guard_run",
+    ".globl tare_guard_run",
+    "tare_guard_run:",
+    ".cfi_startproc",
+    "mov [rdx], rbx",
+    "mov [rdx + 8], rbp",
+    "mov [rdx + 16], r12",
+    "mov [rdx + 24], r13",
+    "mov [rdx + 32], r14",
+    "mov [rdx + 40], r15",
+    "mov [rdx + 48], rsp",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call rax",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "xor eax, eax",
+    "ret",
+    ".cfi_endproc",
+    ".hidden tare_guard_landing",
+    ".globl tare_guard_landing",
+    "tare_guard_landing:",
+    "mov eax, 1",
+    "ret",
+);
+
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".hidden tare_guard_run",
+    ".globl tare_guard_run",
+    "tare_guard_run:",
+    "stp x19, x20, [x2]",
+    "stp x21, x22, [x2, #16]",
+    "stp x23, x24, [x2, #32]",
+    "stp x25, x26, [x2, #48]",
+    "stp x27, x28, [x2, #64]",
+    "stp x29, x30, [x2, #80]",
+    "mov x9, sp",
+    "str x9, [x2, #96]",
+    "stp x29, x30, [sp, #-16]!",
+    "mov x9, x0",
+    "mov x0, x1",
+    "blr x9",
+    "ldp x29, x30, [sp], #16",
+    "mov x0, #0",
+    "ret",
+    ".hidden tare_guard_landing",
+    ".globl tare_guard_landing",
+    "tare_guard_landing:",
+    "mov x0, #1",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn tare_guard_run(
+        body: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        registers: *mut u64,
+    ) -> u64;
+    fn tare_guard_landing();
+}
+
+/// Runs `body(argument)` under the guard of landing `index`, which the caller holds alone; `tid`
+/// is the calling thread. False when it was ended by a fault.
+///
+/// # Safety
+/// `body` calls no other library and leaves nothing undone when it ends in the middle.
+pub unsafe fn run(
+    index: usize,
+    tid: u32,
+    body: extern "C" fn(*mut c_void),
+    argument: *mut c_void,
+) -> bool {
+    let Some(landing) = ALL.get(index) else { return false };
+    UNDER.fetch_add(1, SeqCst);
+    landing.tid.store(tid, SeqCst);
+    // SAFETY: the registers have room for what the routine stores; the landing is the caller's.
+    let fault = unsafe { tare_guard_run(body, argument, landing.registers.get().cast()) } != 0;
+    landing.tid.store(0, SeqCst);
+    UNDER.fetch_sub(1, SeqCst);
+    !fault
+}
+
+/// Called by the handler of faults. True if the interrupted context was changed to land.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler.
+pub unsafe fn land(context: *mut c_void) -> bool {
+    if UNDER.load(SeqCst) == 0 || context.is_null() {
+        return false;
+    }
+    // SAFETY: the kernel's context.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let pc = pc_of(context);
+    if pc < CODE[0].load(Relaxed) || pc >= CODE[1].load(Relaxed) {
+        return false;
+    }
+    // SAFETY: no preconditions.
+    let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    let Some(landing) = ALL.iter().find(|landing| landing.tid.load(SeqCst) == tid) else {
+        return false;
+    };
+    // SAFETY: written by this thread before it set `tid`.
+    let registers = unsafe { &*landing.registers.get() };
+    set_registers(context, registers);
+    true
+}
+
+#[cfg(target_arch = "x86_64")]
+fn pc_of(context: &libc::ucontext_t) -> u64 {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize].cast_unsigned()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn set_registers(context: &mut libc::ucontext_t, registers: &[u64; 16]) {
+    let order = [
+        libc::REG_RBX,
+        libc::REG_RBP,
+        libc::REG_R12,
+        libc::REG_R13,
+        libc::REG_R14,
+        libc::REG_R15,
+        libc::REG_RSP,
+    ];
+    let all = &mut context.uc_mcontext.gregs;
+    for (register, value) in order.into_iter().zip(registers) {
+        all[register as usize] = value.cast_signed();
+    }
+    all[libc::REG_RIP as usize] = (tare_guard_landing as *const () as u64).cast_signed();
+}
+
+#[cfg(target_arch = "aarch64")]
+fn pc_of(context: &libc::ucontext_t) -> u64 {
+    context.uc_mcontext.pc
+}
+
+#[cfg(target_arch = "aarch64")]
+fn set_registers(context: &mut libc::ucontext_t, registers: &[u64; 16]) {
+    context.uc_mcontext.regs[19..31].copy_from_slice(&registers[..12]);
+    context.uc_mcontext.sp = registers[12];
+    context.uc_mcontext.pc = tare_guard_landing as *const () as u64;
+}
+
+/// Learns where this library's code is; without it no fault is caught, and no walk begun.
+pub fn learn_code() -> bool {
+    let own = land as *const () as u64;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let range = maps.lines().find_map(|line| {
+        let (range, _) = line.split_once(' ')?;
+        let (low, high) = range.split_once('-')?;
+        let (low, high) = (u64::from_str_radix(low, 16).ok()?, u64::from_str_radix(high, 16).ok()?);
+        (low..high).contains(&own).then_some((low, high))
+    });
+    let Some((low, high)) = range else { return false };
+    CODE[0].store(low, Relaxed);
+    CODE[1].store(high, Relaxed);
+    true
+}
+
+static PREVIOUS: Previous = Previous::new();
+
+/// The handler that was there before ours.
+pub struct Previous {
+    handler: AtomicUsize,
+    flags: AtomicU32,
+}
+
+impl Previous {
+    pub const fn new() -> Self {
+        Previous { handler: AtomicUsize::new(libc::SIG_DFL), flags: AtomicU32::new(0) }
+    }
+
+    /// Puts our handler in, unless it is in already, and remembers the one that was. The
+    /// disposition is left when we stop: others may have remembered ours by then.
+    pub fn install(
+        &self,
+        signal: c_int,
+        handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void),
+    ) -> std::io::Result<()> {
+        // SAFETY: all zeros is a valid action; the pointers refer to locals.
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &raw mut now) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let ours = handler as *const () as usize;
+            if now.sa_sigaction == ours {
+                return Ok(());
+            }
+            self.handler.store(now.sa_sigaction, SeqCst);
+            self.flags.store(now.sa_flags.cast_unsigned(), SeqCst);
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = ours;
+            new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+            if signal == libc::SIGPROF {
+                libc::sigemptyset(&raw mut new.sa_mask);
+            } else {
+                // As HotSpot has it for its own, so that nothing changes for what it calls.
+                new.sa_mask = now.sa_mask;
+                new.sa_flags |= now.sa_flags & libc::SA_NODEFER;
+            }
+            if libc::sigaction(signal, &raw const new, std::ptr::null_mut()) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a signal on to whom it was meant for. False if there is nobody.
+    ///
+    /// # Safety
+    /// The arguments are those that the kernel passed to our handler.
+    pub unsafe fn pass(
+        &self,
+        signal: c_int,
+        info: *mut libc::siginfo_t,
+        context: *mut c_void,
+    ) -> bool {
+        let handler = self.handler.load(SeqCst);
+        if handler == libc::SIG_IGN {
+            return true;
+        }
+        if handler == libc::SIG_DFL {
+            return false;
+        }
+        if self.flags.load(SeqCst) & libc::SA_SIGINFO.cast_unsigned() != 0 {
+            // SAFETY: the kernel gave this address as a handler with three arguments.
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        } else {
+            // SAFETY: as above, with one argument.
+            let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+        true
+    }
+}
+
+/// Puts the handler of faults in.
+pub fn install() -> std::io::Result<()> {
+    PREVIOUS.install(libc::SIGSEGV, on_fault)
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's context.
+    if unsafe { land(context) } {
+        return;
+    }
+    // SAFETY: the kernel's arguments.
+    if unsafe { PREVIOUS.pass(signal, info, context) } {
+        return;
+    }
+    // Nobody handles it: what would have happened without us happens now. The instruction is
+    // run again and faults again.
+    // SAFETY: all zeros is the default action.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+    }
+}

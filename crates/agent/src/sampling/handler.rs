@@ -1,0 +1,525 @@
+//! The signal handler: where is this thread, and put it into the ring.
+//!
+//! It runs on any thread at any instruction, so: no allocation, no lock, no thread-local of ours,
+//! no panic (nothing here indexes or unwraps), bounded work, errno kept. What it uses is found
+//! through one pointer to the [`Shared`] part of the session; `INSIDE` counts those who may hold
+//! it, and the session is taken down only when nobody does.
+//!
+//! System calls: `gettid`; for perf events `clock_gettime` of the thread's clock and one `ioctl`.
+//! In wall-clock mode `clock_gettime` twice.
+
+use super::engines;
+use super::frames::{Frame, Frames};
+use super::guard::{self, LANDINGS, Previous};
+use super::hotspot::Layout;
+use super::kernel;
+use super::ring::Ring;
+use super::threads::{self, Record};
+use super::traces::Traces;
+use super::walk::{FramePointers, Memory, NativeStep, Own, Place, Registers, Walker};
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use tare_arena::samples::{Counter, Sample, Special, State};
+use tare_protocol::SampleEngine;
+use tare_unwind::{Modules, Published};
+
+/// What a session shares with its handlers.
+pub struct Shared {
+    pub ring: Ring,
+    pub traces: Traces,
+    pub layout: Layout,
+    pub buffers: Buffers,
+    pub engine: SampleEngine,
+    pub wall: bool,
+    pub native: bool,
+    pub interval: AtomicU64,
+    pub paused: AtomicBool,
+    /// Methods in which a thread waits: their keys tell what it waits for.
+    pub waits: [AtomicU64; WAITS],
+}
+
+/// Methods that tell a state, at most.
+pub const WAITS: usize = 8;
+
+static SESSION: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS: Previous = Previous::new();
+
+/// Tables for unwinding native code, of the modules that are loaded now.
+pub static MODULES: Published<Modules> = Published::new();
+
+/// Puts the handler in for good: a signal of ours that is still pending when a session ends
+/// would kill the JVM if nobody handled it.
+pub fn install() -> std::io::Result<()> {
+    PREVIOUS.install(kernel::SIGNAL, on_signal)
+}
+
+/// Lets handlers find the session; null ends that.
+pub fn publish(shared: *mut Shared) {
+    SESSION.store(shared, SeqCst);
+}
+
+/// Whether some handler may still use a session that is no longer published.
+pub fn busy() -> bool {
+    INSIDE.load(SeqCst) != 0
+}
+
+/// Memory for walking, one piece per landing of the guard.
+pub struct Buffers {
+    start: *mut Frame,
+    /// Frames of a stack; each piece has room for one more and for native ones on top.
+    depth: usize,
+    taken: [AtomicU32; LANDINGS],
+}
+
+// SAFETY: a piece belongs to the one who took it by compare-and-swap.
+unsafe impl Send for Buffers {}
+// SAFETY: as above.
+unsafe impl Sync for Buffers {}
+
+impl Buffers {
+    pub fn new(depth: usize) -> std::io::Result<Self> {
+        let length = Self::bytes(depth);
+        // SAFETY: a new mapping; pages are backed when they are first used.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(Buffers { start: at.cast(), depth, taken: [const { AtomicU32::new(0) }; LANDINGS] })
+    }
+
+    fn bytes(depth: usize) -> usize {
+        LANDINGS * (depth + 1) * size_of::<Frame>()
+    }
+
+    /// A piece that nobody else has, until it is given back.
+    pub fn take(&self, tid: u32) -> Option<(usize, Frames)> {
+        let first = tid as usize % LANDINGS;
+        for step in 0..LANDINGS {
+            let index = (first + step) % LANDINGS;
+            let free = self.taken.get(index)?;
+            if free.load(Relaxed) == 0 && free.compare_exchange(0, tid, AcqRel, Relaxed).is_ok() {
+                // SAFETY: this piece of the mapping is ours now, and has room for one frame
+                // more than `depth`.
+                let frames =
+                    unsafe { Frames::new(self.start.add(index * (self.depth + 1)), self.depth) };
+                return Some((index, frames));
+            }
+        }
+        None
+    }
+
+    pub fn give_back(&self, index: usize) {
+        if let Some(taken) = self.taken.get(index) {
+            taken.store(0, Release);
+        }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; no handler is inside any more.
+        unsafe { libc::munmap(self.start.cast(), Self::bytes(self.depth)) };
+    }
+}
+
+extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: glibc gives each thread an errno from its start on.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    INSIDE.fetch_add(1, SeqCst);
+    // SAFETY: the kernel's arguments.
+    let ours = unsafe { handle(info, context) };
+    INSIDE.fetch_sub(1, SeqCst);
+    if !ours {
+        // SAFETY: the kernel's arguments. Without a handler before us the signal would have
+        // ended the process; now it is ignored.
+        unsafe { PREVIOUS.pass(signal, info, context) };
+    }
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
+/// Why a signal came.
+enum Cause {
+    Timer { overruns: u32 },
+    Asked,
+    Perf { fd: i32 },
+}
+
+/// # Safety
+/// `info` is what the kernel passed to a handler.
+unsafe fn cause(info: *const libc::siginfo_t) -> Option<Cause> {
+    if info.is_null() {
+        return None;
+    }
+    let at = info.cast::<u8>();
+    // SAFETY: the kernel's structure: code at 8, overrun count of a timer at 20, payload or
+    // descriptor at 24.
+    let (code, overruns, value, fd) = unsafe {
+        (
+            at.add(8).cast::<i32>().read(),
+            at.add(20).cast::<i32>().read(),
+            at.add(24).cast::<usize>().read(),
+            at.add(24).cast::<i32>().read(),
+        )
+    };
+    match code {
+        libc::SI_TIMER if value == kernel::cookie() => {
+            Some(Cause::Timer { overruns: u32::try_from(overruns).unwrap_or(0) })
+        }
+        libc::SI_QUEUE if value == kernel::cookie() => Some(Cause::Asked),
+        // What a descriptor has to say: "in" or, when it has signalled as often as asked, "hup".
+        1..=6 => Some(Cause::Perf { fd }),
+        _ => None,
+    }
+}
+
+/// False when the signal is somebody else's.
+///
+/// # Safety
+/// The arguments are those of a signal handler.
+unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
+    // SAFETY: see above.
+    let Some(cause) = (unsafe { cause(info) }) else { return false };
+    let tid = kernel::gettid();
+    let record = threads::table().and_then(|table| table.find(tid));
+    if let Cause::Perf { fd } = cause
+        && record.is_none_or(|record| record.fd.load(Relaxed) != fd)
+    {
+        return false;
+    }
+    // SAFETY: published by the session, which stays while somebody is inside.
+    let Some(shared) = (unsafe { SESSION.load(SeqCst).as_ref() }) else {
+        return true;
+    };
+    let Some(record) = record else {
+        shared.ring.add(Counter::LostThread, 1);
+        return true;
+    };
+    if shared.paused.load(Relaxed) {
+        shared.ring.add(Counter::Late, 1);
+        record.asked.store(0, Release);
+        return true;
+    }
+    // SAFETY: the kernel's context.
+    let registers = unsafe { registers(context) };
+    match cause {
+        Cause::Timer { overruns } => {
+            let interval = shared.interval.load(Relaxed);
+            shared.ring.add(Counter::Overruns, u64::from(overruns));
+            let weight = interval.saturating_mul(u64::from(overruns) + 1);
+            shared.sample(tid, record, &registers, weight, State::Running);
+        }
+        Cause::Perf { fd } => {
+            let weight = shared.perf_weight(record);
+            shared.sample(tid, record, &registers, weight, State::Running);
+            if record.fresh.swap(0, Relaxed) != 0 {
+                let interval = shared.interval.load(Relaxed);
+                kernel::set_perf_period(fd, engines::period(shared.engine, interval));
+            }
+            kernel::enable_perf_once(fd);
+        }
+        Cause::Asked => shared.asked(tid, record, &registers),
+    }
+    true
+}
+
+/// # Safety
+/// `context` is what the kernel passed to a handler.
+unsafe fn registers(context: *const c_void) -> Registers {
+    // SAFETY: see above.
+    let Some(context) = (unsafe { context.cast::<libc::ucontext_t>().as_ref() }) else {
+        return Registers::default();
+    };
+    #[cfg(target_arch = "x86_64")]
+    {
+        let all = &context.uc_mcontext.gregs;
+        let get = |index: c_int| all.get(index as usize).map_or(0, |value| value.cast_unsigned());
+        Registers {
+            place: Place { pc: get(libc::REG_RIP), sp: get(libc::REG_RSP), fp: get(libc::REG_RBP) },
+            bcp: get(libc::REG_R13),
+            method: get(libc::REG_RBX),
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let all = &context.uc_mcontext;
+        let get = |index: usize| all.regs.get(index).copied().unwrap_or(0);
+        Registers {
+            place: Place { pc: all.pc, sp: all.sp, fp: get(29) },
+            bcp: get(22),
+            method: get(12),
+        }
+    }
+}
+
+/// Native frames by the tables of their modules; by frame pointers where there are none.
+struct Tables<'a>(&'a Modules);
+
+impl NativeStep for Tables<'_> {
+    fn step(&self, memory: &impl Memory, place: Place, leaf: bool) -> Option<Place> {
+        struct Reads<'a, M>(&'a M);
+        impl<M: Memory> tare_unwind::Memory for Reads<'_, M> {
+            fn load(&mut self, address: u64) -> Option<u64> {
+                self.0.word(address)
+            }
+        }
+        let from = tare_unwind::Cursor {
+            pc: place.pc,
+            sp: place.sp,
+            fp: place.fp,
+            lr: 0,
+            interrupted: leaf,
+        };
+        match tare_unwind::step(self.0, from, &mut Reads(memory)) {
+            Ok(to) => Some(Place { pc: to.pc, sp: to.sp, fp: to.fp }),
+            Err(tare_unwind::End::Bottom) => None,
+            Err(_) => FramePointers.step(memory, place, leaf),
+        }
+    }
+}
+
+/// One walk, as the guard runs it.
+struct Walk<'a> {
+    shared: &'a Shared,
+    modules: Option<&'a Modules>,
+    thread: u64,
+    /// Where the kernel has left its frames; zero for nowhere.
+    pages: u64,
+    registers: &'a Registers,
+    frames: &'a mut Frames,
+    end: Option<Special>,
+}
+
+extern "C" fn walk(argument: *mut c_void) {
+    // SAFETY: `Shared::stack` passes a `Walk` that lives across the call.
+    let Some(walk) = (unsafe { argument.cast::<Walk<'_>>().as_mut() }) else { return };
+    if walk.pages != 0 {
+        kernel::kernel_frames(walk.pages, &Own, |address| {
+            walk.frames.push(Frame::kernel(address));
+        });
+    }
+    let layout = &walk.shared.layout;
+    let top = match walk.thread {
+        0 => None,
+        thread => Own.word(thread.wrapping_add(layout.thread_stack_base)),
+    };
+    let top = top.unwrap_or(u64::MAX);
+    let with_native = walk.shared.native;
+    let end = match walk.modules {
+        Some(modules) => {
+            let native = &Tables(modules);
+            let walker = Walker { layout, memory: &Own, native, top, with_native };
+            walker.walk(walk.thread, walk.registers, walk.frames)
+        }
+        None => {
+            let native = &FramePointers;
+            let walker = Walker { layout, memory: &Own, native, top, with_native };
+            walker.walk(walk.thread, walk.registers, walk.frames)
+        }
+    };
+    // SAFETY: a field of the argument; volatile, because a fault may end the walk before.
+    unsafe { ptr::write_volatile(&raw mut walk.end, end) };
+}
+
+impl Shared {
+    /// The processor time that a perf event's signal stands for, in whole intervals: as many as
+    /// have passed since the last sample, and at least the one that it tells of.
+    fn perf_weight(&self, record: &Record) -> u64 {
+        let interval = self.interval.load(Relaxed).max(1);
+        let used = kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID);
+        let charged = record.charged.load(Relaxed);
+        let open = used.saturating_sub(charged);
+        if self.engine == SampleEngine::PerfCycles {
+            // Cycles come at any rate; only the clock knows the time.
+            record.charged.store(used, Relaxed);
+            return open;
+        }
+        let passed = ((open + interval / 2) / interval).max(1);
+        record.charged.store(charged + passed * interval, Relaxed);
+        self.ring.add(Counter::Overruns, passed - 1);
+        passed * interval
+    }
+
+    /// Walks and records. `None` when the sample is lost, which is counted; else its trace.
+    fn sample(
+        &self,
+        tid: u32,
+        record: &Record,
+        registers: &Registers,
+        weight: u64,
+        state: State,
+    ) -> Option<u32> {
+        let Some((index, mut frames)) = self.buffers.take(tid) else {
+            self.lose(Counter::LostBuffer, weight);
+            return None;
+        };
+        let end = self.stack(index, tid, record, registers, &mut frames);
+        if let Some(end) = end {
+            frames.end(end);
+            self.ring.add_failure(end);
+        }
+        let cut = end == Some(Special::Cut);
+        let state = if self.wall { self.refine(state, frames.as_slice()) } else { state };
+        let trace = self.traces.intern(&self.ring, frames.as_slice(), cut);
+        self.buffers.give_back(index);
+        let sent = trace.filter(|trace| {
+            self.ring.append_sample(&Sample {
+                thread: record.number.load(Relaxed),
+                time: kernel::monotonic(),
+                weight,
+                java_id: self.mounted(record),
+                trace: *trace,
+                state,
+                unchanged: false,
+            })
+        });
+        if sent.is_none() {
+            self.lose(Counter::LostRing, weight);
+            return None;
+        }
+        self.ring.add(Counter::Samples, 1);
+        self.ring.add(Counter::Weight, weight);
+        record.last_state.store(state as u8, Relaxed);
+        sent
+    }
+
+    fn lose(&self, why: Counter, weight: u64) {
+        self.ring.add(why, 1);
+        self.ring.add(Counter::LostWeight, weight);
+    }
+
+    fn stack(
+        &self,
+        index: usize,
+        tid: u32,
+        record: &Record,
+        registers: &Registers,
+        frames: &mut Frames,
+    ) -> Option<Special> {
+        let modules = MODULES.read(tid as usize);
+        let thread = record.thread.load(Relaxed);
+        let pages = record.pages.load(Relaxed);
+        let end = Some(Special::Fault);
+        let modules = modules.as_deref();
+        let mut job = Walk { shared: self, modules, thread, pages, registers, frames, end };
+        let argument = (&raw mut job).cast();
+        // SAFETY: `walk` calls nothing outside this library and owns nothing; what it has pushed
+        // so far stays when it is ended by a fault.
+        if !unsafe { guard::run(index, tid, walk, argument) } {
+            self.ring.add(Counter::Faults, 1);
+            return Some(Special::Fault);
+        }
+        job.end
+    }
+
+    /// The id of the virtual thread that is mounted on a thread, where the JVM keeps it as a
+    /// plain number; zero when there is none.
+    fn mounted(&self, record: &Record) -> u64 {
+        let own = record.java_id.load(Relaxed);
+        let thread = record.thread.load(Relaxed);
+        match self.layout.thread_owner_id {
+            Some(offset) if thread != 0 && own != 0 => {
+                Own.word(thread.wrapping_add(offset)).filter(|id| *id != own).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// A thread was asked in wall-clock mode.
+    fn asked(&self, tid: u32, record: &Record, registers: &Registers) {
+        let now = kernel::monotonic();
+        let last = record.last_time.swap(now, Relaxed);
+        let state = self.state(record, registers.place.pc, now);
+        let trace = self.sample(tid, record, registers, now.saturating_sub(last), state);
+        record.last_trace.store(trace.unwrap_or(0), Relaxed);
+        record.looked_at.store(now, Relaxed);
+        record.settled.store(0, Relaxed);
+        record.last_cpu.store(kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID), Relaxed);
+        record.asked.store(0, Release);
+    }
+
+    /// What the thread did until it was interrupted.
+    fn state(&self, record: &Record, pc: u64, now: u64) -> State {
+        if !in_system_call(pc) {
+            let waited = now.saturating_sub(record.asked_at.load(Relaxed));
+            // A thread on a processor is interrupted at once; one that waits for a processor
+            // must first get one.
+            return if waited > PROMPT { State::Runnable } else { State::Running };
+        }
+        let thread = record.thread.load(Relaxed);
+        if thread == 0 {
+            return State::SystemCall;
+        }
+        // The thread's own structures: they are there while it is.
+        let os = Own.word(thread.wrapping_add(self.layout.thread_os)).unwrap_or(0);
+        match Own.int(os.wrapping_add(self.layout.os_state)) {
+            Some(MONITOR_WAIT) => State::Blocked,
+            Some(CONDVAR_WAIT) => State::Parked,
+            Some(OBJECT_WAIT) => State::Waiting,
+            _ => State::SystemCall,
+        }
+    }
+
+    /// Waiting is waiting for something in particular when the innermost Java method says so.
+    fn refine(&self, state: State, frames: &[Frame]) -> State {
+        if !matches!(state, State::Parked | State::SystemCall | State::Waiting) {
+            return state;
+        }
+        let java = tare_arena::samples::layout::frame::JAVA;
+        let Some(leaf) = frames.iter().find(|frame| frame.kind == java) else { return state };
+        let known = self.waits.iter().position(|key| key.load(Relaxed) == leaf.value);
+        match known {
+            Some(index) => WAIT_STATES.get(index).copied().unwrap_or(state),
+            None => state,
+        }
+    }
+}
+
+/// States of HotSpot's `OSThread`; unchanged since they were introduced.
+const MONITOR_WAIT: i32 = 3;
+const CONDVAR_WAIT: i32 = 4;
+const OBJECT_WAIT: i32 = 5;
+
+/// A thread on a processor takes a signal well within this time, in nanoseconds.
+const PROMPT: u64 = 300_000;
+
+/// Whether a signal interrupted a system call: the kernel then leaves the thread at the
+/// instruction, to call again, or right behind it.
+#[cfg(target_arch = "x86_64")]
+fn in_system_call(pc: u64) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let at = |pc: u64| [Own.byte(pc), Own.byte(pc.wrapping_add(1))] == SYSCALL.map(Some);
+    // The two bytes before are read only where they are on the same page, which is mapped.
+    at(pc) || (pc & 0xfff >= 2 && at(pc - 2))
+}
+
+#[cfg(target_arch = "aarch64")]
+fn in_system_call(pc: u64) -> bool {
+    const SVC: i32 = 0xd400_0001_u32.cast_signed();
+    Own.int(pc) == Some(SVC) || (pc & 0xfff >= 4 && Own.int(pc - 4) == Some(SVC))
+}
+
+/// The states that go with `Shared::waits`.
+pub const WAIT_STATES: [State; WAITS] = [
+    State::Sleeping,
+    State::Sleeping,
+    State::Sleeping,
+    State::Parked,
+    State::Waiting,
+    State::Waiting,
+    State::Unknown,
+    State::Unknown,
+];

@@ -1,0 +1,219 @@
+//! The JVM's calls about methods and threads that sampling makes.
+//!
+//! Belongs to `jvm`; apart only because it is a subject of its own.
+
+use crate::classes::Classes;
+use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jlong, jmethodID, jobject};
+use jvmti_bindings::sys::jvmti::{self, jvmtiLineNumberEntry, jvmtiThreadInfo};
+use std::ffi::{CStr, c_char};
+use std::ptr;
+use tare_arena::samples::{LineEntry, SampleMethod};
+
+/// A text that the JVM allocated, as ours.
+fn take_text(jvmti: Jvmti, text: *mut c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: a NUL-terminated text from the JVM that we now own.
+    let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    jvmti.deallocate(text.cast());
+    copy
+}
+
+impl Jvmti {
+    /// What is known of a method. A key whose class is gone gives empty texts.
+    pub fn describe_method(self, jni: Jni, key: u64) -> SampleMethod {
+        let method = key as jmethodID;
+        let mut out = SampleMethod { key, ..SampleMethod::default() };
+        let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
+        let named =
+            call!(self, GetMethodName, method, &raw mut name, &raw mut descriptor, ptr::null_mut());
+        if named.is_err() {
+            return out;
+        }
+        out.name = take_text(self, name);
+        out.descriptor = take_text(self, descriptor);
+        let mut modifiers: jni::jint = 0;
+        if call!(self, GetMethodModifiers, method, &raw mut modifiers).is_ok() {
+            out.modifiers = modifiers.cast_unsigned();
+        }
+        let _ = jni.frame(|| {
+            let mut class: jclass = ptr::null_mut();
+            if call!(self, GetMethodDeclaringClass, method, &raw mut class).is_err() {
+                return;
+            }
+            let mut signature = ptr::null_mut();
+            if call!(self, GetClassSignature, class, &raw mut signature, ptr::null_mut()).is_ok() {
+                let text = take_text(self, signature);
+                let name = text.strip_prefix('L').and_then(|text| text.strip_suffix(';'));
+                out.class = name.unwrap_or(&text).to_owned();
+            }
+            let mut file = ptr::null_mut();
+            if call!(self, GetSourceFileName, class, &raw mut file).is_ok() {
+                out.file = take_text(self, file);
+            }
+        });
+        out.lines = self.lines(method);
+        out
+    }
+
+    fn lines(self, method: jmethodID) -> Vec<LineEntry> {
+        let mut count: jni::jint = 0;
+        let mut table: *mut jvmtiLineNumberEntry = ptr::null_mut();
+        if call!(self, GetLineNumberTable, method, &raw mut count, &raw mut table).is_err() {
+            return Vec::new();
+        }
+        // SAFETY: on success `table` holds `count` entries.
+        let entries = unsafe { std::slice::from_raw_parts(table, count.max(0) as usize) };
+        let mut lines: Vec<_> = entries
+            .iter()
+            .filter_map(|entry| {
+                Some(LineEntry {
+                    bci: u16::try_from(entry.start_location).ok()?,
+                    line: u16::try_from(entry.line_number).ok()?,
+                })
+            })
+            .collect();
+        self.deallocate(table.cast());
+        lines.sort_by_key(|entry| entry.bci);
+        lines
+    }
+
+    /// Has the JVM make the ids of a class's methods, without which a walker cannot name them.
+    pub fn make_method_ids(self, class: jclass) -> bool {
+        let (mut count, mut methods) = (0 as jni::jint, ptr::null_mut());
+        if call!(self, GetClassMethods, class, &raw mut count, &raw mut methods).is_err() {
+            return false;
+        }
+        self.deallocate(methods.cast());
+        true
+    }
+
+    /// A thread's name. Makes a local reference or two: call inside [`Jni::frame`].
+    pub fn thread_name(self, thread: jobject) -> String {
+        // SAFETY: all zeros is a valid empty answer, which the call fills.
+        let mut info: jvmtiThreadInfo = unsafe { std::mem::zeroed() };
+        match call!(self, GetThreadInfo, thread, &raw mut info) {
+            Ok(()) => take_text(self, info.name),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Runs `body` on all platform threads. Call inside [`Jni::frame`].
+    pub fn with_threads<R>(self, body: impl FnOnce(&[jobject]) -> R) -> Result<R, Failure> {
+        let (mut count, mut threads) = (0 as jni::jint, ptr::null_mut());
+        call!(self, GetAllThreads, &raw mut count, &raw mut threads)?;
+        // SAFETY: on success `threads` holds `count` references.
+        let list = unsafe { std::slice::from_raw_parts(threads, count.max(0) as usize) };
+        let result = body(list);
+        self.deallocate(threads.cast());
+        Ok(result)
+    }
+
+    /// Runs `body` on the stack of every platform thread, all of them at one safepoint: the
+    /// thread, and its frames as (method, bytecode index), the innermost first. Call inside
+    /// [`Jni::frame`].
+    pub fn with_stacks(
+        self,
+        depth: usize,
+        mut body: impl FnMut(jobject, &[jvmti::jvmtiFrameInfo]),
+    ) -> Result<(), Failure> {
+        let depth = jni::jint::try_from(depth).unwrap_or(jni::jint::MAX);
+        let (mut stacks, mut count) = (ptr::null_mut(), 0 as jni::jint);
+        call!(self, GetAllStackTraces, depth, &raw mut stacks, &raw mut count)?;
+        // SAFETY: on success `stacks` holds `count` entries, each with as many frames as it says.
+        unsafe {
+            for stack in std::slice::from_raw_parts(stacks, count.max(0) as usize) {
+                let frames = stack.frame_count.max(0) as usize;
+                let frames = match frames {
+                    0 => &[],
+                    _ => std::slice::from_raw_parts(stack.frame_buffer, frames),
+                };
+                body(stack.thread, frames);
+            }
+        }
+        self.deallocate(stacks.cast());
+        Ok(())
+    }
+
+    /// The address of a function of libjvm.
+    pub fn inside_libjvm(self) -> *const std::ffi::c_void {
+        // SAFETY: the environment's table is readable; its functions are libjvm's.
+        unsafe { (*(*self.0).functions).GetVersionNumber.map_or(ptr::null(), |f| f as *const _) }
+    }
+}
+
+impl Classes<'_> {
+    /// Has the JVM make the ids of all methods of these classes; returns how many classes.
+    pub fn make_method_ids(&self, jvmti: Jvmti) -> u64 {
+        self.list().iter().filter(|class| jvmti.make_method_ids(**class)).count() as u64
+    }
+}
+
+/// The two numbers in a `java.lang.Thread` that we need, found once.
+#[derive(Clone, Copy)]
+pub struct ThreadFields {
+    native: jfieldID,
+    id: jfieldID,
+}
+
+// SAFETY: field ids are valid on all threads; `Thread` is never unloaded.
+unsafe impl Send for ThreadFields {}
+// SAFETY: as above.
+unsafe impl Sync for ThreadFields {}
+
+impl Jni {
+    pub fn thread_fields(self) -> Option<ThreadFields> {
+        self.frame(|| {
+            // SAFETY: the texts live across the calls; the environment is this thread's.
+            unsafe {
+                let class = ((**self.0).FindClass)(self.0, c"java/lang/Thread".as_ptr());
+                if self.failed() || class.is_null() {
+                    return None;
+                }
+                let field = |name: &CStr| {
+                    let field =
+                        ((**self.0).GetFieldID)(self.0, class, name.as_ptr(), c"J".as_ptr());
+                    (!self.failed() && !field.is_null()).then_some(field)
+                };
+                Some(ThreadFields { native: field(c"eetop")?, id: field(c"tid")? })
+            }
+        })?
+    }
+
+    /// HotSpot's own thread behind a `Thread` (zero when it is not alive), and its Java id.
+    pub fn thread_numbers(self, fields: ThreadFields, thread: jobject) -> (u64, u64) {
+        // SAFETY: a reference to a thread, and fields of that class.
+        unsafe {
+            let get = |field| -> jlong { ((**self.0).GetLongField)(self.0, thread, field) };
+            (get(fields.native).cast_unsigned(), get(fields.id).cast_unsigned())
+        }
+    }
+
+    /// The key of a method; zero if there is none of that name.
+    pub fn method_key(self, class: &CStr, name: &CStr, descriptor: &CStr) -> u64 {
+        let find = || {
+            // SAFETY: the texts live across the calls; the environment is this thread's.
+            unsafe {
+                let class = ((**self.0).FindClass)(self.0, class.as_ptr());
+                if self.failed() || class.is_null() {
+                    return 0;
+                }
+                let (name, descriptor) = (name.as_ptr(), descriptor.as_ptr());
+                let method = ((**self.0).GetMethodID)(self.0, class, name, descriptor);
+                if !self.failed() && !method.is_null() {
+                    return method as u64;
+                }
+                let method = ((**self.0).GetStaticMethodID)(self.0, class, name, descriptor);
+                if self.failed() { 0 } else { method as u64 }
+            }
+        };
+        self.frame(find).unwrap_or(0)
+    }
+
+    /// The `Thread` of the calling thread, in HotSpot's own form.
+    pub fn environment(self) -> u64 {
+        self.0 as u64
+    }
+}

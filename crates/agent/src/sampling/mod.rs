@@ -1,0 +1,604 @@
+//! Sampling: every thread tells from time to time where it is.
+//!
+//! Who does what: timers, perf events or the sampler thread (`engines`, `sampler`) raise a signal
+//! on a thread; its handler (`handler`) walks the stack (`walk`, under `guard`, by the offsets in
+//! `hotspot`) and appends to the shared memory (`ring`, `traces`); the control thread adds names
+//! (`names`) and looks after threads (`threads`) and memory, in [`tick`]. The JVM's callbacks for threads
+//! and classes only touch the table of threads and the ring.
+//!
+//! A session belongs to a connection. It ends in this order: threads are disarmed, handlers find
+//! nothing any more, those inside are waited for, names are completed, memory goes.
+
+mod engines;
+mod frames;
+mod guard;
+mod handler;
+mod hotspot;
+mod java;
+mod kernel;
+mod names;
+mod ring;
+mod sampler;
+mod threads;
+mod traces;
+mod walk;
+
+use crate::events;
+use crate::jvm::{Failure, Jni, Jvmti, Vm};
+use engines::Armer;
+use handler::{Buffers, Shared};
+use hotspot::{Layout, Tables};
+use java::ThreadFields;
+use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
+use names::MethodNames;
+use ring::Ring;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fmt, io};
+use tare_arena::samples::layout::header;
+use tare_arena::samples::{Counter, Record as Event, SampleThread, Special, ThreadType};
+use tare_protocol::{SamplePlan, SampleStatus};
+use tare_unwind::{Budget, Generation, Modules};
+use threads::{Record, Table};
+use traces::Traces;
+
+const EVENTS: [jvmtiEvent; 3] = [
+    jvmti::JVMTI_EVENT_THREAD_START,
+    jvmti::JVMTI_EVENT_THREAD_END,
+    jvmti::JVMTI_EVENT_CLASS_PREPARE,
+];
+
+/// The least and the greatest number of frames of a stack that can be asked for.
+const DEPTH: std::ops::RangeInclusive<u32> = 16..=8192;
+
+/// Native threads are looked for this often, or so much more rarely that it takes no more than
+/// a hundredth of the time.
+const SCAN_EVERY: Duration = Duration::from_millis(250);
+const SCAN_SHARE: u32 = 100;
+
+/// How long the end of a session waits for handlers that are still inside.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
+
+/// Why a session did not begin.
+#[derive(Debug)]
+pub enum StartError {
+    AlreadyOn,
+    /// This JVM does not say where something is.
+    Unknown(String),
+    Engine(String),
+    Memory(io::Error),
+    Signal(io::Error),
+    Thread(io::Error),
+    Jvmti(Failure),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::AlreadyOn => {
+                write!(f, "a sampling session of this JVM is already under way; end that one first")
+            }
+            StartError::Unknown(what) => {
+                write!(f, "this JVM does not tell where to find {what}, so stacks cannot be walked")
+            }
+            StartError::Engine(why) => write!(f, "{why}"),
+            StartError::Memory(e) => write!(f, "no memory for samples: {e}"),
+            StartError::Signal(e) => write!(f, "no signal handler can be installed: {e}"),
+            StartError::Thread(e) => write!(f, "no thread for sampling: {e}"),
+            StartError::Jvmti(failure) => write!(f, "{failure}"),
+        }
+    }
+}
+
+/// What the JVM's callbacks, the control thread and the sampler need to watch threads.
+struct Watch {
+    shared: Arc<Shared>,
+    armer: Armer,
+    table: &'static Table,
+    /// The session ends and takes in no more threads; changed with the table held.
+    closed: AtomicBool,
+    next: AtomicU32,
+    fields: ThreadFields,
+    /// From HotSpot's thread to its JNI environment.
+    environment: u64,
+    layout: Layout,
+}
+
+/// Owned by the control thread.
+struct Session {
+    watch: Arc<Watch>,
+    plan: SamplePlan,
+    number: u32,
+    names: MethodNames,
+    generation: Option<Generation>,
+    next_scan: Instant,
+    sampler: Option<sampler::Sampler>,
+    prepared: (u64, Duration),
+    since: Instant,
+    notes: Vec<String>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn watch() -> Option<Arc<Watch>> {
+    locked(&WATCH).clone()
+}
+
+fn capabilities() -> jvmtiCapabilities {
+    let mut set = jvmtiCapabilities::default();
+    set.set_can_get_line_numbers(true);
+    set.set_can_get_source_file_name(true);
+    set
+}
+
+/// Begins a session; the descriptor of its stream.
+pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, StartError> {
+    let mut session = locked(&SESSION);
+    if session.is_some() {
+        return Err(StartError::AlreadyOn);
+    }
+    let interval = plan.interval_ns.clamp(engines::SHORTEST, engines::LONGEST);
+    let choice = engines::choose(plan.engine, plan.wall, interval).map_err(StartError::Engine)?;
+    let major = jvmti.java_version().and_then(|v| v.split('.').next()?.parse().ok()).unwrap_or(0);
+    let layout = Tables::read(jvmti.inside_libjvm())
+        .and_then(|tables| Layout::new(&tables, major))
+        .map_err(|missing| StartError::Unknown(missing.0))?;
+    let fields = jni.thread_fields().ok_or(StartError::Unknown("the fields of Thread".into()))?;
+    let table = threads::make().ok_or_else(|| StartError::Memory(out_of_memory()))?;
+    let depth = plan.depth.clamp(*DEPTH.start(), *DEPTH.end()) as usize;
+    let shared = Arc::new(Shared {
+        ring: Ring::new(plan.memory).map_err(StartError::Memory)?,
+        traces: Traces::new(),
+        layout: layout.clone(),
+        buffers: Buffers::new(depth).map_err(StartError::Memory)?,
+        engine: choice.engine,
+        wall: plan.wall,
+        native: plan.native,
+        interval: AtomicU64::new(interval),
+        paused: AtomicBool::new(false),
+        waits: Default::default(),
+    });
+    if !guard::learn_code() {
+        return Err(StartError::Signal(io::Error::other("/proc/self/maps is not readable")));
+    }
+    guard::install().and_then(|()| handler::install()).map_err(StartError::Signal)?;
+    jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
+    let own = jni.frame(|| own_thread(jvmti, jni, fields)).flatten();
+    let environment = own.map_or(0, |own| jni.environment().wrapping_sub(own));
+    let watch = Arc::new(Watch {
+        armer: Armer::new(&choice, plan.kernel),
+        table,
+        closed: AtomicBool::new(false),
+        next: AtomicU32::new(1),
+        fields,
+        environment,
+        layout,
+        shared: Arc::clone(&shared),
+    });
+    let now = Instant::now();
+    let mut new = Session {
+        watch: Arc::clone(&watch),
+        number: NUMBER.fetch_add(1, Relaxed) + 1,
+        names: MethodNames::default(),
+        generation: None,
+        next_scan: now + SCAN_EVERY,
+        sampler: None,
+        prepared: (0, Duration::ZERO),
+        since: now,
+        notes: choice.notes,
+        plan,
+    };
+    let file = match shared.ring.file() {
+        Ok(file) => file,
+        Err(e) => return Err(StartError::Memory(e)),
+    };
+    new.load_modules();
+    handler::publish(Arc::as_ptr(&shared).cast_mut());
+    *locked(&WATCH) = Some(Arc::clone(&watch));
+    let begun = new.begin(vm, jvmti, jni, interval);
+    *session = Some(new);
+    drop(session);
+    begun.inspect_err(|_| stop(jvmti, jni))?;
+    Ok(file)
+}
+
+fn out_of_memory() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOMEM)
+}
+
+/// HotSpot's thread behind the calling one.
+fn own_thread(jvmti: Jvmti, jni: Jni, fields: ThreadFields) -> Option<u64> {
+    let thread = jvmti.current_thread()?;
+    let (native, _) = jni.thread_numbers(fields, thread);
+    (native != 0).then_some(native)
+}
+
+/// Ends the session, if there is one. The stream has all names, and nothing of ours is armed.
+pub fn stop(jvmti: Jvmti, jni: Jni) {
+    let Some(mut session) = locked(&SESSION).take() else { return };
+    EVENTS.into_iter().for_each(|event| events::off(jvmti, event));
+    *locked(&WATCH) = None;
+    session.end(jvmti, jni);
+    let _ = jvmti.relinquish_capabilities(&capabilities());
+}
+
+/// To be called several times a second while a session is on.
+pub fn tick(jvmti: Jvmti, jni: Jni) {
+    if let Some(session) = locked(&SESSION).as_mut() {
+        session.tick(jvmti, jni);
+    }
+}
+
+/// Another interval, a pause, or going on.
+pub fn change(interval: Option<u64>, paused: Option<bool>) {
+    if let Some(session) = locked(&SESSION).as_ref() {
+        session.change(interval, paused);
+    }
+}
+
+pub fn status() -> Option<SampleStatus> {
+    locked(&SESSION).as_ref().map(Session::status)
+}
+
+/// Called on a thread that has just started.
+pub fn thread_started(jvmti: Jvmti, jni: Jni, thread: jobject) {
+    let Some(watch) = watch() else { return };
+    let (_, java_id) = jni.thread_numbers(watch.fields, thread);
+    let new = SampleThread {
+        os_id: kernel::gettid(),
+        java_id,
+        started: kernel::monotonic(),
+        name: jni.frame(|| jvmti.thread_name(thread)).unwrap_or_default(),
+        ..SampleThread::default()
+    };
+    let native = match watch.environment {
+        0 => jni.thread_numbers(watch.fields, thread).0,
+        offset => jni.environment().wrapping_sub(offset),
+    };
+    watch.add(new, native);
+}
+
+/// Called on a thread that is about to end.
+pub fn thread_ended() {
+    if let Some(watch) = watch() {
+        watch.remove(kernel::gettid());
+    }
+}
+
+/// Called when a class is ready: its methods get ids before they can run.
+pub fn class_prepared(jvmti: Jvmti, class: jclass) {
+    if watch().is_some() {
+        jvmti.make_method_ids(class);
+    }
+}
+
+impl Watch {
+    /// Watches a thread from now on; one that is known becomes the Java thread that it is.
+    fn add(&self, mut new: SampleThread, native: u64) {
+        let mut table = self.table.change();
+        if self.closed.load(Relaxed) {
+            return;
+        }
+        let added = table.add(new.os_id, |record| {
+            record.number.store(self.next.fetch_add(1, Relaxed), Relaxed);
+            self.fill(record, &new, native);
+        });
+        let ring = &self.shared.ring;
+        let Some((record, fresh)) = added else {
+            ring.add(Counter::ThreadsRefused, 1);
+            return;
+        };
+        new.number = record.number.load(Relaxed);
+        ring.append_bytes(&new.encode());
+        if !fresh {
+            self.fill(record, &new, native);
+            return;
+        }
+        ring.add(Counter::ThreadsSeen, 1);
+        let interval = self.shared.interval.load(Relaxed);
+        if self.armer.arms(self.shared.wall) && !self.armer.arm(record, new.os_id, interval) {
+            ring.add(Counter::ThreadsRefused, 1);
+        }
+        if self.shared.paused.load(Relaxed) {
+            self.armer.rearm(record, new.os_id, 0);
+        }
+    }
+
+    fn fill(&self, record: &Record, new: &SampleThread, native: u64) {
+        record.thread.store(native, Relaxed);
+        record.java_id.store(new.java_id, Relaxed);
+        let now = kernel::monotonic();
+        record.last_time.store(now, Relaxed);
+        if self.shared.engine == tare_protocol::SampleEngine::Safepoint {
+            record.charged.store(kernel::clock(kernel::thread_clock(new.os_id)), Relaxed);
+        }
+    }
+
+    fn remove(&self, tid: u32) {
+        let mut table = self.table.change();
+        if let Some(record) = table.remove(tid) {
+            self.armer.disarm(record);
+            let number = record.number.load(Relaxed);
+            let end = Event::encode_thread_end(number, kernel::monotonic());
+            self.shared.ring.append_bytes(&end);
+        }
+    }
+
+    /// Disarms all threads, and takes in no more.
+    fn close(&self) {
+        let table = self.table.change();
+        self.closed.store(true, Relaxed);
+        for record in table.all() {
+            self.armer.disarm(record);
+        }
+    }
+
+    fn forget_threads(&self) {
+        let mut table = self.table.change();
+        let all: Vec<u32> = table.all().map(Record::tid).collect();
+        for tid in all {
+            table.remove(tid);
+        }
+    }
+
+    /// The threads of the JVM that were there before us, by the operating system's number.
+    fn older_threads(&self, jvmti: Jvmti, jni: Jni) -> HashMap<u32, (SampleThread, u64)> {
+        let read = |thread: &jobject| {
+            let (native, java_id) = jni.thread_numbers(self.fields, *thread);
+            let tid = self.tid_of(native)?;
+            let name = jvmti.thread_name(*thread);
+            let new = SampleThread { os_id: tid, java_id, name, ..SampleThread::default() };
+            Some((tid, (new, native)))
+        };
+        let all = jni.frame(|| {
+            jvmti.with_threads(|list| {
+                let one = |thread| jni.frame(|| read(thread)).flatten();
+                list.iter().filter_map(one).collect()
+            })
+        });
+        all.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// The operating system's number of one of HotSpot's threads. The thread may end meanwhile,
+    /// so its memory is read under a guard.
+    fn tid_of(&self, native: u64) -> Option<u32> {
+        if native == 0 {
+            return None;
+        }
+        let os = self.peek(native + self.layout.thread_os)?;
+        let tid = self.peek(os.checked_add(self.layout.os_id)?)? as u32;
+        (tid != 0).then_some(tid)
+    }
+
+    /// Eight bytes that may not be there.
+    fn peek(&self, at: u64) -> Option<u64> {
+        struct Job(u64, Option<u64>);
+        extern "C" fn read(argument: *mut std::ffi::c_void) {
+            use walk::Memory;
+            // SAFETY: a `Job` that lives across the call below.
+            let job = unsafe { &mut *argument.cast::<Job>() };
+            job.1 = walk::Own.word(job.0);
+        }
+        let tid = kernel::gettid();
+        let (index, _) = self.shared.buffers.take(tid)?;
+        let mut job = Job(at, None);
+        // SAFETY: `read` does nothing but read.
+        let done = unsafe { guard::run(index, tid, read, (&raw mut job).cast()) };
+        self.shared.buffers.give_back(index);
+        if done { job.1 } else { None }
+    }
+
+    /// Finds threads that came and went without the JVM's telling.
+    fn scan_tasks(&self, mut known: HashMap<u32, (SampleThread, u64)>) {
+        let own = sampler::own_threads();
+        let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
+        let alive: std::collections::HashSet<u32> =
+            tasks.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+        for record in self.table.all() {
+            let tid = record.tid();
+            if !alive.contains(&tid) {
+                self.remove(tid);
+            }
+        }
+        for tid in alive {
+            if own.contains(&tid) || self.table.find(tid).is_some() {
+                continue;
+            }
+            let (new, native) = known.remove(&tid).unwrap_or_else(|| (native_thread(tid), 0));
+            self.add(new, native);
+        }
+    }
+}
+
+fn native_thread(tid: u32) -> SampleThread {
+    let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+    SampleThread {
+        kind: ThreadType::Native,
+        os_id: tid,
+        name: name.trim_end().to_owned(),
+        ..SampleThread::default()
+    }
+}
+
+impl Session {
+    fn ring(&self) -> &Ring {
+        &self.watch.shared.ring
+    }
+
+    fn stamp_start(&self, interval: u64) {
+        let ring = self.ring();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        ring.put(header::STARTED, kernel::monotonic());
+        ring.put(header::STARTED_UNIX, u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX));
+        ring.put(header::CPU_STARTED, kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID));
+        ring.put(header::INTERVAL, interval);
+        self.stamp();
+    }
+
+    fn stamp(&self) {
+        let ring = self.ring();
+        ring.put(header::SEEN, kernel::monotonic());
+        ring.put(header::CPU_SEEN, kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID));
+    }
+
+    /// Tables for unwinding, when libraries have come or gone.
+    fn load_modules(&mut self) {
+        let now = Generation::now();
+        if !self.plan.native || self.generation == Some(now) {
+            return;
+        }
+        let pid = std::process::id().cast_signed();
+        let before = handler::MODULES.read(0);
+        let modules = Modules::read(pid, before.as_deref(), Budget::default());
+        drop(before);
+        self.generation = Some(modules.generation);
+        handler::MODULES.replace(Some(Box::new(modules)));
+    }
+
+    fn begin(&mut self, vm: Vm, jvmti: Jvmti, jni: Jni, interval: u64) -> Result<(), StartError> {
+        // Switched on one by one and off together, by `stop`, whichever of them failed.
+        EVENTS
+            .into_iter()
+            .map(|event| events::on(jvmti, event))
+            .fold(Ok(()), Result::and)
+            .map_err(StartError::Jvmti)?;
+        let began = Instant::now();
+        let prepared =
+            jni.frame(|| jvmti.with_loaded_classes(|classes| classes.make_method_ids(jvmti)));
+        self.prepared = (prepared.and_then(Result::ok).unwrap_or(0), began.elapsed());
+        for (key, (class, name, descriptor)) in self.watch.shared.waits.iter().zip(WAIT_METHODS) {
+            key.store(jni.method_key(class, name, descriptor), Relaxed);
+        }
+        sampler::note_control_thread();
+        let known = self.watch.older_threads(jvmti, jni);
+        // What it took to come here is not the program's.
+        self.stamp_start(interval);
+        self.watch.scan_tasks(known);
+        if self.plan.wall || self.watch.shared.engine == tare_protocol::SampleEngine::Safepoint {
+            let sampler = sampler::Sampler::start(vm, jvmti, Arc::clone(&self.watch));
+            self.sampler = Some(sampler.map_err(StartError::Thread)?);
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, jvmti: Jvmti, jni: Jni) {
+        self.stamp();
+        self.names.scan(&self.watch.shared.ring);
+        self.names.send(&self.watch.shared.ring, jvmti, jni, None);
+        self.ring().free(self.names.scanned);
+        let now = Instant::now();
+        if now >= self.next_scan {
+            self.load_modules();
+            handler::MODULES.tidy();
+            self.watch.scan_tasks(HashMap::new());
+            self.next_scan = now + SCAN_EVERY.max(now.elapsed() * SCAN_SHARE);
+        }
+    }
+
+    fn change(&self, interval: Option<u64>, paused: Option<bool>) {
+        let shared = &self.watch.shared;
+        if let Some(interval) = interval {
+            let interval = interval.clamp(engines::SHORTEST, engines::LONGEST);
+            shared.interval.store(interval, Relaxed);
+            shared.ring.put(header::INTERVAL, interval);
+        }
+        let was = shared.paused.load(Relaxed);
+        if let Some(paused) = paused {
+            shared.paused.store(paused, Relaxed);
+        }
+        let paused = shared.paused.load(Relaxed);
+        let interval = if paused { 0 } else { shared.interval.load(Relaxed) };
+        let now = kernel::monotonic();
+        for record in self.watch.table.change().all() {
+            if was && !paused {
+                // What passed during the pause is nobody's.
+                record.last_time.store(now, Relaxed);
+                record.last_trace.store(0, Relaxed);
+                let used = kernel::clock(kernel::thread_clock(record.tid()));
+                record.charged.store(used, Relaxed);
+            }
+            self.watch.armer.rearm(record, record.tid(), interval);
+        }
+    }
+
+    fn end(&mut self, jvmti: Jvmti, jni: Jni) {
+        self.stamp();
+        if let Some(sampler) = self.sampler.take() {
+            sampler.stop();
+        }
+        self.watch.close();
+        handler::publish(std::ptr::null_mut());
+        let limit = Instant::now() + PATIENCE;
+        while handler::busy() && Instant::now() < limit {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        self.watch.forget_threads();
+        self.names.scan(&self.watch.shared.ring);
+        self.names.send(&self.watch.shared.ring, jvmti, jni, Some(usize::MAX));
+        self.ring().put(header::ENDED, 1);
+        if handler::busy() {
+            // A thread is stopped inside a handler: what it uses must stay.
+            std::mem::forget(Arc::clone(&self.watch.shared));
+        }
+        handler::MODULES.replace(None);
+    }
+
+    fn status(&self) -> SampleStatus {
+        let ring = self.ring();
+        let shared = &self.watch.shared;
+        let armer = &self.watch.armer;
+        let (samples, weight) = (ring.count(Counter::Samples), ring.count(Counter::Weight));
+        let failures = Special::ALL.iter().filter_map(|kind| {
+            let count = ring.get(Counter::failure(*kind));
+            (count > 0).then(|| format!("{count} {}", kind.name()))
+        });
+        let losses =
+            [Counter::LostRing, Counter::LostBuffer, Counter::LostThread, Counter::ThreadsRefused];
+        let lost = losses.into_iter().filter_map(|counter| {
+            let count = ring.count(counter);
+            (count > 0).then(|| format!("{count} {}", counter.name()))
+        });
+        SampleStatus {
+            session: self.number,
+            engine: Some(shared.engine),
+            wall: shared.wall,
+            paused: shared.paused.load(Relaxed),
+            interval_ns: self.plan.interval_ns,
+            got_ns: weight.checked_div(samples).unwrap_or(0),
+            samples,
+            weight_ns: weight,
+            overruns: ring.count(Counter::Overruns),
+            failures: failures.collect(),
+            lost: lost.collect(),
+            threads: self.watch.table.len() as u64,
+            threads_seen: ring.count(Counter::ThreadsSeen),
+            resources: armer.timers.load(Relaxed) + armer.descriptors.load(Relaxed),
+            resources_most: armer.timers_most.min(armer.descriptors_most),
+            kernel: armer.sees_kernel(),
+            prepared_classes: self.prepared.0,
+            preparing_ns: u64::try_from(self.prepared.1.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+/// Methods in which a thread waits, in the order of `handler::WAIT_STATES`.
+const WAIT_METHODS: [(&std::ffi::CStr, &std::ffi::CStr, &std::ffi::CStr); 6] = [
+    (c"java/lang/Thread", c"sleep", c"(J)V"),
+    (c"java/lang/Thread", c"sleep0", c"(J)V"),
+    (c"java/lang/Thread", c"sleepNanos0", c"(J)V"),
+    (c"jdk/internal/misc/Unsafe", c"park", c"(ZJ)V"),
+    (c"java/lang/Object", c"wait", c"(J)V"),
+    (c"java/lang/Object", c"wait0", c"(J)V"),
+];

@@ -1,0 +1,240 @@
+//! The shared memory of a session: any thread appends, from a signal handler too; the control
+//! thread frees what was read.
+//!
+//! Appending is: reserve by compare-and-swap on the head (or give up, when a full ring's length
+//! lies between head and tail), write the size with a mark, the content, the head without the
+//! mark. Nobody waits for anybody. What was not yet written stays zero, because the control
+//! thread clears memory before it is free again. `tare_arena::samples` is the reading side.
+//!
+//! Every load and store of shared fields is atomic; the content of a record is written between
+//! two stores to its head, of which the second is a release.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use tare_arena::samples::layout::{
+    HEADER, MAGIC, RING_LARGEST, RING_SMALLEST, header, record, sample, trace,
+};
+use tare_arena::samples::{Counter, Special};
+
+use super::frames::Frame;
+
+pub struct Ring {
+    file: File,
+    base: *mut u8,
+    capacity: u64,
+}
+
+// SAFETY: all shared fields are atomics; a record's bytes belong to the one who reserved them.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    /// A ring of at least so many bytes, all of them allocated: later nobody can run out.
+    pub fn new(bytes: u64) -> io::Result<Self> {
+        let capacity = bytes.clamp(RING_SMALLEST, RING_LARGEST).next_power_of_two();
+        // SAFETY: a NUL-terminated name; a non-negative result is a descriptor of nobody else.
+        let file = unsafe {
+            match libc::memfd_create(c"tare-samples".as_ptr(), libc::MFD_CLOEXEC) {
+                -1 => return Err(io::Error::last_os_error()),
+                fd => File::from_raw_fd(fd),
+            }
+        };
+        let length = HEADER as u64 + capacity;
+        // SAFETY: no pointers.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length.cast_signed()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new mapping of a file of this length, at an address that the kernel chooses.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let ring = Ring { file, base: base.cast(), capacity };
+        ring.put(header::MAGIC, MAGIC);
+        ring.put(header::CAPACITY, capacity);
+        Ok(ring)
+    }
+
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    fn field(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at.is_multiple_of(8) && at < HEADER);
+        // SAFETY: an aligned word of the header, which is mapped for as long as `self` lives;
+        // the other process accesses it in whole words too.
+        unsafe { &*self.base.add(at).cast::<AtomicU64>() }
+    }
+
+    pub fn get(&self, at: usize) -> u64 {
+        self.field(at).load(Acquire)
+    }
+
+    pub fn put(&self, at: usize, value: u64) {
+        self.field(at).store(value, Release);
+    }
+
+    pub fn add(&self, counter: Counter, value: u64) {
+        self.field(counter.at()).fetch_add(value, Relaxed);
+    }
+
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.get(counter.at())
+    }
+
+    pub fn add_failure(&self, kind: Special) {
+        self.add(Counter::Failed, 1);
+        self.field(Counter::failure(kind)).fetch_add(1, Relaxed);
+    }
+
+    fn record(&self, position: u64) -> *mut u8 {
+        let offset = (position & (self.capacity - 1)) as usize;
+        // SAFETY: inside the mapping, because the offset is below the capacity.
+        unsafe { self.base.add(HEADER + offset) }
+    }
+
+    fn head_of(&self, position: u64) -> &AtomicU32 {
+        // SAFETY: inside the mapping; positions of records are multiples of eight.
+        unsafe { &*self.record(position).cast::<AtomicU32>() }
+    }
+
+    /// Room for a record of `size` bytes, a multiple of eight; `None` when there are `most` bytes
+    /// in the ring.
+    fn reserve(&self, size: usize, most: u64) -> Option<u64> {
+        let size = size as u64;
+        let head = self.field(header::HEAD);
+        let mut position = head.load(Acquire);
+        loop {
+            let to_end = self.capacity - (position & (self.capacity - 1));
+            let padding = if size <= to_end { 0 } else { to_end };
+            let end = position + padding + size;
+            if end.saturating_sub(self.get(header::TAIL)) > most {
+                return None;
+            }
+            match head.compare_exchange_weak(position, end, AcqRel, Acquire) {
+                Ok(_) => {
+                    if padding != 0 {
+                        let filler = padding as u32 | record::PADDING << record::KIND_SHIFT;
+                        self.head_of(position).store(filler, Release);
+                    }
+                    return Some(position + padding);
+                }
+                Err(now) => position = now,
+            }
+        }
+    }
+
+    /// What samples may fill: the rest is for names, without which samples are worth little.
+    fn for_samples(&self) -> u64 {
+        self.capacity - self.capacity / 8
+    }
+
+    /// Appends a record whose content after the head `fill` writes.
+    fn append(&self, kind: u32, size: usize, most: u64, fill: impl FnOnce(*mut u8)) -> bool {
+        let Some(position) = self.reserve(size, most) else { return false };
+        let head = size as u32 | kind << record::KIND_SHIFT;
+        self.head_of(position).store(head | record::UNFINISHED << record::KIND_SHIFT, Relaxed);
+        fill(self.record(position));
+        self.head_of(position).store(head, Release);
+        true
+    }
+
+    /// Appends a record that is encoded already.
+    pub fn append_bytes(&self, bytes: &[u8]) -> bool {
+        let Some(head) = bytes.first_chunk::<4>() else { return false };
+        let kind = u32::from_le_bytes(*head) >> record::KIND_SHIFT;
+        // SAFETY: the record has room for `bytes`, and the first four are the head's.
+        self.append(kind, bytes.len(), self.capacity, |to| unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr().add(4), to.add(4), bytes.len() - 4);
+        })
+    }
+
+    pub fn append_trace(&self, id: u32, frames: &[Frame], cut: bool) -> bool {
+        let size = trace::HEAD + size_of_val(frames);
+        // SAFETY: the record has room for the head and the frames; all offsets are aligned.
+        self.append(record::TRACE, size, self.for_samples(), |to| unsafe {
+            to.add(trace::ID).cast::<u32>().write(id);
+            to.add(trace::FRAMES).cast::<u32>().write(frames.len() as u32);
+            to.add(trace::FLAGS).cast::<u32>().write(if cut { trace::FLAG_CUT } else { 0 });
+            ptr::copy_nonoverlapping(frames.as_ptr(), to.add(trace::HEAD).cast(), frames.len());
+        })
+    }
+
+    pub fn append_sample(&self, new: &tare_arena::samples::Sample) -> bool {
+        // SAFETY: the record has room for a sample; all offsets are aligned.
+        self.append(record::SAMPLE, sample::SIZE, self.for_samples(), |to| unsafe {
+            to.add(sample::THREAD).cast::<u32>().write(new.thread);
+            to.add(sample::TIME).cast::<u64>().write(new.time);
+            to.add(sample::WEIGHT).cast::<u64>().write(new.weight);
+            to.add(sample::JAVA_ID).cast::<u64>().write(new.java_id);
+            to.add(sample::TRACE).cast::<u32>().write(new.trace);
+            to.add(sample::STATE).write(new.state as u8);
+            to.add(sample::FLAGS).write(u8::from(new.unchanged) * sample::FLAG_UNCHANGED);
+        })
+    }
+
+    /// Looks through finished records from `position` on; `look` gets their kind and bytes.
+    /// Returns where it stopped. For the control thread, which alone frees records.
+    pub fn scan(&self, mut position: u64, mut look: impl FnMut(u32, &[u8])) -> u64 {
+        let end = self.get(header::HEAD);
+        while position < end {
+            let head = self.head_of(position).load(Acquire);
+            let (kind, size) = (head >> record::KIND_SHIFT, head & record::SIZE_MASK);
+            if size == 0 || kind & record::UNFINISHED != 0 {
+                break;
+            }
+            // SAFETY: the record was finished by its writer and is not freed before we say so.
+            // Nobody but the front end's process could change it, which would only fool itself.
+            look(kind, unsafe {
+                std::slice::from_raw_parts(self.record(position), self.bounded(position, size))
+            });
+            position += u64::from(size);
+        }
+        position
+    }
+
+    /// A size that stays inside the mapping, whatever stands in the record.
+    fn bounded(&self, position: u64, size: u32) -> usize {
+        let to_end = self.capacity - (position & (self.capacity - 1));
+        u64::from(size).min(to_end) as usize
+    }
+
+    /// Frees what the front end has read, up to `scanned` at most.
+    pub fn free(&self, scanned: u64) {
+        let tail = self.get(header::TAIL);
+        let read = self.get(header::READ).min(scanned);
+        if read <= tail {
+            return;
+        }
+        let mut position = tail;
+        while position < read {
+            let to_end = self.capacity - (position & (self.capacity - 1));
+            let length = (read - position).min(to_end);
+            // SAFETY: these records were read by both readers; no writer is in them, because the
+            // tail still protects them.
+            unsafe { ptr::write_bytes(self.record(position), 0, length as usize) };
+            position += length;
+        }
+        self.put(header::TAIL, read);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; whoever drops the ring knows that nobody writes.
+        unsafe { libc::munmap(self.base.cast(), HEADER + self.capacity as usize) };
+    }
+}

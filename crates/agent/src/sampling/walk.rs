@@ -1,0 +1,659 @@
+//! From the registers of an interrupted thread to its frames: native ones, then Java's.
+//!
+//! The walker knows the shapes of HotSpot's frames on the stack (interpreted, compiled with
+//! inlined scopes, stubs, entry frames) and finds what they belong to in the code cache, by the
+//! offsets in [`Layout`]. It reads through [`Memory`], so its tests need only an array. It allocates nothing,
+//! calls nothing, and moves only towards the root of the stack; every end but the true one is named.
+
+use super::frames::{Frame, Frames};
+use super::hotspot::{At, Layout};
+use tare_arena::samples::{How, Special};
+
+/// Reading what may not be there.
+pub trait Memory {
+    /// Eight bytes, or `None` for an address that cannot be one.
+    fn word(&self, at: u64) -> Option<u64>;
+
+    fn int(&self, at: u64) -> Option<i32> {
+        self.word(at).map(|word| word as u32 as i32)
+    }
+
+    fn short(&self, at: u64) -> Option<u16> {
+        self.word(at).map(|word| word as u16)
+    }
+
+    fn byte(&self, at: u64) -> Option<u8> {
+        self.word(at).map(|word| word as u8)
+    }
+}
+
+/// The memory of this process, under a guard against faults.
+pub struct Own;
+
+/// No pointer is below or above.
+const LOWEST: u64 = 0x1000;
+const HIGHEST: u64 = 1 << 47;
+
+impl Memory for Own {
+    #[inline]
+    fn word(&self, at: u64) -> Option<u64> {
+        if !(LOWEST..HIGHEST).contains(&at) {
+            return None;
+        }
+        // SAFETY: walks run under a guard, which catches a read of what is not mapped.
+        Some(unsafe { std::ptr::read_volatile(at as *const Unaligned) }.0)
+    }
+
+    #[inline]
+    fn int(&self, at: u64) -> Option<i32> {
+        if !(LOWEST..HIGHEST).contains(&at) {
+            return None;
+        }
+        // SAFETY: as above; fields of this size are aligned to it.
+        Some(unsafe { std::ptr::read_volatile(at as *const UnalignedInt) }.0)
+    }
+
+    #[inline]
+    fn byte(&self, at: u64) -> Option<u8> {
+        if !(LOWEST..HIGHEST).contains(&at) {
+            return None;
+        }
+        // SAFETY: as above.
+        Some(unsafe { std::ptr::read_volatile(at as *const u8) })
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct Unaligned(u64);
+
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct UnalignedInt(i32);
+
+/// The registers that tell where a thread is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub pc: u64,
+    pub sp: u64,
+    pub fp: u64,
+}
+
+/// Where it was interrupted, with what the interpreter keeps in registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Registers {
+    pub place: Place,
+    /// The current bytecode; at a method's entry the caller's stack pointer.
+    pub bcp: u64,
+    /// At a method's entry the method.
+    pub method: u64,
+}
+
+/// Finds the caller of a native frame.
+pub trait NativeStep {
+    fn step(&self, memory: &impl Memory, place: Place, leaf: bool) -> Option<Place>;
+}
+
+/// Frame pointers, for libraries of which no better is known.
+pub struct FramePointers;
+
+impl NativeStep for FramePointers {
+    fn step(&self, memory: &impl Memory, place: Place, _leaf: bool) -> Option<Place> {
+        Some(Place {
+            pc: memory.word(place.fp.wrapping_add(8))?,
+            sp: place.fp.wrapping_add(16),
+            fp: memory.word(place.fp)?,
+        })
+    }
+}
+
+/// What code a place belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Blob {
+    at: u64,
+    code: u64,
+    frame_size: i32,
+    kind: BlobKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BlobKind {
+    Interpreter,
+    Compiled,
+    /// The wrapper of a native method.
+    Wrapper,
+    Stub,
+}
+
+/// Frames further apart than this are not frames of one stack.
+const LARGEST_FRAME: u64 = 1 << 20;
+
+/// Scopes inlined into each other; HotSpot's own limits are far lower.
+const DEEPEST_INLINING: usize = 256;
+
+/// How far a caller is searched for when nothing tells where it is, in words.
+const SEARCH: u64 = 256;
+
+/// So many words further towards the root. What is read may be anything, so nothing here may
+/// overflow with a panic.
+fn up(sp: u64, words: u64) -> u64 {
+    sp.wrapping_add(words.wrapping_mul(8))
+}
+
+fn pc_desc(table: u64, index: u64) -> u64 {
+    table.wrapping_add(index.wrapping_mul(PC_DESC))
+}
+
+const fn text(bytes: [u8; 8]) -> u64 {
+    u64::from_le_bytes(bytes)
+}
+
+pub struct Walker<'a, M, N> {
+    pub layout: &'a Layout,
+    pub memory: &'a M,
+    pub native: &'a N,
+    /// The end of the thread's stack.
+    pub top: u64,
+    pub with_native: bool,
+}
+
+/// What comes after a frame.
+enum Next {
+    At(Place),
+    /// The root.
+    Whole,
+    Broken(Special),
+}
+
+impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
+    /// Walks from where a thread was interrupted to the root. `thread` is HotSpot's thread, zero
+    /// for a native one. `None` when the stack is whole.
+    pub fn walk(&self, thread: u64, registers: &Registers, frames: &mut Frames) -> Option<Special> {
+        let mut place = registers.place;
+        let mut anchor = self.anchor(thread);
+        let mut leaf = true;
+        loop {
+            let next = if self.in_code_cache(place.pc) {
+                // While it is not in Java code, a thread keeps a note of its last Java frame,
+                // which is surer than anything found by walking.
+                if let Some(noted) = anchor.take().filter(|noted| noted.sp >= place.sp)
+                    && noted != place
+                {
+                    place = noted;
+                    leaf = false;
+                    continue;
+                }
+                self.java(place, leaf, registers, frames)
+            } else {
+                match self.native(place, leaf, frames) {
+                    Some(next) => Next::At(next),
+                    None => match anchor.take() {
+                        Some(noted) => Next::At(noted),
+                        None => self.after_native(thread, registers.place),
+                    },
+                }
+            };
+            match next {
+                Next::At(next) => place = next,
+                Next::Whole => return None,
+                Next::Broken(why) => return Some(why),
+            }
+            if frames.count() >= frames.capacity() {
+                return Some(Special::Cut);
+            }
+            leaf = false;
+        }
+    }
+
+    fn field(&self, base: u64, offset: u64) -> Option<u64> {
+        self.memory.word(base.wrapping_add(offset))
+    }
+
+    fn int_field(&self, base: u64, offset: u64) -> Option<i32> {
+        self.memory.int(base.wrapping_add(offset))
+    }
+
+    fn short_field(&self, base: u64, offset: u64) -> Option<u16> {
+        self.memory.short(base.wrapping_add(offset))
+    }
+
+    fn byte_field(&self, base: u64, offset: u64) -> Option<u8> {
+        self.memory.byte(base.wrapping_add(offset))
+    }
+
+    /// The last Java frame, as noted by a thread that left Java code.
+    fn anchor(&self, thread: u64) -> Option<Place> {
+        if thread == 0 {
+            return None;
+        }
+        self.anchor_at(thread.wrapping_add(self.layout.thread_anchor))
+    }
+
+    fn anchor_at(&self, at: u64) -> Option<Place> {
+        let l = self.layout;
+        let sp = self.memory.word(at.wrapping_add(l.anchor_sp)).filter(|sp| self.on_stack(*sp))?;
+        let fp = self.memory.word(at.wrapping_add(l.anchor_fp))?;
+        let pc = match self.memory.word(at.wrapping_add(l.anchor_pc))? {
+            // The note may leave it out: it is where the call below returns to.
+            0 => self.memory.word(sp.wrapping_sub(8))?,
+            pc => pc,
+        };
+        Some(Place { pc, sp, fp })
+    }
+
+    fn on_stack(&self, sp: u64) -> bool {
+        sp != 0 && sp.is_multiple_of(8) && sp < self.top
+    }
+
+    /// Whether `next` is nearer to the root, by no more than a frame can be.
+    fn towards_root(&self, place: Place, next: Place) -> bool {
+        next.sp > place.sp && next.sp - place.sp <= LARGEST_FRAME && self.on_stack(next.sp)
+    }
+
+    fn native(&self, place: Place, leaf: bool, frames: &mut Frames) -> Option<Place> {
+        if self.with_native && place.pc >= LOWEST {
+            frames.push(Frame::native(place.pc));
+        }
+        let next = self.native.step(self.memory, place, leaf)?;
+        (self.towards_root(place, next) && next.pc >= LOWEST).then_some(next)
+    }
+
+    /// Native frames ended without a note of Java ones. For a thread in Java code that called a
+    /// helper of the JVM, the caller is looked for on the stack; for others this is the root.
+    fn after_native(&self, thread: u64, start: Place) -> Next {
+        if thread == 0 {
+            return Next::Whole;
+        }
+        match self.memory.int(thread.wrapping_add(self.layout.thread_state)) {
+            Some(IN_JAVA | IN_JAVA_TRANS) => {
+                self.search(start.sp).map_or(Next::Broken(Special::UnknownJava), Next::At)
+            }
+            Some(_) => Next::Whole,
+            None => Next::Broken(Special::UnknownState),
+        }
+    }
+
+    /// The nearest word on the stack that is a return address into compiled code.
+    fn search(&self, sp: u64) -> Option<Place> {
+        let start = sp & !7;
+        (0..SEARCH).map(|index| up(start, index)).take_while(|at| up(*at, 1) < self.top).find_map(
+            |at| {
+                let pc = self.memory.word(at)?;
+                let blob = self.returns_to(pc)?;
+                let fp = self.memory.word(at.wrapping_sub(8))?;
+                (blob.kind == BlobKind::Compiled).then_some(Place { pc, sp: up(at, 1), fp })
+            },
+        )
+    }
+
+    fn in_code_cache(&self, pc: u64) -> bool {
+        self.heap_of(pc).is_some()
+    }
+
+    fn heap_of(&self, pc: u64) -> Option<u64> {
+        let l = self.layout;
+        l.heaps.iter().copied().take_while(|heap| *heap != 0).find(|heap| {
+            let low = self.memory.word(heap.wrapping_add(l.heap_low)).unwrap_or(0);
+            let high = self.memory.word(heap.wrapping_add(l.heap_high)).unwrap_or(0);
+            (low..high).contains(&pc)
+        })
+    }
+
+    /// The code that `pc` is in.
+    fn blob(&self, pc: u64) -> Option<Blob> {
+        let l = self.layout;
+        let heap = self.heap_of(pc)?;
+        let low = self.field(heap, l.heap_low)?;
+        let segments = self.field(heap, l.heap_segments)?;
+        let mut index = pc.wrapping_sub(low) >> l.segment_shift;
+        // Each segment says how many segments back its block begins, or that further back it is told.
+        loop {
+            match self.byte_field(segments, index)? {
+                0xff => return None,
+                0 => break,
+                back => index = index.checked_sub(u64::from(back))?,
+            }
+        }
+        let block = low.wrapping_add(index << l.segment_shift);
+        if self.byte_field(block, l.block_used)? == 0 {
+            return None;
+        }
+        let at = block.wrapping_add(l.block_header);
+        let kind = if (l.interpreter.0..l.interpreter.1).contains(&pc) {
+            BlobKind::Interpreter
+        } else {
+            match self.memory.word(self.field(at, l.blob_name)?)? {
+                NMETHOD => BlobKind::Compiled,
+                NATIVE_NMETHOD => BlobKind::Wrapper,
+                _ => BlobKind::Stub,
+            }
+        };
+        let frame_size = self.int_field(at, l.blob_frame_size)?;
+        Some(Blob { at, code: self.resolve(at, l.blob_code)?, frame_size, kind })
+    }
+
+    fn resolve(&self, base: u64, at: At) -> Option<u64> {
+        let distance = |offset| self.int_field(base, offset).map(i64::from);
+        match at {
+            At::Pointer(offset) => self.field(base, offset),
+            At::Distance(offset) => Some(base.wrapping_add_signed(distance(offset)?)),
+            At::Behind(pointer, offset) => {
+                Some(self.field(base, pointer)?.wrapping_add_signed(distance(offset)?))
+            }
+            At::Absent => None,
+        }
+    }
+
+    /// The code that `pc` is in, if `pc` is where a call returns to.
+    fn returns_to(&self, pc: u64) -> Option<Blob> {
+        let blob = self.blob(pc)?;
+        (pc == self.layout.call_stub_return || self.after_call(pc)).then_some(blob)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn after_call(&self, pc: u64) -> bool {
+        let byte = |back: u64| self.memory.byte(pc.wrapping_sub(back)).unwrap_or(0);
+        // call rel32; call reg; call [reg + disp8]; call [reg + disp32].
+        byte(5) == 0xe8
+            || (byte(2) == 0xff && byte(1) & 0xf8 == 0xd0)
+            || (byte(3) == 0xff && byte(2) & 0xf8 == 0x50)
+            || (byte(6) == 0xff && byte(5) & 0xf8 == 0x90)
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn after_call(&self, pc: u64) -> bool {
+        // bl; blr.
+        self.memory.int(pc.wrapping_sub(4)).is_some_and(|word| {
+            let word = word.cast_unsigned();
+            word & 0xfc00_0000 == 0x9400_0000 || word & 0xffff_fc1f == 0xd63f_0000
+        })
+    }
+
+    fn java(&self, place: Place, leaf: bool, registers: &Registers, frames: &mut Frames) -> Next {
+        if place.pc == self.layout.call_stub_return {
+            return self.entry(place);
+        }
+        let Some(blob) = self.blob(place.pc) else {
+            return Next::Broken(Special::UnknownJava);
+        };
+        let next = match blob.kind {
+            BlobKind::Interpreter => self.interpreted(place, leaf, registers, frames),
+            BlobKind::Compiled | BlobKind::Wrapper => self.compiled(blob, place, leaf, frames),
+            BlobKind::Stub => self.stub(blob, place, leaf),
+        };
+        match next {
+            Some(next) if self.towards_root(place, next) => Next::At(next),
+            Some(_) => Next::Broken(Special::NotWalkableJava),
+            None if blob.kind == BlobKind::Stub && !leaf => Next::Broken(Special::Continuation),
+            None => Next::Broken(Special::UnknownJava),
+        }
+    }
+
+    /// Java was called from native code, which had noted its own last Java frame.
+    fn entry(&self, place: Place) -> Next {
+        let at = place.fp.wrapping_add_signed(self.layout.entry_wrapper * 8);
+        let Some(wrapper) = self.memory.word(at) else {
+            return Next::Broken(Special::NotWalkableJava);
+        };
+        let anchor = wrapper.wrapping_add(self.layout.wrapper_anchor);
+        match self.memory.word(anchor.wrapping_add(self.layout.anchor_sp)) {
+            Some(0) => Next::Whole,
+            Some(_) => match self.anchor_at(anchor) {
+                Some(next) if next.sp > place.sp => Next::At(next),
+                _ => Next::Broken(Special::NotWalkableJava),
+            },
+            None => Next::Broken(Special::NotWalkableJava),
+        }
+    }
+
+    /// The key of a method: the id by which the JVM's interface knows it.
+    fn method_id(&self, method: u64) -> Option<u64> {
+        let l = self.layout;
+        if !method.is_multiple_of(8) {
+            return None;
+        }
+        let constant = self.memory.word(method.checked_add(l.method_const)?)?;
+        let pool = self.memory.word(constant.checked_add(l.const_pool)?)?;
+        let number = u64::from(self.short_field(constant, l.const_idnum)?);
+        let holder = self.memory.word(pool.checked_add(l.pool_holder)?)?;
+        let ids = self.memory.word(holder.checked_add(l.klass_ids)?)?;
+        if number >= self.memory.word(ids)? {
+            return None;
+        }
+        self.memory.word(up(ids, number + 1)).filter(|id| *id != 0)
+    }
+
+    /// The index of a bytecode of a method, if it is one.
+    fn bci(&self, method: u64, bcp: u64) -> Option<i32> {
+        let l = self.layout;
+        let constant = self.field(method, l.method_const)?;
+        let index = bcp.checked_sub(constant.wrapping_add(l.const_size))?;
+        let size = u64::from(self.short_field(constant, l.const_code_size)?);
+        (index < size).then_some(index as i32)
+    }
+
+    fn interpreted(
+        &self,
+        place: Place,
+        leaf: bool,
+        registers: &Registers,
+        frames: &mut Frames,
+    ) -> Option<Place> {
+        let fp = place.fp;
+        let framed = self.on_stack(fp) && fp > place.sp;
+        let slot = |index: i64| self.memory.word(fp.wrapping_add_signed(8 * index));
+        if framed
+            && let Some(method) = slot(interpreter::METHOD)
+            && let Some(id) = self.method_id(method)
+        {
+            let saved = slot(interpreter::BCP)?;
+            let own = self.bci(method, registers.bcp).filter(|_| leaf);
+            let bci = own.or_else(|| self.bci(method, saved));
+            frames.push(Frame::java(id, bci.unwrap_or(-1), How::Interpreted));
+            return Some(Place { pc: slot(1)?, sp: slot(interpreter::SENDER_SP)?, fp: slot(0)? });
+        }
+        // The frame is not made yet: the method is still in its register, as is where the
+        // caller's stack ends.
+        if !leaf {
+            return None;
+        }
+        let id = self.method_id(registers.method)?;
+        frames.push(Frame::java(id, 0, How::Interpreted));
+        let pops = |words: u64| {
+            let pc = self.memory.word(up(place.sp, words - 1))?;
+            let fp = if words > 1 { self.memory.word(place.sp)? } else { fp };
+            self.returns_to(pc).map(|_| Place { pc, sp: up(place.sp, words), fp })
+        };
+        let mut next = pops(1).or_else(|| pops(2))?;
+        if registers.bcp >= next.sp && self.on_stack(registers.bcp) {
+            next.sp = registers.bcp;
+        }
+        Some(next)
+    }
+
+    fn compiled(&self, blob: Blob, place: Place, leaf: bool, frames: &mut Frames) -> Option<Place> {
+        let l = self.layout;
+        let how = if blob.kind == BlobKind::Wrapper { How::Native } else { How::Compiled };
+        let method = self.field(blob.at, l.nmethod_method)?;
+        let complete = i64::from(self.short_field(blob.at, l.blob_frame_complete)? as i16);
+        let unframed = complete < 0 || place.pc < blob.code.wrapping_add_signed(complete);
+        if leaf && unframed {
+            frames.push(Frame::java(self.method_id(method)?, 0, how));
+            return self.unframed(blob, place);
+        }
+        let mut pc = place.pc;
+        // A frame that was deoptimised returns to a handler; its true place is in the frame.
+        if !leaf && l.deopt_handlers.iter().any(|at| self.resolve(blob.at, *at) == Some(pc)) {
+            let offset = self.int_field(blob.at, l.nmethod_orig_pc)?;
+            pc = self.memory.word(place.sp.wrapping_add_signed(i64::from(offset)))?;
+        }
+        if self.scopes(blob, pc, how, frames).is_none() {
+            frames.push(Frame::java(self.method_id(method)?, -1, how));
+        }
+        if leaf && let Some(next) = self.epilogue(place) {
+            return Some(next);
+        }
+        self.framed(blob, place)
+    }
+
+    /// The caller of a frame of known size.
+    fn framed(&self, blob: Blob, place: Place) -> Option<Place> {
+        let size = u64::try_from(blob.frame_size).ok()?;
+        let sp = up(place.sp, size);
+        let fp = if size >= 2 { self.memory.word(sp.wrapping_sub(16))? } else { place.fp };
+        if size == 0 {
+            return Some(Place { pc: self.memory.word(sp)?, sp: up(sp, 1), fp });
+        }
+        Some(Place { pc: self.memory.word(sp.wrapping_sub(8))?, sp, fp })
+    }
+
+    /// Before the frame is made: the return address is on top, or below the saved frame pointer.
+    #[cfg(target_arch = "x86_64")]
+    fn unframed(&self, blob: Blob, place: Place) -> Option<Place> {
+        let first = self.memory.word(place.sp)?;
+        if self.returns_to(first).is_some() {
+            return Some(Place { pc: first, sp: up(place.sp, 1), ..place });
+        }
+        let second = self.memory.word(up(place.sp, 1))?;
+        if self.returns_to(second).is_some() {
+            return Some(Place { pc: second, sp: up(place.sp, 2), fp: first });
+        }
+        self.framed(blob, place)
+    }
+
+    /// After the frame is gone, in the last instructions of compiled code.
+    #[cfg(target_arch = "x86_64")]
+    fn epilogue(&self, place: Place) -> Option<Place> {
+        let byte = |at: u64| self.memory.byte(place.pc.wrapping_add(at)).unwrap_or(0);
+        let popped = match (byte(0), byte(1), byte(2)) {
+            // ret
+            (0xc3, ..) => true,
+            // cmp rsp, [r15 + poll]: the poll at a return, right after pop rbp.
+            (0x49, 0x3b, 0x67 | 0xa7) => byte(u64::MAX) == 0x5d,
+            // ja to the slow path of the poll, before ret.
+            (0x0f, 0x87, _) => byte(6) == 0xc3,
+            _ => false,
+        };
+        let word = |index: u64| self.memory.word(up(place.sp, index));
+        if popped {
+            let pc = word(0)?;
+            self.returns_to(pc)?;
+            return Some(Place { pc, sp: up(place.sp, 1), ..place });
+        }
+        // pop rbp
+        if byte(0) == 0x5d {
+            let pc = word(1)?;
+            self.returns_to(pc)?;
+            return Some(Place { pc, sp: up(place.sp, 2), fp: word(0)? });
+        }
+        None
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn unframed(&self, blob: Blob, place: Place) -> Option<Place> {
+        self.framed(blob, place)
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn epilogue(&self, _: Place) -> Option<Place> {
+        None
+    }
+
+    /// The method at a place in compiled code and those that it is inlined into.
+    fn scopes(&self, blob: Blob, pc: u64, outer: How, frames: &mut Frames) -> Option<()> {
+        let l = self.layout;
+        let pcs = self.resolve(blob.at, l.scopes_pcs)?;
+        let end = self.resolve(blob.at, l.scopes_pcs_end)?;
+        let data = self.resolve(blob.at, l.scopes_data)?;
+        let metadata = self.resolve(blob.at, l.metadata)?;
+        let wanted = i32::try_from(pc.checked_sub(blob.code)?).ok()?;
+        // The first description at or after the place: those of calls are at the return address.
+        let (mut low, mut high) = (0, end.checked_sub(pcs)? / PC_DESC);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.memory.int(pc_desc(pcs, middle))? < wanted {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let mut scope = self.memory.int(pc_desc(pcs, low).wrapping_add(4))?;
+        if pc_desc(pcs, low) >= end || scope <= 0 {
+            return None;
+        }
+        let mut pushed = None;
+        for _ in 0..DEEPEST_INLINING {
+            let mut at = data.wrapping_add(u64::from(scope.cast_unsigned()));
+            let sender = self.number(&mut at)?;
+            let method = self.number(&mut at)?;
+            let bci = self.number(&mut at)?.cast_signed().wrapping_sub(1);
+            let method = self.memory.word(up(metadata, u64::from(method.checked_sub(1)?)))?;
+            let how = if sender == 0 { outer } else { How::Inlined };
+            frames.push(Frame::java(self.method_id(method)?, bci, how));
+            pushed = Some(());
+            if sender == 0 {
+                break;
+            }
+            scope = sender.cast_signed();
+        }
+        pushed
+    }
+
+    /// A compressed number of HotSpot's debug information: one to five bytes, base 64.
+    fn number(&self, at: &mut u64) -> Option<u32> {
+        let mut sum = 0_u32;
+        for index in 0..5 {
+            let byte = u32::from(self.memory.byte(*at)?);
+            *at = at.wrapping_add(1);
+            let digit = byte.wrapping_sub(self.layout.unsigned5_base);
+            sum = sum.wrapping_add(digit.wrapping_shl(6 * index));
+            if byte < 192 {
+                break;
+            }
+        }
+        Some(sum)
+    }
+
+    /// A stub has a frame of known size, or a frame pointer, or none: then its return address
+    /// is on top.
+    fn stub(&self, blob: Blob, place: Place, leaf: bool) -> Option<Place> {
+        if blob.frame_size > 0 {
+            let next = self.framed(blob, place)?;
+            return self.in_code_cache(next.pc).then_some(next);
+        }
+        if leaf {
+            let first = self.memory.word(place.sp)?;
+            if self.returns_to(first).is_some() {
+                return Some(Place { pc: first, sp: up(place.sp, 1), ..place });
+            }
+            if let Some(second) = self.memory.word(up(place.sp, 1))
+                && self.returns_to(second).is_some()
+            {
+                return Some(Place { pc: second, sp: up(place.sp, 2), fp: first });
+            }
+        }
+        if self.on_stack(place.fp) && place.fp >= place.sp {
+            let pc = self.memory.word(up(place.fp, 1))?;
+            if self.returns_to(pc).is_some() {
+                return Some(Place { pc, sp: up(place.fp, 2), fp: self.memory.word(place.fp)? });
+            }
+        }
+        if leaf { self.search(place.sp) } else { None }
+    }
+}
+
+const IN_JAVA: i32 = 8;
+const IN_JAVA_TRANS: i32 = 9;
+const PC_DESC: u64 = 16;
+const NMETHOD: u64 = text(*b"nmethod\0");
+const NATIVE_NMETHOD: u64 = text(*b"native n");
+
+/// Slots of an interpreted frame, in words from the frame pointer.
+mod interpreter {
+    pub const SENDER_SP: i64 = -1;
+    pub const METHOD: i64 = -3;
+    #[cfg(target_arch = "x86_64")]
+    pub const BCP: i64 = -8;
+    #[cfg(target_arch = "aarch64")]
+    pub const BCP: i64 = -9;
+}

@@ -1,0 +1,139 @@
+//! Sampling begins and ends at any moment, many times, under any load, and leaves nothing behind.
+
+use crate::common::{agentpath, nameless_files};
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+use tare_arena::samples::Counter;
+use tare_jvm_tests::{
+    Control, Jdk, Sampling, Scratch, Seeded, Target, TargetBuilder, no_crash_files, on_each_jdk,
+    wait_until,
+};
+use tare_protocol::{Request, Response, SampleEngine, SamplePlan};
+
+fn sampled(jdk: &Jdk) -> TargetBuilder {
+    Target::java(jdk).vm("-Xmx256m").vm(agentpath("")).main("Sampled")
+}
+
+fn plan(micros: u64) -> SamplePlan {
+    SamplePlan { interval_ns: micros * 1000, ..SamplePlan::default() }
+}
+
+/// Timers of a process, as the kernel lists them.
+fn timers(pid: u32) -> usize {
+    let text = fs::read_to_string(format!("/proc/{pid}/timers")).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("ID:")).count()
+}
+
+fn perf_events(pid: u32) -> usize {
+    nameless_files(pid).iter().filter(|file| file.contains("perf_event")).count()
+}
+
+/// Nothing of a session is left: no timer, no event, no memory.
+fn assert_over(pid: u32) {
+    wait_until("all is switched off", || {
+        let memory = nameless_files(pid).iter().any(|file| file.contains("memfd:tare"));
+        timers(pid) == 0 && perf_events(pid) == 0 && !memory
+    });
+}
+
+on_each_jdk! {
+    /// In and out under load: threads, classes, exceptions, processes and collections meanwhile.
+    fn twenty_times_under_load(jdk) {
+        let scratch = Scratch::new();
+        let works = ["churn", "loads", "exceptions", "processes", "collects", "strings"];
+        let target = works
+            .iter()
+            .fold(sampled(jdk).directory(scratch.path()), |target, work| target.arg(work))
+            .start();
+        let mut control = Control::connect(target.pid());
+        control.greet();
+        let mut seeded = Seeded::new(u64::from(jdk.major));
+        let mut taken = 0;
+        for round in 0..20 {
+            let engine = match round % 4 {
+                0 => None,
+                1 => Some(SampleEngine::Timer),
+                2 => Some(SampleEngine::Safepoint),
+                _ => None,
+            };
+            let wall = round % 4 == 3;
+            let plan = SamplePlan { engine, wall, ..plan(1_000) };
+            let mut sampling = Sampling::start_on(control, &plan).expect("a session");
+            let again = sampling.control.ask(&Request::SampleStart(Box::default()));
+            assert!(matches!(again, Response::Error { .. }), "{again:?}");
+            sleep(Duration::from_millis(seeded.below(150)));
+            sampling.drain();
+            let (samples, totals, same) = sampling.stop();
+            control = same;
+            taken += samples.all.len();
+            assert_eq!(totals.get(Counter::LostRing), 0);
+            assert_over(target.pid());
+        }
+        assert!(taken > 100, "only {taken} samples");
+        assert_eq!(control.status().panics, 0);
+        let text = target.finish();
+        assert!(!text.contains("a child ended"), "{text}");
+        no_crash_files(scratch.path());
+    }
+
+    /// A front end that vanishes leaves no timers, events or threads.
+    fn a_vanished_front_end(jdk) {
+        let target = sampled(jdk).arg("seventy-thirty").start();
+        for (engine, wall) in
+            [(None, false), (Some(SampleEngine::Timer), false), (None, true)]
+        {
+            let plan = SamplePlan { engine, wall, ..plan(1_000) };
+            let mut sampling = Sampling::start(target.pid(), &plan);
+            wait_until("samples have come", || sampling.drain().all.len() > 20);
+            if engine.is_some() {
+                assert!(timers(target.pid()) > 0);
+            }
+            drop(sampling);
+            assert_over(target.pid());
+        }
+        target.finish();
+    }
+
+    /// What was sampled survives `kill -9` of the JVM.
+    fn a_killed_jvm(jdk) {
+        let target = sampled(jdk).arg("seventy-thirty").start();
+        let sampling = Sampling::start(target.pid(), &plan(1_000));
+        wait_until("samples have come", || sampling.totals().get(Counter::Samples) > 200);
+        // By now the names of what was sampled first are in the stream.
+        sleep(Duration::from_millis(200));
+        target.signal(rustix::process::Signal::KILL);
+        assert_eq!(target.wait().0, 137);
+        let (samples, totals) = sampling.rest();
+        assert!(samples.all.len() as u64 >= totals.get(Counter::Samples) - 1);
+        assert!(samples.by_leaf().contains_key("Sampled.seven"), "{:?}", samples.by_leaf());
+    }
+
+    /// Another interval, a pause and going on.
+    fn changes_while_it_runs(jdk) {
+        let target = sampled(jdk).arg("seventy-thirty").start();
+        let mut sampling = Sampling::start(target.pid(), &plan(20_000));
+        let change = |sampling: &mut Sampling, interval_ns, paused| {
+            let answer = sampling.control.ask(&Request::SampleChange { interval_ns, paused });
+            assert_eq!(answer, Response::Ok);
+        };
+        wait_until("samples have come", || sampling.drain().all.len() > 5);
+        change(&mut sampling, Some(1_000_000), None);
+        let before = sampling.drain().all.len();
+        wait_until("samples of the new interval have come", || {
+            let samples = &sampling.drain().all[before..];
+            samples.iter().filter(|sample| sample.weight < 10_000_000).count() > 20
+        });
+        change(&mut sampling, None, Some(true));
+        assert!(sampling.status().paused);
+        // What was on its way arrives; then nothing does.
+        sleep(Duration::from_millis(100));
+        let before = sampling.drain().all.len();
+        sleep(Duration::from_millis(200));
+        assert_eq!(sampling.drain().all.len(), before);
+        change(&mut sampling, None, Some(false));
+        wait_until("samples come again", || sampling.drain().all.len() > before + 20);
+        sampling.stop();
+        target.finish();
+    }
+}
