@@ -3,6 +3,7 @@
 //! Belongs to `jvm`; apart only because it is a subject of its own.
 
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use crate::loaders;
 use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti;
 use std::ffi::CStr;
@@ -11,6 +12,7 @@ use std::ptr;
 /// Local references to classes; valid inside the [`Jni::frame`] they were made in.
 pub struct Classes<'a> {
     jvmti: Jvmti,
+    jni: Jni,
     list: &'a [jclass],
 }
 
@@ -18,13 +20,14 @@ impl Jvmti {
     /// Runs `body` on all loaded classes. Call inside [`Jni::frame`].
     pub fn with_loaded_classes<R>(
         self,
+        jni: Jni,
         body: impl FnOnce(&Classes<'_>) -> R,
     ) -> Result<R, Failure> {
         let (mut count, mut classes) = (0 as jni::jint, ptr::null_mut());
         call!(self, GetLoadedClasses, &raw mut count, &raw mut classes)?;
         // SAFETY: on success `classes` holds `count` references.
         let list = unsafe { std::slice::from_raw_parts(classes, count.max(0) as usize) };
-        let result = body(&Classes { jvmti: self, list });
+        let result = body(&Classes { jvmti: self, jni, list });
         self.deallocate(classes.cast());
         Ok(result)
     }
@@ -33,26 +36,6 @@ impl Jvmti {
     pub fn retransform(self, classes: &[jclass]) -> Result<(), Failure> {
         let count = jni::jint::try_from(classes.len()).unwrap_or(0);
         call!(self, RetransformClasses, count, classes.as_ptr())
-    }
-
-    /// A number for a class loader, the same each time; zero is the JVM's own loader. `next` is
-    /// used, and counted up, when the loader has none yet.
-    pub fn loader_number(self, loader: jobject, next: &mut u32) -> u32 {
-        if loader.is_null() {
-            return 0;
-        }
-        let mut tag: jlong = 0;
-        if call!(self, GetTag, loader, &raw mut tag).is_err() {
-            return 0;
-        }
-        if tag == 0 {
-            tag = jlong::from(*next);
-            if call!(self, SetTag, loader, tag).is_err() {
-                return 0;
-            }
-            *next += 1;
-        }
-        u32::try_from(tag).unwrap_or(0)
     }
 
     /// Memory that the JVM frees, holding a copy of `bytes`.
@@ -70,16 +53,15 @@ impl Classes<'_> {
         self.list
     }
 
-    /// The classes whose name (`com/acme/Orders`) and loader `wanted` accepts and that the JVM
-    /// lets us change. Arrays and primitive types have no such name.
-    pub fn select(&self, mut wanted: impl FnMut(&str, u32) -> bool, next: &mut u32) -> Vec<jclass> {
+    /// The classes that `wanted` accepts, by name (`com/acme/Orders`), and that the JVM lets us
+    /// change. Arrays and primitive types have no such name.
+    pub fn select(&self, wanted: impl Fn(&str, jclass) -> bool) -> Vec<jclass> {
         self.list
             .iter()
             .copied()
             .filter(|&class| {
-                self.name(class).is_some_and(|name| {
-                    wanted(&name, self.loader(class, next)) && self.is_modifiable(class)
-                })
+                self.name(class)
+                    .is_some_and(|name| wanted(&name, class) && self.is_modifiable(class))
             })
             .collect()
     }
@@ -94,12 +76,12 @@ impl Classes<'_> {
         name
     }
 
-    pub fn loader(&self, class: jclass, next: &mut u32) -> u32 {
+    pub fn loader(&self, class: jclass) -> u32 {
         let mut loader: jobject = ptr::null_mut();
         if call!(self.jvmti, GetClassLoader, class, &raw mut loader).is_err() {
             return 0;
         }
-        self.jvmti.loader_number(loader, next)
+        loaders::number(self.jvmti, self.jni, loader)
     }
 
     fn is_modifiable(&self, class: jclass) -> bool {
@@ -190,6 +172,30 @@ impl Jni {
         // SAFETY: no arguments, as the signature says.
         unsafe { ((**self.0).CallStaticVoidMethodA)(self.0, class.0, method, ptr::null()) };
         !self.failed()
+    }
+
+    /// Whether this JVM may load a class again from older bytes than those it was last redefined
+    /// with (JDK-7124710, up to JDK 19).
+    pub fn forgets_redefinitions(self) -> bool {
+        const JDK_20: jni::jint = 0x0014_0000;
+        // SAFETY: the environment belongs to the calling thread.
+        unsafe { ((**self.0).GetVersion)(self.0) < JDK_20 }
+    }
+
+    /// How often the JVM has redefined or loaded again a class or one of its super classes.
+    pub fn changes(self, class: jclass) -> Option<i32> {
+        // SAFETY: a class is an object, and its own class is java.lang.Class; the texts live
+        // across the call, and the field is an int, as asked for.
+        unsafe {
+            let kind = ((**self.0).GetObjectClass)(self.0, class);
+            let (name, signature) = (c"classRedefinedCount".as_ptr(), c"I".as_ptr());
+            let field = ((**self.0).GetFieldID)(self.0, kind, name, signature);
+            ((**self.0).DeleteLocalRef)(self.0, kind);
+            if self.failed() || field.is_null() {
+                return None;
+            }
+            Some(((**self.0).GetIntField)(self.0, class, field))
+        }
     }
 
     /// Whether a Java exception is pending; it is taken away.

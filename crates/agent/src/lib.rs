@@ -12,6 +12,7 @@ mod exact;
 mod gate;
 mod jvm;
 mod lifecycle;
+mod loaders;
 mod rendezvous;
 mod sampling;
 mod socket;

@@ -12,6 +12,7 @@ mod field;
 mod headroom;
 mod inject;
 mod memory;
+mod redefined;
 mod refusals;
 mod registry;
 mod rules;
@@ -20,9 +21,11 @@ use crate::classes::{Classes, OwnClass, is_about_a_class};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
+use crate::loaders;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
+use redefined::{current, digest};
 use refusals::Refusals;
 use registry::Registry;
 use std::ffi::{CStr, c_char};
@@ -102,10 +105,19 @@ struct Engine {
     pauses: Mutex<Pauses>,
     refused: Mutex<Refusals>,
     since: Instant,
+    /// The control thread.
+    owner: libc::pthread_t,
 }
 
 // SAFETY: a JVMTI environment may be used from any thread; everything else is.
 unsafe impl Sync for Engine {}
+
+/// What classes are loaded again for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Weave,
+    Restore,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Pauses {
@@ -116,6 +128,11 @@ struct Pauses {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn this_thread() -> libc::pthread_t {
+    // SAFETY: no arguments, and it cannot fail.
+    unsafe { libc::pthread_self() }
 }
 
 fn engine() -> Option<Arc<Engine>> {
@@ -173,6 +190,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         pauses: Mutex::default(),
         refused: Mutex::default(),
         since: Instant::now(),
+        owner: this_thread(),
     });
     locked(&REGISTRY).get_or_insert_with(Registry::new);
     *locked(&ENGINE) = Some(Arc::clone(&engine));
@@ -190,11 +208,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
             }
         })
         .inspect(|()| engine.calibrate(jni, runtime))
-        .and_then(|()| {
-            engine
-                .reload(jni, |engine, name, _| engine.wants_class(name))
-                .map_err(StartError::Jvmti)
-        });
+        .and_then(|()| engine.reload(jni, Purpose::Weave).map_err(StartError::Jvmti));
     begun.inspect_err(|_| stop(jvmti, jni))
 }
 
@@ -203,7 +217,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
 pub fn stop(jvmti: Jvmti, jni: Jni) {
     let Some(engine) = locked(&ENGINE).take() else { return };
     // The hook weaves no more, so loading a class again through it restores it.
-    let _ = engine.reload(jni, |engine, name, loader| engine.has_woven(name, loader));
+    let _ = engine.reload(jni, Purpose::Restore);
     if let Ok(runtime) = inject::runtime(jni) {
         jni.call_static_longs(runtime, c"session", -1, 0);
     }
@@ -350,17 +364,21 @@ impl Engine {
     }
 
     /// Has the JVM load the chosen ones of the loaded classes again, through the hook.
-    fn reload(&self, jni: Jni, wanted: impl Fn(&Engine, &str, u32) -> bool) -> Result<(), Failure> {
+    fn reload(&self, jni: Jni, purpose: Purpose) -> Result<(), Failure> {
         let outcome = jni.frame(|| {
-            self.jvmti.with_loaded_classes(|classes| {
-                let mut next =
-                    locked(&REGISTRY).as_ref().map_or(1, |registry| registry.next_loader);
-                let chosen = classes.select(|name, loader| wanted(self, name, loader), &mut next);
-                if let Some(registry) = locked(&REGISTRY).as_mut() {
-                    registry.next_loader = registry.next_loader.max(next);
+            self.jvmti.with_loaded_classes(jni, |classes| {
+                let mut chosen = classes.select(|name, class| match purpose {
+                    Purpose::Weave => self.wants_class(name),
+                    Purpose::Restore => self.has_woven(name, classes.loader(class)),
+                });
+                if purpose == Purpose::Weave && jni.forgets_redefinitions() {
+                    chosen.retain(|class| self.is_as_we_left_it(jni, classes, *class));
                 }
                 for batch in chosen.chunks(BATCH) {
                     self.retransform(classes, batch)?;
+                }
+                if purpose == Purpose::Restore && jni.forgets_redefinitions() {
+                    chosen.iter().for_each(|class| redefined::leave(jni, classes, *class));
                 }
                 Ok(())
             })
@@ -405,10 +423,10 @@ impl Engine {
 
     /// The JVM did not take a class as we wove it: it is as it was.
     fn not_taken(&self, all: &Classes<'_>, class: jclass, failure: &Failure) {
+        let Some(name) = all.name(class) else { return };
+        let loader = all.loader(class);
         let mut registry = locked(&REGISTRY);
         let Some(registry) = registry.as_mut() else { return };
-        let Some(name) = all.name(class) else { return };
-        let loader = all.loader(class, &mut registry.next_loader);
         if let Some(methods) = registry.unweave(loader, &name, self.memory.session) {
             self.classes.fetch_sub(1, Relaxed);
             self.methods.fetch_sub(methods, Relaxed);
@@ -430,9 +448,17 @@ impl Engine {
         self.refuse(&format!("{}.{name}", dotted(class)), reason);
     }
 
-    /// The woven bytes of a class, or nothing when it stays as it is.
-    fn weave(&self, name: &str, loader: u32, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// The woven bytes of a class, or nothing when it stays as it is. What the JVM gave us may be
+    /// older than what the class is now.
+    fn weave(
+        &self,
+        name: &str,
+        loader: u32,
+        given: &[u8],
+        current: Option<&[u8]>,
+    ) -> Option<Vec<u8>> {
         let began = Instant::now();
+        let bytes = current.unwrap_or(given);
         let mut weaver = locked(&self.weavers)
             .pop()
             .unwrap_or_else(|| Weaver::new(Options { allow_huge: self.plan.allow_huge }));
@@ -455,7 +481,7 @@ impl Engine {
                         self.refuse_method(name, bytes, method.index, &refusal.to_string());
                     }
                 }
-                self.count(name, loader, report.woven() as u64);
+                self.count(name, loader, given, report.woven() as u64);
                 self.log_names(name, loader, bytes, &methods);
                 Some(woven)
             }
@@ -470,10 +496,10 @@ impl Engine {
     }
 
     /// Counts a class as woven, once however often it passes through the hook.
-    fn count(&self, name: &str, loader: u32, methods: u64) {
+    fn count(&self, name: &str, loader: u32, bytes: &[u8], methods: u64) {
         let mut registry = locked(&REGISTRY);
         let Some(registry) = registry.as_mut() else { return };
-        match registry.weave(loader, name, self.memory.session, methods) {
+        match registry.weave(loader, name, self.memory.session, methods, || digest(bytes)) {
             Some(before) => {
                 self.methods.fetch_sub(before, Relaxed);
             }
@@ -563,9 +589,9 @@ fn first_line(class: &ClassFile<'_>, member: &tare_classfile::Member<'_>) -> Opt
 /// Called by the JVM whenever a class is loaded, or loaded again.
 #[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
 extern "system" fn class_file_load_hook(
-    _: *mut jvmtiEnv,
-    _: *mut JNIEnv,
-    _redefined: jclass,
+    env: *mut jvmtiEnv,
+    jni: *mut JNIEnv,
+    again: jclass,
     loader: jobject,
     name: *const c_char,
     _domain: jobject,
@@ -575,26 +601,18 @@ extern "system" fn class_file_load_hook(
     new_data: *mut *mut u8,
 ) {
     gate::enter((), || {
-        let Some(engine) = engine() else { return };
         if name.is_null() || data.is_null() {
             return; // Hidden classes have no name, and cannot be changed.
         }
         // SAFETY: the JVM passes a NUL-terminated name.
         let Ok(name) = unsafe { CStr::from_ptr(name) }.to_str() else { return };
-        if !engine.wants_class(name) {
-            return;
-        }
-        let loader = {
-            let mut registry = locked(&REGISTRY);
-            let Some(registry) = registry.as_mut() else { return };
-            engine.jvmti.loader_number(loader, &mut registry.next_loader)
-        };
         // SAFETY: the JVM passes that many bytes, alive during this call.
         let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
-        let Some(woven) = engine.weave(name, loader, bytes) else { return };
-        if let (Ok(size), Ok(copy)) =
-            (jint::try_from(woven.len()), engine.jvmti.copy_to_jvm(&woven))
-        {
+        let jvmti = Jvmti(env);
+        let number = || loaders::number(jvmti, Jni(jni), loader);
+        let changed = changed(!again.is_null(), name, number, bytes);
+        let Some(changed) = changed else { return };
+        if let (Ok(size), Ok(copy)) = (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed)) {
             // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
             unsafe {
                 *new_length = size;
@@ -602,6 +620,25 @@ extern "system" fn class_file_load_hook(
             }
         }
     });
+}
+
+/// What becomes of a class that is loaded, or loaded again; nothing if it stays as it is.
+fn changed(again: bool, name: &str, loader: impl FnOnce() -> u32, bytes: &[u8]) -> Option<Vec<u8>> {
+    let Some(engine) = engine() else {
+        // The classes are being restored.
+        return current(loader(), name, bytes);
+    };
+    if !engine.wants_class(name) {
+        return None;
+    }
+    let loader = loader();
+    if again && this_thread() == engine.owner {
+        return engine.weave(name, loader, bytes, current(loader, name, bytes).as_deref());
+    }
+    if again {
+        engine.note_version(name, loader, bytes);
+    }
+    engine.weave(name, loader, bytes, None)
 }
 
 /// Whether the session that is on measures the processor's time.

@@ -8,8 +8,6 @@ use std::collections::HashMap;
 pub struct Registry {
     classes: HashMap<(u32, String), Class>,
     next_id: u32,
-    /// The next number for a class loader; zero is the JVM's own.
-    pub next_loader: u32,
 }
 
 /// What is known of a class, told apart by name and loader.
@@ -20,6 +18,10 @@ pub struct Class {
     woven_in: u32,
     /// How many of its methods were woven then.
     methods: u64,
+    /// A digest of what it was before.
+    first: u64,
+    /// How often the JVM had changed it when it was restored last.
+    left_at: Option<i32>,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ struct Id {
 
 impl Registry {
     pub fn new() -> Self {
-        Registry { classes: HashMap::new(), next_id: 0, next_loader: 1 }
+        Registry { classes: HashMap::new(), next_id: 0 }
     }
 
     fn class(&mut self, loader: u32, name: &str) -> &mut Class {
@@ -43,13 +45,40 @@ impl Registry {
         class.is_some_and(|class| class.woven_in == session)
     }
 
-    /// Notes that so many methods of a class are woven now. Returns how many were before: the JVM
-    /// passes a class through the hook again whenever another agent changes it, and when others of
-    /// its batch were not taken.
-    pub fn weave(&mut self, loader: u32, name: &str, session: u32, methods: u64) -> Option<u64> {
+    /// Notes how often the JVM has changed a class by the time that we leave it.
+    pub fn leave(&mut self, loader: u32, name: &str, changes: i32) {
+        self.class(loader, name).left_at = Some(changes);
+    }
+
+    /// Whether somebody has changed a class since we left it.
+    pub fn changed_since(&self, loader: u32, name: &str, changes: i32) -> bool {
+        let class = self.classes.get(&(loader, name.to_owned()));
+        class.and_then(|class| class.left_at).is_some_and(|left_at| left_at != changes)
+    }
+
+    /// The digest of a class as it was when it was first woven in a session.
+    pub fn first(&self, loader: u32, name: &str, session: u32) -> Option<u64> {
+        let class = self.classes.get(&(loader, name.to_owned()))?;
+        (class.woven_in == session).then_some(class.first)
+    }
+
+    /// Notes that so many methods of a class are woven now, and what it was before, if it is new.
+    /// Returns how many were: the JVM passes a class through the hook again whenever another agent
+    /// changes it, and when others of its batch were not taken.
+    pub fn weave(
+        &mut self,
+        loader: u32,
+        name: &str,
+        session: u32,
+        methods: u64,
+        first: impl FnOnce() -> u64,
+    ) -> Option<u64> {
         let class = self.class(loader, name);
         let before = (class.woven_in == session).then_some(class.methods);
-        class.woven_in = session;
+        if before.is_none() {
+            class.woven_in = session;
+            class.first = first();
+        }
         class.methods = methods;
         before
     }

@@ -4,6 +4,7 @@ import java.lang.instrument.ClassFileTransformer;
 import java.lang.instrument.Instrumentation;
 import java.nio.charset.StandardCharsets;
 import java.security.ProtectionDomain;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Another agent in the same JVM: it changes classes whenever it is told to, also while we do. */
 public final class Meddler {
@@ -22,6 +23,9 @@ public final class Meddler {
             case "spoil":
                 given.addTransformer(new Spoiler(words[1]), true);
                 break;
+            case "watch":
+                given.addTransformer(new Watcher(words[1]), true);
+                break;
             default:
                 throw new IllegalArgumentException(options);
         }
@@ -38,6 +42,11 @@ public final class Meddler {
 
     static void retransform(Class<?> type) throws Exception {
         instrumentation.retransformClasses(type);
+    }
+
+    /** How often a watched class passed by. */
+    static int seen() {
+        return Watcher.SEEN.get();
     }
 
     private static byte[] replaced(byte[] bytes, String from, String to) {
@@ -61,6 +70,26 @@ public final class Meddler {
                                 ProtectionDomain domain, byte[] bytes) {
             boolean mine = again != null && className.equals(name);
             return mine ? replaced(bytes, "java/lang/Object", "java/lang/Thread") : null;
+        }
+    }
+
+    /** Counts how often a class is loaded again, and gives it back as it came, as a copy. */
+    private static final class Watcher implements ClassFileTransformer {
+        static final AtomicInteger SEEN = new AtomicInteger();
+        private final String name;
+
+        Watcher(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public byte[] transform(ClassLoader loader, String className, Class<?> again,
+                                ProtectionDomain domain, byte[] bytes) {
+            if (again == null || !className.equals(name)) {
+                return null;
+            }
+            SEEN.incrementAndGet();
+            return bytes.clone();
         }
     }
 }

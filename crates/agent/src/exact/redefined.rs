@@ -1,0 +1,118 @@
+//! Classes that another agent redefined while they were woven.
+//!
+//! Up to JDK 19 a JVM that has once passed a class through a hook which changed it loads it again
+//! from the bytes of that time, and forgets what was redefined since (JDK-7124710). So the hook
+//! keeps what others brought, and gives it back when the class is restored. What others bring
+//! while nothing is recorded we do not see; that it happened, a counter of the JVM tells.
+
+use super::{Engine, REGISTRY, dotted, locked};
+use crate::classes::Classes;
+use crate::jvm::Jni;
+use jvmti_bindings::sys::jni::jclass;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+
+/// Kept from session to session, as the JVM keeps its older bytes.
+static REDEFINED: Mutex<Option<Redefined>> = Mutex::new(None);
+
+/// By loader and name.
+#[derive(Default)]
+struct Redefined {
+    classes: HashMap<(u32, String), Version>,
+}
+
+struct Version {
+    /// What the JVM began with, as [`digest`] tells.
+    first: u64,
+    bytes: Vec<u8>,
+}
+
+pub fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Redefined {
+    /// Another agent had a woven class loaded again, from these bytes.
+    fn note(&mut self, loader: u32, name: &str, first: u64, bytes: &[u8]) {
+        let key = (loader, name.to_owned());
+        if digest(bytes) == first {
+            // As it was at first, or as it was again.
+            self.classes.remove(&key);
+        } else {
+            self.classes.insert(key, Version { first, bytes: bytes.to_vec() });
+        }
+    }
+
+    /// What a class is, when the JVM goes back to the first version instead.
+    fn current(&self, loader: u32, name: &str, bytes: &[u8]) -> Option<&[u8]> {
+        let version = self.classes.get(&(loader, name.to_owned()))?;
+        (digest(bytes) == version.first).then_some(version.bytes.as_slice())
+    }
+}
+
+impl Engine {
+    /// Whether nobody has changed a class since we left it. Otherwise the JVM might bring older code
+    /// back if we wove it.
+    pub fn is_as_we_left_it(&self, jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
+        let Some((name, loader, changes)) = state(jni, all, class) else { return true };
+        let registry = locked(&REGISTRY);
+        let changed = registry.as_ref().is_some_and(|r| r.changed_since(loader, &name, changes));
+        if changed {
+            let reason = "it was changed since an earlier recording, and this JVM could bring back \
+                          its older code (JDK-7124710)";
+            self.refuse(&dotted(&name), reason);
+        }
+        !changed
+    }
+
+    /// Another agent has a class loaded again: its bytes are what that one wants it to be.
+    pub fn note_version(&self, name: &str, loader: u32, bytes: &[u8]) {
+        let registry = locked(&REGISTRY);
+        let first = registry.as_ref().and_then(|r| r.first(loader, name, self.memory.session));
+        drop(registry);
+        if let Some(first) = first {
+            locked(&REDEFINED).get_or_insert_default().note(loader, name, first, bytes);
+        }
+    }
+}
+
+/// Notes how a class is when we leave it.
+pub fn leave(jni: Jni, all: &Classes<'_>, class: jclass) {
+    if let Some((name, loader, changes)) = state(jni, all, class)
+        && let Some(registry) = locked(&REGISTRY).as_mut()
+    {
+        registry.leave(loader, &name, changes);
+    }
+}
+
+fn state(jni: Jni, all: &Classes<'_>, class: jclass) -> Option<(String, u32, i32)> {
+    let loader = all.loader(class);
+    Some((all.name(class)?, loader, jni.changes(class)?))
+}
+
+/// What a class is, when the JVM gives us an older version of it.
+pub fn current(loader: u32, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    locked(&REDEFINED).as_ref()?.current(loader, name, bytes).map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_jvm_that_forgets_is_reminded() {
+        let mut redefined = Redefined::default();
+        let first = digest(b"first");
+        redefined.note(1, "A", first, b"second");
+        assert_eq!(redefined.current(1, "A", b"first"), Some(&b"second"[..]));
+        assert_eq!(redefined.current(1, "A", b"second"), None);
+        assert_eq!(redefined.current(2, "A", b"first"), None);
+        redefined.note(1, "A", first, b"third");
+        assert_eq!(redefined.current(1, "A", b"first"), Some(&b"third"[..]));
+        redefined.note(1, "A", first, b"first");
+        assert_eq!(redefined.current(1, "A", b"first"), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Numbers for class loaders, the same for the JVM's life.
+//!
+//! A tag on the loader is the quick way to its number, but tags go with the JVMTI environment that
+//! set them, at every detach. So loaders are also kept by weak references, by hash.
+
+use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use jvmti_bindings::sys::jni::{self, jint, jlong, jobject};
+use jvmti_bindings::sys::jvmti;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+static LOADERS: Mutex<Option<Loaders>> = Mutex::new(None);
+
+/// A loader's number; zero is the JVM's own loader.
+pub fn number(jvmti: Jvmti, jni: Jni, loader: jobject) -> u32 {
+    let mut loaders = LOADERS.lock().unwrap_or_else(PoisonError::into_inner);
+    loaders.get_or_insert_default().number(jvmti, jni, loader)
+}
+
+#[derive(Default)]
+struct Loaders {
+    last: u32,
+    by_hash: HashMap<jint, Vec<(Weak, u32)>>,
+    /// When this many are kept, those that have gone are looked for.
+    tidy_at: usize,
+}
+
+/// A weak global reference.
+struct Weak(jni::jweak);
+
+// SAFETY: global references, weak ones too, may be used from any thread.
+unsafe impl Send for Weak {}
+
+impl Loaders {
+    fn number(&mut self, jvmti: Jvmti, jni: Jni, loader: jobject) -> u32 {
+        if loader.is_null() || jni.0.is_null() {
+            return 0;
+        }
+        let mut tag: jlong = 0;
+        if call!(jvmti, GetTag, loader, &raw mut tag).is_ok() && tag != 0 {
+            return u32::try_from(tag).unwrap_or(0);
+        }
+        let mut hash: jint = 0;
+        if call!(jvmti, GetObjectHashCode, loader, &raw mut hash).is_err() {
+            return 0;
+        }
+        let number = self.known(jni, loader, hash).unwrap_or_else(|| self.add(jni, loader, hash));
+        let _ = call!(jvmti, SetTag, loader, jlong::from(number));
+        number
+    }
+
+    fn known(&self, jni: Jni, loader: jobject, hash: jint) -> Option<u32> {
+        let same = |(weak, _): &&(Weak, u32)| is_same(jni, weak.0, loader);
+        self.by_hash.get(&hash)?.iter().find(same).map(|(_, number)| *number)
+    }
+
+    fn add(&mut self, jni: Jni, loader: jobject, hash: jint) -> u32 {
+        if self.by_hash.len() >= self.tidy_at {
+            self.by_hash.retain(|_, list| {
+                list.retain(|(weak, _)| !is_gone(jni, weak));
+                !list.is_empty()
+            });
+            self.tidy_at = (2 * self.by_hash.len()).max(1000);
+        }
+        self.last += 1;
+        // SAFETY: a reference that is alive during this call, on its own thread.
+        let weak = unsafe { ((**jni.0).NewWeakGlobalRef)(jni.0, loader) };
+        if !weak.is_null() {
+            self.by_hash.entry(hash).or_default().push((Weak(weak), self.last));
+        }
+        self.last
+    }
+}
+
+fn is_same(jni: Jni, one: jobject, other: jobject) -> bool {
+    // SAFETY: both are null or references that are alive or weak; a weak one that has gone is null.
+    unsafe { ((**jni.0).IsSameObject)(jni.0, one, other) != 0 }
+}
+
+/// Whether the loader was collected; then the reference is given back.
+fn is_gone(jni: Jni, weak: &Weak) -> bool {
+    let gone = is_same(jni, weak.0, ptr::null_mut());
+    if gone {
+        // SAFETY: a weak reference of ours, which the caller forgets.
+        unsafe { ((**jni.0).DeleteWeakGlobalRef)(jni.0, weak.0) };
+    }
+    gone
+}
