@@ -36,7 +36,7 @@ pub use tare::{Outcome, Running, Tare};
 pub use target::{Target, TargetBuilder};
 pub use weave::{
     BROKEN, Counts, Probed, java, patch_option, path, probe_runtime, run, run_counted, single_step,
-    weave, weave_classes,
+    test_natives, weave, weave_classes,
 };
 
 /// Makes of one function a test per Java version, so that a failure says on which it happened:

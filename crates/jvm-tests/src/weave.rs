@@ -77,19 +77,28 @@ pub const BROKEN: [&str; 3] = ["TareBroken49", "TareBroken50", "TareBroken52"];
 /// The single-stepping agent, built when first asked for.
 pub fn step_counter() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
-    PLACE.get_or_init(|| {
-        // A target directory of its own: the outer cargo may hold the lock of the usual one.
-        let target = env().dir.join("step-counter");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        run(Command::new(cargo)
-            .args(["build", "--quiet", "--offline", "-p", "tare-step-counter", "--manifest-path"])
-            .arg(workspace().join("Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&target));
-        let library = target.join("debug/libtare_step_counter.so");
-        assert!(library.is_file(), "cargo built no {}", library.display());
-        library
-    })
+    PLACE.get_or_init(|| build_library("step-counter"))
+}
+
+/// The library that stops threads and calls Java from native frames, to be loaded as an agent.
+pub fn test_natives() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| build_library("test-natives"))
+}
+
+fn build_library(folder: &str) -> PathBuf {
+    // A target directory of its own: the outer cargo may hold the lock of the usual one.
+    let target = env().dir.join("libraries");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo)
+        .args(["build", "--quiet", "--offline", "-p", &format!("tare-{folder}")])
+        .arg("--manifest-path")
+        .arg(workspace().join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target));
+    let library = target.join(format!("debug/libtare_{}.so", folder.replace('-', "_")));
+    assert!(library.is_file(), "cargo built no {}", library.display());
+    library
 }
 
 /// Runs a program with every bytecode of the classes below `prefix` stepped through; returns what

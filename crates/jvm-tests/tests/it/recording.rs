@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use tare_jvm_tests::{Jdk, Running, Scratch, Tare, wait_until};
-use tare_profile::{MethodKind, Profile, ValueKind};
+use tare_profile::{MethodKind, Profile, Row, Series, ValueKind};
 use tare_recording::{LoadOptions, Recording, Warning};
 
 /// Invocations by `CLASS.METHOD`, overloads and threads added up.
@@ -52,6 +52,27 @@ impl Recorded {
             *counts.entry(name).or_default() += row.value;
         }
         counts
+    }
+
+    /// The invocations of one context of one thread, by `CLASS.METHOD` from the outside in.
+    pub fn at(&self, thread: &str, path: &[&str]) -> i64 {
+        let profile = &self.profile;
+        let text = |id| profile.strings.get(id);
+        let name = |frame| {
+            let method = profile.method_of(frame);
+            format!("{}.{}", text(method.class), text(method.name))
+        };
+        let fits = |row: &Row| {
+            let frames = profile.contexts.frames(row.context).map(name);
+            text(profile.threads.get(row.thread).name) == thread
+                && frames.eq(path.iter().rev().copied())
+        };
+        self.invocations().rows().filter(fits).map(|row| row.value).sum()
+    }
+
+    fn invocations(&self) -> &Series {
+        let mut all = self.profile.all_series().map(|(_, series)| series);
+        all.find(|series| series.info().kind == ValueKind::Invocations).expect("invocations")
     }
 
     /// The invocations of a recording that lacks nothing.

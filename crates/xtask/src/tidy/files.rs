@@ -25,6 +25,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/unwind/examples/",
     // The independent witness of the bytecode counts is a JVMTI agent too.
     "crates/step-counter/src/",
+    "crates/test-natives/src/",
     // Asks the kernel for a perf event and a timer, for which there is no safe call.
     "crates/tare/src/doctor/machine.rs",
 ];

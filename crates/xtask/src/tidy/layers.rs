@@ -58,6 +58,7 @@ const RULES: &[Rule] = &[
     },
     // A witness shares nothing with what it testifies about.
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
+    Rule { package: "tare-test-natives", ours: &[], others: Some(&["jvmti-bindings"]) },
     // It must build quickly on a fresh machine, before anything else.
     Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     // It knows Tare as a user does: by its binaries, its protocol, what travels along with that,

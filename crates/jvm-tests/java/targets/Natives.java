@@ -1,0 +1,17 @@
+/** What the tests' native library does (crates/test-natives), which is loaded as an agent. */
+final class Natives {
+    private Natives() {
+    }
+
+    /** Makes an exception appear in a thread wherever it is; false if it has ended. */
+    static native boolean stop(Thread thread, Throwable exception);
+
+    /** Runs a task from a native frame, through which exceptions pass. */
+    static native void call(Runnable task);
+
+    /** Runs a task from a native frame that ends exceptions; true if there was one. */
+    static native boolean callAndCatch(Runnable task);
+
+    /** Runs a task on a thread that the JVM did not start. */
+    static native void callOnNewThread(Runnable task);
+}

@@ -1,0 +1,159 @@
+//! Native code that the tests bring into a JVM, as an agent: it stops threads wherever they are, and
+//! calls Java from native frames. The Java side is `Natives` among the tests' targets.
+//!
+//! It serves tests, so any failure ends the process with a message.
+
+use jvmti_bindings::sys::jni::{self, JNI_OK, JNIEnv, JavaVM, jclass, jint, jobject};
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv};
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+struct Environment {
+    vm: *mut JavaVM,
+    jvmti: *mut jvmtiEnv,
+}
+
+// SAFETY: both pointers are the JVM's, for its life, and may be used from any thread.
+unsafe impl Send for Environment {}
+// SAFETY: as above.
+unsafe impl Sync for Environment {}
+
+static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+
+fn give_up(what: &str) -> ! {
+    eprintln!("test natives: {what}");
+    std::process::exit(3)
+}
+
+fn environment() -> &'static Environment {
+    ENVIRONMENT.get().unwrap_or_else(|| give_up("the library is not loaded as an agent"))
+}
+
+/// # Safety
+/// Called by the JVM, with its own pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(
+    vm: *mut JavaVM,
+    _options: *mut c_char,
+    _reserved: *mut c_void,
+) -> jint {
+    let mut env: *mut c_void = ptr::null_mut();
+    // SAFETY: `vm` is the JVM's own pointer; `env` is a local.
+    let code = unsafe { ((**vm).GetEnv)(vm, &raw mut env, jvmti::JVMTI_VERSION_11) };
+    if code != JNI_OK || env.is_null() {
+        give_up("there is no JVMTI");
+    }
+    let env: *mut jvmtiEnv = env.cast();
+    let mut capabilities = jvmtiCapabilities::default();
+    capabilities.set_can_signal_thread(true);
+    // SAFETY: the environment that the JVM handed out; the table holds this function.
+    let error = unsafe {
+        let add = (*(*env).functions).AddCapabilities;
+        add.map(|add| add(env, &raw const capabilities))
+    };
+    if error != Some(jvmti::JVMTI_ERROR_NONE) {
+        give_up("this JVM lets nobody stop threads");
+    }
+    let _ = ENVIRONMENT.set(Environment { vm, jvmti: env });
+    JNI_OK
+}
+
+/// Makes an exception appear in a thread wherever it is; false if it has ended.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_stop(
+    _jni: *mut JNIEnv,
+    _class: jclass,
+    thread: jobject,
+    exception: jobject,
+) -> jni::jboolean {
+    let env = environment().jvmti;
+    // SAFETY: as in `Agent_OnLoad`; the references are this call's arguments.
+    let error = unsafe {
+        let stop = (*(*env).functions).StopThread;
+        stop.map(|stop| stop(env, thread, exception))
+    };
+    u8::from(error == Some(jvmti::JVMTI_ERROR_NONE))
+}
+
+/// Calls `run()` of an object. Whatever that throws stays on its way through this frame.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_call(jni: *mut JNIEnv, _class: jclass, task: jobject) {
+    run(jni, task);
+}
+
+/// Calls `run()` of an object, and takes away what it throws; true if it did.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_callAndCatch(
+    jni: *mut JNIEnv,
+    _class: jclass,
+    task: jobject,
+) -> jni::jboolean {
+    run(jni, task);
+    take_exception(jni)
+}
+
+/// Calls `run()` of an object on a thread that the JVM did not start, and waits for it.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_callOnNewThread(
+    jni: *mut JNIEnv,
+    _class: jclass,
+    task: jobject,
+) {
+    // SAFETY: a reference that is alive during this call.
+    let task = unsafe { ((**jni).NewGlobalRef)(jni, task) } as usize;
+    let thread = std::thread::spawn(move || {
+        let vm = environment().vm;
+        let mut env: *mut c_void = ptr::null_mut();
+        // SAFETY: the JVM's own pointer; `env` is a local; no arguments mean a name of its choice.
+        let code = unsafe { ((**vm).AttachCurrentThread)(vm, &raw mut env, ptr::null_mut()) };
+        if code != JNI_OK {
+            give_up("the JVM takes no new thread");
+        }
+        let jni: *mut JNIEnv = env.cast();
+        run(jni, task as jobject);
+        take_exception(jni);
+        // SAFETY: this thread's environment, attached above; the reference is not used again.
+        unsafe {
+            ((**jni).DeleteGlobalRef)(jni, task as jobject);
+            ((**vm).DetachCurrentThread)(vm);
+        }
+    });
+    if thread.join().is_err() {
+        give_up("a thread panicked");
+    }
+}
+
+fn run(jni: *mut JNIEnv, task: jobject) {
+    // SAFETY: the calling thread's environment, and a reference that is alive; the texts live
+    // across the calls, and the method takes no arguments.
+    unsafe {
+        let class = ((**jni).GetObjectClass)(jni, task);
+        let method = ((**jni).GetMethodID)(jni, class, c"run".as_ptr(), c"()V".as_ptr());
+        if method.is_null() {
+            give_up("the object has no run()");
+        }
+        ((**jni).CallVoidMethodA)(jni, task, method, ptr::null());
+    }
+}
+
+fn take_exception(jni: *mut JNIEnv) -> jni::jboolean {
+    // SAFETY: the calling thread's environment.
+    unsafe {
+        let pending = ((**jni).ExceptionCheck)(jni);
+        ((**jni).ExceptionClear)(jni);
+        pending
+    }
+}
