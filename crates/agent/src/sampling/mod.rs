@@ -474,7 +474,7 @@ impl Session {
             .map_err(StartError::Jvmti)?;
         let began = Instant::now();
         let prepared =
-            jni.frame(|| jvmti.with_loaded_classes(|classes| classes.make_method_ids(jvmti)));
+            jni.frame(|| jvmti.with_loaded_classes(jni, |classes| classes.make_method_ids(jvmti)));
         self.prepared = (prepared.and_then(Result::ok).unwrap_or(0), began.elapsed());
         for (key, (class, name, descriptor)) in self.watch.shared.waits.iter().zip(WAIT_METHODS) {
             key.store(jni.method_key(class, name, descriptor), Relaxed);
