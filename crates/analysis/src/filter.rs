@@ -41,6 +41,25 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Only the part that leaves values out.
+    #[must_use]
+    pub fn restriction(&self) -> Filter {
+        let Filter { time, threads, packages, roots, .. } = self.clone();
+        Filter { time, threads, packages, roots, ..Filter::default() }
+    }
+
+    /// Only the part that moves values.
+    #[must_use]
+    pub fn shape(&self) -> Filter {
+        let Filter { min_share, fold_recursion, hide_jdk, group, .. } = *self;
+        Filter { min_share, fold_recursion, hide_jdk, group, ..Filter::default() }
+    }
+
+    /// Whether what passes has other stacks than before.
+    pub(crate) fn changes_stacks(&self) -> bool {
+        self.shape() != Filter::default() || !self.roots.is_empty()
+    }
+
     /// Which threads pass, by row; `None` if all do.
     pub(crate) fn thread_rows(
         &self,

@@ -2,7 +2,7 @@
 
 use crate::filter::{AnalysisError, Filter};
 use crate::names::Pattern;
-use tare_profile::{ContextId, Profile, Row, SeriesId, TimeAxis};
+use tare_profile::{ContextId, Event, Profile, Row, SeriesId, TimeAxis};
 
 /// Which contexts pass, and where in them the tree begins.
 pub(crate) struct Selection {
@@ -30,6 +30,15 @@ impl Selection {
     pub(crate) fn has(&self, context: ContextId) -> bool {
         let packaged = self.in_package.get(context.index()).copied().unwrap_or(true);
         packaged && self.is_below_root(context)
+    }
+
+    /// Whether an event is among what was asked for.
+    pub(crate) fn has_event(&self, event: &Event, filter: &Filter) -> bool {
+        let in_time = filter.time.as_ref().is_none_or(|time| {
+            event.time < time.end && event.time.saturating_add(event.duration) >= time.start
+        });
+        let in_thread = self.threads.as_ref().is_none_or(|threads| threads[event.thread.index()]);
+        in_time && in_thread && self.has(event.context)
     }
 
     /// The rows of a series that the filter lets through.

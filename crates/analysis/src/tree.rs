@@ -62,8 +62,24 @@ impl Tree {
         let selection = Selection::new(profile, filter)?;
         let values = metrics.iter().map(|id| selection.values(profile, *id, filter));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        let tree = from_contexts(profile, &selection, &values, filter);
+        let (tree, _) = from_contexts(profile, &selection, &values, filter);
         Ok(if filter.min_share > 0.0 { tree.fold_small(filter.min_share) } else { tree })
+    }
+
+    /// The tree of some values per context, and for every context of the profile its node.
+    pub(crate) fn with_places(
+        profile: &Profile,
+        selection: &Selection,
+        values: &[Vec<i64>],
+        filter: &Filter,
+    ) -> (Tree, Vec<u32>) {
+        let (tree, mut place) = from_contexts(profile, selection, values, filter);
+        if filter.min_share <= 0.0 {
+            return (tree, place);
+        }
+        let (folded, joined) = tree.fold_small_places(filter.min_share);
+        place.iter_mut().for_each(|node| *node = joined[*node as usize]);
+        (folded, place)
     }
 
     pub(crate) fn empty(labels: Vec<Label>, metrics: usize) -> Tree {
@@ -202,6 +218,11 @@ impl Tree {
     /// one node, `[smaller]`.
     #[must_use]
     pub fn fold_small(&self, min_share: f64) -> Tree {
+        self.fold_small_places(min_share).0
+    }
+
+    /// The folded tree, and for each node of this one where it is in that.
+    fn fold_small_places(&self, min_share: f64) -> (Tree, Vec<u32>) {
         let least = (self.sum(0) as f64 * min_share).abs();
         let mut out = Tree::empty(self.labels.clone(), self.metrics());
         let smaller = out.add_label(Label::folded("[smaller]"));
@@ -227,7 +248,7 @@ impl Tree {
                 out.add_value(metric, place[at], self.own[metric][at]);
             }
         }
-        out.finish()
+        (out.finish(), place)
     }
 }
 
@@ -250,7 +271,7 @@ fn from_contexts(
     selection: &Selection,
     values: &[Vec<i64>],
     filter: &Filter,
-) -> Tree {
+) -> (Tree, Vec<u32>) {
     // Only contexts with something in or below them become nodes.
     let mut needed: Vec<bool> =
         (0..profile.contexts.len()).map(|at| values.iter().any(|column| column[at] != 0)).collect();
@@ -285,21 +306,22 @@ fn from_contexts(
             if node as usize == tree.len() { tree.add(above, label) } else { node }
         });
     }
+    // Where nothing of a stack is left, its value still is.
     let mut hidden = None;
-    for (metric, column) in values.iter().enumerate() {
-        for (at, &value) in column.iter().enumerate().filter(|(_, value)| **value != 0) {
-            let mut node = place[at];
-            if node == 0 && at != 0 {
-                // Nothing of its stack is left, but its value is.
-                node = *hidden.get_or_insert_with(|| {
-                    let label = tree.add_label(Label::folded("[hidden]"));
-                    tree.add(0, label)
-                });
-            }
-            tree.add_value(metric, node, value);
+    for (at, place) in place.iter_mut().enumerate().skip(1) {
+        if *place == 0 && values.iter().any(|column| column[at] != 0) {
+            *place = *hidden.get_or_insert_with(|| {
+                let label = tree.add_label(Label::folded("[hidden]"));
+                tree.add(0, label)
+            });
         }
     }
-    tree.finish()
+    for (metric, column) in values.iter().enumerate() {
+        for (at, &value) in column.iter().enumerate().filter(|(_, value)| **value != 0) {
+            tree.add_value(metric, place[at], value);
+        }
+    }
+    (tree.finish(), place)
 }
 
 /// The node of a label on the path from `from` to the root.

@@ -1,11 +1,13 @@
 //! Laws that hold for every profile, tried on many made by a seeded generator.
 
+use std::collections::BTreeMap;
 use tare_analysis::{
-    Diff, DiffOptions, Filter, Grouping, NodeId, Pattern, Tree, by_thread, hot_list, neighbours,
+    Diff, DiffOptions, Filter, Grouping, NodeId, Pattern, Tree, by_thread, hot_list, narrow,
+    neighbours,
 };
 use tare_profile::{
-    ContextId, Frame, Method, MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, TimeAxis,
-    ValueKind,
+    ContextId, Frame, Method, MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId,
+    TimeAxis, ValueKind,
 };
 
 struct Random(u64);
@@ -157,6 +159,58 @@ fn filters_let_through_what_they_say_and_nothing_else() {
         for node in folded.nodes() {
             let mut above = std::iter::successors(folded.parent(node), |at| folded.parent(*at));
             assert!(above.all(|at| folded.label_id(at) != folded.label_id(node)));
+        }
+    }
+}
+
+/// The own values of every path of a tree, as text.
+fn paths(tree: &Tree) -> BTreeMap<String, [i64; 2]> {
+    let mut texts = vec![String::new(); tree.len()];
+    let mut found = BTreeMap::new();
+    for node in tree.nodes() {
+        if let Some(parent) = tree.parent(node) {
+            texts[node.index()] = format!("{};{}", texts[parent.index()], tree.label_of(node).text);
+        }
+        let own = [tree.own(0, node), tree.own(1, node)];
+        if own != [0, 0] {
+            found.insert(texts[node.index()].clone(), own);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_narrowed_profile_has_the_tree_of_the_filter_and_keeps_threads_and_times() {
+    let some = |text: &str| vec![Pattern::new(text)];
+    let mut all = filters();
+    for filter in filters() {
+        all.push(Filter { packages: some("com.acme"), ..filter.clone() });
+        all.push(Filter { roots: some("java.util.D"), ..filter.clone() });
+        all.push(Filter { time: Some(10..60), threads: vec!["work*".to_owned()], ..filter });
+    }
+    for seed in 0..12 {
+        let profile = profile(seed);
+        for filter in &all {
+            let what = format!("seed {seed}, {filter:?}");
+            let Ok(tree) = Tree::build(&profile, &[CPU, CPU], filter) else { continue };
+            let narrowed = narrow(profile.clone(), CPU, filter).unwrap();
+            assert_eq!(narrowed.check(), Ok(()), "{what}");
+            // Groups have become methods of their own; lines are still to be told apart.
+            let group =
+                if filter.group == Grouping::Line { Grouping::Line } else { Grouping::Method };
+            let again = Filter { group, ..Filter::default() };
+            let after = Tree::build(&narrowed, &[CPU, CPU], &again).unwrap();
+            assert_eq!(paths(&after), paths(&tree), "{what}");
+            let of = |profile: &Profile| -> Vec<(u64, ThreadId, i64)> {
+                let rows = profile.series(CPU).rows();
+                rows.map(|row| (row.time, row.thread, row.value)).collect()
+            };
+            let restricted = narrow(profile.clone(), CPU, &filter.restriction()).unwrap();
+            assert_eq!(of(&narrowed), of(&restricted), "{what}");
+            let timed = filter.time.is_some();
+            let no_calls = timed || of(&narrowed).is_empty();
+            assert_eq!(narrowed.series(CALLS).is_empty(), no_calls, "{what}");
+            assert_eq!(narrowed.run.losses.len(), usize::from(timed), "{what}");
         }
     }
 }

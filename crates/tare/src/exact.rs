@@ -74,6 +74,8 @@ pub fn live(who: &str) -> Result<Profile> {
     profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
     let elapsed = profile.run.duration;
     let mut exact = Exact::new(arena, status);
+    // One look tells how much there is, not when it came.
+    exact.axis = TimeAxis::None;
     exact.look(&mut profile, elapsed)?;
     exact.account(&mut profile.run);
     Ok(profile)
@@ -112,6 +114,7 @@ pub struct Exact {
     /// The agent's last word; whoever talks to the agent keeps it fresh.
     pub status: ExactStatus,
     names: Names,
+    axis: TimeAxis,
     /// Invocations and, in a timed session, net times; `None` before the first look.
     series: Option<(SeriesId, Option<SeriesId>)>,
     frames: HashMap<i32, FrameId>,
@@ -155,6 +158,7 @@ impl Exact {
             arena,
             status,
             names: Names::default(),
+            axis: TimeAxis::Buckets { width: BUCKET },
             series: None,
             frames: HashMap::new(),
             pages: Vec::new(),
@@ -225,10 +229,8 @@ impl Exact {
         profile: &mut Profile,
     ) -> (SeriesId, Option<SeriesId>) {
         *self.series.get_or_insert_with(|| {
-            let mut add = |kind| {
-                let buckets = TimeAxis::Buckets { width: BUCKET };
-                profile.add_series(SeriesInfo::new("exact", kind).with_time(buckets))
-            };
+            let axis = self.axis;
+            let mut add = |kind| profile.add_series(SeriesInfo::new("exact", kind).with_time(axis));
             let calls = add(ValueKind::Invocations);
             let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
             (calls, snapshot.timed.then(|| add(kind)))

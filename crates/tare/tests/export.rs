@@ -60,6 +60,19 @@ fn filters_move_values_and_lose_none() {
     assert!(output.status.success(), "{}", says(&output));
     let text = std::fs::read_to_string(directory.join("x.folded")).unwrap();
     assert_eq!(text, "a.B.c 2\na.B.c;a.B.d 3\n");
+    // Threads stay what they are.
+    let with_threads = "[main tid=1];a.B.c;a.B.c 3\n[other tid=2];a.B.c;java.lang.Object.wait 2\n";
+    std::fs::write(directory.join("threads.collapsed"), with_threads).unwrap();
+    let narrow = |flags: &[&str]| {
+        let words = ["export", "threads.collapsed", "-o", "y.collapsed", "--threads"];
+        let output = tare(&directory, &[&words, flags].concat());
+        assert!(output.status.success(), "{}", says(&output));
+        std::fs::read_to_string(directory.join("y.collapsed")).unwrap()
+    };
+    let folded = "[main tid=1];a.B.c 3\n[other tid=2];a.B.c 2\n";
+    assert_eq!(narrow(&["--hide-jdk", "--fold-recursion"]), folded);
+    assert_eq!(narrow(&["--thread", "main", "--by", "package"]), "[main tid=1];a 3\n");
+    assert_eq!(narrow(&["--root", "java.lang"]), "[other tid=2];java.lang.Object.wait 2\n");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use tare_analysis::{Change, Diff, DiffOptions};
+use tare_analysis::{Change, Diff, DiffOptions, narrow};
 use tare_profile::{Profile, SeriesId, SeriesInfo, ValueKind};
 
 /// What `--threshold` ends with when it is exceeded; 1 and 2 mean that nothing was compared.
@@ -27,7 +27,11 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let old_metric = source::metrics(&old, args.view.metric.as_deref())?[0];
     let info = old.series(old_metric).info();
     let new_metric = same_metric(&new, info, args)?;
-    let options = DiffOptions { normalise: args.normalise, filter: args.view.filter() };
+    let filter = args.view.filter();
+    let old = narrow(old, old_metric, &filter.restriction())?;
+    let new = narrow(new, new_metric, &filter.restriction())?;
+    let info = old.series(old_metric).info();
+    let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
     let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
     match args.format {
         DiffFormat::Text => page(args, &diff, info)?,

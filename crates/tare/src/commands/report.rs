@@ -13,7 +13,7 @@ use crate::source;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Finding, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list,
+    Finding, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list, narrow,
 };
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
@@ -45,17 +45,20 @@ impl Report<'_> {
 }
 
 pub fn run(args: &ReportArgs) -> Result<()> {
-    show(&source::load(&args.file, args.view.time.as_ref())?, args)
+    let profile = source::load(&args.file, args.view.time.as_ref())?;
+    let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
+    let profile = narrow(profile, metrics[0], &args.view.filter().restriction())?;
+    show(&profile, metrics, args)
 }
 
 /// The page that people see when they say nothing else.
 pub fn page(profile: &Profile, file: &Path) -> Result<()> {
-    show(profile, &ReportArgs::plain(file))
+    show(profile, source::metrics(profile, None)?, &ReportArgs::plain(file))
 }
 
-fn show(profile: &Profile, args: &ReportArgs) -> Result<()> {
-    let metrics = source::metrics(profile, args.view.metric.as_deref())?;
-    let filter = args.view.filter();
+/// Reports on what the filters have left of a profile.
+fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<()> {
+    let filter = args.view.filter().shape();
     let tree = Tree::build(profile, &metrics, &filter)?;
     let hot = hot_list(&tree);
     let threads = by_thread(profile, metrics[0], &filter)?;

@@ -21,7 +21,7 @@ const FIRST_TRACE: usize = 300_000;
 pub fn print(report: &Report<'_>) -> Result<()> {
     let mut listing = Listing {
         profile: report.profile,
-        filter: Filter { group: Grouping::Line, ..report.args.view.filter() },
+        filter: Filter { group: Grouping::Line, ..report.args.view.filter().shape() },
         cut_off: report.args.view.min_share.unwrap_or(MIN_SHARE),
         depth: report.args.depth,
         date: report.profile.run.started.map_or_else(String::new, date),
