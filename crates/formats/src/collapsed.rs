@@ -44,21 +44,22 @@ pub fn write(
         sums.retain(|(_, _, value)| *value != 0);
     }
     let mut path = Vec::new();
+    let mut line = String::new();
     for (thread, node, value) in sums {
-        let mut separator = "";
+        line.clear();
         if thread != ThreadId::UNKNOWN {
-            write!(out, "{}", thread_frame(profile, thread))?;
-            separator = ";";
+            line.push_str(&thread_frame(profile, thread));
+            line.push(';');
         }
         merged::path(&merged.nodes, node, &mut path);
         for label in &path {
-            write!(out, "{separator}{}", texts[*label as usize])?;
-            separator = ";";
+            line.push_str(&texts[*label as usize]);
+            line.push(';');
         }
-        if separator.is_empty() {
-            write!(out, "[no stack]")?;
+        if line.pop().is_none() {
+            line.push_str("[no stack]");
         }
-        writeln!(out, " {value}")?;
+        writeln!(out, "{line} {value}")?;
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ pub use select::{default_series, series_name};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use tare_profile::{LossKind, Profile, SeriesId};
 
@@ -104,9 +104,11 @@ pub fn write(
 ) -> Result<(), WriteError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     if options.gzip {
-        let mut packed = GzEncoder::new(out, Compression::default());
-        write_plain(profile, format, options, &mut packed)?;
-        packed.finish()?.flush()?;
+        // Writers write in small pieces, each of which would cost the packer a visit.
+        let packed = GzEncoder::new(out, Compression::default());
+        let mut pieces = BufWriter::with_capacity(1 << 16, packed);
+        write_plain(profile, format, options, &mut pieces)?;
+        pieces.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?.flush()?;
     } else {
         write_plain(profile, format, options, &mut out)?;
         out.flush()?;

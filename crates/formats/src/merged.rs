@@ -2,7 +2,9 @@
 //! line, overload or compilation tier.
 
 use std::collections::HashMap;
-use tare_profile::{ContextId, Contexts, FrameId, MethodKind, Profile, Series, ThreadId};
+use tare_profile::{
+    ContextId, Contexts, FrameId, Merger, MethodKind, Profile, Row, Series, ThreadId,
+};
 
 /// What is shown of a method. Two methods of the same name and kind are one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -102,13 +104,12 @@ pub fn used<'a>(profile: &Profile, series: impl IntoIterator<Item = &'a Series>)
 
 /// The sum of the rows of each thread and node, in that order, without zeros.
 pub fn sums(series: &Series, node_of: &[ContextId]) -> Vec<(ThreadId, ContextId, i64)> {
-    let mut sums: HashMap<(ThreadId, ContextId), i64> = HashMap::new();
+    let mut merger = Merger::new(series.info().clone());
     for row in series.rows() {
-        let sum = sums.entry((row.thread, node_of[row.context.index()])).or_default();
-        *sum = sum.saturating_add(row.value);
+        merger.add(Row { context: node_of[row.context.index()], ..row });
     }
-    let sums = sums.into_iter().filter(|(_, value)| *value != 0);
-    let mut sums: Vec<_> = sums.map(|((thread, node), value)| (thread, node, value)).collect();
+    let sums = merger.finish();
+    let mut sums: Vec<_> = sums.rows().map(|row| (row.thread, row.context, row.value)).collect();
     sums.sort_unstable();
     sums
 }

@@ -1,7 +1,7 @@
 //! Frames: a method, where in it, and how it was running.
 
 use crate::handle::{FrameId, MethodId};
-use std::collections::HashMap;
+use crate::index::Index;
 
 /// How the code of a frame was running.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -43,7 +43,7 @@ impl Frame {
 pub struct Frames {
     rows: Vec<Frame>,
     /// Made when it is first needed: a profile that is only read does without.
-    index: Option<HashMap<Frame, FrameId>>,
+    index: Option<Index>,
 }
 
 impl Frames {
@@ -52,15 +52,18 @@ impl Frames {
     /// # Panics
     /// If there would be more than 2³²−2 frames.
     pub fn intern(&mut self, frame: Frame) -> FrameId {
-        let rows = &self.rows;
+        let rows = &mut self.rows;
         let index = self.index.get_or_insert_with(|| {
-            (0_u32..).zip(rows).map(|(row, frame)| (*frame, FrameId::new(row))).collect()
+            Index::of(rows.len() as u32, |index, row| hash(index, rows[row as usize]))
         });
-        *index.entry(frame).or_insert_with(|| {
-            let row = next(self.rows.len());
-            self.rows.push(frame);
-            row
-        })
+        let code = hash(index, frame);
+        if let Some(row) = index.find(code, |row| rows[row as usize] == frame) {
+            return FrameId::new(row);
+        }
+        let id = next(rows.len());
+        rows.push(frame);
+        index.insert(code, id.raw(), |index, row| hash(index, rows[row as usize]));
+        id
     }
 
     /// # Panics
@@ -91,9 +94,24 @@ impl Frames {
 
     /// Bytes on the heap.
     pub fn memory(&self) -> usize {
-        let index = self.index.as_ref().map_or(0, HashMap::capacity);
-        self.rows.capacity() * size_of::<Frame>() + index * (size_of::<Frame>() + 8)
+        let index = self.index.as_ref().map_or(0, Index::memory);
+        self.rows.capacity() * size_of::<Frame>() + index
     }
+}
+
+fn hash(index: &Index, frame: Frame) -> u64 {
+    let Frame { method, bci, line, execution } = frame;
+    let execution = match execution {
+        Execution::Unknown => 0,
+        Execution::Interpreted => 1,
+        Execution::Inlined => 2,
+        Execution::Native => 3,
+        Execution::Kernel => 4,
+        Execution::Compiled { tier } => 5 + u64::from(tier),
+    };
+    // What is not known counts as the largest number: rare, and equality has the last word.
+    let place = u64::from(line.unwrap_or(u32::MAX)) << 32 | u64::from(method.raw());
+    index.hash_numbers(place, u64::from(bci.unwrap_or(u16::MAX)) << 16 | execution)
 }
 
 /// The last number is kept free: the context table uses it for "no frame".

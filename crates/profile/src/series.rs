@@ -113,6 +113,12 @@ impl Series {
         &self.info
     }
 
+    /// The same rows as another series, for readers that learn late what they have.
+    #[must_use]
+    pub fn with_info(self, info: SeriesInfo) -> Self {
+        Series { info, ..self }
+    }
+
     pub fn push(&mut self, row: Row) {
         self.contexts.push(row.context.raw());
         self.threads.push(row.thread.raw());

@@ -33,6 +33,10 @@ impl<'a> Cursor<'a> {
         Cursor { at, ..self.clone() }
     }
 
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
     pub fn position(&self) -> usize {
         self.at
     }
@@ -145,17 +149,43 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Passes over compressed numbers.
+    pub fn skip_numbers(&mut self, count: usize) -> Result<(), ReadError> {
+        let rest = self.chunk.get(self.at..).unwrap_or_default();
+        let mut at = 0;
+        for _ in 0..count {
+            let mut length = 1;
+            while length < 9 && rest.get(at + length - 1).is_some_and(|byte| *byte >= 0x80) {
+                length += 1;
+            }
+            at += length;
+            if at > rest.len() {
+                self.at = self.chunk.len();
+                return Err(self.problem("a value that is cut short"));
+            }
+        }
+        self.at += at;
+        Ok(())
+    }
+
     /// Seven bits per byte, the lowest first; the ninth byte holds eight.
+    #[inline]
     fn leb128(&mut self) -> Result<u64, ReadError> {
+        let rest = self.chunk.get(self.at..).unwrap_or_default();
         let mut value = 0;
-        for shift in (0..56).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
+        for (place, byte) in rest.iter().take(8).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * place);
+            if *byte < 0x80 {
+                self.at += place + 1;
                 return Ok(value);
             }
         }
-        Ok(value | u64::from(self.byte()?) << 56)
+        let Some(last) = rest.get(8) else {
+            self.at = self.chunk.len();
+            return Err(self.problem("a value that is cut short"));
+        };
+        self.at += 9;
+        Ok(value | u64::from(*last) << 56)
     }
 }
 
@@ -171,6 +201,10 @@ mod tests {
         assert_eq!(cursor.long().unwrap(), 16383);
         assert_eq!(cursor.long().unwrap(), i64::from(-1));
         assert!(cursor.long().unwrap_err().to_string().contains("byte 13"));
+        let mut skipping = Cursor::new(&bytes, 0, true);
+        skipping.skip_numbers(3).unwrap();
+        assert_eq!(skipping.position(), 12);
+        assert!(skipping.skip_numbers(1).unwrap_err().to_string().contains("byte 13"));
         assert_eq!(Cursor::new(&[0xff, 0xff, 0xff, 0xff, 0x0f], 0, true).int().unwrap(), -1);
     }
 

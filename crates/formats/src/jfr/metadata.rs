@@ -26,6 +26,9 @@ pub struct Type {
     pub name: String,
     pub primitive: Option<Primitive>,
     pub fields: Vec<Field>,
+    /// How many numbers a value is, if it is nothing else, as a frame is. They are of one form where
+    /// numbers are compressed, and so are passed over quickly.
+    numbers: Option<usize>,
 }
 
 impl Type {
@@ -126,7 +129,7 @@ impl Types {
             let name = class.attribute("name").unwrap_or_default().to_owned();
             let primitive = primitive(&name);
             types.by_id.insert(id, types.rows.len());
-            types.rows.push(Type { name, primitive, fields: Vec::new() });
+            types.rows.push(Type { name, primitive, fields: Vec::new(), numbers: None });
         }
         for (row, class) in classes.iter().enumerate() {
             for field in class.children("field") {
@@ -142,6 +145,19 @@ impl Types {
                     array: field.attribute("dimension").is_some_and(|n| n != "0"),
                 });
             }
+        }
+        for row in 0..types.rows.len() {
+            let number = |field: &Field| {
+                let primitive = types.rows[field.kind].primitive;
+                let number = matches!(
+                    primitive,
+                    Some(Primitive::Char | Primitive::Short | Primitive::Int | Primitive::Long)
+                );
+                !field.array && (field.constant || number)
+            };
+            let fields = &types.rows[row].fields;
+            let all = !fields.is_empty() && fields.iter().all(number);
+            types.rows[row].numbers = all.then_some(fields.len());
         }
         Ok(types)
     }
@@ -213,6 +229,12 @@ impl Types {
         }
         for field in &self.rows[kind].fields {
             let count = if field.array { cursor.count()? } else { 1 };
+            let numbers = self.rows[field.kind].numbers.filter(|_| !field.constant);
+            // A count is no larger than the bytes that are left, and a type has few fields.
+            if let Some(each) = numbers.filter(|_| cursor.is_compressed()) {
+                cursor.skip_numbers(count.saturating_mul(each))?;
+                continue;
+            }
             for _ in 0..count {
                 self.skip(field.kind, field.constant, cursor, fuel, depth + 1)?;
             }
@@ -289,9 +311,14 @@ mod tests {
         let mut types = Types::default();
         for row in 1..=30 {
             let fields = vec![field(row), field(row)];
-            types.rows.push(Type { name: String::new(), primitive: None, fields });
+            types.rows.push(Type { name: String::new(), primitive: None, fields, numbers: None });
         }
-        types.rows.push(Type { name: String::new(), primitive: None, fields: Vec::new() });
+        types.rows.push(Type {
+            name: String::new(),
+            primitive: None,
+            fields: Vec::new(),
+            numbers: None,
+        });
         let mut fuel = 1_000_000;
         let outcome = types.skip(0, false, &mut Cursor::new(&[], 0, true), &mut fuel, 0);
         assert!(outcome.unwrap_err().to_string().contains("without end"));
@@ -300,7 +327,8 @@ mod tests {
     #[test]
     fn a_type_inside_itself_is_refused() {
         let field = Field { name: String::new(), kind: 0, constant: false, array: false };
-        let kind = Type { name: String::new(), primitive: None, fields: vec![field] };
+        let kind =
+            Type { name: String::new(), primitive: None, fields: vec![field], numbers: None };
         let types = Types { rows: vec![kind], ..Types::default() };
         let mut fuel = 1_000_000;
         let outcome = types.skip(0, false, &mut Cursor::new(&[], 0, true), &mut fuel, 0);

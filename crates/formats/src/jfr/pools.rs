@@ -2,8 +2,8 @@
 
 use super::POOL_EVENT;
 use super::cursor::{Cursor, Text};
-use super::hash::NumberMap;
-use super::metadata::{Slot, Types};
+use super::hash::{ByKey, NumberMap, Secret};
+use super::metadata::{Primitive, Slot, Types};
 use super::names::to_java;
 use crate::error::ReadError;
 use std::collections::HashMap;
@@ -14,6 +14,9 @@ use tare_profile::{
 
 /// References from constant to constant (a text that is a constant that is a constant …).
 const MAX_HOPS: usize = 4;
+
+/// The fields of a frame that matter.
+const FRAME_FIELDS: [&str; 4] = ["method", "lineNumber", "bytecodeIndex", "type"];
 
 /// What stays the same from chunk to chunk.
 #[derive(Default)]
@@ -35,7 +38,9 @@ pub struct Pools<'a> {
     /// For each type, by its row: where the constant of a key stands.
     places: Vec<NumberMap<usize>>,
     fuel: u64,
-    stacks: NumberMap<(ContextId, Missing)>,
+    stacks: ByKey<(ContextId, Missing)>,
+    /// By the keys or numbers of method, line, bytecode and execution.
+    frames: HashMap<[i64; 4], FrameId, Secret>,
     methods: NumberMap<(MethodId, bool)>,
     classes: NumberMap<String>,
     threads: NumberMap<ThreadId>,
@@ -52,7 +57,8 @@ impl<'a> Pools<'a> {
             types,
             places,
             fuel,
-            stacks: NumberMap::default(),
+            stacks: ByKey::default(),
+            frames: HashMap::default(),
             methods: NumberMap::default(),
             classes: NumberMap::default(),
             threads: NumberMap::default(),
@@ -94,13 +100,18 @@ impl<'a> Pools<'a> {
         self.types.record(kind, &mut self.cursor.at(at), &mut self.fuel, slots)
     }
 
+    /// The type of a value with fields, and where it stands.
+    fn place_of(&self, slot: Slot) -> Option<(usize, usize)> {
+        match slot {
+            Slot::Constant { kind, key } => Some((kind, *self.places[kind].get(&key)?)),
+            Slot::Nested { kind, at } => Some((kind, at)),
+            _ => None,
+        }
+    }
+
     /// The fields of a constant, or of a value that stands there itself.
     fn fields_of(&mut self, slot: Slot) -> Option<(usize, Vec<Slot>)> {
-        let (kind, at) = match slot {
-            Slot::Constant { kind, key } => (kind, *self.places[kind].get(&key)?),
-            Slot::Nested { kind, at } => (kind, at),
-            _ => return None,
-        };
+        let (kind, at) = self.place_of(slot)?;
         let mut slots = Vec::new();
         if self.types.rows[kind].primitive.is_some() {
             return Some((kind, vec![Slot::Text(at)]));
@@ -203,54 +214,94 @@ impl<'a> Pools<'a> {
 
     /// The context of a stack, and whether frames of it are missing.
     pub fn stack(&mut self, profile: &mut Profile, slot: Slot) -> (ContextId, Missing) {
-        let Slot::Constant { key, .. } = slot else { return (ContextId::ROOT, Missing::Nothing) };
+        let Slot::Constant { kind, key } = slot else { return (ContextId::ROOT, Missing::Nothing) };
         // The key of no stack at all.
         if key == 0 {
             return (ContextId::ROOT, Missing::Nothing);
         }
-        if let Some(stack) = self.stacks.get(&key) {
-            return *stack;
+        if let Some(stack) = self.stacks.get(key) {
+            return stack;
         }
         let stack = self.read_stack(profile, slot).unwrap_or_else(|| {
             let frame = profile.special("[unknown: the stack is not in the file]");
             (profile.contexts.stack([frame]), Missing::All)
         });
-        self.stacks.insert(key, stack);
+        self.stacks.insert(key, stack, self.places[kind].len());
         stack
     }
 
     fn read_stack(&mut self, profile: &mut Profile, slot: Slot) -> Option<(ContextId, Missing)> {
-        let (kind, slots) = self.fields_of(slot)?;
-        let truncated = self.field(kind, &slots, "truncated");
-        let truncated = matches!(truncated, Some(Slot::Integer(flag)) if flag != 0);
-        let frames = self.field(kind, &slots, "frames")?;
-        let Slot::Array { field_kind, constant: false, at, count } = frames else { return None };
+        let (kind, at) = self.place_of(slot)?;
         let mut cursor = self.cursor.at(at);
-        let mut found = Vec::new();
-        let mut slots = Vec::new();
-        for _ in 0..count {
-            let outcome = self.types.record(field_kind, &mut cursor, &mut self.fuel, &mut slots);
-            outcome.ok()?;
-            found.push(self.frame(profile, field_kind, &slots));
+        let mut truncated = false;
+        let (mut frames, mut slots) = (Vec::new(), Vec::new());
+        // Stacks are most of a file's constants, so their frames are read where they stand, once.
+        for field in &self.types.rows[kind].fields {
+            let count = if field.array { cursor.count().ok()? } else { 1 };
+            if field.name == "frames" && field.array && !field.constant {
+                let places = FRAME_FIELDS.map(|name| self.types.rows[field.kind].field(name));
+                frames.reserve(count);
+                for _ in 0..count {
+                    let fuel = &mut self.fuel;
+                    self.types.record(field.kind, &mut cursor, fuel, &mut slots).ok()?;
+                    frames.push(places.map(|place| slots.get(place?).copied()));
+                }
+            } else if field.name == "truncated"
+                && self.types.rows[field.kind].primitive == Some(Primitive::Boolean)
+                && !field.array
+                && !field.constant
+            {
+                truncated = cursor.byte().ok()? != 0;
+            } else {
+                for _ in 0..count {
+                    let fuel = &mut self.fuel;
+                    self.types.skip(field.kind, field.constant, &mut cursor, fuel, 0).ok()?;
+                }
+            }
         }
-        let outermost = truncated.then(|| profile.special("[truncated]"));
-        let stack = outermost.into_iter().chain(found.into_iter().rev());
-        let missing = if truncated { Missing::Outermost } else { Missing::Nothing };
-        Some((profile.contexts.stack(stack), missing))
+        let mut context = ContextId::ROOT;
+        if truncated {
+            let outermost = profile.special("[truncated]");
+            context = profile.contexts.child(context, outermost);
+        }
+        for fields in frames.into_iter().rev() {
+            let frame = self.frame(profile, fields);
+            context = profile.contexts.child(context, frame);
+        }
+        Some((context, if truncated { Missing::Outermost } else { Missing::Nothing }))
     }
 
-    fn frame(&mut self, profile: &mut Profile, kind: usize, slots: &[Slot]) -> FrameId {
-        let number = |name| match self.field(kind, slots, name) {
+    /// The frame of some fields, in the order of [`FRAME_FIELDS`].
+    fn frame(&mut self, profile: &mut Profile, fields: [Option<Slot>; 4]) -> FrameId {
+        // Equal frames come again and again; finding them must not take a step for each field.
+        let key = fields.map(|field| match field {
+            Some(Slot::Integer(key) | Slot::Constant { key, .. }) => Some(key),
+            None => Some(i64::MIN),
+            Some(_) => None,
+        });
+        let key = match key {
+            [Some(a), Some(b), Some(c), Some(d)] => Some([a, b, c, d]),
+            _ => None,
+        };
+        if let Some(frame) = key.and_then(|key| self.frames.get(&key)) {
+            return *frame;
+        }
+        let frame = self.read_frame(profile, fields);
+        if let Some(key) = key {
+            self.frames.insert(key, frame);
+        }
+        frame
+    }
+
+    fn read_frame(&mut self, profile: &mut Profile, fields: [Option<Slot>; 4]) -> FrameId {
+        let [method, line, bci, execution] = fields;
+        let number = |slot| match slot {
             Some(Slot::Integer(number)) => Some(number),
             _ => None,
         };
-        let line = number("lineNumber").and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
-        let bci = number("bytecodeIndex").and_then(|n| u16::try_from(n).ok());
-        let execution = match self.field(kind, slots, "type") {
-            Some(slot) => self.execution(slot),
-            None => Execution::Unknown,
-        };
-        let method = self.field(kind, slots, "method");
+        let line = number(line).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+        let bci = number(bci).and_then(|n| u16::try_from(n).ok());
+        let execution = execution.map_or(Execution::Unknown, |slot| self.execution(slot));
         let (method, code) = match method {
             Some(slot) => self.method(profile, slot, execution),
             None => self.unknown(profile),

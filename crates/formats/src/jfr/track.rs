@@ -1,7 +1,7 @@
 //! The rows of each series, collected while chunks are read, and added to the profile at the end:
 //! only then is it known which series there are, and the most telling ones come first.
 
-use tare_profile::{Estimate, Profile, Row, SeriesInfo, TimeAxis, Unit, ValueKind};
+use tare_profile::{Estimate, Profile, Row, Series, SeriesInfo, TimeAxis, Unit, ValueKind};
 
 /// Series of our own in one file. Their names stand in every event, so a damaged file could make up
 /// as many as it has events.
@@ -81,9 +81,9 @@ pub struct OwnSeries {
 
 #[derive(Default)]
 pub struct Tracks {
-    rows: [Vec<Row>; TRACKS.len()],
+    rows: [Rows; TRACKS.len()],
     periods: [u64; TRACKS.len()],
-    own: Vec<(OwnSeries, Vec<Row>)>,
+    own: Vec<(OwnSeries, Rows)>,
 }
 
 impl Tracks {
@@ -96,7 +96,11 @@ impl Tracks {
         match self.own.iter().position(|(known, _)| *known == series) {
             Some(known) => self.own[known].1.push(row),
             None if self.own.len() >= MAX_OWN_SERIES => return false,
-            None => self.own.push((series, vec![row])),
+            None => {
+                let mut rows = Rows::default();
+                rows.push(row);
+                self.own.push((series, rows));
+            }
         }
         true
     }
@@ -111,7 +115,7 @@ impl Tracks {
 
     /// Whether nothing was collected.
     pub fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.rows.iter().all(Vec::is_empty)
+        self.own.is_empty() && self.rows.iter().all(|rows| rows.0.is_empty())
     }
 
     pub fn into_profile(self, profile: &mut Profile) {
@@ -142,10 +146,24 @@ impl Tracks {
     }
 }
 
-fn add(profile: &mut Profile, info: SeriesInfo, rows: Vec<Row>) {
-    if !rows.is_empty() {
-        let id = profile.add_series(info);
-        rows.into_iter().for_each(|row| profile.series_mut(id).push(row));
+fn add(profile: &mut Profile, info: SeriesInfo, rows: Rows) {
+    if !rows.0.is_empty() {
+        profile.add_made_series(rows.0.with_info(info));
+    }
+}
+
+/// Rows of a series of which it is not yet known what it is.
+struct Rows(Series);
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows(Series::new(SeriesInfo::new("", ValueKind::Samples)))
+    }
+}
+
+impl Rows {
+    fn push(&mut self, row: Row) {
+        self.0.push(row);
     }
 }
 

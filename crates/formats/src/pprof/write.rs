@@ -1,4 +1,5 @@
-//! A profile as pprof. All series that have rows go into one file, as its sample types.
+//! A profile as pprof. All series that have rows, and the one that is asked for, go into one file, as
+//! its sample types.
 
 use super::{kind_name, type_name, unit_name};
 use crate::error::WriteError;
@@ -6,14 +7,16 @@ use crate::proto::Message;
 use std::collections::HashMap;
 use std::io::Write;
 use tare_profile::{
-    ContextId, FrameId, MethodId, MethodKind, Profile, Series, SeriesId, StringId, Strings,
+    ContextId, FrameId, Merger, MethodId, MethodKind, Profile, Series, SeriesId, StringId, Strings,
     ThreadId,
 };
 
 /// Writes the message, not yet packed. `default` is what `go tool pprof` shows first.
 pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Result<(), WriteError> {
+    // A file without a sample type says nothing to its readers; one without samples does.
+    let told = |id: SeriesId, series: &Series| id == default || !series.is_empty();
     let all: Vec<(SeriesId, &Series)> =
-        profile.all_series().filter(|(_, series)| !series.is_empty()).collect();
+        profile.all_series().filter(|(id, series)| told(*id, series)).collect();
     let mut strings = Strings::default();
     let mut text = |text: &str| u64::from(strings.intern(text).raw());
 
@@ -59,41 +62,40 @@ fn write_samples(
     text: &mut impl FnMut(&str) -> u64,
     out: &mut dyn Write,
 ) -> Result<Vec<bool>, WriteError> {
-    let mut rows: HashMap<(ContextId, ThreadId), usize> = HashMap::new();
-    // Row by row, as many columns as series.
-    let mut values: Vec<i64> = Vec::new();
+    let mut rows: Vec<(ContextId, ThreadId, usize, i64)> = Vec::new();
     for (column, series) in all.iter().enumerate() {
-        for row in series.rows() {
-            let next = values.len();
-            let at = *rows.entry((row.context, row.thread)).or_insert(next);
-            if at == next {
-                values.resize(next + all.len(), 0);
-            }
-            let value = &mut values[at + column];
-            *value = value.saturating_add(row.value);
-        }
+        let mut merger = Merger::new(series.info().clone());
+        series.rows().for_each(|row| merger.add(row));
+        let sums = merger.finish();
+        rows.extend(sums.rows().map(|row| (row.context, row.thread, column, row.value)));
     }
-    let mut rows: Vec<_> = rows.into_iter().collect();
     rows.sort_unstable();
 
     let (key_name, key_number) = (text("thread"), text("thread_id"));
     let mut used = vec![false; profile.frames.len()];
     let (mut sample, mut message) = (Message::new(), Message::new());
-    for ((context, thread), at) in rows {
-        let values = &values[at..at + all.len()];
-        if values.iter().all(|value| *value == 0) {
-            continue;
+    // The threads of a stack follow each other, so that it is put down once for all of them.
+    let (mut stack, mut stack_of) = (Message::new(), None);
+    let mut values = vec![0; all.len()];
+    for same in rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let (context, thread, ..) = same[0];
+        values.fill(0);
+        same.iter().for_each(|(_, _, column, value)| values[*column] = *value as u64);
+        if stack_of != Some(context) {
+            stack_of = Some(context);
+            stack.clear();
+            let frames = profile.contexts.frames(context);
+            stack.packed(
+                1,
+                frames.map(|frame| {
+                    used[frame.index()] = true;
+                    location_number(frame)
+                }),
+            );
         }
         sample.clear();
-        let frames = profile.contexts.frames(context);
-        sample.packed(
-            1,
-            frames.map(|frame| {
-                used[frame.index()] = true;
-                location_number(frame)
-            }),
-        );
-        sample.packed(2, values.iter().map(|value| *value as u64));
+        sample.append(&stack);
+        sample.packed(2, values.iter().copied());
         if thread != ThreadId::UNKNOWN {
             let mut label = Message::new();
             label.number(1, key_name);

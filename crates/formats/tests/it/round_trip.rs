@@ -3,7 +3,7 @@
 use crate::support::{Kept, export, profile, sums};
 use std::collections::BTreeMap;
 use tare_formats::{Format, Options, open_bytes};
-use tare_profile::{FieldValue, Profile, SeriesId, ValueKind};
+use tare_profile::{FieldValue, Profile, SeriesId, SeriesInfo, ValueKind};
 
 const SEEDS: u64 = 40;
 
@@ -108,4 +108,15 @@ fn locks(profile: &Profile) -> Vec<String> {
         .collect();
     all.sort();
     all
+}
+
+/// A series may be asked for by its name and have nothing; the file says so, and can be read.
+#[test]
+fn pprof_of_an_empty_series() {
+    let mut before = Profile::new();
+    let empty = before.add_series(SeriesInfo::new("cpu", ValueKind::Samples));
+    let options = Options { series: Some(empty), ..Options::default() };
+    let after = open_bytes(&export(&before, Format::Pprof, options)).unwrap();
+    let kinds: Vec<_> = after.all_series().map(|(_, s)| (s.info().kind.clone(), s.len())).collect();
+    assert_eq!(kinds, [(ValueKind::Samples, 0)]);
 }

@@ -1,6 +1,6 @@
 //! Exports a JFR file as collapsed stacks, as a flame graph and as pprof, by this crate and, if its jar
 //! is given, by async-profiler's converter, and compares processor time and memory:
-//! `cargo run --release -p tare-formats --example bench -- FILE.jfr [CONVERTER.jar]`.
+//! `cargo run --release -p tare-formats --example bench_conversions -- FILE.jfr [CONVERTER.jar]`.
 //!
 //! Every export is a process of its own, and the two tools take turns, so that whatever else the machine
 //! does meets both. What the collapsed stacks add up to is compared, so that both did the same work.
@@ -19,7 +19,7 @@ use tare_profile::{
 };
 
 const USAGE: &str = "\
-Usage: bench FILE.jfr [CONVERTER.jar]
+Usage: bench_conversions FILE.jfr [CONVERTER.jar]
 
 FILE.jfr       is exported; if it is not there and its name ends in synthetic.jfr, a file
                of 5 million samples is made first

@@ -1,4 +1,4 @@
-//! Write rate, open time and memory: `cargo run --release -p tare-recording --example bench`.
+//! Write rate, open time and memory: `cargo run --release -p tare-recording --example bench_recordings`.
 //!
 //! Ten million contexts with a value each, as an exact profile has them, and fifty million samples with
 //! times in eight threads, written in steps of a second as a recorder would. Beside it a plain dump
