@@ -45,14 +45,24 @@ fn main() {
         .expect("the class can be copied");
 }
 
-/// The probes' clock, under the name by which the JVM looks for the native method of a class whose
-/// name carries the build. (Binding it by RegisterNatives would make the JVM print a warning.)
+/// The native methods of the probes, under the names by which the JVM looks for them in a class
+/// whose name carries the build. (Binding it by RegisterNatives would make the JVM print a warning.)
 fn write_export(out: &Path) {
     let id = env::var("DEP_TARE_PROTOCOL_BUILD_ID").expect("from tare-protocol's build script");
     let code = format!(
         "#[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_ticks\")]\n\
          extern \"system\" fn java_ticks(_: *mut c_void, _: *mut c_void) -> i64 {{\n    \
              super::probe_clock().cast_signed()\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_first\")]\n\
+         extern \"system\" fn java_first(jni: *mut JNIEnv, _: *mut c_void, id: i32) {{\n    \
+             gate::enter((), || super::first(Jni(jni), id));\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_reveal\")]\n\
+         extern \"system\" fn java_reveal(\n    \
+             jni: *mut JNIEnv, _: *mut c_void, member: jobject, wait: u8,\n\
+         ) -> u8 {{\n    \
+             gate::enter(0, || u8::from(super::revealed(Jni(jni), member, wait != 0)))\n\
          }}\n"
     );
     fs::write(out.join("export.rs"), code).expect("the export can be written");

@@ -13,6 +13,7 @@ use std::{env, fs};
 const AGENT_SOURCES: &[&str] = &[
     "crates/agent",
     "crates/arena",
+    "crates/callgraph",
     "crates/classfile",
     "crates/protocol",
     "crates/unwind",

@@ -32,6 +32,11 @@ impl Jvmti {
         Ok(result)
     }
 
+    /// Some classes, by references of the current frame.
+    pub fn classes(self, jni: Jni, list: &[jclass]) -> Classes<'_> {
+        Classes { jvmti: self, jni, list }
+    }
+
     /// Asks the JVM to load these classes again through the hooks, all or none.
     pub fn retransform(self, classes: &[jclass]) -> Result<(), Failure> {
         let count = jni::jint::try_from(classes.len()).unwrap_or(0);

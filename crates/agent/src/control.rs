@@ -75,6 +75,7 @@ impl<'a> Control<'a> {
             interest.extend(
                 self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
             );
+            interest.extend(exact::bell().map(|bell| (bell, false)));
             let pause = (self.records() || self.samples()).then_some(TICK);
             let ready = socket::wait(&interest, pause);
             if self.session.vm_is_dead() {
@@ -83,7 +84,11 @@ impl<'a> Control<'a> {
             exact::tick();
             gate::enter((), || sampling::tick(self.jvmti, self.jni));
             let mut leaver = None;
-            for (index, _) in ready.iter().skip(2).enumerate().filter(|(_, ready)| **ready) {
+            if ready.get(2 + self.connections.len()) == Some(&true) {
+                gate::enter((), || exact::work(self.jni));
+            }
+            let of_connections = ready.iter().skip(2).take(self.connections.len());
+            for (index, _) in of_connections.enumerate().filter(|(_, ready)| **ready) {
                 // A panic costs the connection it happened on, not the thread.
                 match gate::enter(Served::Close, || self.serve(index)) {
                     Served::Stay => {}
@@ -244,6 +249,14 @@ impl<'a> Control<'a> {
             Request::ExactStop => {
                 Response::error(ErrorCode::Request, "this front end has begun no recording")
             }
+            Request::Explain(pattern) => match exact::explain(pattern) {
+                Some(all) => Response::Explained(all),
+                None => Response::error(
+                    ErrorCode::Request,
+                    "no recording is under way that looks for what roots reach; begin one with \
+                     `tare record --exact --root METHOD`",
+                ),
+            },
             Request::SampleStart(plan) => {
                 match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
                     Ok(file) => {

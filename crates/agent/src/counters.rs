@@ -110,9 +110,17 @@ extern "system" fn thread_end(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
     });
 }
 
-extern "system" fn class_prepare(jvmti: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread, class: jclass) {
+extern "system" fn class_prepare(
+    jvmti: *mut jvmtiEnv,
+    jni: *mut JNIEnv,
+    _: jthread,
+    class: jclass,
+) {
     count(&CLASSES_PREPARED);
-    gate::enter((), || sampling::class_prepared(Jvmti(jvmti), class));
+    gate::enter((), || {
+        sampling::class_prepared(Jvmti(jvmti), class);
+        exact::class_prepared(Jni(jni), class);
+    });
 }
 
 extern "system" fn compiled_method_load(

@@ -9,6 +9,7 @@ mod control;
 mod counters;
 mod events;
 mod exact;
+mod facts;
 mod gate;
 mod jvm;
 mod lifecycle;

@@ -308,7 +308,7 @@ fn control_thread(
 }
 
 /// A descriptor that can be waited for; it does not leak into child processes.
-fn eventfd() -> io::Result<File> {
+pub fn eventfd() -> io::Result<File> {
     // SAFETY: no pointers; a non-negative result is a descriptor that nobody else owns.
     unsafe {
         match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {

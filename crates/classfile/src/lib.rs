@@ -42,7 +42,9 @@ pub const NEWEST_KNOWN_MAJOR: u16 = 69;
 /// Access flags, as far as anyone here asks for them.
 pub mod access {
     pub const PUBLIC: u16 = 0x0001;
+    pub const PRIVATE: u16 = 0x0002;
     pub const STATIC: u16 = 0x0008;
+    pub const FINAL: u16 = 0x0010;
     pub const SYNCHRONIZED: u16 = 0x0020;
     pub const NATIVE: u16 = 0x0100;
     pub const INTERFACE: u16 = 0x0200;

@@ -68,6 +68,11 @@ pub struct ConstantPool<'a> {
 }
 
 impl<'a> ConstantPool<'a> {
+    /// Reads a pool that stands alone: its count, then its entries.
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self> {
+        Self::parse(bytes, &mut Reader::new(bytes, 0))
+    }
+
     /// Reads the pool; `r` stands at its count and must read `file` from its first byte.
     pub(crate) fn parse(file: &'a [u8], r: &mut Reader<'a>) -> Result<Self> {
         let count = r.u2()?;

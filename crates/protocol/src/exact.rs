@@ -4,6 +4,46 @@ use crate::{Message, Pattern, WireError};
 use std::fmt;
 use std::str::FromStr;
 
+/// Which of the methods that may be woven are, when roots are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// What a method calls is woven when it first runs.
+    #[default]
+    Lazy,
+    /// All that can be reached is woven, as far as it is loaded, and what is loaded later.
+    Eager,
+    /// Everything; the roots only decide what is counted.
+    All,
+}
+
+impl Scheme {
+    pub const ALL: [Scheme; 3] = [Scheme::Lazy, Scheme::Eager, Scheme::All];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Lazy => "lazy",
+            Scheme::Eager => "eager",
+            Scheme::All => "all",
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Scheme::ALL.into_iter().find(|scheme| scheme.name() == text);
+        found.ok_or_else(|| format!("{text:?} is none of lazy, eager, all"))
+    }
+}
+
 /// Which methods are woven, and what is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExactPlan {
@@ -14,6 +54,10 @@ pub struct ExactPlan {
     pub exclude: Vec<Pattern>,
     /// Methods where the subgraph begins; none means that every woven method may begin it.
     pub roots: Vec<Pattern>,
+    /// With roots: how what they reach is found.
+    pub scheme: Scheme,
+    /// Leave methods as they are that are empty or only hand out or store a field.
+    pub skip_trivial: bool,
     /// Methods that are counted but not timed.
     pub count_only: Vec<Pattern>,
     /// Time that threads spent on a processor, instead of time that passed.
@@ -33,6 +77,8 @@ impl ExactPlan {
             .with_all("include", &self.include)
             .with_all("exclude", &self.exclude)
             .with_all("root", &self.roots)
+            .with("scheme", self.scheme)
+            .with("skip-trivial", self.skip_trivial)
             .with_all("count-only", &self.count_only)
             .with("cpu-time", self.cpu_time)
             .with("depth", self.depth)
@@ -53,6 +99,8 @@ impl ExactPlan {
             include: patterns("include")?,
             exclude: patterns("exclude")?,
             roots: patterns("root")?,
+            scheme: m.parse("scheme")?,
+            skip_trivial: m.parse("skip-trivial")?,
             count_only: patterns("count-only")?,
             cpu_time: m.parse("cpu-time")?,
             depth: m.parse("depth")?,
@@ -110,11 +158,54 @@ pub struct ExactStatus {
     pub elapsed_ns: u64,
     /// What one call costs at least in probes, measured in this JVM when the recording began.
     pub probe_ps: u64,
+    /// When what roots reach is found while the program runs.
+    pub subgraph: Option<SubgraphStatus>,
+}
+
+/// How the search for what roots reach is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubgraphStatus {
+    /// Methods with code that are reachable as far as is known.
+    pub reachable: u64,
+    /// How often a thread waited for what it was about to call to be woven, and how long.
+    pub waits: u64,
+    pub wait_ns: u64,
+    pub longest_wait_ns: u64,
+    /// Threads that did not wait because they were loading classes.
+    pub hurried: u64,
+    /// Threads whose patience ended.
+    pub gave_up: u64,
+}
+
+impl SubgraphStatus {
+    fn add_to(self, message: Message) -> Message {
+        message
+            .with("exact-reachable", self.reachable)
+            .with("exact-waits", self.waits)
+            .with("exact-wait-ns", self.wait_ns)
+            .with("exact-longest-wait-ns", self.longest_wait_ns)
+            .with("exact-hurried", self.hurried)
+            .with("exact-gave-up", self.gave_up)
+    }
+
+    fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
+        if m.get("exact-reachable").is_none() {
+            return Ok(None);
+        }
+        Ok(Some(SubgraphStatus {
+            reachable: m.parse("exact-reachable")?,
+            waits: m.parse("exact-waits")?,
+            wait_ns: m.parse("exact-wait-ns")?,
+            longest_wait_ns: m.parse("exact-longest-wait-ns")?,
+            hurried: m.parse("exact-hurried")?,
+            gave_up: m.parse("exact-gave-up")?,
+        }))
+    }
 }
 
 impl ExactStatus {
     pub(crate) fn add_to(&self, message: Message) -> Message {
-        message
+        let message = message
             .with("exact-session", self.session)
             .with("exact-timed", self.timed)
             .with("exact-classes", self.classes)
@@ -127,7 +218,11 @@ impl ExactStatus {
             .with("exact-used", self.used)
             .with("exact-budget", self.budget)
             .with("exact-elapsed-ns", self.elapsed_ns)
-            .with("exact-probe-ps", self.probe_ps)
+            .with("exact-probe-ps", self.probe_ps);
+        match self.subgraph {
+            Some(subgraph) => subgraph.add_to(message),
+            None => message,
+        }
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
@@ -148,6 +243,7 @@ impl ExactStatus {
             budget: m.parse("exact-budget")?,
             elapsed_ns: m.parse("exact-elapsed-ns")?,
             probe_ps: m.parse("exact-probe-ps")?,
+            subgraph: SubgraphStatus::from_message(m)?,
         }))
     }
 }
@@ -167,6 +263,8 @@ mod tests {
             timed: true,
             include: vec!["com.acme.**".parse().unwrap()],
             roots: vec!["com.acme.Orders.place".parse().unwrap(), "a.B.c".parse().unwrap()],
+            scheme: Scheme::Eager,
+            skip_trivial: true,
             count_only: vec!["**.get*".parse().unwrap()],
             cpu_time: true,
             depth: 50,
@@ -183,6 +281,7 @@ mod tests {
             }],
             longest_pause_ns: 7,
             probe_ps: 1_900,
+            subgraph: Some(SubgraphStatus { reachable: 9, gave_up: 1, ..Default::default() }),
             ..ExactStatus::default()
         };
         let message = status.add_to(Message::new("status"));

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod exact;
+mod explain;
 mod message;
 mod names;
 mod options;
@@ -13,7 +14,8 @@ mod pattern;
 mod requests;
 mod sampling;
 
-pub use exact::{ExactPlan, ExactStatus, Refusal};
+pub use exact::{ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
+pub use explain::Explained;
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, PROTOCOL, VERSION, control_dir_name, library_name,

@@ -4,8 +4,9 @@
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
 use crate::exact::{ExactPlan, ExactStatus};
+use crate::explain::{self, Explained};
 use crate::sampling::{SamplePlan, SampleStatus};
-use crate::{BUILD_ID, Message, PROTOCOL, VERSION, WireError};
+use crate::{BUILD_ID, Message, PROTOCOL, Pattern, VERSION, WireError};
 use std::fmt;
 
 /// What the agent says first on every connection.
@@ -60,6 +61,8 @@ pub enum Request {
     ExactStop,
     /// The two descriptors of a recording that another front end has begun.
     ExactOpen,
+    /// What is known of the methods that fit, in a recording of what roots reach.
+    Explain(Pattern),
     /// Begins a sampling session, which ends with this connection at the latest. Answered by `ok`
     /// with one descriptor: the stream (crates/arena, `samples`), which this front end drains.
     SampleStart(Box<SamplePlan>),
@@ -96,6 +99,7 @@ impl Request {
                 .with_some("interval-ns", *interval_ns)
                 .with_some("paused", *paused),
             Request::SampleStop => Message::new("sample-stop"),
+            Request::Explain(pattern) => Message::new("explain").with("method", pattern),
             Request::Detach => Message::new("detach"),
         }
     }
@@ -114,6 +118,7 @@ impl Request {
                 paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
             },
             "sample-stop" => Request::SampleStop,
+            "explain" => Request::Explain(m.parse("method")?),
             "detach" => Request::Detach,
             other => return Err(WireError::UnknownVerb(other.to_owned())),
         })
@@ -125,6 +130,7 @@ impl Request {
 pub enum Response {
     Ok,
     Status(Box<Status>),
+    Explained(Vec<Explained>),
     Error { code: ErrorCode, message: String },
 }
 
@@ -170,6 +176,7 @@ impl Response {
         match self {
             Response::Ok => Message::new("ok"),
             Response::Status(status) => status.to_message(),
+            Response::Explained(all) => explain::to_message(all),
             Response::Error { code, message } => {
                 Message::new("error").with("code", code.name()).with("message", message)
             }
@@ -180,6 +187,7 @@ impl Response {
         Ok(match m.verb.as_str() {
             "ok" => Response::Ok,
             "status" => Response::Status(Box::new(Status::from_message(m)?)),
+            "explained" => Response::Explained(explain::from_message(m)?),
             "error" => Response::Error {
                 code: ErrorCode::from_name(&m.text("code")?),
                 message: m.text("message")?,
@@ -385,6 +393,7 @@ mod tests {
             Request::SampleChange { interval_ns: Some(7), paused: None },
             Request::SampleChange { interval_ns: None, paused: Some(true) },
             Request::SampleStop,
+            Request::Explain("com.acme.Orders.place".parse().unwrap()),
             Request::Detach,
         ] {
             assert_eq!(Request::from_message(&request.to_message()), Ok(request));

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tare_offline::Modes;
-use tare_protocol::Pattern;
+use tare_protocol::{Pattern, Scheme};
 
 #[derive(Parser)]
 #[command(
@@ -92,6 +92,14 @@ pub enum Command {
                             tare record --exact --root com.acme.Orders.place -- java -jar app.jar"
     )]
     Record(RecordArgs),
+    /// Say why a method is woven or not, while `tare record --exact --root` is at work
+    #[command(
+        after_help = "Shows whether a method is woven, and through which callers it was found; or \
+                            what keeps it from being woven.\n\n\
+                            EXAMPLES:\n  tare explain 4711 com.acme.Orders.place\n  \
+                            tare explain Orders 'com.acme.**.save*'"
+    )]
+    Explain(ExplainArgs),
     /// Start a Java program, or a script that starts some, with the agent inside
     #[command(
         after_help = "`java` itself gets -agentpath; anything else (mvn, ./gradlew, a start script) \
@@ -232,9 +240,20 @@ pub struct RecordArgs {
     /// Classes to leave as they are
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<Pattern>,
-    /// Methods where the profile begins: only what they call is counted
+    /// Methods where the profile begins: what they call, directly or not, is found and woven
     #[arg(long, value_name = "PATTERN")]
     pub root: Vec<Pattern>,
+    /// How what the roots reach is found: when a method first runs (lazy), from the code of all
+    /// loaded classes (eager), or not at all, by weaving everything (all)
+    #[arg(long, value_name = "SCHEME", default_value_t, requires = "root")]
+    pub scheme: Scheme,
+    /// Leave methods as they are that are empty, or only hand out or store a field; what they
+    /// do is then counted with their callers (with --root that is so by default)
+    #[arg(long)]
+    pub skip_trivial: bool,
+    /// Weave such methods too
+    #[arg(long, conflicts_with = "skip_trivial")]
+    pub no_skip_trivial: bool,
     /// Methods to count but not to time, for short ones that are called often
     #[arg(long, value_name = "PATTERN", conflicts_with = "count")]
     pub count_only: Vec<Pattern>,
@@ -263,6 +282,15 @@ pub struct RecordArgs {
     /// The program to start and record, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub target: Target,
+    /// The method: com.acme.Orders.place, or a pattern
+    #[arg(value_name = "METHOD")]
+    pub method: Pattern,
 }
 
 #[derive(Args)]

@@ -64,7 +64,7 @@ impl Agent {
         match self.ask(request)? {
             Response::Ok => Ok(()),
             Response::Error { message, .. } => bail!("{message}"),
-            Response::Status(_) => bail!("the agent gave an answer to another question"),
+            _ => bail!("the agent gave an answer to another question"),
         }
     }
 
@@ -80,7 +80,7 @@ impl Agent {
         match self.ask(&Request::Status)? {
             Response::Status(status) => Ok(*status),
             Response::Error { message, .. } => bail!("{message}"),
-            Response::Ok => bail!("the agent gave an answer to another question"),
+            _ => bail!("the agent gave an answer to another question"),
         }
     }
 
@@ -144,7 +144,7 @@ pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
             Response::Ok => return Ok(Found::Ours(agent)),
             Response::Error { code: ErrorCode::Version, .. } => other = Some(agent),
             Response::Error { message, .. } => bail!("the agent refused: {message}"),
-            Response::Status(_) => bail!("the agent gave an answer to another question"),
+            _ => bail!("the agent gave an answer to another question"),
         }
     }
     Ok(other.map_or(Found::None, Found::Other))

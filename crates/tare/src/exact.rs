@@ -173,6 +173,11 @@ impl Exact {
         self.totals
     }
 
+    /// How many methods were woven, and how many of them were seen to run.
+    pub fn woven_and_ran(&self) -> Result<(usize, usize)> {
+        Ok((self.arena.names()?.len(), self.frames.len()))
+    }
+
     /// Turns what is new in the trees into contexts with invocations and, when timed, net times.
     fn add(&mut self, snapshot: &Snapshot, profile: &mut Profile) -> Result<()> {
         let time = self.looked / BUCKET * BUCKET;

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Some(Command::Doctor { jvm, no_attach, json, patience }) => {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
+        Some(Command::Explain(args)) => commands::explain::run(&args),
         Some(Command::Record(args)) => return commands::record::run(args),
         Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Report(args)) => commands::report::run(&args),

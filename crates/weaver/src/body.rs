@@ -219,6 +219,10 @@ impl Body {
 
     fn entry(&mut self, input: &Input<'_, '_>, pool: &mut PoolBuilder<'_>) -> Result<(), Stop> {
         let probes = input.plan.probes;
+        if let Some(entry) = probes.entry {
+            self.asm.begin();
+            self.call(input, pool, entry, Given::default())?;
+        }
         for (i, frame) in probes.frames.iter().enumerate() {
             self.asm.begin();
             self.call(input, pool, frame.enter, Given::default())?;
@@ -607,6 +611,7 @@ impl Body {
                 Arg::Weight => self.asm.int(pool, given.weight as i32)?,
                 Arg::Site => self.asm.int(pool, given.site as i32)?,
                 Arg::Count => self.asm.load(Kind::Int, input.locals.count),
+                Arg::Parameter(slot) => self.asm.load(Kind::Reference, *slot),
                 Arg::Object | Arg::Exception => {
                     self.asm.op(op::DUP);
                     self.asm.pushed(1);

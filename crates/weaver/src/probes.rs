@@ -25,6 +25,9 @@ pub enum Arg {
     Object,
     /// The exception in flight, as a `Throwable`. Only as first argument.
     Exception,
+    /// The parameter, or `this`, in this local variable, as an `Object`. Only at entry; that the
+    /// method has a reference there, and is no constructor, is for the plan to know.
+    Parameter(u16),
 }
 
 /// A static method of the runtime, and what it is given, in order.
@@ -133,6 +136,8 @@ pub struct RegionProbe {
 /// All probes that a method may get; any of them may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeSet {
+    /// Runs first at entry; may take a parameter.
+    pub entry: Option<Call>,
     pub frames: Vec<FrameProbe>,
     pub count: Option<CountProbe>,
     pub activation: Option<ActivationProbe>,
@@ -209,6 +214,7 @@ pub(crate) struct Token {
 pub struct Probes {
     pub(crate) set: ProbeSet,
     pub(crate) calls: Vec<Call>,
+    pub(crate) entry: Option<CallId>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) flush: Option<CallId>,
     /// Whether an exit probe takes the count, so that no flush is needed before it.
@@ -227,6 +233,8 @@ pub struct Probes {
 impl Probes {
     pub fn new(set: ProbeSet) -> Result<Self, ProbeError> {
         let mut c = Checker { calls: Vec::new(), count: set.count.is_some() };
+        let entry_args = [Arg::MethodId, Arg::Parameter(0)];
+        let entry = set.entry.as_ref().map(|x| c.closing(x, &entry_args, None)).transpose()?;
         let mut frames = Vec::new();
         for f in &set.frames {
             let (enter, token) = c.opening(&f.enter, &[Arg::MethodId])?;
@@ -283,6 +291,7 @@ impl Probes {
             frames.iter().filter_map(|f| f.exit_throw.as_ref()).any(takes_count);
         Ok(Self {
             calls: c.calls,
+            entry,
             set,
             frames,
             flush,
@@ -347,7 +356,9 @@ impl Checker {
             return Err(fault(call, "as many arguments as parameters are needed"));
         }
         for (at, (&arg, parameter)) in call.args.iter().zip(d.parameters()).enumerate() {
-            if !allowed.contains(&arg) {
+            let is_parameter = |arg: &Arg| matches!(arg, Arg::Parameter(_));
+            let fits_any = is_parameter(&arg) && allowed.iter().any(is_parameter);
+            if !(fits_any || allowed.contains(&arg)) {
                 return Err(fault(call, "an argument that does not exist at this place"));
             }
             let fits = match arg {
@@ -358,7 +369,7 @@ impl Checker {
                 Arg::Object | Arg::Exception if at != 0 => {
                     return Err(fault(call, "what is on the stack must be the first argument"));
                 }
-                Arg::Object => parameter == b"Ljava/lang/Object;",
+                Arg::Object | Arg::Parameter(_) => parameter == b"Ljava/lang/Object;",
                 Arg::Exception => parameter == b"Ljava/lang/Throwable;",
                 Arg::Token => match token {
                     Some(token) => Kind::of(parameter) == Some(token.kind),

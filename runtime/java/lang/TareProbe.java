@@ -100,8 +100,12 @@ public final class TareProbe {
     private TareProbe() {}
 
     private static long offset(String field) {
+        return offset(Thread.class, field);
+    }
+
+    private static long offset(Class<?> type, String field) {
         try {
-            return U.objectFieldOffset(Thread.class, field);
+            return U.objectFieldOffset(type, field);
         } catch (InternalError absent) {
             return -1;
         }
@@ -127,6 +131,87 @@ public final class TareProbe {
 
     /** Found in the agent: reads the processor's time stamp, where that is the clock. */
     private static native long ticks();
+
+    /** Found in the agent: a method may run for the first time; returns when its callees are woven. */
+    private static native void first(int id);
+
+    /** One bit for each method that {@link #first} need not be told of; zero when it needs none. */
+    private static long known;
+    private static long knownMax;
+
+    /** Called by the agent: begins or ends the search for what the methods that run call. */
+    static void discovery(long bits, long methods) {
+        if (bits != 0) {
+            knownMax = methods;
+        }
+        known = bits;
+    }
+
+    /**
+     * Found in the agent: a method is about to be called, or can be from now on, in a way that no
+     * code tells. A Method, a Constructor or the JDK's own MemberName. True when all is done.
+     */
+    private static native boolean reveal(Object member, boolean wait);
+
+    /** Methods that were revealed, by class and place in it; zero when nobody looks for callees. */
+    private static long revealed;
+    private static final int REVEALED_ENTRIES = 4096;
+    private static final long METHOD_CLASS = offset(java.lang.reflect.Method.class, "clazz");
+    private static final long METHOD_SLOT = offset(java.lang.reflect.Method.class, "slot");
+    private static final long CONSTRUCTOR_CLASS =
+        offset(java.lang.reflect.Constructor.class, "clazz");
+    private static final long CONSTRUCTOR_SLOT =
+        offset(java.lang.reflect.Constructor.class, "slot");
+
+    /** Called by the agent, as {@link #discovery}. */
+    static void revelation(long table, long entries) {
+        boolean found = METHOD_CLASS != -1 && METHOD_SLOT != -1
+            && CONSTRUCTOR_CLASS != -1 && CONSTRUCTOR_SLOT != -1;
+        revealed = found && entries == REVEALED_ENTRIES ? table : 0;
+    }
+
+    /** A Method or a Constructor is about to be called. */
+    public static void reflects(Object executable) {
+        long table = revealed;
+        if (table == 0) {
+            return;
+        }
+        long node = here();
+        if (node == 0) {
+            return;
+        }
+        boolean method = executable instanceof java.lang.reflect.Method;
+        Object type = U.getReference(executable, method ? METHOD_CLASS : CONSTRUCTOR_CLASS);
+        int slot = U.getInt(executable, method ? METHOD_SLOT : CONSTRUCTOR_SLOT);
+        long key = (long) System.identityHashCode(type) << 32 | slot & LOW;
+        long place = table + ((key * 0x9e37_79b9_7f4a_7c15L >>> 52) << 3);
+        if (U.getLong(place) != key) {
+            long began = ticks();
+            if (reveal(executable, true)) {
+                U.putLong(place, key);
+            }
+            postpone(node, ticks() - began);
+        }
+    }
+
+    /** A method handle is being made for a MemberName. */
+    public static void links(Object member) {
+        if (revealed != 0) {
+            long node = here();
+            long began = ticks();
+            reveal(member, node != 0);
+            if (node != 0) {
+                postpone(node, ticks() - began);
+            }
+        }
+    }
+
+    /** The thread's current node; zero outside the subgraph. */
+    private static long here() {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, slot(thread));
+        return node >>> 32 == session ? node : 0;
+    }
 
     // ---- counting ----
 
@@ -481,7 +566,40 @@ public final class TareProbe {
             tabulate(base, tree, node, child);
         }
         U.putInt(node + LAST, (int) child);
+        if (known != 0 && !rest) {
+            discover(node, id);
+        }
         return child;
+    }
+
+    /** A method is entered in a new context: if it never ran before, the agent looks at it. */
+    @DontInline
+    private static void discover(long node, int id) {
+        long bits = known;
+        if (bits == 0 || id <= 0 || id >= knownMax
+            || (U.getInt(bits + ((long) (id >>> 5) << 2)) >>> id & 1) != 0) {
+            return;
+        }
+        long base = node & ~LOW;
+        int deepest = U.getInt(base + H_DEPTH);
+        if (deepest != 0 && depth(node) + 1 >= deepest) {
+            return; // What it calls gets no node.
+        }
+        long began = ticks();
+        first(id);
+        postpone(node, ticks() - began);
+    }
+
+    /** A wait is nobody's: the clocks of all who are inside begin later. */
+    private static void postpone(long node, long waited) {
+        if (U.getInt((node & ~LOW) + H_NODE) > START) {
+            for (; (node & LOW) != 0; node = parent(node)) {
+                long start = U.getLong(node + START);
+                if (start != 0) {
+                    U.putLong(node + START, start + waited);
+                }
+            }
+        }
     }
 
     private static int depth(long node) {

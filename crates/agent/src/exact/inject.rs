@@ -1,7 +1,9 @@
 //! Brings the probe runtime into the JVM, under a name that carries the build.
 
 use crate::classes::OwnClass;
+use crate::gate;
 use crate::jvm::Jni;
+use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use std::ffi::{CString, c_void};
 use std::sync::Mutex;
 use tare_classfile::ClassFile;
@@ -37,7 +39,7 @@ pub fn runtime(jni: Jni) -> Result<OwnClass, &'static str> {
     Ok(class)
 }
 
-// The runtime's one native method, `ticks`, under the name that the JVM looks for.
+// The runtime's native methods, under the names that the JVM looks for.
 include!(concat!(env!("OUT_DIR"), "/export.rs"));
 
 /// The class with every mention of one name replaced: in the constant pool a class's own name is
@@ -104,6 +106,7 @@ mod tests {
             ("T_NAME", tree::NAME),
             ("T_NAME_MAX", tree::NAME_MAX),
             ("T_ROOT", tree::ROOT),
+            ("REVEALED_ENTRIES", super::super::subgraph::REVEALED_ENTRIES),
             ("KIND_TREE", page::KIND_TREE as usize),
             ("KIND_NODES", page::KIND_NODES as usize),
             ("KIND_TABLE", page::KIND_TABLE as usize),

@@ -8,6 +8,8 @@
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
 //! is held for no longer than a class takes.
 
+mod choice;
+mod clock;
 mod field;
 mod headroom;
 mod inject;
@@ -15,13 +17,16 @@ mod memory;
 mod redefined;
 mod refusals;
 mod registry;
+mod reveal;
 mod rules;
+mod subgraph;
 
 use crate::classes::{Classes, OwnClass, is_about_a_class};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
+pub use clock::{nanos, probe_clock, ticks};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
@@ -30,26 +35,28 @@ use refusals::Refusals;
 use registry::Registry;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
+use subgraph::{Chosen, Subgraph};
+pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
 use tare_arena::MethodName;
 use tare_classfile::{ClassFile, access};
-use tare_protocol::{ExactPlan, ExactStatus, Pattern};
+use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{
-    Arg, Call, FrameProbe, MethodInfo, MethodOutcome, MethodPlan, Options, Outcome, ProbeSet,
-    Probes, Weaver,
+    Arg, Call, FrameProbe, MethodInfo, MethodPlan, Options, Outcome, ProbeSet, Probes, Weaver,
 };
 
 /// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
 const BATCH: usize = 64;
 
-/// What is left out unless a pattern names it: the JDK's own classes.
-const JDK: [&str; 6] = ["java/", "javax/", "jdk/", "sun/", "com/sun/", "org/graalvm/"];
-
-const EVENTS: [jvmti::jvmtiEvent; 2] =
-    [jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, jvmti::JVMTI_EVENT_THREAD_END];
+const EVENTS: [jvmti::jvmtiEvent; 4] = [
+    jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
+    jvmti::JVMTI_EVENT_THREAD_END,
+    jvmti::JVMTI_EVENT_CLASS_LOAD,
+    jvmti::JVMTI_EVENT_CLASS_PREPARE,
+];
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
@@ -96,6 +103,9 @@ struct Engine {
     plan: ExactPlan,
     memory: Memory,
     probes: AllProbes,
+    /// When what the roots reach is to be found.
+    subgraph: Option<Subgraph>,
+    watches: reveal::Watches,
     /// What a call costs in probes, in picoseconds.
     probe_ps: AtomicU64,
     weavers: Mutex<Vec<Weaver>>,
@@ -116,6 +126,8 @@ unsafe impl Sync for Engine {}
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Weave,
+    /// To see what is called by reflection and handles.
+    Watch,
     Restore,
 }
 
@@ -144,11 +156,14 @@ fn capabilities() -> jvmtiCapabilities {
     set.set_can_retransform_classes(true);
     set.set_can_generate_all_class_hook_events(true);
     set.set_can_tag_objects(true);
+    set.set_can_get_constant_pool(true);
+    set.set_can_get_bytecodes(true);
     set
 }
 
 pub fn install(callbacks: &mut jvmtiEventCallbacks) {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
+    callbacks.ClassLoad = Some(subgraph::class_load);
 }
 
 /// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
@@ -173,7 +188,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
     let probes = AllProbes::new(plan.timed).map_err(StartError::Runtime)?;
-    CPU_TIME.store(plan.cpu_time, Relaxed);
+    let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
+    clock::set_cpu_time(plan.cpu_time);
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
     let table = memory.thread_table().cast_signed();
@@ -182,6 +198,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         plan,
         memory,
         probes,
+        subgraph,
+        watches: reveal::Watches::new().map_err(StartError::Runtime)?,
         probe_ps: AtomicU64::new(0),
         weavers: Mutex::default(),
         classes: AtomicU64::new(0),
@@ -208,7 +226,16 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
             }
         })
         .inspect(|()| engine.calibrate(jni, runtime))
-        .and_then(|()| engine.reload(jni, Purpose::Weave).map_err(StartError::Jvmti));
+        .and_then(|()| match &engine.subgraph {
+            Some(subgraph) => {
+                if !Subgraph::listen(jni, runtime, true) {
+                    return Err(StartError::Runtime("the probe runtime does not begin"));
+                }
+                subgraph.begin(&engine, jni);
+                Ok(())
+            }
+            None => engine.reload(jni, Purpose::Weave).map_err(StartError::Jvmti),
+        });
     begun.inspect_err(|_| stop(jvmti, jni))
 }
 
@@ -216,6 +243,13 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
 /// figures. Goes on past failures; what the JVM refuses to restore keeps probes that do nothing.
 pub fn stop(jvmti: Jvmti, jni: Jni) {
     let Some(engine) = locked(&ENGINE).take() else { return };
+    if let Some(subgraph) = &engine.subgraph {
+        subgraph.end();
+        subgraph.release(jni);
+        if let Ok(runtime) = inject::runtime(jni) {
+            Subgraph::listen(jni, runtime, false);
+        }
+    }
     // The hook weaves no more, so loading a class again through it restores it.
     let _ = engine.reload(jni, Purpose::Restore);
     if let Ok(runtime) = inject::runtime(jni) {
@@ -264,6 +298,7 @@ pub fn status() -> Option<ExactStatus> {
         budget: engine.memory.budget(),
         elapsed_ns: nanos_of(engine.since.elapsed()),
         probe_ps: engine.probe_ps.load(Relaxed),
+        subgraph: engine.subgraph.as_ref().map(Subgraph::status),
     })
 }
 
@@ -344,18 +379,9 @@ impl Engine {
     }
 
     fn is_asked_for(&self, name: &str) -> bool {
-        if rules::is_runtime(name) {
-            return false;
-        }
-        let fits = |patterns: &[Pattern]| patterns.iter().any(|p| p.fits_class(name));
-        if fits(&self.plan.exclude) {
-            return false;
-        }
-        let rooted = self.plan.roots.iter().any(|p| p.fits_some_method(name));
-        if self.plan.include.is_empty() {
-            return rooted || !JDK.iter().any(|prefix| name.starts_with(prefix));
-        }
-        rooted || fits(&self.plan.include)
+        rules::is_included(&self.plan, name)
+            || (self.plan.roots.iter().any(|p| p.fits_some_method(name))
+                && !rules::is_excluded(&self.plan, name))
     }
 
     fn has_woven(&self, name: &str, loader: u32) -> bool {
@@ -369,9 +395,10 @@ impl Engine {
             self.jvmti.with_loaded_classes(jni, |classes| {
                 let mut chosen = classes.select(|name, class| match purpose {
                     Purpose::Weave => self.wants_class(name),
+                    Purpose::Watch => reveal::WATCHED.contains(&name) && classes.loader(class) == 0,
                     Purpose::Restore => self.has_woven(name, classes.loader(class)),
                 });
-                if purpose == Purpose::Weave && jni.forgets_redefinitions() {
+                if purpose != Purpose::Restore && jni.forgets_redefinitions() {
                     chosen.retain(|class| self.is_as_we_left_it(jni, classes, *class));
                 }
                 for batch in chosen.chunks(BATCH) {
@@ -459,33 +486,51 @@ impl Engine {
     ) -> Option<Vec<u8>> {
         let began = Instant::now();
         let bytes = current.unwrap_or(given);
+        let watches = self.subgraph.as_ref().map(|_| &self.watches);
+        let watches = watches.filter(|_| loader == 0 && reveal::WATCHED.contains(&name));
+        let chosen = match &self.subgraph {
+            Some(subgraph) => {
+                let chosen = subgraph.class_file(name, loader, bytes);
+                let chosen = chosen.filter(|_| self.wants_class(name));
+                if chosen.is_none() && watches.is_none() {
+                    return None;
+                }
+                Some(chosen.unwrap_or_default())
+            }
+            None => self.plan.skip_trivial.then(|| self.all_but_trivial(name, bytes)).flatten(),
+        };
         let mut weaver = locked(&self.weavers)
             .pop()
             .unwrap_or_else(|| Weaver::new(Options { allow_huge: self.plan.allow_huge }));
         let (never, why) = rules::of_methods(loader, bytes);
         let mut methods = Vec::new();
+        let mut watched = 0;
         let outcome = weaver.weave(bytes, |info| {
             if never.contains(&info.index) {
                 self.refuse_method(name, bytes, info.index, why);
                 return None;
             }
-            let plan = self.plan_method(name, loader, info)?;
+            if let Some(watch) = watches.and_then(|watches| watches.of(name, info)) {
+                watched += 1;
+                return Some(MethodPlan::new(0, watch));
+            }
+            let plan = self.plan_method(name, loader, info, chosen.as_ref())?;
             methods.push((info.index, plan.id));
             Some(plan)
         });
         locked(&self.weavers).push(weaver);
         let woven = match outcome {
             Ok(Outcome::Woven { bytes: woven, report }) => {
-                for method in &report.methods {
-                    if let MethodOutcome::Refused(refusal) = &method.outcome {
-                        self.refuse_method(name, bytes, method.index, &refusal.to_string());
-                    }
-                }
-                self.count(name, loader, given, report.woven() as u64);
+                self.note(name, bytes, &report, chosen.as_ref());
+                let methods_woven = (report.woven() as u64).saturating_sub(watched);
+                self.count(name, loader, given, methods_woven);
                 self.log_names(name, loader, bytes, &methods);
                 Some(woven)
             }
-            Ok(Outcome::Unchanged(_)) => None,
+            Ok(Outcome::Unchanged(report)) => {
+                self.note(name, bytes, &report, chosen.as_ref());
+                None
+            }
             Err(e) => {
                 self.refuse(&dotted(name), &e.to_string());
                 None
@@ -515,12 +560,16 @@ impl Engine {
         class: &str,
         loader: u32,
         info: &MethodInfo<'_>,
+        chosen: Option<&Chosen>,
     ) -> Option<MethodPlan<'_>> {
         if info.code_len == 0 || info.access_flags & (access::ABSTRACT | access::NATIVE) != 0 {
             return None;
         }
         let method = std::str::from_utf8(info.name).ok()?;
-        let is_root = self.plan.roots.iter().any(|p| p.fits_method(class, method));
+        let is_root = match chosen {
+            Some(chosen) => (*chosen.get(info.index)?)?.1,
+            None => self.plan.roots.iter().any(|p| p.fits_method(class, method)),
+        };
         let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
         let timed =
@@ -628,7 +677,7 @@ fn changed(again: bool, name: &str, loader: impl FnOnce() -> u32, bytes: &[u8]) 
         // The classes are being restored.
         return current(loader(), name, bytes);
     };
-    if !engine.wants_class(name) {
+    if engine.subgraph.is_none() && !engine.wants_class(name) {
         return None;
     }
     let loader = loader();
@@ -639,36 +688,4 @@ fn changed(again: bool, name: &str, loader: impl FnOnce() -> u32, bytes: &[u8]) 
         engine.note_version(name, loader, bytes);
     }
     engine.weave(name, loader, bytes, None)
-}
-
-/// Whether the session that is on measures the processor's time.
-static CPU_TIME: AtomicBool = AtomicBool::new(false);
-
-/// What the probes take for time: ticks of the processor's counter, or the nanoseconds that the
-/// calling thread has spent on a processor.
-pub fn probe_clock() -> u64 {
-    if CPU_TIME.load(Relaxed) { clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) } else { ticks() }
-}
-
-/// The processor's own counter, where there is one that can be used.
-#[cfg(target_arch = "x86_64")]
-pub fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has this instruction.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub fn ticks() -> u64 {
-    nanos()
-}
-
-pub fn nanos() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local; the clocks that we name always exist on Linux.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }

@@ -1,12 +1,16 @@
-//! What is never woven whatever the patterns say, and why.
+//! Which classes are to be woven by the patterns, and what never is, whatever they say, and why.
 //!
 //! The list is short, and everything on it that a pattern asked for is named in the recording.
 
 use tare_classfile::{ClassFile, annotations};
+use tare_protocol::ExactPlan;
 
 const STANDS_ON: &str = "the probes themselves call it";
 const CONSTRUCTOR: &str = "every constructor ends in it, and the JVM changes it for finalizers";
 const CHANGES_THREAD: &str = "it changes which thread is the current one";
+
+/// What is left out unless a pattern names it: the JDK's own classes.
+const JDK: [&str; 6] = ["java/", "javax/", "jdk/", "sun/", "com/sun/", "org/graalvm/"];
 
 /// The JDK marks such methods for its own compilers.
 const MARKS: [&str; 2] = [
@@ -57,6 +61,38 @@ pub fn of_methods(loader: u32, bytes: &[u8]) -> (Vec<usize>, &'static str) {
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// Whether a class is among those to weave, whatever roots there are.
+pub fn is_included(plan: &ExactPlan, name: &str) -> bool {
+    let included = match plan.include.as_slice() {
+        [] => !is_jdk(name) && !name.contains('.'), // Hidden classes have a dot.
+        patterns => patterns.iter().any(|p| p.fits_class(name)),
+    };
+    included && !is_excluded(plan, name)
+}
+
+pub fn is_excluded(plan: &ExactPlan, name: &str) -> bool {
+    is_runtime(name) || plan.exclude.iter().any(|p| p.fits_class(name))
+}
+
+/// Why a class is not among those to weave.
+pub fn why_outside(plan: &ExactPlan, name: &str) -> &'static str {
+    if let Some(rule) = of_class(name) {
+        rule
+    } else if is_excluded(plan, name) {
+        "--exclude names its class"
+    } else if name.contains('.') {
+        "the JVM lets nobody change a hidden class"
+    } else if plan.include.is_empty() {
+        "its class is the JDK's, and no --include names it"
+    } else {
+        "no --include names its class"
+    }
+}
+
+pub fn is_jdk(name: &str) -> bool {
+    JDK.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ mod sampling;
 mod sampling_sessions;
 mod stopped;
 mod stops;
+mod subgraph;
 mod temporary_directories;
 mod thread_retransformed;
 mod upcalls;

@@ -3,6 +3,7 @@
 pub mod class;
 pub mod detach;
 pub mod diff;
+pub mod explain;
 pub mod export;
 pub mod list;
 pub mod record;

@@ -151,6 +151,8 @@ impl Session {
             include: args.include.clone(),
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
+            scheme: args.scheme,
+            skip_trivial: skips_trivial(args),
             count_only: args.count_only.clone(),
             cpu_time: args.cpu_time,
             depth: args.depth.unwrap_or(0),
@@ -241,6 +243,7 @@ impl Session {
                 "{DIM}the trees were large: up to {longest:.1?} passed between two looks at them{DIM:#}"
             );
         }
+        say_subgraph(&exact)?;
         report::page(&profile, &path)
     }
 }
@@ -296,6 +299,35 @@ impl Drop for Progress {
     }
 }
 
+/// What the search for what the roots reach has found, and what it cost.
+fn say_subgraph(exact: &Exact) -> Result<()> {
+    let Some(subgraph) = &exact.status.subgraph else { return Ok(()) };
+    let (woven, ran) = exact.woven_and_ran()?;
+    anstream::println!(
+        "{DIM}{} methods can be reached as far as is known, {woven} were woven, {} of them never ran \
+         below a root{DIM:#}",
+        subgraph.reachable,
+        woven.saturating_sub(ran),
+    );
+    anstream::println!(
+        "{DIM}{} waits for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no \
+         time has them in it{DIM:#}",
+        subgraph.waits,
+        subgraph.wait_ns as f64 / 1e6,
+        subgraph.longest_wait_ns as f64 / 1e6,
+    );
+    let missed = subgraph.hurried + subgraph.gave_up;
+    if missed > 0 {
+        anstream::println!(
+            "{DIM}first calls may be missing in {missed} places: {} threads were loading classes and \
+             could not wait, for {} it took too long{DIM:#}",
+            subgraph.hurried,
+            subgraph.gave_up,
+        );
+    }
+    Ok(())
+}
+
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     let mode = match (args.count, args.cpu_time) {
         (true, _) => "count",
@@ -311,12 +343,23 @@ fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     ] {
         options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
     }
+    if !args.root.is_empty() {
+        options.push(("scheme", args.scheme.to_string()));
+    }
+    if skips_trivial(args) {
+        options.push(("skip-trivial", "yes".to_owned()));
+    }
     let since_1970 = started.duration_since(UNIX_EPOCH).ok();
     RunInfo {
         options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }
+}
+
+/// With roots the methods that would be little but probe are left out, unless they are asked for.
+fn skips_trivial(args: &RecordArgs) -> bool {
+    args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial)
 }
 
 /// The last part of a class's name, or a jar's without its ending.

@@ -154,6 +154,7 @@ pub fn probes(mode: &str) -> Option<Probes> {
         "alloc" => ProbeSet { allocation: Some(allocation()), ..none() },
         "calls" => ProbeSet { call: Some(calls()), ..none() },
         "all" => ProbeSet {
+            entry: None,
             frames: vec![frame(), stack()],
             count: Some(count(Blocks::Precise)),
             activation: Some(activation(Placement::EveryBlock)),

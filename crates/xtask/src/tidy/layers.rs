@@ -22,12 +22,20 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-protocol", ours: &[], others: Some(&[]) },
     Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
     Rule { package: "tare-weaver", ours: &["tare-classfile"], others: Some(&[]) },
+    Rule { package: "tare-callgraph", ours: &["tare-classfile"], others: Some(&[]) },
     Rule { package: "tare-arena", ours: &[], others: Some(&[]) },
     Rule { package: "tare-unwind", ours: &[], others: Some(&["libc"]) },
     // Everything here ends up in somebody's production JVM.
     Rule {
         package: "tare-agent",
-        ours: &["tare-arena", "tare-classfile", "tare-protocol", "tare-unwind", "tare-weaver"],
+        ours: &[
+            "tare-arena",
+            "tare-callgraph",
+            "tare-classfile",
+            "tare-protocol",
+            "tare-unwind",
+            "tare-weaver",
+        ],
         others: Some(&["jvmti-bindings", "libc"]),
     },
     Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["rustix"]) },

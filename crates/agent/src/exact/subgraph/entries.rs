@@ -1,0 +1,70 @@
+//! Where the JVM, the probes and the control thread come in: each finds the session that is on, if
+//! it looks for what roots reach, and passes on what has happened.
+
+use super::super::{engine, rules};
+use super::Subgraph;
+use crate::gate;
+use crate::jvm::Jni;
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject, jthread};
+use jvmti_bindings::sys::jvmti::jvmtiEnv;
+use std::os::fd::RawFd;
+use tare_protocol::{Explained, Pattern};
+
+/// Called on a thread that has just made a class ready.
+pub fn class_prepared(jni: Jni, class: jclass) {
+    if let Some(engine) = engine()
+        && let Some(subgraph) = &engine.subgraph
+    {
+        subgraph.prepared(jni, class);
+    }
+}
+
+pub extern "system" fn class_load(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread, class: jclass) {
+    gate::enter((), || {
+        if let Some(engine) = engine()
+            && let Some(subgraph) = &engine.subgraph
+        {
+            subgraph.loaded(Jni(jni), class);
+        }
+    });
+}
+
+/// Called by the probes when a method runs in a new context and may run for the first time.
+pub fn first(jni: Jni, id: i32) {
+    if let Some(engine) = engine()
+        && let Some(subgraph) = &engine.subgraph
+        && let Ok(id) = u32::try_from(id)
+    {
+        subgraph.first(jni, id);
+    }
+}
+
+/// Called by the probes when a method is called by reflection, or a handle to one is made.
+pub fn revealed(jni: Jni, member: jobject, wait: bool) -> bool {
+    engine().is_some_and(|engine| {
+        let subgraph = engine.subgraph.as_ref();
+        let seen = jni.frame(|| subgraph.is_some_and(|s| s.reveal(jni, member, wait)));
+        seen == Some(true)
+    })
+}
+
+/// What the search for what the roots reach knows of the methods that fit.
+pub fn explain(pattern: &Pattern) -> Option<Vec<Explained>> {
+    let engine = engine()?;
+    let subgraph = engine.subgraph.as_ref()?;
+    Some(subgraph.explain(pattern, |name| rules::why_outside(&engine.plan, name)))
+}
+
+/// Readable when there is weaving to do.
+pub fn bell() -> Option<RawFd> {
+    engine()?.subgraph.as_ref().map(Subgraph::bell)
+}
+
+/// Weaves what has been found to be reachable. For the control thread, when the bell rings.
+pub fn work(jni: Jni) {
+    if let Some(engine) = engine()
+        && let Some(subgraph) = &engine.subgraph
+    {
+        subgraph.work(&engine, jni);
+    }
+}

@@ -1,0 +1,403 @@
+//! Call subgraphs: finds what roots reach while the program runs, and has it woven.
+//!
+//! The graph itself is `tare-callgraph`'s. This file feeds it: with the classes that are loaded when
+//! a session begins, with each class that the JVM loads later (in the hook, on the thread that loads
+//! it, which weaves at once what is reachable in it), and with methods that run for the first time.
+//! A thread that enters such a method comes here once (`first`), has its callees looked up, and waits
+//! until the control thread has had the classes that changed woven (`work`). The wait is bounded, and
+//! there is none for a thread that is loading or initialising a class or holds a loader's lock:
+//! others may need what it holds to get anywhere.
+//!
+//! One lock guards the graph. Nobody who holds it waits for the JVM to do anything but answer, and no
+//! code of the program runs under it.
+
+mod entries;
+mod loaded;
+mod loading;
+
+pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
+use loading::read_pool;
+
+use super::{Engine, Purpose, locked, nanos_of, rules};
+use crate::classes::OwnClass;
+use crate::facts::WeakClass;
+use crate::jvm::{Jni, Jvmti};
+use jvmti_bindings::sys::jni::jobject;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Scheme, Side};
+use tare_protocol::{ExactPlan, Explained, Pattern, SubgraphStatus};
+
+/// How long a thread that runs a method for the first time waits for its callees to be woven.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Methods that have a bit in the map of those that need no look any more.
+pub const METHODS_MAX: usize = 1 << 22;
+
+/// A thread with one of these on its stack is loading or initialising a class.
+const LOADING: [&[u8]; 5] =
+    [b"<clinit>", b"loadClass", b"findClass", b"defineClass", b"loadClassOrNull"];
+
+/// What methods have run with everything that they call woven: one bit each, read by the probes.
+/// It stays for the JVM's life, because a probe may be looking at it at any moment.
+static DONE: OnceLock<Box<[AtomicU32]>> = OnceLock::new();
+
+/// Entries of the table of methods that were seen to be called by reflection.
+pub const REVEALED_ENTRIES: usize = 4096;
+
+static REVEALED: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
+
+fn reflected() -> &'static [AtomicU64] {
+    REVEALED.get_or_init(|| (0..REVEALED_ENTRIES).map(|_| AtomicU64::new(0)).collect())
+}
+
+fn done() -> &'static [AtomicU32] {
+    DONE.get_or_init(|| (0..METHODS_MAX / 32).map(|_| AtomicU32::new(0)).collect())
+}
+
+pub struct Subgraph {
+    jvmti: Jvmti,
+    scheme: Scheme,
+    skip_trivial: bool,
+    roots: Vec<Pattern>,
+    state: Mutex<State>,
+    settled: Condvar,
+    /// Rung when there is work for the control thread.
+    bell: File,
+    waits: AtomicU64,
+    wait_ns: AtomicU64,
+    longest_wait_ns: AtomicU64,
+    /// Threads that did not wait, and those whose patience ended.
+    hurried: AtomicU64,
+    gave_up: AtomicU64,
+}
+
+struct State {
+    graph: Graph,
+    loaded: HashMap<ClassId, WeakClass>,
+    /// Classes to be woven that the JVM has not made known yet.
+    awaited: HashSet<ClassId>,
+    ids: HashMap<u32, MethodId>,
+    /// Pieces of work, counted: asked for and done.
+    asked: u64,
+    finished: u64,
+    over: bool,
+    /// Whether a method is one of [`LOADING`], by its handle.
+    loading: HashMap<usize, bool>,
+}
+
+/// What to weave in a class: for each method, in order, its place in the graph if
+/// there is one, and whether it is a root.
+pub type Chosen = Vec<Option<(Option<MethodId>, bool)>>;
+
+impl Subgraph {
+    /// What a plan needs, if it has roots and leaves to us what they reach.
+    pub fn of(jvmti: Jvmti, plan: &ExactPlan) -> io::Result<Option<Self>> {
+        let scheme = match plan.scheme {
+            tare_protocol::Scheme::Lazy => Scheme::Lazy,
+            tare_protocol::Scheme::Eager => Scheme::Eager,
+            tare_protocol::Scheme::All => return Ok(None),
+        };
+        (!plan.roots.is_empty()).then(|| Subgraph::new(jvmti, plan, scheme)).transpose()
+    }
+
+    fn new(jvmti: Jvmti, plan: &ExactPlan, scheme: Scheme) -> io::Result<Self> {
+        done().iter().for_each(|word| word.store(0, Relaxed));
+        reflected().iter().for_each(|word| word.store(0, Relaxed));
+        let roots = plan.roots.clone();
+        let skip_trivial = plan.skip_trivial;
+        let plan = plan.clone();
+        let side = move |name: &[u8]| match std::str::from_utf8(name) {
+            Ok(name) if rules::is_included(&plan, name) && rules::of_class(name).is_none() => {
+                Side::Inside
+            }
+            Ok(name) if rules::is_jdk(name) => Side::Jdk,
+            _ => Side::Outside,
+        };
+        Ok(Subgraph {
+            jvmti,
+            scheme,
+            skip_trivial,
+            roots,
+            state: Mutex::new(State {
+                graph: Graph::new(scheme, side),
+                loaded: HashMap::new(),
+                awaited: HashSet::new(),
+                ids: HashMap::new(),
+                asked: 0,
+                finished: 0,
+                over: false,
+                loading: HashMap::new(),
+            }),
+            settled: Condvar::new(),
+            bell: crate::lifecycle::eventfd()?,
+            waits: AtomicU64::new(0),
+            wait_ns: AtomicU64::new(0),
+            longest_wait_ns: AtomicU64::new(0),
+            hurried: AtomicU64::new(0),
+            gave_up: AtomicU64::new(0),
+        })
+    }
+
+    /// Tells the probes where they find what need not be told any more, or that nobody listens.
+    pub fn listen(jni: Jni, runtime: OwnClass, on: bool) -> bool {
+        let (bits, most) = (done().as_ptr() as i64, METHODS_MAX as i64);
+        let (table, entries) = (reflected().as_ptr() as i64, REVEALED_ENTRIES as i64);
+        let on = i64::from(on);
+        jni.call_static_longs(runtime, c"discovery", on * bits, most)
+            && jni.call_static_longs(runtime, c"revelation", on * table, entries)
+    }
+
+    pub fn bell(&self) -> RawFd {
+        self.bell.as_raw_fd()
+    }
+
+    fn ring(&self) {
+        let _ = (&self.bell).write(&1_u64.to_ne_bytes());
+    }
+
+    pub fn status(&self) -> SubgraphStatus {
+        SubgraphStatus {
+            reachable: locked(&self.state).graph.count_reachable() as u64,
+            waits: self.waits.load(Relaxed),
+            wait_ns: self.wait_ns.load(Relaxed),
+            longest_wait_ns: self.longest_wait_ns.load(Relaxed),
+            hurried: self.hurried.load(Relaxed),
+            gave_up: self.gave_up.load(Relaxed),
+        }
+    }
+
+    /// What is known of the methods that fit, the first of them if there are many.
+    pub fn explain(
+        &self,
+        pattern: &Pattern,
+        why_outside: impl Fn(&str) -> &'static str,
+    ) -> Vec<Explained> {
+        const MOST: usize = 200;
+        let fits = |class: &str, method: &str| pattern.fits_method(class, method);
+        let all = locked(&self.state).graph.explain(fits);
+        let explained = |e: Explanation| Explained {
+            reason: match (e.left_out, e.side) {
+                (Some(reason), _) => reason,
+                (None, Side::Inside) => String::new(),
+                (None, _) => why_outside(&e.class).to_owned(),
+            },
+            chain: e.chain.into_iter().map(|step| (step.method, step.how)).collect(),
+            class: e.class,
+            loader: e.loader,
+            method: e.method,
+            descriptor: e.descriptor,
+            woven: e.woven,
+        };
+        all.into_iter().take(MOST).map(explained).collect()
+    }
+
+    /// Lets everybody go who waits; nobody waits from now on.
+    pub fn end(&self) {
+        locked(&self.state).over = true;
+        self.settled.notify_all();
+    }
+
+    /// Gives the JVM its references back. After [`Subgraph::end`], on the control thread.
+    pub fn release(&self, jni: Jni) {
+        let loaded = std::mem::take(&mut locked(&self.state).loaded);
+        loaded.into_values().for_each(|class| jni.forget(class));
+    }
+
+    // ---- what runs ----
+
+    /// A method is entered in a context that is new, and may not have run before.
+    pub fn first(&self, jni: Jni, id: u32) {
+        let mut state = locked(&self.state);
+        let Some(&method) = state.ids.get(&id) else { return };
+        state.graph.ran(method);
+        if self.wait(jni, state)
+            && let Some(word) = done().get(id as usize / 32)
+        {
+            word.fetch_or(1 << (id % 32), Relaxed);
+        }
+    }
+
+    /// A method is about to be called, or can be, in a way that no code tells. Whether all that
+    /// follows from it is done.
+    pub fn reveal(&self, jni: Jni, member: jobject, wait: bool) -> bool {
+        let mut state;
+        if jni.is_executable(member) {
+            let of = jni.reflected(member).and_then(|method| self.jvmti.method_of(method));
+            let Some((class, method)) = of else { return false };
+            let Some(name) = self.jvmti.class_name(class) else { return false };
+            let loader = self.loader(jni, class);
+            state = locked(&self.state);
+            state.graph.reveal(loader, &name, &method.name, &method.descriptor);
+        } else {
+            let Some((class, name)) = jni.member_name(member) else { return false };
+            let Some(class_name) = self.jvmti.class_name(class) else { return false };
+            let loader = self.loader(jni, class);
+            state = locked(&self.state);
+            state.graph.reveal_all(loader, &class_name, &name);
+        }
+        if !wait {
+            if state.graph.wants_anything() {
+                state.asked += 1;
+                self.ring();
+            }
+            return false;
+        }
+        self.wait(jni, state)
+    }
+
+    /// Waits until what the graph wants is woven, if the calling thread may. Whether it is.
+    fn wait(&self, jni: Jni, mut state: MutexGuard<'_, State>) -> bool {
+        let wanted = state.graph.wants_anything();
+        if wanted {
+            state.asked += 1;
+            self.ring();
+        }
+        let mine = state.asked;
+        if state.finished < mine {
+            if !self.may_wait(jni, &mut state) {
+                self.hurried.fetch_add(1, Relaxed);
+                return false;
+            }
+            let began = Instant::now();
+            let unfinished = |state: &mut State| !state.over && state.finished < mine;
+            let (after, timeout) = self
+                .settled
+                .wait_timeout_while(state, PATIENCE, unfinished)
+                .unwrap_or_else(PoisonError::into_inner);
+            let waited = nanos_of(began.elapsed());
+            self.waits.fetch_add(1, Relaxed);
+            self.wait_ns.fetch_add(waited, Relaxed);
+            self.longest_wait_ns.fetch_max(waited, Relaxed);
+            drop(after);
+            if timeout.timed_out() {
+                self.gave_up.fetch_add(1, Relaxed);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether nobody can need what the calling thread holds in order to load a class.
+    fn may_wait(&self, jni: Jni, state: &mut State) -> bool {
+        if state.over {
+            return false;
+        }
+        let Ok(stack) = self.jvmti.own_stack() else { return false };
+        for method in stack {
+            let key = method as usize;
+            let loading = match state.loading.get(&key) {
+                Some(&loading) => loading,
+                None => {
+                    let of = jni.frame(|| self.jvmti.method_of(method)).flatten();
+                    let loading = of.is_none_or(|(_, m)| LOADING.contains(&m.name.as_slice()));
+                    state.loading.insert(key, loading);
+                    loading
+                }
+            };
+            if loading {
+                return false;
+            }
+        }
+        // Which loaders will be asked: those of the classes that are to be woven.
+        let changed = state.graph.changed();
+        let held = jni.frame(|| {
+            let mut asked: HashSet<Loader> = HashSet::new();
+            changed.into_iter().any(|id| {
+                asked.insert(state.graph.loader_of(id))
+                    && state.loaded.get(&id).and_then(|weak| jni.strong(weak)).is_some_and(
+                        |class| {
+                            let loader: Option<jobject> = self.jvmti.class_loader(class).ok();
+                            loader.is_some_and(|l| !l.is_null() && jni.holds_lock(l))
+                        },
+                    )
+            })
+        });
+        held == Some(false)
+    }
+
+    // ---- the control thread's part ----
+
+    /// Has everything woven that the graph wants; returns when nothing is left to do.
+    pub fn work(&self, engine: &Engine, jni: Jni) {
+        let mut bell = [0; 8];
+        let _ = (&self.bell).read(&mut bell);
+        loop {
+            self.read_wanted(jni);
+            let (changed, asked) = {
+                let mut state = locked(&self.state);
+                if !state.graph.wants_anything() {
+                    state.finished = state.asked;
+                    drop(state);
+                    self.settled.notify_all();
+                    return;
+                }
+                (state.graph.take_changed(), state.asked)
+            };
+            self.weave(engine, jni, &changed);
+            let mut state = locked(&self.state);
+            if !state.graph.wants_anything() {
+                state.finished = state.finished.max(asked);
+                drop(state);
+                self.settled.notify_all();
+            }
+        }
+    }
+
+    /// At the beginning: everything but the roots, and then the roots, so that no root runs while
+    /// this thread is too busy to answer what it finds.
+    pub fn begin(&self, engine: &Engine, jni: Jni) {
+        self.survey(engine, jni);
+        let (roots, others): (Vec<ClassId>, Vec<ClassId>) = {
+            let mut state = locked(&self.state);
+            let changed = state.graph.take_changed();
+            changed.into_iter().partition(|&id| state.graph.has_root(id))
+        };
+        self.weave(engine, jni, &others);
+        if let Err(failure) = engine.reload(jni, Purpose::Watch) {
+            engine.refuse("reflection", &failure.to_string());
+        }
+        self.weave(engine, jni, &roots);
+        self.work(engine, jni);
+    }
+
+    fn weave(&self, engine: &Engine, jni: Jni, classes: &[ClassId]) {
+        for batch in classes.chunks(super::BATCH) {
+            jni.frame(|| {
+                let mut chosen = Vec::with_capacity(batch.len());
+                {
+                    let mut state = locked(&self.state);
+                    for &id in batch {
+                        match state.loaded.get(&id).map(|weak| jni.strong(weak)) {
+                            Some(Some(class)) => chosen.push(class),
+                            Some(None) => {} // Unloaded.
+                            None => {
+                                state.awaited.insert(id);
+                            }
+                        }
+                    }
+                }
+                chosen.retain(|&class| self.jvmti.is_modifiable(class));
+                let all = chosen.clone();
+                let all = self.jvmti.classes(jni, &all);
+                if jni.forgets_redefinitions() {
+                    chosen.retain(|&class| {
+                        let name = all.name(class).unwrap_or_default();
+                        engine.has_woven(&name, all.loader(class))
+                            || engine.is_as_we_left_it(jni, &all, class)
+                    });
+                }
+                if !chosen.is_empty()
+                    && let Err(failure) = engine.retransform(&all, &chosen)
+                {
+                    engine.refuse("classes that are reachable", &failure.to_string());
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,619 @@
+//! The mirrors of classes: what is known of each, and of how they stand to each other.
+//!
+//! A class that is named before it is known has a mirror too, a *stand-in*. When a class of that
+//! name comes from another loader, the stand-in is taken for one of its subtypes, and calls on the
+//! stand-in for calls on it: that is right when the stand-in's loader delegates to the other, and too
+//! much, never too little, when it does not. When the class itself comes, it takes the stand-in's place.
+
+mod explain;
+mod reach;
+
+pub use explain::{Explanation, Step};
+
+use crate::names::{Name, Names, Selector};
+use crate::sites::Site;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use tare_classfile::access;
+
+/// A class loader's number; zero is the JVM's own.
+pub type Loader = u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassId(u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodId(u32);
+
+/// When a reachable method's callees are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Eager,
+    /// When [`Graph::ran`] says that it has run.
+    Lazy,
+}
+
+/// Where a class stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// May be woven.
+    Inside,
+    /// Code of the JDK, which names no class of the program.
+    Jdk,
+    /// Any other code that is not woven.
+    Outside,
+}
+
+/// What is known of a class.
+pub struct ClassFacts<'a> {
+    pub name: &'a [u8],
+    pub loader: Loader,
+    pub access_flags: u16,
+    pub superclass: Option<(Loader, &'a [u8])>,
+    pub interfaces: Vec<(Loader, &'a [u8])>,
+    /// Its static initialiser has run, or will not.
+    pub initialised: bool,
+    /// None when they come later, by [`Graph::set_methods`].
+    pub methods: Option<Vec<MethodFacts<'a>>>,
+}
+
+pub struct MethodFacts<'a> {
+    pub name: &'a [u8],
+    pub descriptor: &'a [u8],
+    pub access_flags: u16,
+    /// The subgraph begins here; if it has no code, in its implementations.
+    pub root: bool,
+}
+
+/// Why a method is reachable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Root,
+    Call(MethodId),
+    /// Overrides what this class declares, and can be called from there.
+    Callback(ClassId),
+    /// A handle in this class's constant pool names it.
+    Handle(ClassId),
+    /// This class outside names it.
+    Named(ClassId),
+    /// A static initialiser of a class that is loaded while we look.
+    Initialiser,
+    /// Its class has supertypes that are not loaded yet.
+    Unsure,
+    /// Seen to be called, by reflection or a method handle.
+    Revealed,
+    /// Reachable in an earlier class of that name.
+    Again,
+}
+
+/// Called on a class: what it leads to there and, if virtual, below.
+#[derive(Clone, Copy)]
+struct Called {
+    is_virtual: bool,
+    why: Why,
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    Call { class: ClassId, selector: Selector, is_virtual: bool },
+    Use(ClassId),
+}
+
+struct Class {
+    name: Name,
+    loader: Loader,
+    side: Side,
+    /// False for stand-ins.
+    known: bool,
+    is_interface: bool,
+    initialised: bool,
+    superclass: Option<ClassId>,
+    /// Superclass, interfaces and, for a stand-in, what it stands for.
+    supers: Vec<ClassId>,
+    subs: Vec<ClassId>,
+    methods: Option<HashMap<Selector, MethodId>>,
+    called: HashMap<Selector, Called>,
+}
+
+struct Method {
+    class: ClassId,
+    selector: Selector,
+    access_flags: u16,
+    why: Option<Why>,
+    root: bool,
+    /// Runs while its class is initialised, when nobody can wait: followed at once.
+    hasty: bool,
+    expanded: bool,
+    body: Option<Box<[Target]>>,
+    woven: bool,
+    /// Why it is not woven although it is reachable.
+    left_out: Option<Box<str>>,
+}
+
+impl Method {
+    /// Whether a method of a subclass can take its place.
+    fn can_be_overridden(&self, names: &Names) -> bool {
+        const FIXED: u16 = access::STATIC | access::PRIVATE | access::FINAL;
+        self.access_flags & FIXED == 0 && !names.parts(self.selector).0.starts_with(b"<")
+    }
+
+    /// Whether it can take the place of a superclass's.
+    fn can_override(&self, names: &Names) -> bool {
+        self.access_flags & (access::STATIC | access::PRIVATE) == 0
+            && !names.parts(self.selector).0.starts_with(b"<")
+    }
+
+    fn is_abstract(&self) -> bool {
+        self.access_flags & access::ABSTRACT != 0
+    }
+}
+
+/// Tells from a class's name where it stands.
+type SideOf = Box<dyn Fn(&[u8]) -> Side + Send>;
+
+pub struct Graph {
+    scheme: Scheme,
+    side: SideOf,
+    names: Names,
+    classes: Vec<Class>,
+    by_name: HashMap<Name, Vec<ClassId>>,
+    methods: Vec<Method>,
+    /// Selectors of all calls, for classes whose place among the others is not known yet.
+    called: HashSet<Selector>,
+    /// Selectors that some class outside declares.
+    declared_outside: HashSet<Selector>,
+    changed: BTreeSet<ClassId>,
+    bodies_wanted: Vec<MethodId>,
+    lists_wanted: BTreeSet<ClassId>,
+    to_expand: Vec<MethodId>,
+}
+
+impl Graph {
+    /// A graph without classes. `side` tells from a class's name where it stands.
+    pub fn new(scheme: Scheme, side: impl Fn(&[u8]) -> Side + Send + 'static) -> Self {
+        Graph {
+            scheme,
+            side: Box::new(side),
+            names: Names::default(),
+            classes: Vec::new(),
+            by_name: HashMap::new(),
+            methods: Vec::new(),
+            called: HashSet::new(),
+            declared_outside: HashSet::new(),
+            changed: BTreeSet::new(),
+            bodies_wanted: Vec::new(),
+            lists_wanted: BTreeSet::new(),
+            to_expand: Vec::new(),
+        }
+    }
+
+    // ---- facts ----
+
+    /// A class is there, or about to be. Asked twice, the second time changes nothing but
+    /// methods that were not given before.
+    pub fn add_class(&mut self, facts: &ClassFacts<'_>) -> ClassId {
+        let name = self.names.name(facts.name);
+        let id = self.mirror(facts.loader, name);
+        if !self.class(id).known {
+            // What it stood for is another class.
+            for above in std::mem::take(&mut self.class_mut(id).supers) {
+                self.class_mut(above).subs.retain(|&sub| sub != id);
+            }
+            let superclass = facts.superclass.map(|(l, n)| self.named(l, n));
+            let interfaces: Vec<ClassId> =
+                facts.interfaces.iter().map(|&(l, n)| self.named(l, n)).collect();
+            let class = self.class_mut(id);
+            class.known = true;
+            class.is_interface = facts.access_flags & access::INTERFACE != 0;
+            class.initialised = facts.initialised;
+            class.superclass = superclass;
+            for above in superclass.into_iter().chain(interfaces) {
+                self.link(id, above);
+            }
+            // Stand-ins of other loaders may have meant this class.
+            let others = self.by_name.get(&name).cloned().unwrap_or_default();
+            for other in others {
+                if other != id && !self.class(other).known {
+                    self.stand_for(other, id);
+                }
+            }
+        }
+        if self.class(id).methods.is_none()
+            && let Some(methods) = &facts.methods
+        {
+            self.declare(id, methods);
+            self.repeat(name, id);
+        }
+        self.settle();
+        id
+    }
+
+    /// A program that loads a class once more, by another loader, will use it as it did before. To
+    /// find that out anew each time would be too late each time.
+    fn repeat(&mut self, name: Name, id: ClassId) {
+        let others = self.by_name.get(&name).cloned().unwrap_or_default();
+        let Some(own) = self.class(id).methods.as_ref() else { return };
+        let mut again = Vec::new();
+        for other in others.into_iter().filter(|&other| other != id) {
+            for (selector, method) in self.class(other).methods.iter().flatten() {
+                if self.methods[method.0 as usize].why.is_some() {
+                    again.extend(own.get(selector).copied());
+                }
+            }
+        }
+        for method in again {
+            self.reach(method, Why::Again);
+        }
+    }
+
+    /// The methods of a class that was added without.
+    pub fn set_methods(&mut self, class: ClassId, methods: &[MethodFacts<'_>]) {
+        if self.class(class).methods.is_none() {
+            self.declare(class, methods);
+            self.settle();
+        }
+    }
+
+    /// The sites of a method's code. Handed in at any time; used when it is expanded.
+    pub fn set_body<'a>(&mut self, method: MethodId, sites: impl IntoIterator<Item = Site<'a>>) {
+        let m = &self.methods[method.0 as usize];
+        if m.expanded || m.body.is_some() {
+            return;
+        }
+        let loader = self.class(m.class).loader;
+        let mut targets = Vec::new();
+        for site in sites {
+            let (owner, member) = match site {
+                Site::Use(owner) => (owner, None),
+                Site::Exact(member) => (member.owner, Some((member, false))),
+                Site::Virtual(member) => (member.owner, Some((member, true))),
+            };
+            // What the JDK may lead to is known without looking.
+            if owner.first() == Some(&b'[') || (self.side)(owner) == Side::Jdk {
+                continue;
+            }
+            let class = self.named(loader, owner);
+            targets.push(match member {
+                None => Target::Use(class),
+                Some((member, is_virtual)) => {
+                    let selector = self.names.selector(member.name, member.descriptor);
+                    Target::Call { class, selector, is_virtual }
+                }
+            });
+        }
+        self.methods[method.0 as usize].body = Some(targets.into());
+    }
+
+    /// A method runs for the first time: what it calls is reachable.
+    pub fn ran(&mut self, method: MethodId) {
+        self.to_expand.push(method);
+        self.settle();
+    }
+
+    /// A handle in the constant pool of a class names a method.
+    pub fn handle(&mut self, class: ClassId, site: Site<'_>) {
+        self.name(class, site, Why::Handle(class));
+    }
+
+    /// A class outside names a method.
+    pub fn named_by(&mut self, class: ClassId, site: Site<'_>) {
+        self.name(class, site, Why::Named(class));
+    }
+
+    fn name(&mut self, class: ClassId, site: Site<'_>, why: Why) {
+        let (member, is_virtual) = match site {
+            Site::Exact(member) => (member, false),
+            Site::Virtual(member) => (member, true),
+            Site::Use(_) => return,
+        };
+        if member.owner.first() == Some(&b'[') || (self.side)(member.owner) != Side::Inside {
+            return;
+        }
+        let owner = self.named(self.class(class).loader, member.owner);
+        let selector = self.names.selector(member.name, member.descriptor);
+        self.call(owner, selector, Called { is_virtual, why });
+        self.settle();
+    }
+
+    /// A method was seen to be called in a way that code does not tell. Of a method that can be
+    /// overridden this says nothing about which one ran, so all below are reachable too.
+    pub fn reveal(&mut self, loader: Loader, class: &[u8], name: &[u8], descriptor: &[u8]) {
+        if (self.side)(class) != Side::Inside {
+            return;
+        }
+        let class = self.named(loader, class);
+        let selector = self.names.selector(name, descriptor);
+        let is_virtual = name != b"<init>";
+        self.call(class, selector, Called { is_virtual, why: Why::Revealed });
+        if name == b"<init>" {
+            self.uses(class);
+        }
+        self.settle();
+    }
+
+    /// The same, when the descriptor is not known: all methods of that name.
+    pub fn reveal_all(&mut self, loader: Loader, class: &[u8], name: &[u8]) {
+        let Some(id) = self.find_class(loader, class) else { return };
+        let methods = self.class(id).methods.iter().flatten();
+        let descriptors: Vec<Vec<u8>> = methods
+            .map(|(selector, _)| self.names.parts(*selector))
+            .filter(|(n, _)| *n == name)
+            .map(|(_, descriptor)| descriptor.to_vec())
+            .collect();
+        for descriptor in descriptors {
+            self.reveal(loader, class, name, &descriptor);
+        }
+    }
+
+    /// The static initialiser of a class that is being loaded will run, who knows from where.
+    pub fn will_initialise(&mut self, class: ClassId) {
+        self.initialiser(class, Why::Initialiser);
+        self.settle();
+    }
+
+    /// The JVM has woven it.
+    pub fn set_woven(&mut self, method: MethodId) {
+        self.methods[method.0 as usize].woven = true;
+    }
+
+    /// It stays as it is. What it calls is reachable at once: nobody will see it run.
+    pub fn leave_out(&mut self, method: MethodId, reason: &str) {
+        let m = &mut self.methods[method.0 as usize];
+        if m.left_out.is_none() {
+            m.left_out = Some(reason.into());
+            self.to_expand.push(method);
+            self.settle();
+        }
+    }
+
+    // ---- questions ----
+
+    pub fn find_class(&self, loader: Loader, name: &[u8]) -> Option<ClassId> {
+        let name = self.names.known(name)?;
+        let all = self.by_name.get(&name)?;
+        all.iter().copied().find(|&id| self.class(id).loader == loader && self.class(id).known)
+    }
+
+    pub fn find_method(&self, class: ClassId, name: &[u8], descriptor: &[u8]) -> Option<MethodId> {
+        let selector = self.names.known_selector(name, descriptor)?;
+        self.class(class).methods.as_ref()?.get(&selector).copied()
+    }
+
+    /// Whether a method is to be woven, and whether the subgraph begins there.
+    pub fn reachable(&self, method: MethodId) -> Option<bool> {
+        let m = &self.methods[method.0 as usize];
+        m.why.map(|_| m.root)
+    }
+
+    /// Whether it is to be followed before it runs; [`Graph::ran`] does it once its body is known.
+    pub fn is_hasty(&self, method: MethodId) -> bool {
+        self.methods[method.0 as usize].hasty
+    }
+
+    pub fn is_left_out(&self, method: MethodId) -> bool {
+        self.methods[method.0 as usize].left_out.is_some()
+    }
+
+    pub fn side_of_name(&self, class: &[u8]) -> Side {
+        (self.side)(class)
+    }
+
+    pub fn side_of(&self, class: ClassId) -> Side {
+        self.class(class).side
+    }
+
+    pub fn loader_of(&self, class: ClassId) -> Loader {
+        self.class(class).loader
+    }
+
+    pub fn has_methods(&self, class: ClassId) -> bool {
+        self.class(class).methods.is_some()
+    }
+
+    pub fn class_of(&self, method: MethodId) -> ClassId {
+        self.methods[method.0 as usize].class
+    }
+
+    pub fn has_root(&self, class: ClassId) -> bool {
+        let methods = self.class(class).methods.iter().flat_map(HashMap::values);
+        methods.into_iter().any(|m| self.methods[m.0 as usize].root)
+    }
+
+    /// Name and descriptor of a method.
+    pub fn method_name(&self, method: MethodId) -> (&[u8], &[u8]) {
+        self.names.parts(self.methods[method.0 as usize].selector)
+    }
+
+    /// Methods that are reachable and have code, those that were left out among them.
+    pub fn count_reachable(&self) -> usize {
+        let with_code = |m: &&Method| m.why.is_some() && !m.is_abstract();
+        self.methods.iter().filter(with_code).count()
+    }
+
+    // ---- work for the outside ----
+
+    /// Classes with methods that became reachable since the last question.
+    pub fn take_changed(&mut self) -> Vec<ClassId> {
+        std::mem::take(&mut self.changed).into_iter().collect()
+    }
+
+    /// The same, without taking them.
+    pub fn changed(&self) -> Vec<ClassId> {
+        self.changed.iter().copied().collect()
+    }
+
+    /// Its methods are being woven now, as they stand.
+    pub fn forget_change(&mut self, class: ClassId) {
+        self.changed.remove(&class);
+    }
+
+    /// Still to be woven after all.
+    pub fn put_back(&mut self, class: ClassId) {
+        self.changed.insert(class);
+    }
+
+    /// Methods to be followed whose code was not given.
+    pub fn take_bodies_wanted(&mut self) -> Vec<MethodId> {
+        std::mem::take(&mut self.bodies_wanted)
+    }
+
+    /// Classes whose methods are needed.
+    pub fn take_lists_wanted(&mut self) -> Vec<ClassId> {
+        std::mem::take(&mut self.lists_wanted).into_iter().collect()
+    }
+
+    pub fn wants_anything(&self) -> bool {
+        !self.changed.is_empty() || !self.bodies_wanted.is_empty() || !self.lists_wanted.is_empty()
+    }
+
+    /// The code of a method cannot be had; it is followed no further.
+    pub fn give_up(&mut self, method: MethodId) {
+        self.methods[method.0 as usize].expanded = true;
+    }
+
+    // ---- mirrors ----
+
+    fn class(&self, id: ClassId) -> &Class {
+        &self.classes[id.0 as usize]
+    }
+
+    fn class_mut(&mut self, id: ClassId) -> &mut Class {
+        &mut self.classes[id.0 as usize]
+    }
+
+    fn named(&mut self, loader: Loader, name: &[u8]) -> ClassId {
+        let name = self.names.name(name);
+        self.mirror(loader, name)
+    }
+
+    /// The mirror of a class, as a loader sees it; a stand-in when it is not known.
+    fn mirror(&mut self, loader: Loader, name: Name) -> ClassId {
+        let same = self.by_name.get(&name).cloned().unwrap_or_default();
+        if let Some(&id) = same.iter().find(|&&id| self.class(id).loader == loader) {
+            return id;
+        }
+        let side = (self.side)(self.names.text(name));
+        let known: Vec<ClassId> = same.into_iter().filter(|&id| self.class(id).known).collect();
+        // The JDK's classes are the same for all.
+        if let (Side::Jdk, [only]) = (side, known.as_slice()) {
+            return *only;
+        }
+        let id = ClassId(self.classes.len() as u32);
+        self.classes.push(Class {
+            name,
+            loader,
+            side,
+            known: false,
+            is_interface: false,
+            initialised: false,
+            superclass: None,
+            supers: Vec::new(),
+            subs: Vec::new(),
+            methods: None,
+            called: HashMap::new(),
+        });
+        self.by_name.entry(name).or_default().push(id);
+        for other in known {
+            self.stand_for(id, other);
+        }
+        id
+    }
+
+    fn stand_for(&mut self, stand_in: ClassId, class: ClassId) {
+        self.link(stand_in, class);
+        let called: Vec<_> = self.class(stand_in).called.iter().map(|(s, c)| (*s, *c)).collect();
+        for (selector, call) in called {
+            self.call(class, selector, call);
+        }
+    }
+
+    fn link(&mut self, below: ClassId, above: ClassId) {
+        if below == above || self.class(below).supers.contains(&above) {
+            return;
+        }
+        self.class_mut(below).supers.push(above);
+        self.class_mut(above).subs.push(below);
+        if self.class(below).methods.is_some() {
+            self.consider(below);
+        }
+        for id in self.below(below) {
+            self.consider(id);
+        }
+    }
+
+    /// All supertypes, the class itself first.
+    fn above(&self, id: ClassId) -> Vec<ClassId> {
+        self.closure(id, |class| &class.supers)
+    }
+
+    /// All subtypes, without the class itself.
+    fn below(&self, id: ClassId) -> Vec<ClassId> {
+        self.closure(id, |class| &class.subs).split_off(1)
+    }
+
+    fn closure(&self, id: ClassId, next: impl Fn(&Class) -> &Vec<ClassId>) -> Vec<ClassId> {
+        let (mut all, mut seen, mut at) = (vec![id], HashSet::from([id]), 0);
+        while let Some(&id) = all.get(at) {
+            at += 1;
+            for &other in next(self.class(id)) {
+                if seen.insert(other) {
+                    all.push(other);
+                }
+            }
+        }
+        all
+    }
+
+    /// The methods of a class outside matter as soon as something inside is below it.
+    fn want_list(&mut self, id: ClassId) {
+        if self.class(id).known && self.class(id).methods.is_none() {
+            self.lists_wanted.insert(id);
+        }
+    }
+
+    fn declare(&mut self, id: ClassId, methods: &[MethodFacts<'_>]) {
+        let inside = self.class(id).side == Side::Inside;
+        let mut table = HashMap::with_capacity(methods.len());
+        let mut roots = Vec::new();
+        for facts in methods {
+            let selector = self.names.selector(facts.name, facts.descriptor);
+            let method = MethodId(self.methods.len() as u32);
+            let made = Method {
+                class: id,
+                selector,
+                access_flags: facts.access_flags,
+                why: None,
+                root: false,
+                hasty: facts.name == b"<clinit>",
+                expanded: false,
+                body: None,
+                woven: false,
+                left_out: None,
+            };
+            if !inside && !facts.root && !made.can_be_overridden(&self.names) {
+                continue;
+            }
+            if !inside && made.can_be_overridden(&self.names) {
+                self.declared_outside.insert(selector);
+            }
+            self.methods.push(made);
+            table.insert(selector, method);
+            if facts.root {
+                roots.push((selector, method, facts.access_flags & access::ABSTRACT != 0));
+            }
+        }
+        self.class_mut(id).methods = Some(table);
+        for (selector, method, is_abstract) in roots {
+            if is_abstract {
+                let call = Called { is_virtual: true, why: Why::Root };
+                self.called.insert(selector);
+                self.class_mut(id).called.insert(selector, call);
+            } else {
+                self.reach(method, Why::Root);
+            }
+        }
+        self.consider(id);
+        for below in self.below(id) {
+            self.consider(below);
+        }
+    }
+}

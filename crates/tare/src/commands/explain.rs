@@ -1,0 +1,51 @@
+//! `tare explain`: why a method is woven or not, from the recording that is under way.
+
+use crate::cli::ExplainArgs;
+use crate::client::{self, Found};
+use crate::term::{BOLD, DIM};
+use anyhow::{Result, bail};
+use tare_protocol::{Explained, Request, Response};
+
+pub fn run(args: &ExplainArgs) -> Result<()> {
+    let jvm = tare_attach::find(&args.target.jvm)?;
+    let Found::Ours(mut agent) = client::find(&jvm, args.target.patience.timeout)? else {
+        bail!(
+            "JVM {} is not being recorded; begin with `tare record --exact --root METHOD`",
+            jvm.pid
+        );
+    };
+    let all = match agent.ask(&Request::Explain(args.method.clone()))? {
+        Response::Explained(all) => all,
+        Response::Error { message, .. } => bail!("{message}"),
+        _ => bail!("the agent gave an answer to another question"),
+    };
+    if all.is_empty() {
+        bail!(
+            "no method of a loaded class fits {}; of the JDK's only those are known that the program \
+             overrides",
+            args.method
+        );
+    }
+    all.iter().for_each(print);
+    Ok(())
+}
+
+fn print(method: &Explained) {
+    let loader = match method.loader {
+        0 => String::new(),
+        number => format!(" {DIM}(loader {number}){DIM:#}"),
+    };
+    let name = format!("{}.{}", method.class.replace('/', "."), method.method);
+    anstream::println!("{BOLD}{name}{BOLD:#}{}{loader}", method.descriptor);
+    let state = match (method.woven, method.reason.as_str(), method.chain.is_empty()) {
+        (true, ..) => "woven".to_owned(),
+        (false, "", true) => "not woven: nothing that ran below a root calls it".to_owned(),
+        (false, "", false) => "reachable, not woven yet, or without code".to_owned(),
+        (false, reason, _) => format!("not woven: {reason}"),
+    };
+    anstream::println!("  {state}");
+    for (at, (caller, how)) in method.chain.iter().enumerate() {
+        let who = if at == 0 { String::new() } else { format!("{caller}: ") };
+        anstream::println!("  {DIM}{}{DIM:#}{who}{how}", if at == 0 { "" } else { "└ " });
+    }
+}
