@@ -31,7 +31,7 @@ pub use findings::{Finding, FindingKind, findings};
 pub use hot::{Hot, Neighbours, hot_list, neighbours};
 pub use labels::{Label, LabelKind};
 pub use metrics::{default_metrics, find_metric};
-pub use names::{Pattern, is_jdk_class, package_of};
+pub use names::{Pattern, is_jdk_class, package_of, stable};
 pub use narrow::narrow;
 pub use threads::{ThreadShare, by_thread};
 pub use tree::{Children, LabelId, NodeId, Tree};

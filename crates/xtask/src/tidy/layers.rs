@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
     // Data and computation, without files or JVMs.
     Rule { package: "tare-profile", ours: &[], others: Some(&[]) },
     Rule { package: "tare-analysis", ours: &["tare-profile"], others: Some(&[]) },
+    Rule { package: "tare-symbols", ours: &["tare-unwind"], others: None },
     Rule { package: "tare-recording", ours: &["tare-profile"], others: None },
     Rule { package: "tare-formats", ours: &["tare-profile"], others: None },
     Rule {
@@ -61,6 +62,7 @@ const RULES: &[Rule] = &[
             "tare-profile",
             "tare-protocol",
             "tare-recording",
+            "tare-symbols",
         ],
         others: None,
     },

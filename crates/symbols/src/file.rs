@@ -1,0 +1,257 @@
+//! The functions of one ELF file: by its symbol tables, or by the beginnings of functions that its
+//! call-frame information tells.
+
+use crate::maps::{Mapping, Source};
+use crate::{Symbol, demangle};
+use object::elf;
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tare_unwind::cfi::{self, Section};
+
+/// More functions than that are not kept; the largest libraries have a million.
+const MOST_FUNCTIONS: usize = 4_000_000;
+/// Call-frame information beyond that is not read.
+const MOST_FRAMES: u64 = 256 << 20;
+
+pub struct FileSymbols {
+    module: Rc<str>,
+    /// From offsets in the file to addresses as the file counts them.
+    segments: Vec<Segment>,
+    functions: Vec<Function>,
+    /// Beginnings of functions without a name.
+    starts: Vec<(u64, u64)>,
+    /// Each function is demangled when it is first met.
+    names: RefCell<HashMap<u64, Rc<str>>>,
+}
+
+struct Segment {
+    offset: u64,
+    length: u64,
+    address: u64,
+}
+
+struct Function {
+    start: u64,
+    end: u64,
+    name: Box<str>,
+}
+
+impl FileSymbols {
+    /// Reads the file behind a mapping. One that cannot be read, or is not the one that is mapped,
+    /// has no names, but offsets.
+    pub fn open(pid: u32, mapping: &Mapping, source: &Source) -> Self {
+        let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+        let mut symbols = FileSymbols {
+            module: name.as_ref().into(),
+            segments: Vec::new(),
+            functions: Vec::new(),
+            starts: Vec::new(),
+            names: RefCell::default(),
+        };
+        if let Some(file) = open_mapped(pid, mapping, source) {
+            symbols.read(&file, pid);
+        }
+        symbols
+    }
+
+    fn read(&mut self, file: &File, pid: u32) {
+        let cache = ReadCache::new(file);
+        let Ok(elf) = ElfFile64::<Endianness, _>::parse(&cache) else { return };
+        self.segments = segments(&elf);
+        self.functions = functions(elf.symbols());
+        if self.functions.is_empty() {
+            // Stripped; perhaps its symbols lie in a file of their own.
+            self.functions = debug_functions(pid, elf.build_id().ok().flatten());
+        }
+        if self.functions.is_empty() {
+            self.functions = functions(elf.dynamic_symbols());
+            self.starts = starts(&elf);
+        }
+    }
+
+    /// The name of what is at an offset in the file.
+    pub fn name(&self, offset: u64) -> Symbol {
+        let module = Rc::clone(&self.module);
+        let segment =
+            self.segments.iter().find(|s| (s.offset..s.offset + s.length).contains(&offset));
+        let Some(address) = segment.map(|s| offset - s.offset + s.address) else {
+            return Symbol { name: format!("{module}+{offset:#x}").into(), module };
+        };
+        let after = self.functions.partition_point(|f| f.start <= address);
+        let function = after.checked_sub(1).and_then(|index| self.functions.get(index));
+        let function = function.filter(|f| address < f.end);
+        let start = function.map_or_else(|| self.start_of(address), |f| f.start);
+        let mut names = self.names.borrow_mut();
+        let name = names.entry(start).or_insert_with(|| match function {
+            Some(function) => demangle(&function.name).into(),
+            None => format!("{module}+{start:#x}").into(),
+        });
+        Symbol { name: Rc::clone(name), module }
+    }
+
+    /// The beginning of a function that has no name, or the address itself.
+    fn start_of(&self, address: u64) -> u64 {
+        let after = self.starts.partition_point(|(start, _)| *start <= address);
+        let found = after.checked_sub(1).and_then(|index| self.starts.get(index));
+        found.filter(|(_, end)| address < *end).map_or(address, |(start, _)| *start)
+    }
+}
+
+/// Opens the file that is mapped, and no other: an update may have put another one in its place.
+fn open_mapped(pid: u32, mapping: &Mapping, source: &Source) -> Option<File> {
+    // The kernel's own link to it, for those who may; it works for deleted files too.
+    let link = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    if let Ok(file) = File::open(link) {
+        return Some(file);
+    }
+    if source.deleted {
+        return None;
+    }
+    // The path is one without links, as the kernel resolved it.
+    let path = in_root(pid, &source.path);
+    let file = File::open(path).ok()?;
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let device = (rdev_major(metadata.dev()), rdev_minor(metadata.dev()));
+    let same = metadata.ino() == source.inode && device == source.device;
+    // Layered file systems give the mapping another number than the file: ask for the build id.
+    (same || same_build_id(pid, mapping, &file)).then_some(file)
+}
+
+fn in_root(pid: u32, path: &Path) -> PathBuf {
+    let inside = path.strip_prefix("/").unwrap_or(path);
+    PathBuf::from(format!("/proc/{pid}/root")).join(inside)
+}
+
+fn rdev_major(device: u64) -> u32 {
+    ((device >> 8 & 0xfff) | (device >> 32 & !0xfff)) as u32
+}
+
+fn rdev_minor(device: u64) -> u32 {
+    ((device & 0xff) | (device >> 12 & !0xff)) as u32
+}
+
+/// Whether the file has the build id of what is in memory: the note segment is compared, where it is
+/// mapped. Files without one are taken for others.
+fn same_build_id(pid: u32, mapping: &Mapping, file: &File) -> bool {
+    let cache = ReadCache::new(file);
+    let Ok(elf) = ElfFile64::<Endianness, _>::parse(&cache) else { return false };
+    let Ok(Some(id)) = elf.build_id() else { return false };
+    let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return false };
+    // Where address zero of the file lies in memory.
+    let segments = segments(&elf);
+    let segment =
+        segments.iter().find(|s| (s.offset..s.offset + s.length).contains(&mapping.offset));
+    let Some(segment) = segment else { return false };
+    let bias = mapping.start.wrapping_sub(mapping.offset - segment.offset + segment.address);
+    let endian = elf.endian();
+    let Ok(headers) = elf.elf_header().program_headers(endian, elf.data()) else { return false };
+    let notes = headers.iter().filter(|h| h.p_type(endian) == elf::PT_NOTE);
+    notes.into_iter().any(|header| {
+        const MOST: u64 = 4096;
+        let mut bytes = vec![0; header.p_memsz(endian).min(MOST) as usize];
+        let at = bias.wrapping_add(header.p_vaddr(endian));
+        memory.read_exact_at(&mut bytes, at).is_ok()
+            && tare_unwind::elf::build_id(&bytes) == Some(id)
+    })
+}
+
+fn segments<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, Endianness, R>) -> Vec<Segment> {
+    let endian = file.endian();
+    let Ok(headers) = file.elf_header().program_headers(endian, file.data()) else {
+        return Vec::new();
+    };
+    let loaded = headers.iter().filter(|h| h.p_type(endian) == elf::PT_LOAD);
+    let segments = loaded.map(|h| Segment {
+        offset: h.p_offset(endian),
+        length: h.p_filesz(endian),
+        address: h.p_vaddr(endian),
+    });
+    // An offset that leads beyond all addresses is no segment.
+    segments.filter(|s| s.offset.checked_add(s.length).is_some()).collect()
+}
+
+/// The functions of a symbol table, by address, each address once.
+fn functions<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> Vec<Function> {
+    let mut functions: Vec<(bool, Function)> = symbols
+        .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
+        .filter_map(|s| {
+            let name = s.name().ok().filter(|name| !name.is_empty())?;
+            let end = s.address().checked_add(s.size())?;
+            Some((s.is_local(), Function { start: s.address(), end, name: name.into() }))
+        })
+        .take(MOST_FUNCTIONS)
+        .collect();
+    // Of several names of one place the public one, and of those the one that reaches furthest.
+    functions.sort_by(|(local, a), (other, b)| {
+        (a.start, local, b.end, &a.name).cmp(&(b.start, other, a.end, &b.name))
+    });
+    functions.dedup_by_key(|(_, f)| f.start);
+    let mut functions: Vec<Function> = functions.into_iter().map(|(_, f)| f).collect();
+    // Assembly often says no length: it reaches to the next.
+    for index in 0..functions.len() {
+        let next = functions.get(index + 1).map_or(u64::MAX, |next| next.start);
+        if let Some(function) = functions.get_mut(index).filter(|f| f.end == f.start) {
+            function.end = next;
+        }
+    }
+    functions
+}
+
+/// Functions from the separate file of debugging symbols, where distributions install it.
+fn debug_functions(pid: u32, build_id: Option<&[u8]>) -> Vec<Function> {
+    let Some([first, rest @ ..]) = build_id else { return Vec::new() };
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
+    let opened = File::open(in_root(pid, Path::new(&path))).or_else(|_| File::open(&path));
+    let Ok(file) = opened else { return Vec::new() };
+    let cache = ReadCache::new(&file);
+    let elf = ElfFile64::<Endianness, _>::parse(&cache);
+    elf.map(|elf| functions(elf.symbols())).unwrap_or_default()
+}
+
+/// The beginnings and ends of functions, from call-frame information.
+fn starts<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, Endianness, R>) -> Vec<(u64, u64)> {
+    let section = file.section_by_name(".eh_frame").filter(|s| s.size() <= MOST_FRAMES);
+    let Some(section) = section else { return Vec::new() };
+    let Ok(bytes) = section.data() else { return Vec::new() };
+    let section = Section { bytes, address: section.address() };
+    let (functions, _) = cfi::functions(section, MOST_FUNCTIONS);
+    let mut starts: Vec<(u64, u64)> = functions.iter().map(|f| (f.start, f.end)).collect();
+    starts.sort_unstable();
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_function_has_one_name_also_without_a_symbol() {
+        let symbols = FileSymbols {
+            module: "libx.so".into(),
+            segments: vec![Segment { offset: 0x1000, length: 0x1000, address: 0x5000 }],
+            functions: vec![Function { start: 0x5100, end: 0x5180, name: "_ZN1x3runEv".into() }],
+            starts: vec![(0x5100, 0x5180), (0x5200, 0x5300)],
+            names: RefCell::default(),
+        };
+        let name = |offset| symbols.name(offset).name.to_string();
+        for (offset, expected) in [
+            (0x1100, "x::run"),
+            (0x117f, "x::run"),
+            // Between two functions.
+            (0x1180, "libx.so+0x5180"),
+            (0x1200, "libx.so+0x5200"),
+            (0x12ff, "libx.so+0x5200"),
+            // In no segment: all that is known is where it is in the file.
+            (0x4000, "libx.so+0x4000"),
+        ] {
+            assert_eq!(name(offset), expected, "{offset:#x}");
+        }
+    }
+}

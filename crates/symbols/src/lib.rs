@@ -1,0 +1,114 @@
+//! Names for addresses: functions of the JVM's library, of native libraries and of the kernel.
+//!
+//! [`Symbols`] belongs to one process. It reads which files are mapped into it (`/proc/PID/maps`),
+//! opens them through the process's own root, so that containers need no entering, and takes
+//! functions from their symbol tables. What has no symbol is named by module and offset, the
+//! offset of the function's beginning where call-frame information tells it, so that one function
+//! stays one name. Files are trusted no more than any input: damaged ones give fewer names.
+#![forbid(unsafe_code)]
+
+mod demangle;
+mod file;
+mod kernel;
+mod maps;
+
+pub use demangle::demangle;
+
+use file::FileSymbols;
+use kernel::KernelSymbols;
+use maps::{Mapping, Source};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What is at an address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Symbol {
+    /// A function's name, demangled and without parameters; or `module+0x1f00`.
+    pub name: Rc<str>,
+    /// The file's name without its directory, or what the kernel calls the mapping.
+    pub module: Rc<str>,
+}
+
+/// The names of one process's addresses. Everything that was found is kept, so the process may end
+/// meanwhile.
+pub struct Symbols {
+    pid: u32,
+    mappings: Vec<Mapping>,
+    /// By path, device and inode: what a file says is read once.
+    files: HashMap<Source, Rc<FileSymbols>>,
+    kernel: Option<KernelSymbols>,
+    known: HashMap<u64, Symbol>,
+    kernel_known: HashMap<u64, Symbol>,
+}
+
+impl Symbols {
+    /// Of a process, by its pid here.
+    #[must_use]
+    pub fn of(pid: u32) -> Self {
+        let mut symbols = Symbols {
+            pid,
+            mappings: Vec::new(),
+            files: HashMap::new(),
+            kernel: None,
+            known: HashMap::new(),
+            kernel_known: HashMap::new(),
+        };
+        symbols.refresh();
+        symbols
+    }
+
+    /// Looks again at what is mapped: libraries come and go. What a process that has ended had
+    /// mapped stays known.
+    pub fn refresh(&mut self) {
+        let mappings = maps::read(self.pid);
+        if !mappings.is_empty() {
+            self.mappings = mappings;
+        }
+    }
+
+    /// Whether an address lies in anything that was mapped at the last look.
+    #[must_use]
+    pub fn covers(&self, address: u64) -> bool {
+        maps::find(&self.mappings, address).is_some()
+    }
+
+    /// The name of an address of the process: of an instruction, not of the byte behind a call.
+    pub fn native(&mut self, address: u64) -> Symbol {
+        if let Some(symbol) = self.known.get(&address) {
+            return symbol.clone();
+        }
+        let symbol = self.look_up(address);
+        self.known.insert(address, symbol.clone());
+        symbol
+    }
+
+    fn look_up(&mut self, address: u64) -> Symbol {
+        let Some(mapping) = maps::find(&self.mappings, address) else {
+            return Symbol { name: "[unmapped]".into(), module: "".into() };
+        };
+        let Some(source) = &mapping.source else {
+            return Symbol { name: mapping.label().into(), module: "".into() };
+        };
+        let files = &mut self.files;
+        let known = files.get(source).cloned();
+        let file = known.unwrap_or_else(|| {
+            let file = Rc::new(FileSymbols::open(self.pid, mapping, source));
+            files.insert(source.clone(), Rc::clone(&file));
+            file
+        });
+        let offset = address - mapping.start + mapping.offset;
+        file.name(offset)
+    }
+
+    /// The name of an address of the kernel.
+    pub fn kernel(&mut self, address: u64) -> Symbol {
+        let kernel = self.kernel.get_or_insert_with(KernelSymbols::read);
+        let symbol = self.kernel_known.entry(address).or_insert_with(|| kernel.name(address));
+        symbol.clone()
+    }
+
+    /// Whether the kernel tells the names of its functions.
+    pub fn kernel_is_open(&mut self) -> bool {
+        !self.kernel.get_or_insert_with(KernelSymbols::read).is_empty()
+    }
+}
