@@ -42,6 +42,7 @@ pub fn findings(
         found.push(Finding { kind: FindingKind::Dominates, text });
     } else {
         dominating(profile, tree, hot, threads, &mut found);
+        states(profile, metric, tree, &mut found);
         pauses(profile, &mut found);
     }
     losses(profile, tree, hot, &mut found);
@@ -119,6 +120,32 @@ fn bottleneck(tree: &Tree, children: &Children) -> Option<(NodeId, f64)> {
     (depth >= 2).then(|| (at, tree.share(tree.total(0, at))))
 }
 
+/// What threads were doing, where wall-clock samples tell it: each state has a series of its own.
+fn states(profile: &Profile, metric: SeriesId, tree: &Tree, found: &mut Vec<Finding>) {
+    let whole = profile.series(metric);
+    // A filter leaves a part of the whole, of which the states of the whole say nothing.
+    if whole.info().name != "wall" || whole.total() != tree.sum(0) {
+        return;
+    }
+    let parts = profile.all_series().filter(|(id, _)| *id != metric);
+    let parts = parts.filter(|(_, s)| s.info().kind == whole.info().kind && !s.is_empty());
+    let mut parts: Vec<(&str, i64)> =
+        parts.map(|(_, s)| (s.info().name.as_str(), s.total())).collect();
+    parts.sort_by_key(|(_, value)| std::cmp::Reverse(*value));
+    let said: Vec<String> = parts
+        .iter()
+        .map(|(name, value)| format!("{} {name}", percent(tree.share(*value))))
+        .collect();
+    if let [first, ..] = parts.as_slice() {
+        let text = format!(
+            "threads were {}; `--metric {}` shows one state alone",
+            said.join(", "),
+            parts.iter().find(|(name, _)| *name == "running").unwrap_or(first).0
+        );
+        found.push(Finding { kind: FindingKind::Dominates, text });
+    }
+}
+
 fn pauses(profile: &Profile, found: &mut Vec<Finding>) {
     let collections = profile.all_events().filter(|(_, table)| table.kind().name == "gc");
     let (mut count, mut time) = (0_u64, 0_u64);
@@ -173,8 +200,7 @@ fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>)
 fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>) {
     let mut say = |text| found.push(Finding { kind: FindingKind::Trust, text });
     let info = profile.series(metric).info();
-    if info.kind == ValueKind::Samples {
-        let samples = tree.sum(0);
+    if let Some(samples) = samples(profile, metric, tree) {
         if samples > 0 {
             let top = hot.first().map_or(0.5, |hot| tree.share(hot.own[0]).clamp(0.0, 1.0));
             let error = 1.96 * (top * (1.0 - top) / samples as f64).sqrt();
@@ -204,6 +230,19 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             say(format!("the whole is between − {below:.1} % and + {above:.1} % of what is shown"));
         }
     }
+}
+
+/// How many samples the tree is made of; `None` if it is not made of samples. Where samples weigh
+/// nanoseconds, the run says how many there were.
+fn samples(profile: &Profile, metric: SeriesId, tree: &Tree) -> Option<i64> {
+    let series = profile.series(metric);
+    if series.info().kind == ValueKind::Samples {
+        return Some(tree.sum(0));
+    }
+    let (_, all) = profile.run.options.iter().find(|(key, _)| key == "samples")?;
+    let all: f64 = all.parse().ok()?;
+    let sampled = series.info().period > 0 && series.total() > 0;
+    sampled.then(|| (all * tree.sum(0) as f64 / series.total() as f64).round() as i64)
 }
 
 /// The whole of the series that bounds this one.

@@ -28,7 +28,7 @@ pub fn demangle(name: &str) -> String {
 }
 
 /// The name without what stands behind the first dot that is not at its beginning.
-fn stem(name: &str) -> &str {
+pub(crate) fn stem(name: &str) -> &str {
     match name.get(1..).and_then(|rest| rest.find('.')) {
         Some(at) => &name[..=at],
         None => name,

@@ -114,8 +114,9 @@ fn open_mapped(pid: u32, mapping: &Mapping, source: &Source) -> Option<File> {
         return None;
     }
     // The path is one without links, as the kernel resolved it.
-    let path = in_root(pid, &source.path);
-    let file = File::open(path).ok()?;
+    let opened = File::open(in_root(pid, &source.path));
+    // A process that has ended has no root any more; the file may be the one here.
+    let file = opened.or_else(|_| File::open(&source.path)).ok()?;
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let device = (rdev_major(metadata.dev()), rdev_minor(metadata.dev()));
     let same = metadata.ino() == source.inode && device == source.device;

@@ -1,6 +1,7 @@
 //! Functions of the kernel, from `/proc/kallsyms`, which says zeros to those who may not know.
 
 use crate::Symbol;
+use crate::demangle::stem;
 use std::fs;
 
 pub struct KernelSymbols {
@@ -28,7 +29,7 @@ impl KernelSymbols {
         let after = self.sorted.partition_point(|(start, ..)| *start <= address);
         let found = after.checked_sub(1).and_then(|index| self.sorted.get(index));
         let (name, module) = match found {
-            Some((_, name, module)) => (name.as_ref(), module.as_deref().unwrap_or("kernel")),
+            Some((_, name, module)) => (stem(name), module.as_deref().unwrap_or("kernel")),
             // One name for all: addresses that nobody can look up are no use to anybody.
             None => ("[kernel]", "kernel"),
         };
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn functions_cover_up_to_the_next() {
         let symbols = KernelSymbols::parse(
-            "ffffffff81000000 T _stext\nffffffff81000100 t do_one\nffffffff81000180 D data\n\
+            "ffffffff81000000 T _stext\nffffffff81000100 t do_one.isra.0\nffffffff81000180 D data\n\
              ffffffffc0000000 t read_it\t[nfs]\nnonsense\n",
         );
         let name = |address| {

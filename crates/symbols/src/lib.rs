@@ -35,7 +35,7 @@ pub struct Symbols {
     pid: u32,
     mappings: Vec<Mapping>,
     /// By path, device and inode: what a file says is read once.
-    files: HashMap<Source, Rc<FileSymbols>>,
+    files: HashMap<Source, FileSymbols>,
     kernel: Option<KernelSymbols>,
     known: HashMap<u64, Symbol>,
     kernel_known: HashMap<u64, Symbol>,
@@ -89,15 +89,18 @@ impl Symbols {
         let Some(source) = &mapping.source else {
             return Symbol { name: mapping.label().into(), module: "".into() };
         };
-        let files = &mut self.files;
-        let known = files.get(source).cloned();
-        let file = known.unwrap_or_else(|| {
-            let file = Rc::new(FileSymbols::open(self.pid, mapping, source));
-            files.insert(source.clone(), Rc::clone(&file));
-            file
-        });
         let offset = address - mapping.start + mapping.offset;
-        file.name(offset)
+        file(self.pid, &mut self.files, mapping, source).name(offset)
+    }
+
+    /// Reads all files that are mapped, while they can still be found: a process may end before the
+    /// first of its addresses is asked for.
+    pub fn open_all(&mut self) {
+        for mapping in &self.mappings {
+            if let Some(source) = &mapping.source {
+                file(self.pid, &mut self.files, mapping, source);
+            }
+        }
     }
 
     /// The name of an address of the kernel.
@@ -111,4 +114,14 @@ impl Symbols {
     pub fn kernel_is_open(&mut self) -> bool {
         !self.kernel.get_or_insert_with(KernelSymbols::read).is_empty()
     }
+}
+
+/// What the file behind a mapping says, read when it is first asked for.
+fn file<'a>(
+    pid: u32,
+    files: &'a mut HashMap<Source, FileSymbols>,
+    mapping: &Mapping,
+    source: &Source,
+) -> &'a FileSymbols {
+    files.entry(source.clone()).or_insert_with(|| FileSymbols::open(pid, mapping, source))
 }

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tare_offline::Modes;
-use tare_protocol::{Pattern, Scheme};
+use tare_protocol::{Pattern, SampleEngine, Scheme};
 
 #[derive(Parser)]
 #[command(
@@ -78,20 +78,60 @@ pub enum Command {
         #[command(flatten)]
         patience: Patience,
     },
-    /// Record an exact profile of a running JVM, or of a program started for it
+    /// Record what a running JVM does, or a program started for it: samples, or every call
     #[command(
-        after_help = "Weaves the chosen methods of the program, counts every call of them in \
-                            its context, and puts the original code back at Ctrl-C, after -d, or \
-                            when the program ends. What was recorded is then in a .tare file, and \
-                            its report on the terminal. `tare report JVM` shows it at any moment \
-                            in between.\n\n\
-                            PATTERNS: ** is anything, * anything without a dot: com.acme.**, \
-                            com.acme.*.Order*. A root names a method: com.acme.Orders.place.\n\n\
-                            EXAMPLES:\n  tare record --exact 4711 -d 30s\n  \
-                            tare record --exact --include 'com.acme.**' Orders\n  \
-                            tare record --exact --root com.acme.Orders.place -- java -jar app.jar"
+        after_help = "Without a mode it samples what threads do on the processors, until Ctrl-C, after -d, \
+                      or when the program ends, and changes nothing in the program. What was recorded is \
+                      then in a .tare file, and its report on the terminal. --wall samples all threads by \
+                      the clock on the wall, those that wait too, and tells how they wait. --exact weaves \
+                      the chosen methods, counts every call of them in its context, and puts the original \
+                      code back at the end; `tare report JVM` shows it at any moment in between.\n\n\
+                      From a second terminal: `tare dump JVM` writes what there is so far, `tare interval \
+                      JVM 1ms` changes the interval, `tare pause`, `tare resume`, `tare stop` do what they \
+                      say.\n\n\
+                      PATTERNS: ** is anything, * anything without a dot: com.acme.**, \
+                      com.acme.*.Order*. A root names a method: com.acme.Orders.place.\n\n\
+                      EXAMPLES:\n  \
+                      tare record 4711                     until Ctrl-C\n  \
+                      tare record 4711 -d 30s -o cpu.html  a flame graph of 30 seconds\n  \
+                      tare record Orders --wall --interval 20ms\n  \
+                      tare record 4711 --keep 5m           the last five minutes, for `tare dump 4711`\n  \
+                      tare record -- java -jar app.jar     from before main to the end\n  \
+                      tare record --exact --include 'com.acme.**' Orders\n  \
+                      tare record --exact --root com.acme.Orders.place -- java -jar app.jar"
     )]
-    Record(RecordArgs),
+    Record(Box<RecordArgs>),
+    /// Write what a sampling recording has so far, or what it keeps, to a file; it goes on
+    Dump {
+        /// The JVM that is being recorded: a pid, or a part of its main class or jar
+        jvm: String,
+        /// Where it goes; without it a .tare file in this directory, named after pid and time
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// End a sampling recording that another terminal began, as Ctrl-C there would
+    Stop {
+        /// The JVM that is being recorded: a pid, or a part of its main class or jar
+        jvm: String,
+    },
+    /// Take no samples for a while
+    Pause {
+        /// The JVM that is being recorded: a pid, or a part of its main class or jar
+        jvm: String,
+    },
+    /// Go on after `tare pause`
+    Resume {
+        /// The JVM that is being recorded: a pid, or a part of its main class or jar
+        jvm: String,
+    },
+    /// Change how often a recording takes samples
+    Interval {
+        /// The JVM that is being recorded: a pid, or a part of its main class or jar
+        jvm: String,
+        /// Time between two samples of a thread: 10ms, 1ms, 100us
+        #[arg(value_parser = interval, value_name = "TIME")]
+        interval: Duration,
+    },
     /// Say why a method is woven or not, while `tare record --exact --root` is at work
     #[command(
         after_help = "Shows whether a method is woven, and through which callers it was found; or \
@@ -223,55 +263,77 @@ fn lines(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
+const SAMPLING: &str = "Sampling";
+const EXACT: &str = "Exact recordings";
+
 #[derive(Args)]
 pub struct RecordArgs {
     /// A pid, or a part of the main class or jar that only one JVM has
     #[arg(value_name = "JVM", required_unless_present = "command", conflicts_with = "command")]
     pub jvm: Option<String>,
-    /// Exact calling-context trees, by weaving (so far the only kind of recording)
-    #[arg(long, required = true)]
+    /// Sample all threads by the clock on the wall, with what they wait for
+    #[arg(long, conflicts_with = "exact", help_heading = SAMPLING)]
+    pub wall: bool,
+    /// Time between two samples of a thread: 10ms, 1ms, 100us; without it 10ms
+    #[arg(long, value_parser = interval, value_name = "TIME", conflicts_with = "exact", help_heading = SAMPLING)]
+    pub interval: Option<Duration>,
+    /// What makes threads tell where they are: perf-cycles, perf-clock, timer or safepoint; without
+    /// it the best that works here
+    #[arg(long, value_parser = engine, value_name = "ENGINE", conflicts_with = "exact", help_heading = SAMPLING)]
+    pub engine: Option<SampleEngine>,
+    /// Java frames only, without those of the JVM, of native libraries and of the kernel
+    #[arg(long, conflicts_with = "exact", help_heading = SAMPLING)]
+    pub java_only: bool,
+    /// Show the report by thread
+    #[arg(long, conflicts_with = "exact", help_heading = SAMPLING)]
+    pub threads: bool,
+    /// Keep the last minutes only, in memory; `tare dump` and the end write them
+    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "exact", help_heading = SAMPLING)]
+    pub keep: Option<Duration>,
+    /// Exact calling-context trees, by weaving
+    #[arg(long, help_heading = EXACT)]
     pub exact: bool,
     /// Count calls only; times are left out, and the program stays much quicker
-    #[arg(long)]
+    #[arg(long, requires = "exact", help_heading = EXACT)]
     pub count: bool,
     /// Classes to weave; without it every class that is not the JDK's
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
     pub include: Vec<Pattern>,
     /// Classes to leave as they are
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
     pub exclude: Vec<Pattern>,
     /// Methods where the profile begins: what they call, directly or not, is found and woven
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
     pub root: Vec<Pattern>,
     /// How what the roots reach is found: when a method first runs (lazy), from the code of all
     /// loaded classes (eager), or not at all, by weaving everything (all)
-    #[arg(long, value_name = "SCHEME", default_value_t, requires = "root")]
+    #[arg(long, value_name = "SCHEME", default_value_t, requires = "root", help_heading = EXACT)]
     pub scheme: Scheme,
     /// Leave methods as they are that are empty, or only hand out or store a field; what they
     /// do is then counted with their callers (with --root that is so by default)
-    #[arg(long)]
+    #[arg(long, requires = "exact", help_heading = EXACT)]
     pub skip_trivial: bool,
     /// Weave such methods too
-    #[arg(long, conflicts_with = "skip_trivial")]
+    #[arg(long, conflicts_with = "skip_trivial", requires = "exact", help_heading = EXACT)]
     pub no_skip_trivial: bool,
     /// Methods to count but not to time, for short ones that are called often
-    #[arg(long, value_name = "PATTERN", conflicts_with = "count")]
+    #[arg(long, value_name = "PATTERN", conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub count_only: Vec<Pattern>,
     /// Measure time that threads spent on a processor, not time that passed; dearer, and not for
     /// virtual threads
-    #[arg(long, conflicts_with = "count")]
+    #[arg(long, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub cpu_time: bool,
     /// Sum up contexts that are deeper than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
     /// Weave methods that get so large that HotSpot no longer compiles them
-    #[arg(long)]
+    #[arg(long, requires = "exact", help_heading = EXACT)]
     pub allow_huge: bool,
     /// How long to record; without it until Ctrl-C or the end of the program
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
     pub duration: Option<Duration>,
     /// Memory for the trees, in the profiled JVM; beyond it calls are summed up as [no room]
-    #[arg(long, default_value = "256M", value_parser = size, value_name = "SIZE")]
+    #[arg(long, default_value = "256M", value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
     /// Where the recording goes: x.tare, or x.html for a flame graph, x.pb.gz for pprof, …; without
     /// it a .tare file named after program and pid
@@ -342,6 +404,33 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// `10ms`, `1ms`, `100us`: from 10 µs, below which nothing can be measured, to 10 s.
+fn interval(text: &str) -> Result<Duration, String> {
+    let remedy = || "write 10ms, 1ms or 100us, between 10us and 10s".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err(remedy()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| remedy())? * factor;
+    let nanos = (seconds * 1e9).round();
+    if (1e4..=1e10).contains(&nanos) {
+        Ok(Duration::from_nanos(nanos as u64))
+    } else {
+        Err(remedy())
+    }
+}
+
+fn engine(text: &str) -> Result<SampleEngine, String> {
+    text.parse().map_err(|()| {
+        let known = SampleEngine::ALL.map(SampleEngine::name).join(", ");
+        format!("it is none of {known}")
+    })
+}
+
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -388,6 +477,26 @@ mod tests {
         for bad in ["", "0", "20-10", "a-b", "1-70000", "-3"] {
             assert!(lines(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn intervals_have_units() {
+        let check = |text, nanos| assert_eq!(interval(text), Ok(Duration::from_nanos(nanos)));
+        check("10ms", 10_000_000);
+        check("1ms", 1_000_000);
+        check("100us", 100_000);
+        check("0.5ms", 500_000);
+        check("100µs", 100_000);
+        check("1s", 1_000_000_000);
+        for bad in ["", "10", "ms", "1us", "11s", "-1ms", "1ns", "1e3ms"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn engines_have_names() {
+        assert_eq!(engine("timer"), Ok(SampleEngine::Timer));
+        assert!(engine("steam").unwrap_err().contains("perf-clock"));
     }
 
     #[test]

@@ -49,26 +49,36 @@ pub fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
+/// What the JVMs of a program get besides the agent.
+pub struct Settings {
+    /// They prepare for an exact recording.
+    pub exact: bool,
+    /// Flags before all others, so that the user's own win.
+    pub flags: &'static [&'static str],
+    /// What the user is told about them.
+    pub word: Option<&'static str>,
+}
+
 /// Runs a command to its end. `attend` is called, on a thread of its own, for every JVM that
-/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`]. With
-/// `exact` the JVMs prepare for an exact recording.
+/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`].
 pub fn launch(
     command: &[OsString],
-    exact: bool,
+    settings: &Settings,
     attend: impl Fn(Guest) + Send + Sync + 'static,
 ) -> Result<Launched> {
     let [program, arguments @ ..] = command else { bail!("name a command after --") };
     let library = library::install()?;
     let meeting = Meeting::new()?;
-    let options = AgentOptions { rendezvous: Some(meeting.path()?), exact };
+    let options = AgentOptions { rendezvous: Some(meeting.path()?), exact: settings.exact };
     let flag = agent_flag(&library, &options)?;
 
     let mut child = Command::new(program);
     if is_java(program) {
-        child.arg(&flag).args(arguments);
+        child.args(settings.flags).arg(&flag).args(arguments);
     } else {
         let existing = std::env::var_os(TOOL_OPTIONS);
-        child.args(arguments).env(TOOL_OPTIONS, tool_options(existing, &flag)?);
+        let options = tool_options(settings.flags, existing, &flag)?;
+        child.args(arguments).env(TOOL_OPTIONS, options);
     }
     // Registered before the child exists: no signal may end us and leave it behind unseen.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -115,8 +125,9 @@ fn agent_flag(library: &Path, options: &AgentOptions) -> Result<String> {
     Ok(format!("-agentpath:{path}={options}"))
 }
 
-/// What was there stays, and stays first: the JVM takes the last of contradicting flags.
-fn tool_options(existing: Option<OsString>, flag: &str) -> Result<OsString> {
+/// What was there stays, and stays before the agent; our flags come first of all, because the JVM
+/// takes the last of contradicting ones.
+fn tool_options(flags: &[&str], existing: Option<OsString>, flag: &str) -> Result<OsString> {
     let quoted = if !flag.contains(char::is_whitespace) {
         flag.to_owned()
     } else if !flag.contains('"') {
@@ -127,12 +138,10 @@ fn tool_options(existing: Option<OsString>, flag: &str) -> Result<OsString> {
              set TARE_CACHE to another directory"
         );
     };
-    let mut value = existing.unwrap_or_default();
-    if !value.is_empty() {
-        value.push(" ");
-    }
-    value.push(quoted);
-    Ok(value)
+    let existing = existing.filter(|value| !value.is_empty());
+    let flags = flags.iter().map(OsString::from);
+    let all: Vec<OsString> = flags.chain(existing).chain([quoted.into()]).collect();
+    Ok(all.join(OsStr::new(" ")))
 }
 
 /// The socket where launched JVMs report, in a directory that only we can enter.
@@ -304,14 +313,16 @@ mod tests {
     #[test]
     fn existing_tool_options_are_kept() {
         let check = |existing: Option<&str>, flag: &str, expected: &str| {
-            let value = tool_options(existing.map(OsString::from), flag).unwrap();
+            let value = tool_options(&[], existing.map(OsString::from), flag).unwrap();
             assert_eq!(value, OsString::from(expected));
         };
         check(None, "-agentpath:/a=b", "-agentpath:/a=b");
         check(Some(""), "-agentpath:/a=b", "-agentpath:/a=b");
         check(Some("-Xmx1g"), "-agentpath:/a=b", "-Xmx1g -agentpath:/a=b");
         check(None, "-agentpath:/a b=c", "\"-agentpath:/a b=c\"");
-        assert!(tool_options(None, "-agentpath:/a \"b=c").is_err());
+        assert!(tool_options(&[], None, "-agentpath:/a \"b=c").is_err());
+        let flags = tool_options(&["-XX:+A", "-XX:+B"], Some("-XX:-B".into()), "-x").unwrap();
+        assert_eq!(flags, "-XX:+A -XX:+B -XX:-B -x", "the user's flags come after ours");
     }
 
     #[test]

@@ -3,17 +3,21 @@
 mod cli;
 mod client;
 mod commands;
+mod desk;
 mod doctor;
 mod exact;
 mod figures;
+mod keep;
 mod launch;
 mod library;
 mod recorder;
+mod sampling;
 mod source;
 mod term;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use desk::Order;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -31,7 +35,15 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Explain(args)) => commands::explain::run(&args),
-        Some(Command::Record(args)) => return commands::record::run(args),
+        Some(Command::Record(args)) => return commands::record::run(*args),
+        Some(Command::Dump { jvm, output }) => commands::orders::dump(&jvm, output.as_deref()),
+        Some(Command::Stop { jvm }) => commands::orders::give(&jvm, &Order::Stop),
+        Some(Command::Pause { jvm }) => commands::orders::give(&jvm, &Order::Pause),
+        Some(Command::Resume { jvm }) => commands::orders::give(&jvm, &Order::Resume),
+        Some(Command::Interval { jvm, interval }) => {
+            let nanos = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+            commands::orders::give(&jvm, &Order::Interval(nanos))
+        }
         Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Report(args)) => commands::report::run(&args),
         Some(Command::Diff(args)) => match commands::diff::run(&args) {

@@ -6,6 +6,7 @@ pub mod diff;
 pub mod explain;
 pub mod export;
 pub mod list;
+pub mod orders;
 pub mod record;
 pub mod report;
 pub mod run;

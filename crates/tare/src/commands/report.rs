@@ -53,7 +53,12 @@ pub fn run(args: &ReportArgs) -> Result<()> {
 
 /// The page that people see when they say nothing else.
 pub fn page(profile: &Profile, file: &Path) -> Result<()> {
-    show(profile, source::metrics(profile, None)?, &ReportArgs::plain(file))
+    whole(profile, &ReportArgs::plain(file))
+}
+
+/// All of a profile, in the form that the arguments ask for.
+pub fn whole(profile: &Profile, args: &ReportArgs) -> Result<()> {
+    show(profile, source::metrics(profile, args.view.metric.as_deref())?, args)
 }
 
 /// Reports on what the filters have left of a profile.

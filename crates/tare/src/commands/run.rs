@@ -1,10 +1,12 @@
 //! `tare run -- COMMAND`: starts a program with the agent inside, and tells its JVMs apart.
 
-use crate::launch::{self, Guest};
+use crate::launch::{self, Guest, Settings};
 use crate::term::{self, DIM};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
+
+const SETTINGS: Settings = Settings { exact: false, flags: &[], word: None };
 
 pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
     let attend = move |guest: Guest| {
@@ -21,7 +23,7 @@ pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
             anstream::eprintln!("{DIM}tare: {what} {how} after {after}{DIM:#}");
         }
     };
-    match launch::launch(command, false, attend) {
+    match launch::launch(command, &SETTINGS, attend) {
         Ok(launched) => {
             if launched.guests == 0 && !quiet {
                 launched.warn_of_no_guest();

@@ -167,9 +167,13 @@ impl Flags {
             out.push(
                 Check::limited(
                     "debug information",
-                    "DebugNonSafepoints is off: samples in inlined methods may land on a caller",
+                    "DebugNonSafepoints is off: samples in inlined methods may land on a caller, and \
+                     lines on the nearest call",
                 )
-                .remedy("start with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"),
+                .remedy(
+                    "start with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints, as `tare record \
+                     -- java …` does; it cannot be switched on later",
+                ),
             );
         }
         if self.is("UseInterpreter", "true") && self.given("-Xint") {

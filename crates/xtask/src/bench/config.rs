@@ -3,6 +3,7 @@
 //! One call of [`Bench::launch`] is one JVM from its start to its end. How launches become figures
 //! is told in `figures`.
 
+use super::overlap::Leaves;
 use super::program::{Program, Times};
 use super::workloads::Workload;
 use crate::jdks::Jdk;
@@ -29,7 +30,42 @@ pub enum Config {
     Attached(Mode),
     Jfr,
     AsyncProfiler,
+    /// Samples of ours, and of async-profiler by the same kind of clock.
+    Sampled(Every),
+    AsyncSampled(Every),
 }
+
+/// The time between two samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Every {
+    Ms10,
+    Ms1,
+    Us100,
+}
+
+impl Every {
+    pub const ALL: [Every; 3] = [Every::Ms10, Every::Ms1, Every::Us100];
+
+    /// As both tools take it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Every::Ms10 => "10ms",
+            Every::Ms1 => "1ms",
+            Every::Us100 => "100us",
+        }
+    }
+}
+
+/// What `cargo xtask bench sampling` runs: the two samplers in turns, at equal intervals.
+pub const SAMPLING: [Config; 7] = [
+    Config::Plain,
+    Config::Sampled(Every::Ms10),
+    Config::AsyncSampled(Every::Ms10),
+    Config::Sampled(Every::Ms1),
+    Config::AsyncSampled(Every::Ms1),
+    Config::Sampled(Every::Us100),
+    Config::AsyncSampled(Every::Us100),
+];
 
 pub const ALL: [Config; 9] = [
     Config::Plain,
@@ -61,6 +97,12 @@ impl Config {
             Config::Attached(Mode::Outside) => "outside, attached",
             Config::Jfr => "JFR, profile",
             Config::AsyncProfiler => "async-profiler, 10 ms",
+            Config::Sampled(Every::Ms10) => "tare, 10 ms",
+            Config::Sampled(Every::Ms1) => "tare, 1 ms",
+            Config::Sampled(Every::Us100) => "tare, 100 µs",
+            Config::AsyncSampled(Every::Ms10) => "async-profiler clock, 10 ms",
+            Config::AsyncSampled(Every::Ms1) => "async-profiler clock, 1 ms",
+            Config::AsyncSampled(Every::Us100) => "async-profiler clock, 100 µs",
         }
     }
 
@@ -77,6 +119,13 @@ impl Config {
                 " …",
                 " -agentpath:libasyncProfiler.so=start,event=ctimer,interval=10ms …",
             ),
+            Config::Sampled(every) => {
+                format!("tare record --interval {} -- {java}", every.option())
+            }
+            Config::AsyncSampled(every) => {
+                let options = format!("start,event=cpu-clock,interval={}", every.option());
+                java.replace(" …", &format!(" -agentpath:libasyncProfiler.so={options} …"))
+            }
         }
     }
 
@@ -97,7 +146,11 @@ impl Config {
     }
 
     pub fn is_ours(self) -> bool {
-        matches!(self, Config::Launched(_) | Config::Attached(_))
+        matches!(self, Config::Launched(_) | Config::Attached(_) | Config::Sampled(_))
+    }
+
+    pub fn needs_async_profiler(self) -> bool {
+        matches!(self, Config::AsyncProfiler | Config::AsyncSampled(_))
     }
 }
 
@@ -152,6 +205,11 @@ impl Bench {
         if let Config::Launched(mode) = config {
             java = self.recorded(&java, mode, workload);
         }
+        if let Config::Sampled(every) = config {
+            let mut tare = Command::new(&self.tare);
+            tare.args(["record", "--interval", every.option(), "-o"]).arg(self.sampled(every));
+            java = after(tare, &java);
+        }
         let log = File::create(self.work.join("stderr.log")).context("creating a log")?;
         let mut program = Program::start(java.stderr(log))?;
         let mut launch = Launch::default();
@@ -168,6 +226,13 @@ impl Bench {
         launch.result = ended.result;
         if let Config::Launched(_) = config {
             launch.heed(&ended.others)?;
+        }
+        if let Config::Sampled(every) = config {
+            let file = self.sampled(every).display().to_string();
+            let said = ended.others.iter().find_map(|line| line.strip_prefix(&file));
+            let said =
+                said.with_context(|| format!("tare says of no recording: {:?}", ended.others))?;
+            launch.recorded = Some(said.trim_start_matches([':', ' ']).to_owned());
         }
         Ok(launch)
     }
@@ -191,6 +256,15 @@ impl Bench {
                 file.display()
             ));
         }
+        if let Config::AsyncSampled(every) = config {
+            let library = self.async_profiler.as_ref().context("async-profiler is not here")?;
+            java.arg(format!(
+                "-agentpath:{}=start,event=cpu-clock,interval={},collapsed,file={}",
+                library.display(),
+                every.option(),
+                self.async_sampled(every).display()
+            ));
+        }
         let path: Vec<String> =
             workload.class_path.iter().map(|entry| entry.display().to_string()).collect();
         java.arg("-cp").arg(path.join(":")).arg("bench.Main");
@@ -206,9 +280,30 @@ impl Bench {
     }
 
     fn recorded(&self, java: &Command, mode: Mode, workload: &Workload) -> Command {
-        let mut tare = self.record(mode, workload.include);
-        tare.arg("--").arg(java.get_program()).args(java.get_args());
-        tare
+        after(self.record(mode, workload.include), java)
+    }
+
+    /// Where the samples of the last launch are.
+    fn sampled(&self, every: Every) -> PathBuf {
+        self.work.join(format!("sampled-{}.tare", every.option()))
+    }
+
+    fn async_sampled(&self, every: Every) -> PathBuf {
+        self.work.join(format!("async-{}.collapsed", every.option()))
+    }
+
+    /// Our samples of the last launch and async-profiler's, by method.
+    pub fn leaves(&self, every: Every) -> Result<(Leaves, Leaves)> {
+        let ours = self.work.join(format!("sampled-{}.collapsed", every.option()));
+        let mut export = Command::new(&self.tare);
+        export.arg("export").arg(self.sampled(every)).arg("-o").arg(&ours);
+        shell::output(&mut export)?;
+        let read = |path: &Path| {
+            let text = fs::read_to_string(path);
+            text.with_context(|| format!("reading {}", path.display()))
+        };
+        let theirs = read(&self.async_sampled(every))?;
+        Ok((Leaves::of_collapsed(&read(&ours)?), Leaves::of_collapsed(&theirs)))
     }
 
     fn attached(
@@ -241,6 +336,12 @@ impl Bench {
         }
         Ok(())
     }
+}
+
+/// A command of ours that starts another.
+fn after(mut tare: Command, java: &Command) -> Command {
+    tare.arg("--").arg(java.get_program()).args(java.get_args());
+    tare
 }
 
 /// A `tare record` of a JVM that runs.

@@ -8,6 +8,7 @@ mod config;
 mod docs;
 mod figures;
 mod machine;
+mod overlap;
 mod plot;
 mod program;
 mod stats;
@@ -28,7 +29,7 @@ use crate::setup::compiler;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
-use config::{Bench, Config};
+use config::{Bench, Config, Every};
 use figures::Row;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -43,7 +44,9 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
 
 Workloads are fib, javac and h2; with NAMEs, only these. Configurations are the plain program, our
 exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
-async-profiler. Two benchmarks never run at the same time on a machine: the second one waits.
+async-profiler. With the name `sampling` they are the plain program, our sampling and async-profiler's,
+each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. Two benchmarks
+never run at the same time on a machine: the second one waits.
 
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
@@ -58,6 +61,7 @@ Options:
 
 struct Args {
     names: Vec<String>,
+    sampling: bool,
     quick: bool,
     launches: u32,
     minutes: Option<f64>,
@@ -70,6 +74,7 @@ struct Args {
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
+        let mut sampling = false;
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
         let mut minutes = None;
         let mut rest = words.iter();
@@ -92,11 +97,17 @@ impl Args {
                 "--json" => json = Some(PathBuf::from(value()?)),
                 "--tare" => tare = Some(PathBuf::from(value()?)),
                 word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
+                "sampling" => sampling = true,
                 name if workloads::NAMES.contains(&name) => names.push(name.to_owned()),
                 name => {
                     bail!("no workload is called {name}; there are {}", workloads::NAMES.join(", "))
                 }
             }
+        }
+        if sampling && write_docs {
+            bail!(
+                "--write-docs writes the page on exact modes; docs/sampling.md is written by hand"
+            );
         }
         if names.is_empty() {
             names = workloads::NAMES.map(str::to_owned).into();
@@ -104,6 +115,7 @@ impl Args {
         let defaults = if quick { (1, vec![25]) } else { (5, vec![17, 25]) };
         Ok(Args {
             names,
+            sampling,
             quick,
             launches: launches.unwrap_or(defaults.0),
             minutes,
@@ -146,8 +158,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     let load = machine::load();
 
     let mut notes = Vec::new();
-    let mut groups = groups(&bench, &workloads, &jdks, &mut notes);
+    let configs: &[Config] = if args.sampling { &config::SAMPLING } else { &config::ALL };
+    let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
     let began = Instant::now();
+    let mut agreements = Vec::new();
     let mut skipped = 0;
     for turn in 1..=args.launches {
         for group in &mut groups {
@@ -155,6 +169,9 @@ pub fn run(words: &[&str]) -> Result<()> {
                 skipped += 1;
             } else {
                 group.take_turn(&bench, turn, &mut notes);
+                if args.sampling {
+                    agreements.extend(group.agreements(&bench));
+                }
             }
         }
     }
@@ -167,6 +184,12 @@ pub fn run(words: &[&str]) -> Result<()> {
         stages.note(note.clone());
     }
     print!("{}\n{}", table::text(&rows), table::LEGEND);
+    if !agreements.is_empty() {
+        println!(
+            "\nOur samples and async-profiler's agree, by the Java method that each was taken in:"
+        );
+        agreements.iter().for_each(|line| println!("  {line}"));
+    }
     let about = docs::About {
         machine: machine::describe(),
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
@@ -267,6 +290,7 @@ struct Group<'a> {
 
 fn groups<'a>(
     bench: &Bench,
+    configs: &[Config],
     workloads: &'a [Workload],
     jdks: &'a [Jdk],
     notes: &mut Vec<String>,
@@ -277,13 +301,13 @@ fn groups<'a>(
             notes.push(format!("NOT COVERED: {} needs a whole JDK {}", workload.name, jdk.major));
             continue;
         }
-        let rows = config::ALL
-            .into_iter()
-            .filter(|config| *config != Config::AsyncProfiler || bench.async_profiler.is_some())
+        let rows = configs
+            .iter()
+            .filter(|config| !config.needs_async_profiler() || bench.async_profiler.is_some())
             .map(|config| Row {
                 workload: workload.name,
                 jdk: jdk.major,
-                config,
+                config: *config,
                 launches: Vec::new(),
             })
             .collect();
@@ -322,6 +346,35 @@ impl Group<'_> {
                 }
             }
         }
+    }
+}
+
+impl Group<'_> {
+    /// How far the profiles of the last turn agree with async-profiler's, at each interval.
+    fn agreements(&self, bench: &Bench) -> Vec<String> {
+        let both = |every: Every| {
+            let ran =
+                |config| self.rows.iter().any(|r| r.config == config && !r.launches.is_empty());
+            ran(Config::Sampled(every)) && ran(Config::AsyncSampled(every))
+        };
+        let all = Every::ALL.into_iter().filter(|every| both(*every));
+        let line = |every: Every| {
+            let place = format!("{} on {}, {}", self.workload.name, self.jdk.major, every.option());
+            let (ours, theirs) = match bench.leaves(every) {
+                Ok(leaves) => leaves,
+                Err(error) => return format!("{place}: {error:#}"),
+            };
+            let most = ours.differences(&theirs, 3).into_iter();
+            let most: Vec<String> = most
+                .map(|(name, a, b)| format!("{name} {:.1}/{:.1}", a * 100.0, b * 100.0))
+                .collect();
+            format!(
+                "{place}: {:.1} %; most apart: {}",
+                ours.overlap(&theirs) * 100.0,
+                most.join(", ")
+            )
+        };
+        all.map(line).collect()
     }
 }
 
@@ -371,7 +424,16 @@ mod tests {
         assert_eq!(args.names, ["fib", "h2"]);
         let quick = Args::parse(&["--quick"]).unwrap();
         assert_eq!((quick.names.len(), quick.launches, quick.jdks), (3, 1, vec![25]));
-        for wrong in [&["--launches", "0"][..], &["--jdk", "x"], &["--jdk"], &["--no"], &["fob"]] {
+        let sampling = Args::parse(&["sampling", "h2"]).unwrap();
+        assert!(sampling.sampling && sampling.names == ["h2"]);
+        for wrong in [
+            &["--launches", "0"][..],
+            &["sampling", "--write-docs"],
+            &["--jdk", "x"],
+            &["--jdk"],
+            &["--no"],
+            &["fob"],
+        ] {
             assert!(Args::parse(wrong).is_err(), "{wrong:?}");
         }
     }

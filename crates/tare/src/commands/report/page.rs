@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use tare_analysis::{FindingKind, Hot, LabelId, LabelKind, NodeId, Tree, neighbours};
 use tare_formats::Format;
-use tare_profile::{MethodKind, ThreadKind, Unit};
+use tare_profile::{MethodKind, RunInfo, ThreadKind, Unit};
 
 /// Unless told otherwise the tree is folded at the first of these shares that leaves a page of it.
 const MIN_SHARES: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
@@ -115,6 +115,11 @@ impl Page<'_> {
         }
         let sum = value(self.report.tree.sum(0), self.unit());
         writeln!(out, "{}{DIM} of {what}{DIM:#}", sum)?;
+        if let Some(text) = sampled(run) {
+            for line in wrap(&text, self.width) {
+                writeln!(out, "{DIM}{line}{DIM:#}")?;
+            }
+        }
         Ok(writeln!(out)?)
     }
 
@@ -275,6 +280,34 @@ impl Page<'_> {
         }
         Ok(writeln!(out, "{DIM}All that can be asked:    tare report --help{DIM:#}")?)
     }
+}
+
+/// How a run was sampled, if it was: by what, how often, how much of it.
+fn sampled(run: &RunInfo) -> Option<String> {
+    let get = |key: &str| run.options.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+    let mut text = format!("sampled by {} every {}", get("engine")?, get("interval")?);
+    let mut add = |key: &str, before: &str, after: &str| {
+        if let Some(value) = get(key) {
+            text.push_str(&format!("{before}{value}{after}"));
+        }
+    };
+    add("interval got", " (", " got)");
+    add("samples", ": ", " samples");
+    add("threads seen", " of ", " threads");
+    add("overruns", ", ", " overruns");
+    add("samples of idle threads", ", ", " of them of threads that had not run since");
+    add("sampled CPU time", "; ", " of CPU time");
+    let process = if get("sampled CPU time").is_some() {
+        " of the process's "
+    } else {
+        "; the process used "
+    };
+    add(
+        "CPU time of the process",
+        process,
+        if process.starts_with(';') { " of CPU time" } else { "" },
+    );
+    Some(text)
 }
 
 /// A name with a mark of what is not Java.

@@ -1,0 +1,224 @@
+//! `tare record --exact`: weaves, counts, and puts the code back.
+
+use super::{Files, Names, STEP, Session};
+use crate::cli::RecordArgs;
+use crate::client::Agent;
+use crate::commands::report;
+use crate::exact::{self, Arena, Exact};
+use crate::launch::Settings;
+use crate::recorder::Recorder;
+use crate::source;
+use crate::term::{self, BOLD, DIM};
+use anyhow::Result;
+use std::io::{IsTerminal, Write};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tare_attach::Jvm;
+use tare_profile::RunInfo;
+use tare_protocol::{ExactPlan, Request};
+
+/// An exact recording under way.
+pub struct ExactSession {
+    exact: Exact,
+    recorder: Recorder,
+    began: Instant,
+    files: Files,
+}
+
+impl Session for ExactSession {
+    const SETTINGS: Settings = Settings { exact: true, flags: &[], word: None };
+
+    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+        let plan = ExactPlan {
+            timed: !args.count,
+            include: args.include.clone(),
+            exclude: args.exclude.clone(),
+            roots: args.root.clone(),
+            scheme: args.scheme,
+            skip_trivial: skips_trivial(args),
+            count_only: args.count_only.clone(),
+            cpu_time: args.cpu_time,
+            depth: args.depth.unwrap_or(0),
+            memory: args.memory,
+            allow_huge: args.allow_huge,
+        };
+        let files = Files::take(args, jvm, names);
+        let began = Instant::now();
+        let started = SystemTime::now();
+        let memory = agent.tell_for_files(&Request::ExactStart(Box::new(plan)))?;
+        // The file comes after the start, which may fail, and leaves an older one alone then.
+        let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
+        // A program may end before the first look.
+        let status = agent.status()?.exact.unwrap_or_default();
+        Ok(ExactSession { exact: Exact::new(Arena::new(memory), status), recorder, began, files })
+    }
+
+    fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
+        let mut progress = Progress::new(self.began);
+        while !over() && !agent.has_gone() {
+            std::thread::sleep(STEP);
+            if self.recorder.is_due() {
+                // The agent notes the time when it is asked; calls under way are counted up to it.
+                let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
+                self.exact.status = status;
+                self.recorder.append(&mut [&mut self.exact])?;
+                progress.show(&self.exact);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, agent: &mut Agent) -> bool {
+        if let Ok(status) = agent.status()
+            && let Some(status) = status.exact
+        {
+            self.exact.status = status;
+        }
+        agent.tell(&Request::ExactStop).is_ok()
+    }
+
+    fn keep(self, watched: Result<()>) -> Result<()> {
+        let ExactSession { mut exact, recorder, files, .. } = self;
+        let finished = recorder.finish(&mut [&mut exact]);
+        watched?;
+        let recorded = finished?;
+        let profile = source::load(&recorded.path, None)?;
+        let (path, size) = files.complete(recorded.size)?;
+        let (totals, status) = (exact.totals(), &exact.status);
+        anstream::println!(
+            "{BOLD}{}{BOLD:#}: {} calls in {} contexts of {} threads, {} methods woven; {} KiB",
+            path.display(),
+            term::count(totals.calls),
+            term::count(totals.contexts as u64),
+            totals.trees,
+            status.methods,
+            size.div_ceil(1024),
+        );
+        let in_probes = totals.calls as f64 * status.probe_ps as f64 / 1e12;
+        anstream::println!(
+            "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
+            status.probe_ps as f64 / 1e3,
+            in_probes,
+        );
+        anstream::println!(
+            "{DIM}weaving took {:.0} ms; {} pauses, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
+            status.weaving_ns as f64 / 1e6,
+            status.pauses,
+            status.pause_ns as f64 / 1e6,
+            status.longest_pause_ns as f64 / 1e6,
+        );
+        if let Some(longest) = recorded.stretched {
+            anstream::println!(
+                "{DIM}the trees were large: up to {longest:.1?} passed between two looks at them{DIM:#}"
+            );
+        }
+        say_subgraph(&exact)?;
+        report::page(&profile, &path)
+    }
+}
+
+/// A line on the terminal, if there is one, that says how the recording goes.
+struct Progress {
+    terminal: bool,
+    began: Instant,
+    calls: u64,
+    at: Instant,
+}
+
+impl Progress {
+    fn new(began: Instant) -> Self {
+        Progress { terminal: std::io::stderr().is_terminal(), began, calls: 0, at: began }
+    }
+
+    fn show(&mut self, exact: &Exact) {
+        if !self.terminal {
+            return;
+        }
+        let (totals, status) = (exact.totals(), &exact.status);
+        let since = self.at.elapsed().as_secs_f64().max(1e-9);
+        let rate = totals.calls.saturating_sub(self.calls) as f64 / since;
+        (self.calls, self.at) = (totals.calls, Instant::now());
+        eprint!(
+            "\r\x1b[K{:>6.1} s  {} methods woven  {}/s calls  {} contexts  {} of {} MiB  \
+             probes ≥ {:.0} % of a CPU",
+            self.began.elapsed().as_secs_f64(),
+            status.methods,
+            term::count(rate as u64),
+            term::count(totals.contexts as u64),
+            status.used >> 20,
+            status.budget >> 20,
+            rate * status.probe_ps as f64 / 1e10,
+        );
+        let _ = std::io::stderr().flush();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// What the search for what the roots reach has found, and what it cost.
+fn say_subgraph(exact: &Exact) -> Result<()> {
+    let Some(subgraph) = &exact.status.subgraph else { return Ok(()) };
+    let (woven, ran) = exact.woven_and_ran()?;
+    anstream::println!(
+        "{DIM}{} methods can be reached as far as is known, {woven} were woven, {} of them never ran \
+         below a root{DIM:#}",
+        subgraph.reachable,
+        woven.saturating_sub(ran),
+    );
+    anstream::println!(
+        "{DIM}{} waits for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no \
+         time has them in it{DIM:#}",
+        subgraph.waits,
+        subgraph.wait_ns as f64 / 1e6,
+        subgraph.longest_wait_ns as f64 / 1e6,
+    );
+    let missed = subgraph.hurried + subgraph.gave_up;
+    if missed > 0 {
+        anstream::println!(
+            "{DIM}first calls may be missing in {missed} places: {} threads were loading classes and \
+             could not wait, for {} it took too long{DIM:#}",
+            subgraph.hurried,
+            subgraph.gave_up,
+        );
+    }
+    Ok(())
+}
+
+fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
+    let mode = match (args.count, args.cpu_time) {
+        (true, _) => "count",
+        (_, true) => "cpu-time",
+        _ => "time",
+    };
+    let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
+    for (key, patterns) in [
+        ("include", &args.include),
+        ("exclude", &args.exclude),
+        ("root", &args.root),
+        ("count-only", &args.count_only),
+    ] {
+        options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
+    }
+    if !args.root.is_empty() {
+        options.push(("scheme", args.scheme.to_string()));
+    }
+    if skips_trivial(args) {
+        options.push(("skip-trivial", "yes".to_owned()));
+    }
+    let since_1970 = started.duration_since(UNIX_EPOCH).ok();
+    RunInfo {
+        options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
+        ..exact::run_info(jvm)
+    }
+}
+
+/// With roots the methods that would be little but probe are left out, unless they are asked for.
+fn skips_trivial(args: &RecordArgs) -> bool {
+    args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial)
+}

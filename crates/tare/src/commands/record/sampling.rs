@@ -1,0 +1,283 @@
+//! `tare record` without a mode: samples what threads do, by their processor clocks or, with `--wall`,
+//! by the clock on the wall.
+
+use super::{Files, Names, STEP, Session};
+use crate::cli::{RecordArgs, ReportArgs};
+use crate::client::Agent;
+use crate::commands::report;
+use crate::desk::{Desk, Order};
+use crate::exact;
+use crate::keep::Keeper;
+use crate::launch::Settings;
+use crate::recorder::Recorder;
+use crate::sampling::{DRAIN, Sampling, interval};
+use crate::source;
+use crate::term::{self, BOLD, DIM, WARN};
+use anyhow::{Context, Result, bail};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tare_attach::Jvm;
+use tare_profile::RunInfo;
+use tare_protocol::{Request, SamplePlan};
+
+/// The ring in the JVM that samples wait in until they are drained, twenty times a second.
+const RING: u64 = 32 << 20;
+
+/// A sampling recording under way.
+pub struct SamplingSession {
+    sampling: Sampling,
+    store: Store,
+    files: Files,
+    /// Where a second terminal gives orders; without it the recording goes on all the same.
+    desk: Option<Desk>,
+    stopped: bool,
+    by_thread: bool,
+}
+
+/// What becomes of the samples.
+enum Store {
+    /// All of them go into the file as they come.
+    File(Box<Recorder>),
+    /// Those of the last minutes are kept in memory.
+    Memory(Box<Keeper>),
+}
+
+impl Session for SamplingSession {
+    const SETTINGS: Settings = Settings {
+        exact: false,
+        flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
+        word: Some(
+            "started with -XX:+DebugNonSafepoints, so that compiled code tells its lines and inlined \
+             methods everywhere",
+        ),
+    };
+
+    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+        let defaults = SamplePlan::default();
+        let plan = SamplePlan {
+            engine: args.engine,
+            wall: args.wall,
+            interval_ns: args.interval.map_or(defaults.interval_ns, nanos),
+            depth: args.depth.unwrap_or(defaults.depth),
+            native: !args.java_only,
+            kernel: !args.java_only,
+            memory: RING,
+        };
+        let files = Files::take(args, jvm, names);
+        let began = Instant::now();
+        let started = SystemTime::now();
+        let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan.clone())))?;
+        let status = agent.status()?.sampling.unwrap_or_default();
+        for note in &status.notes {
+            anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
+        }
+        let sampling = Sampling::new(stream, jvm.pid, status)?;
+        let run = run_info(jvm, args, started);
+        let store = match args.keep {
+            None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
+            Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
+        };
+        let desk = match Desk::open(jvm.pid) {
+            Ok(desk) => Some(desk),
+            Err(error) => {
+                anstream::eprintln!(
+                    "{WARN}tare: no orders from a second terminal will reach this recording: \
+                     {error:#}{WARN:#}"
+                );
+                None
+            }
+        };
+        let by_thread = args.threads;
+        Ok(SamplingSession { sampling, store, files, desk, stopped: false, by_thread })
+    }
+
+    fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
+        let mut progress = Progress::new();
+        if progress.terminal && matches!(self.store, Store::Memory(_)) {
+            eprintln!("the last minutes are kept; `tare dump` writes them, Ctrl-C ends");
+        }
+        let mut drained = Instant::now();
+        while !over() && !self.stopped && !agent.has_gone() {
+            std::thread::sleep(STEP);
+            if drained.elapsed() >= DRAIN {
+                drained = Instant::now();
+                if !self.sampling.drain() {
+                    break;
+                }
+            }
+            self.take_orders(agent);
+            if self.is_due() {
+                // What the agent says of itself is not worth losing samples for.
+                if let Ok(Some(status)) = agent.status().map(|status| status.sampling) {
+                    self.sampling.status = status;
+                }
+                self.look()?;
+                progress.show(&self.sampling);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, agent: &mut Agent) -> bool {
+        if let Ok(Some(status)) = agent.status().map(|status| status.sampling) {
+            self.sampling.status = status;
+        }
+        let alive = agent.tell(&Request::SampleStop).is_ok();
+        self.sampling.end();
+        alive
+    }
+
+    fn keep(self, watched: Result<()>) -> Result<()> {
+        let SamplingSession { mut sampling, store, files, by_thread, .. } = self;
+        let size = match store {
+            Store::File(recorder) => {
+                let finished = recorder.finish(&mut [&mut sampling]);
+                watched?;
+                finished?.size
+            }
+            Store::Memory(mut keeper) => {
+                keeper.look(&mut sampling)?;
+                keeper.dump(&files.recording)?.1
+            }
+        };
+        let profile = source::load(&files.recording, None)?;
+        let (path, size) = files.complete(size)?;
+        anstream::println!(
+            "{BOLD}{}{BOLD:#}: {} samples in {}; {} KiB",
+            path.display(),
+            term::count(sampling.samples()),
+            term::time(sampling.elapsed()),
+            size.div_ceil(1024),
+        );
+        if sampling.samples() == 0 && !sampling.status.wall {
+            anstream::println!(
+                "{WARN}no thread used a processor for long enough; --wall shows waiting threads{WARN:#}"
+            );
+        }
+        report::whole(&profile, &ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) })
+    }
+}
+
+impl SamplingSession {
+    fn is_due(&self) -> bool {
+        match &self.store {
+            Store::File(recorder) => recorder.is_due(),
+            Store::Memory(keeper) => keeper.is_due(),
+        }
+    }
+
+    /// Takes the samples of the last second.
+    fn look(&mut self) -> Result<()> {
+        match &mut self.store {
+            Store::File(recorder) => recorder.append(&mut [&mut self.sampling]),
+            Store::Memory(keeper) => keeper.look(&mut self.sampling),
+        }
+    }
+
+    fn take_orders(&mut self, agent: &mut Agent) {
+        let Some(desk) = self.desk.take() else { return };
+        desk.serve(|order| self.carry_out(agent, order));
+        self.desk = Some(desk);
+    }
+
+    fn carry_out(&mut self, agent: &mut Agent, order: Order) -> Result<String> {
+        let mut change =
+            |interval_ns, paused| agent.tell(&Request::SampleChange { interval_ns, paused });
+        match order {
+            Order::Dump(path) => self.dump(&path),
+            Order::Stop => {
+                self.stopped = true;
+                let path = self.files.result().display().to_string();
+                Ok(format!("stopped; the recording is in {path}"))
+            }
+            Order::Pause => change(None, Some(true)).map(|()| "paused".to_owned()),
+            Order::Resume => change(None, Some(false)).map(|()| "goes on".to_owned()),
+            Order::Interval(nanos) => {
+                change(Some(nanos), None)?;
+                Ok(format!("samples every {} from now on", interval(nanos)))
+            }
+        }
+    }
+
+    /// Writes what there is so far, or what is kept.
+    fn dump(&mut self, path: &Path) -> Result<String> {
+        self.look()?;
+        let size = match &self.store {
+            Store::Memory(keeper) => keeper.dump(path)?.1,
+            Store::File(_) => {
+                let recording = std::path::absolute(&self.files.recording)?;
+                if path == recording {
+                    bail!("{} is where the recording itself grows", path.display());
+                }
+                std::fs::copy(&recording, path)
+                    .with_context(|| format!("cannot write {}", path.display()))?
+            }
+        };
+        Ok(format!("{}: {} KiB", path.display(), size.div_ceil(1024)))
+    }
+}
+
+/// A line on the terminal, if there is one, that says how the recording goes.
+struct Progress {
+    terminal: bool,
+    samples: u64,
+    cpu: u64,
+    at: Duration,
+}
+
+impl Progress {
+    fn new() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Progress { terminal, samples: 0, cpu: 0, at: Duration::ZERO }
+    }
+
+    fn show(&mut self, sampling: &Sampling) {
+        if !self.terminal {
+            return;
+        }
+        let (samples, cpu, at) = (sampling.samples(), sampling.totals.cpu, sampling.elapsed());
+        let since = at.saturating_sub(self.at).as_secs_f64().max(1e-9);
+        let rate = samples.saturating_sub(self.samples) as f64 / since;
+        let cpus = cpu.saturating_sub(self.cpu) as f64 / 1e9 / since;
+        (self.samples, self.cpu, self.at) = (samples, cpu, at);
+        let lost = match sampling.lost() {
+            0 => String::new(),
+            lost => format!("  {} lost", term::count(lost)),
+        };
+        let paused = if sampling.status.paused { "  paused" } else { "" };
+        eprint!(
+            "\r\x1b[K{:>6.0} s  {} samples, {}/s{lost}  {cpus:.2} CPUs busy  {} threads  {}, {}{paused}",
+            at.as_secs_f64(),
+            term::count(samples),
+            term::count(rate as u64),
+            sampling.status.threads,
+            sampling.status.engine.map_or("?".to_owned(), |engine| engine.to_string()),
+            interval(sampling.totals.interval),
+        );
+        let _ = std::io::stderr().flush();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
+    let mode = if args.wall { "wall" } else { "cpu" };
+    let options = [("kind", "sampling"), ("mode", mode)];
+    let since_1970 = started.duration_since(UNIX_EPOCH).ok();
+    RunInfo {
+        options: options.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
+        ..exact::run_info(jvm)
+    }
+}

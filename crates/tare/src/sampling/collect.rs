@@ -1,0 +1,597 @@
+//! From the records of a sampling stream to a profile: which method a key means, which context a
+//! trace is, whose sample it was.
+//!
+//! Names may come after the stacks that they are in, so stacks wait until all their names are there.
+//! The stream tells each thing once; what has been read is kept here, since the agent forgets it.
+
+use crate::sampling::threads;
+use std::collections::HashMap;
+use tare_arena::samples::{
+    Frame as SampleFrame, How, Record, Sample, SampleMethod, SampleThread, Special, State,
+    ThreadType, Trace,
+};
+use tare_profile::{
+    ContextId, Execution, Frame, FrameId, Method, MethodId, MethodKind, Profile, Row, SeriesId,
+    SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
+};
+use tare_symbols::{Symbol, Symbols};
+
+/// Names for addresses: a process's own, or a test's.
+pub trait Addresses {
+    fn native(&mut self, address: u64) -> Symbol;
+    fn kernel(&mut self, address: u64) -> Symbol;
+}
+
+impl Addresses for Symbols {
+    fn native(&mut self, address: u64) -> Symbol {
+        if !self.covers(address) {
+            self.refresh();
+        }
+        Symbols::native(self, address)
+    }
+
+    fn kernel(&mut self, address: u64) -> Symbol {
+        Symbols::kernel(self, address)
+    }
+}
+
+/// Which clock the samples were taken by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    Cpu,
+    Wall,
+}
+
+impl Clock {
+    pub fn name(self) -> &'static str {
+        match self {
+            Clock::Cpu => "cpu",
+            Clock::Wall => "wall",
+        }
+    }
+
+    fn kind(self) -> ValueKind {
+        match self {
+            Clock::Cpu => ValueKind::CpuTime,
+            Clock::Wall => ValueKind::WallTime,
+        }
+    }
+}
+
+/// A stack of the stream.
+enum Stack {
+    /// As it came; not all of its names are known.
+    Raw(Trace),
+    Known {
+        context: ContextId,
+        virtual_thread: bool,
+    },
+}
+
+pub struct Collector<A> {
+    clock: Clock,
+    /// Nanoseconds between two samples, as asked for.
+    interval: u64,
+    /// What the stream's clock said when the run began.
+    zero: u64,
+    addresses: A,
+    methods: HashMap<u64, SampleMethod>,
+    frames: HashMap<SampleFrame, FrameId>,
+    /// Addresses of calls lie before where they return to, those of interrupted code do not.
+    callers: HashMap<SampleFrame, FrameId>,
+    stacks: HashMap<u32, Stack>,
+    threads: HashMap<u32, ThreadId>,
+    virtuals: HashMap<u64, ThreadId>,
+    /// Virtual threads whose ids could not be had, one for each carrier.
+    unknown_virtuals: HashMap<u32, ThreadId>,
+    /// Samples whose stacks still wait for names.
+    waiting: Vec<Sample>,
+    series: Option<SeriesId>,
+    /// The same values by state, where states are told.
+    by_state: Vec<(State, SeriesId)>,
+}
+
+impl<A: Addresses> Collector<A> {
+    pub fn new(clock: Clock, interval: u64, zero: u64, addresses: A) -> Self {
+        Collector {
+            clock,
+            interval,
+            zero,
+            addresses,
+            methods: HashMap::new(),
+            frames: HashMap::new(),
+            callers: HashMap::new(),
+            stacks: HashMap::new(),
+            threads: HashMap::new(),
+            virtuals: HashMap::new(),
+            unknown_virtuals: HashMap::new(),
+            waiting: Vec::new(),
+            series: None,
+            by_state: Vec::new(),
+        }
+    }
+
+    /// Adds what the records tell to the profile, which must be the same at each call. With `last`,
+    /// what still waits for names goes without.
+    pub fn add(
+        &mut self,
+        profile: &mut Profile,
+        records: impl IntoIterator<Item = Record>,
+        last: bool,
+    ) {
+        let series = self.series(profile);
+        for record in records {
+            match record {
+                Record::Sample(sample) => self.waiting.push(sample),
+                Record::Trace(trace) => {
+                    self.stacks.insert(trace.id, Stack::Raw(trace));
+                }
+                Record::Method(method) => self.name(profile, method),
+                Record::Thread(thread) => self.thread(profile, &thread),
+                Record::ThreadEnd { thread, time } => {
+                    if let Some(id) = self.threads.get(&thread) {
+                        profile.threads.get_mut(*id).ended = Some(time.saturating_sub(self.zero));
+                    }
+                }
+            }
+        }
+        for sample in std::mem::take(&mut self.waiting) {
+            match self.context(profile, sample.trace, last) {
+                Some((context, is_virtual)) => {
+                    let thread = self.thread_of(profile, &sample, is_virtual);
+                    let value = i64::try_from(sample.weight).unwrap_or(i64::MAX);
+                    let time = sample.time.saturating_sub(self.zero);
+                    let row = Row::new(context, thread, value).at(time);
+                    profile.series_mut(series).push(row);
+                    if self.clock == Clock::Wall {
+                        let series = self.state_series(profile, sample.state);
+                        profile.series_mut(series).push(row);
+                    }
+                }
+                None => self.waiting.push(sample),
+            }
+        }
+    }
+
+    fn info(&self, name: &str) -> SeriesInfo {
+        SeriesInfo::new(name, self.clock.kind())
+            .with_time(TimeAxis::Exact)
+            .with_period(self.interval, self.clock.kind())
+    }
+
+    fn series(&mut self, profile: &mut Profile) -> SeriesId {
+        if let Some(series) = self.series {
+            return series;
+        }
+        let series = profile.add_series(self.info(self.clock.name()));
+        self.series = Some(series);
+        series
+    }
+
+    fn state_series(&mut self, profile: &mut Profile, state: State) -> SeriesId {
+        if let Some((_, series)) = self.by_state.iter().find(|(known, _)| *known == state) {
+            return *series;
+        }
+        let name = state.name().replace(' ', "-");
+        let series = profile.add_series(self.info(&name));
+        self.by_state.push((state, series));
+        series
+    }
+
+    /// A method's names. A key that comes again for another method leaves the stacks that came
+    /// before to the old one.
+    fn name(&mut self, profile: &mut Profile, method: SampleMethod) {
+        let key = method.key;
+        let other = self.methods.get(&key).is_some_and(|known| *known != method);
+        if other {
+            let of_key = |frame: &SampleFrame| matches!(frame, SampleFrame::Java { method, .. } if *method == key);
+            let older: Vec<u32> = self
+                .stacks
+                .iter()
+                .filter(|(_, stack)| {
+                    matches!(stack, Stack::Raw(trace) if trace.frames.iter().any(of_key))
+                })
+                .map(|(id, _)| *id)
+                .collect();
+            for id in older {
+                self.context(profile, id, true);
+            }
+            self.frames.retain(|frame, _| !of_key(frame));
+        }
+        self.methods.insert(key, method);
+    }
+
+    fn thread(&mut self, profile: &mut Profile, thread: &SampleThread) {
+        let name = profile.strings.intern(&thread.name);
+        if let Some(id) = self.threads.get(&thread.number) {
+            profile.threads.get_mut(*id).name = name;
+            return;
+        }
+        let kind = match thread.kind {
+            ThreadType::Java => ThreadKind::Java,
+            ThreadType::Native if threads::is_of_jvm(&thread.name) => ThreadKind::Vm,
+            ThreadType::Native => ThreadKind::Native,
+        };
+        let id = profile.threads.push(Thread {
+            kind,
+            name,
+            java_id: (thread.java_id != 0).then_some(thread.java_id),
+            os_id: (thread.os_id != 0).then_some(u64::from(thread.os_id)),
+            started: (thread.started != 0).then(|| thread.started.saturating_sub(self.zero)),
+            ended: None,
+        });
+        self.threads.insert(thread.number, id);
+    }
+
+    fn thread_of(&mut self, profile: &mut Profile, sample: &Sample, is_virtual: bool) -> ThreadId {
+        let carrier = self.threads.get(&sample.thread).copied().unwrap_or(ThreadId::UNKNOWN);
+        if sample.java_id != 0 {
+            return *self.virtuals.entry(sample.java_id).or_insert_with(|| {
+                let name = profile.strings.intern(&format!("virtual thread {}", sample.java_id));
+                let (kind, java_id) = (ThreadKind::Virtual, Some(sample.java_id));
+                profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
+            });
+        }
+        if !is_virtual {
+            return carrier;
+        }
+        *self.unknown_virtuals.entry(sample.thread).or_insert_with(|| {
+            let carrier = profile.thread_name(carrier);
+            let name = profile.strings.intern(&format!("virtual, id unknown, on {carrier}"));
+            profile.threads.push(Thread { kind: ThreadKind::Virtual, name, ..Thread::default() })
+        })
+    }
+
+    /// The context of a trace, and whether a virtual thread was in it. `None` while names are
+    /// missing, unless they will not come any more.
+    fn context(&mut self, profile: &mut Profile, id: u32, last: bool) -> Option<(ContextId, bool)> {
+        let trace = match self.stacks.get(&id) {
+            Some(Stack::Known { context, virtual_thread }) => {
+                return Some((*context, *virtual_thread));
+            }
+            Some(Stack::Raw(trace)) => trace,
+            None if last => {
+                // Its stack was lost, which the agent counts; its time was not.
+                let frame = profile.special("[stack lost]");
+                return Some((profile.contexts.stack([frame]), false));
+            }
+            None => return None,
+        };
+        let known = trace.frames.iter().all(|frame| match frame {
+            SampleFrame::Java { method, .. } => self.methods.contains_key(method),
+            _ => true,
+        });
+        if !known && !last {
+            return None;
+        }
+        let Some(Stack::Raw(trace)) = self.stacks.remove(&id) else { return None };
+        let virtual_thread = trace.frames.iter().any(|frame| self.is_virtual(frame));
+        // Below the frame that entered a virtual thread are its carrier's.
+        let own = trace.frames.iter().position(|frame| self.is_method(frame, ENTERED));
+        let frames = self.stack_frames(profile, &trace.frames[..own.unwrap_or(trace.frames.len())]);
+        let context = profile.contexts.stack(frames.into_iter().rev());
+        self.stacks.insert(id, Stack::Known { context, virtual_thread });
+        Some((context, virtual_thread))
+    }
+
+    /// The frames of a trace, innermost first.
+    fn stack_frames(&mut self, profile: &mut Profile, trace: &[SampleFrame]) -> Vec<FrameId> {
+        let (mut in_native, mut in_kernel) = (false, false);
+        let mut frames = Vec::with_capacity(trace.len());
+        for frame in trace {
+            // The first of each was interrupted; the others called.
+            let called = match frame {
+                SampleFrame::Native { .. } => std::mem::replace(&mut in_native, true),
+                SampleFrame::Kernel { .. } => std::mem::replace(&mut in_kernel, true),
+                _ => {
+                    in_native = true;
+                    false
+                }
+            };
+            let known = if called { self.callers.get(frame) } else { self.frames.get(frame) };
+            let id = match known {
+                Some(id) => *id,
+                None => {
+                    let id = self.frame(profile, frame, called);
+                    let cache = if called { &mut self.callers } else { &mut self.frames };
+                    cache.insert(*frame, id);
+                    id
+                }
+            };
+            frames.push(id);
+        }
+        if frames.is_empty() {
+            frames.push(profile.special("[no stack]"));
+        }
+        frames
+    }
+
+    fn frame(&mut self, profile: &mut Profile, frame: &SampleFrame, called: bool) -> FrameId {
+        let before = u64::from(called);
+        match *frame {
+            SampleFrame::Java { method: key, bci, how } => {
+                let Some(method) = self.methods.get(&key) else {
+                    return profile.special("[unnamed method]");
+                };
+                let line = bci.and_then(|bci| method.line(bci));
+                let Some(method) = java_method(profile, method) else {
+                    return profile.special("[unloaded class]");
+                };
+                let execution = match how {
+                    How::Unknown => Execution::Unknown,
+                    How::Interpreted => Execution::Interpreted,
+                    How::Compiled => Execution::Compiled { tier: 0 },
+                    How::Inlined => Execution::Inlined,
+                    How::Native => Execution::Native,
+                };
+                profile.frames.intern(Frame { method, bci, line, execution })
+            }
+            SampleFrame::Native { address } => {
+                let symbol = self.addresses.native(address.wrapping_sub(before));
+                function(profile, &symbol, MethodKind::Native, Execution::Native)
+            }
+            SampleFrame::Kernel { address } => {
+                let symbol = self.addresses.kernel(address.wrapping_sub(before));
+                function(profile, &symbol, MethodKind::Kernel, Execution::Kernel)
+            }
+            SampleFrame::Special(special) => profile.special(special.name()),
+            SampleFrame::Other => profile.special("[frame of an unknown kind]"),
+        }
+    }
+
+    fn is_virtual(&self, frame: &SampleFrame) -> bool {
+        *frame == SampleFrame::Special(Special::Continuation)
+            || self.is_method(frame, ENTERED)
+            || self.is_method(frame, ("java/lang/VirtualThread", "run"))
+    }
+
+    fn is_method(&self, frame: &SampleFrame, (class, name): (&str, &str)) -> bool {
+        let SampleFrame::Java { method, .. } = frame else { return false };
+        self.methods.get(method).is_some_and(|m| m.class == class && m.name == name)
+    }
+}
+
+/// What a carrier calls to run a virtual thread.
+const ENTERED: (&str, &str) = ("jdk/internal/vm/Continuation", "enterSpecial");
+
+/// A Java method by its names; `None` if its class was gone before they were asked for.
+fn java_method(profile: &mut Profile, method: &SampleMethod) -> Option<MethodId> {
+    if method.name.is_empty() {
+        return None;
+    }
+    // Numbers that the JVM makes up for lambdas and other hidden classes tell nobody anything.
+    let class = tare_analysis::stable(&method.class).replace('/', ".");
+    let class = profile.strings.intern(&class);
+    let name = profile.strings.intern(&method.name);
+    let descriptor = profile.strings.intern(&method.descriptor);
+    let file = profile.strings.intern(&method.file);
+    let line = method.lines.iter().map(|entry| u32::from(entry.line)).min();
+    Some(profile.methods.intern(Method {
+        kind: MethodKind::Java,
+        class,
+        name,
+        descriptor,
+        file,
+        line,
+        ..Method::default()
+    }))
+}
+
+fn function(
+    profile: &mut Profile,
+    symbol: &Symbol,
+    kind: MethodKind,
+    execution: Execution,
+) -> FrameId {
+    // What is in brackets is no function but an account of why there is none.
+    if symbol.name.starts_with('[') {
+        return profile.special(&symbol.name);
+    }
+    let name = profile.strings.intern(&symbol.name);
+    let module = profile.strings.intern(&symbol.module);
+    let method = profile.methods.intern(Method { kind, name, module, ..Method::default() });
+    profile.frames.intern(Frame { execution, ..Frame::of(method) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_arena::samples::LineEntry;
+
+    struct Names;
+
+    impl Addresses for Names {
+        fn native(&mut self, address: u64) -> Symbol {
+            Symbol { name: format!("f{address:x}").into(), module: "libjvm.so".into() }
+        }
+
+        fn kernel(&mut self, address: u64) -> Symbol {
+            Symbol { name: format!("k{address:x}").into(), module: "kernel".into() }
+        }
+    }
+
+    fn collector(clock: Clock) -> (Collector<Names>, Profile) {
+        (Collector::new(clock, 10_000_000, 1_000, Names), Profile::new())
+    }
+
+    fn method(key: u64, class: &str, name: &str) -> Record {
+        Record::Method(SampleMethod {
+            key,
+            class: class.into(),
+            name: name.into(),
+            lines: vec![LineEntry { bci: 0, line: 7 }, LineEntry { bci: 5, line: 9 }],
+            ..SampleMethod::default()
+        })
+    }
+
+    fn java(method: u64, bci: u16) -> SampleFrame {
+        SampleFrame::Java { method, bci: Some(bci), how: How::Compiled }
+    }
+
+    fn trace(id: u32, frames: &[SampleFrame]) -> Record {
+        Record::Trace(Trace { id, cut: false, frames: frames.to_vec() })
+    }
+
+    fn sample(trace: u32, weight: u64) -> Sample {
+        Sample {
+            thread: 1,
+            time: 1_000 + weight,
+            weight,
+            java_id: 0,
+            trace,
+            state: State::Running,
+            unchanged: false,
+        }
+    }
+
+    fn thread() -> Record {
+        Record::Thread(SampleThread { number: 1, name: "main".into(), ..SampleThread::default() })
+    }
+
+    /// The first series as lines: value, thread, stack from the root.
+    fn rows(profile: &Profile) -> Vec<String> {
+        let (_, series) = profile.all_series().next().unwrap();
+        let row = |row: Row| {
+            let frames: Vec<String> = profile
+                .contexts
+                .frames(row.context)
+                .map(|id| {
+                    let frame = profile.frames.get(id);
+                    let line = frame.line.map_or(String::new(), |line| format!(":{line}"));
+                    profile.method_name(frame.method) + &line
+                })
+                .collect();
+            let frames: Vec<String> = frames.into_iter().rev().collect();
+            format!("{} {} {}", row.value, profile.thread_name(row.thread), frames.join(";"))
+        };
+        series.rows().map(row).collect()
+    }
+
+    #[test]
+    fn kernel_native_and_java_frames_make_one_stack() {
+        let (mut collector, mut profile) = collector(Clock::Cpu);
+        let frames = [
+            SampleFrame::Kernel { address: 0x30 },
+            SampleFrame::Kernel { address: 0x20 },
+            SampleFrame::Native { address: 0x10 },
+            SampleFrame::Native { address: 0x9 },
+            java(1, 6),
+            java(2, 0),
+        ];
+        let records = [
+            thread(),
+            trace(5, &frames),
+            Record::Sample(sample(5, 40)),
+            method(1, "com/acme/Orders$$Lambda/0x000001", "apply"),
+            method(2, "com/acme/Orders", "main"),
+        ];
+        collector.add(&mut profile, records, false);
+        assert_eq!(
+            rows(&profile),
+            ["40 main com.acme.Orders.main:7;com.acme.Orders$$Lambda.apply:9;f8;f10;k1f;k30"]
+        );
+        assert_eq!(profile.check(), Ok(()));
+        let (_, series) = profile.all_series().next().unwrap();
+        assert_eq!(series.row(0).map(|row| row.time), Some(40), "since the start");
+    }
+
+    #[test]
+    fn a_stack_waits_for_its_names_and_not_for_ever() {
+        let (mut collector, mut profile) = collector(Clock::Cpu);
+        let records = [thread(), trace(1, &[java(1, 0)]), Record::Sample(sample(1, 3))];
+        collector.add(&mut profile, records, false);
+        assert_eq!(rows(&profile), [""; 0]);
+        collector.add(&mut profile, [method(1, "A", "run")], false);
+        assert_eq!(rows(&profile), ["3 main A.run:7"]);
+        collector.add(&mut profile, [trace(2, &[java(9, 0)]), Record::Sample(sample(2, 4))], false);
+        collector.add(&mut profile, [], true);
+        assert_eq!(rows(&profile)[1], "4 main [unnamed method]");
+        collector.add(&mut profile, [Record::Sample(sample(77, 5))], true);
+        assert_eq!(rows(&profile)[2], "5 main [stack lost]");
+    }
+
+    #[test]
+    fn a_key_that_comes_again_means_the_new_method_from_then_on() {
+        let (mut collector, mut profile) = collector(Clock::Cpu);
+        let records = [
+            thread(),
+            method(1, "A", "old"),
+            trace(1, &[java(1, 0)]),
+            method(1, "B", "new"),
+            trace(2, &[java(1, 0)]),
+            Record::Sample(sample(1, 1)),
+            Record::Sample(sample(2, 2)),
+        ];
+        collector.add(&mut profile, records, false);
+        assert_eq!(rows(&profile), ["1 main A.old:7", "2 main B.new:7"]);
+    }
+
+    #[test]
+    fn virtual_threads_are_told_from_their_carriers() {
+        let (mut collector, mut profile) = collector(Clock::Cpu);
+        let records = [
+            thread(),
+            method(1, "A", "work"),
+            method(2, "java/lang/VirtualThread", "run"),
+            method(3, "jdk/internal/vm/Continuation", "enterSpecial"),
+            method(4, "java/util/concurrent/ForkJoinWorkerThread", "run"),
+            trace(1, &[java(1, 0), java(2, 0), java(3, 0), java(4, 0)]),
+            trace(2, &[java(1, 0)]),
+            Record::Sample(sample(1, 1)),
+            Record::Sample(Sample { java_id: 34, ..sample(1, 2) }),
+            Record::Sample(sample(2, 3)),
+        ];
+        collector.add(&mut profile, records, false);
+        let found = rows(&profile);
+        assert!(found[0].starts_with("1 virtual, id unknown, on main "), "{}", found[0]);
+        assert!(found[1].starts_with("2 virtual thread 34 "), "{}", found[1]);
+        assert!(found[2].starts_with("3 main "), "{}", found[2]);
+        assert!(found[0].ends_with("java.lang.VirtualThread.run:7;A.work:7"), "{}", found[0]);
+    }
+
+    #[test]
+    fn failures_are_frames_with_their_names() {
+        let (mut collector, mut profile) = collector(Clock::Cpu);
+        let frames = [SampleFrame::Special(Special::NotWalkableJava), java(1, 0)];
+        let records = [
+            thread(),
+            method(1, "A", "run"),
+            trace(1, &frames),
+            trace(2, &[]),
+            Record::Sample(sample(1, 1)),
+            Record::Sample(sample(2, 1)),
+        ];
+        collector.add(&mut profile, records, false);
+        assert_eq!(rows(&profile), ["1 main A.run:7;[not_walkable_Java]", "1 main [no stack]"]);
+    }
+
+    #[test]
+    fn wall_time_is_told_by_state_as_well() {
+        let (mut collector, mut profile) = collector(Clock::Wall);
+        let mut records = vec![thread(), method(1, "A", "run"), trace(1, &[java(1, 0)])];
+        for (state, weight) in
+            [(State::Parked, 5), (State::Running, 2), (State::Parked, 6), (State::SystemCall, 1)]
+        {
+            records.push(Record::Sample(Sample { state, ..sample(1, weight) }));
+        }
+        collector.add(&mut profile, records, false);
+        let totals: Vec<(String, i64)> = profile
+            .all_series()
+            .map(|(_, series)| (series.info().name.clone(), series.total()))
+            .collect();
+        let expected = [("wall", 14), ("parked", 11), ("running", 2), ("system-call", 1)];
+        assert_eq!(totals, expected.map(|(name, total)| (name.to_owned(), total)));
+    }
+
+    #[test]
+    fn a_thread_may_be_renamed_and_end() {
+        let (mut collector, mut profile) = collector(Clock::Cpu);
+        let renamed = SampleThread { number: 1, name: "worker".into(), ..SampleThread::default() };
+        let records =
+            [thread(), Record::Thread(renamed), Record::ThreadEnd { thread: 1, time: 1_500 }];
+        collector.add(&mut profile, records, false);
+        let thread = profile.threads.get(ThreadId::new(1));
+        assert_eq!((profile.strings.get(thread.name), thread.ended), ("worker", Some(500)));
+        assert_eq!(profile.threads.len(), 2);
+    }
+}

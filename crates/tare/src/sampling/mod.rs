@@ -1,0 +1,201 @@
+//! A sampling session seen from outside: its stream drained, its samples made into a profile, its
+//! account of what was asked, got, failed and lost.
+//!
+//! The agent's side, and what a sample is, is described in `tare-arena` (LAYOUT.md); the file that a
+//! recording becomes is the recorder's business.
+
+mod collect;
+mod threads;
+
+pub use collect::Clock;
+
+use crate::recorder::Source;
+use anyhow::Result;
+use collect::Collector;
+use std::fs::File;
+use std::time::Duration;
+use tare_arena::samples::{Counter, Record, Special, Stream, Totals};
+use tare_profile::{LossKind, Profile, RunInfo};
+use tare_protocol::SampleStatus;
+use tare_symbols::Symbols;
+
+/// How often the stream is drained: the JVM keeps what was not, in a ring.
+pub const DRAIN: Duration = Duration::from_millis(50);
+
+/// A session that is under way, or has just ended.
+pub struct Sampling {
+    stream: Stream,
+    /// Drained, and not yet in the profile.
+    records: Vec<Record>,
+    collector: Collector<Symbols>,
+    clock: Clock,
+    /// What the stream's header said at the last look.
+    pub totals: Totals,
+    /// What the agent said of the session when it was last asked.
+    pub status: SampleStatus,
+    /// Set before the last look: nothing more will come.
+    over: bool,
+    /// The stream could not be read to its end.
+    broken: Option<String>,
+}
+
+impl Sampling {
+    /// `file` is the descriptor that came with the start of the session in the JVM `pid`.
+    pub fn new(file: File, pid: u32, status: SampleStatus) -> Result<Self> {
+        let stream = Stream::new(file)?;
+        let totals = stream.totals()?;
+        let clock = if status.wall { Clock::Wall } else { Clock::Cpu };
+        let mut symbols = Symbols::of(pid);
+        // A program may end before anybody asks for a name.
+        symbols.open_all();
+        let collector = Collector::new(clock, status.interval_ns, totals.started, symbols);
+        let records = Vec::new();
+        Ok(Sampling {
+            stream,
+            records,
+            collector,
+            clock,
+            totals,
+            status,
+            over: false,
+            broken: None,
+        })
+    }
+
+    /// Takes what has come, so that there is room for more. Whether the session still goes on.
+    pub fn drain(&mut self) -> bool {
+        let records = &mut self.records;
+        if let Err(error) = self.stream.drain(|record| records.push(record)) {
+            self.broken.get_or_insert_with(|| error.to_string());
+            return false;
+        }
+        match self.stream.totals() {
+            Ok(totals) => self.totals = totals,
+            Err(error) => {
+                self.broken.get_or_insert_with(|| error.to_string());
+            }
+        }
+        !self.totals.ended && self.broken.is_none()
+    }
+
+    /// Takes the last that has come, once the session or its JVM has ended.
+    pub fn end(&mut self) {
+        self.drain();
+        let records = &mut self.records;
+        if let Err(error) = self.stream.drain_rest(|record| records.push(record)) {
+            self.broken.get_or_insert_with(|| error.to_string());
+        }
+        self.over = true;
+    }
+
+    pub fn samples(&self) -> u64 {
+        self.totals.get(Counter::Samples)
+    }
+
+    /// Samples that were taken and could not be kept.
+    pub fn lost(&self) -> u64 {
+        LOST.iter().map(|counter| self.totals.get(*counter)).sum()
+    }
+
+    /// The time of the JVM that was sampled.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.totals.seen.saturating_sub(self.totals.started))
+    }
+
+    /// How far apart samples of a busy thread truly were.
+    fn interval_got(&self) -> Option<u64> {
+        self.totals.get(Counter::Weight).checked_div(self.samples())
+    }
+}
+
+const LOST: [Counter; 3] = [Counter::LostRing, Counter::LostBuffer, Counter::LostThread];
+
+impl Source for Sampling {
+    fn look(&mut self, profile: &mut Profile, _now: u64) -> Result<()> {
+        if !self.over {
+            self.drain();
+        }
+        let records = std::mem::take(&mut self.records);
+        self.collector.add(profile, records, self.over);
+        Ok(())
+    }
+
+    fn account(&self, run: &mut RunInfo) {
+        let totals = &self.totals;
+        let mut say = |key: &str, value: String| run.options.push((key.to_owned(), value));
+        say("engine", self.status.engine.map_or("unknown".to_owned(), |e| e.to_string()));
+        say("interval", interval(totals.interval));
+        if let Some(got) = self.interval_got() {
+            say("interval got", interval(got));
+        }
+        say("samples", self.samples().to_string());
+        say("overruns", totals.get(Counter::Overruns).to_string());
+        say("threads seen", totals.get(Counter::ThreadsSeen).to_string());
+        if self.clock == Clock::Cpu {
+            say("sampled CPU time", seconds(totals.get(Counter::Weight)));
+        }
+        say("CPU time of the process", seconds(totals.cpu));
+        if self.clock == Clock::Wall {
+            say("samples of idle threads", totals.get(Counter::Unchanged).to_string());
+        }
+        for note in &self.status.notes {
+            say("note", note.clone());
+        }
+        let mut lose = |kind, what: &str, count, reason: &str| {
+            if count > 0 {
+                run.lose(kind, what, count, reason);
+            }
+        };
+        for special in Special::ALL {
+            lose(LossKind::Failed, "stacks", totals.failures(*special), special.name());
+        }
+        for counter in LOST {
+            let reason = counter.name().trim_start_matches("lost: ");
+            lose(LossKind::Dropped, "samples", totals.get(counter), reason);
+        }
+        let refused = totals.get(Counter::ThreadsRefused);
+        lose(
+            LossKind::Skipped,
+            "threads",
+            refused,
+            "they could not be watched; a limit of the process, or they ended at once",
+        );
+        if let Some(error) = &self.broken {
+            lose(LossKind::Damaged, "streams", 1, error);
+        }
+    }
+}
+
+/// `10 ms`, `1.02 ms`, `100 µs`.
+pub fn interval(nanos: u64) -> String {
+    let (number, unit) = match nanos {
+        0..1_000_000 => (nanos as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
+        _ => (nanos as f64 / 1e9, "s"),
+    };
+    let text = format!("{number:.2}");
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{:.2} s", nanos as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_short_to_read() {
+        for (nanos, text) in [
+            (10_000_000, "10 ms"),
+            (1_020_000, "1.02 ms"),
+            (100_000, "100 µs"),
+            (4_000_123, "4 ms"),
+            (2_000_000_000, "2 s"),
+            (0, "0 µs"),
+        ] {
+            assert_eq!(interval(nanos), text);
+        }
+    }
+}
