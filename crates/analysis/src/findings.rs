@@ -233,16 +233,18 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
 }
 
 /// How many samples the tree is made of; `None` if it is not made of samples. Where samples weigh
-/// nanoseconds, the run says how many there were.
+/// nanoseconds, the run says how many there were and what they weighed, before any filter.
 fn samples(profile: &Profile, metric: SeriesId, tree: &Tree) -> Option<i64> {
-    let series = profile.series(metric);
-    if series.info().kind == ValueKind::Samples {
+    let info = profile.series(metric).info();
+    if info.kind == ValueKind::Samples {
         return Some(tree.sum(0));
     }
-    let (_, all) = profile.run.options.iter().find(|(key, _)| key == "samples")?;
-    let all: f64 = all.parse().ok()?;
-    let sampled = series.info().period > 0 && series.total() > 0;
-    sampled.then(|| (all * tree.sum(0) as f64 / series.total() as f64).round() as i64)
+    let number = |key: &str| {
+        let found = profile.run.options.iter().find(|(k, _)| k == key);
+        found.and_then(|(_, value)| value.parse::<f64>().ok()).filter(|n| *n > 0.0)
+    };
+    let weight = number("weight").filter(|_| info.period > 0)?;
+    Some((number("samples")? * tree.sum(0) as f64 / weight).round() as i64)
 }
 
 /// The whole of the series that bounds this one.

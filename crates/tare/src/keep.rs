@@ -74,10 +74,16 @@ impl Keeper {
         let from = now.saturating_sub(nanos(self.span));
         profile.run.duration = now - from;
         // Sums over the whole session say nothing of what is kept.
-        let whole = ["samples", "overruns", "sampled CPU time", "CPU time of the process"];
+        let whole =
+            ["samples", "weight", "overruns", "sampled CPU time", "CPU time of the process"];
         profile.run.options.retain(|(key, _)| !whole.contains(&key.as_str()));
-        let samples = profile.all_series().next().map_or(0, |(_, series)| series.len());
-        for (key, value) in [("samples", samples.to_string()), ("kept", term::time(self.span))] {
+        let (samples, weight) =
+            profile.all_series().next().map_or((0, 0), |(_, s)| (s.len(), s.total()));
+        for (key, value) in [
+            ("samples", samples.to_string()),
+            ("weight", weight.to_string()),
+            ("kept", term::time(self.span)),
+        ] {
             profile.run.options.push((key.to_owned(), value));
         }
         let file =

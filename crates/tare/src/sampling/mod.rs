@@ -129,6 +129,7 @@ impl Source for Sampling {
             say("interval got", interval(got));
         }
         say("samples", self.samples().to_string());
+        say("weight", totals.get(Counter::Weight).to_string());
         say("overruns", totals.get(Counter::Overruns).to_string());
         say("threads seen", totals.get(Counter::ThreadsSeen).to_string());
         if self.clock == Clock::Cpu {
