@@ -121,6 +121,33 @@ line 6 5
     );
 }
 
+/// javac lets the handler of a `finally` cover its own first store. No exception comes from there, so
+/// that it is no loop and needs no look at the count; one that covers a call is.
+#[test]
+fn a_handler_that_covers_its_own_store_is_no_loop() {
+    let handler_to = |end: &str| {
+        let text = "method f ()V static 1 1
+             a:
+                invokestatic A.b:()V
+                return
+             h:
+                astore_0
+             i:
+                invokestatic A.c:()V
+             j:
+                aload_0
+                athrow
+                try a h h any
+                try h END h any
+                frame h [] [java/lang/Throwable]";
+        woven("count", "f", &text.replace("END", end), &[])
+    };
+    let branches = |text: &str| text.lines().filter(|line| line.contains(" if")).count();
+    let (store, call) = (handler_to("i"), handler_to("j"));
+    assert_eq!(branches(&store), 0, "{store}");
+    assert_eq!(branches(&call), 1, "{call}");
+}
+
 #[test]
 fn frames_keep_wide_locals_and_are_padded() {
     check(
