@@ -72,13 +72,7 @@ impl Classes<'_> {
     }
 
     pub fn name(&self, class: jclass) -> Option<String> {
-        let mut signature = ptr::null_mut();
-        call!(self.jvmti, GetClassSignature, class, &raw mut signature, ptr::null_mut()).ok()?;
-        // SAFETY: on success a NUL-terminated text that we now own.
-        let text = unsafe { CStr::from_ptr(signature) }.to_string_lossy();
-        let name = text.strip_prefix('L').and_then(|t| t.strip_suffix(';')).map(str::to_owned);
-        self.jvmti.deallocate(signature.cast());
-        name
+        name_of(self.jvmti, class)
     }
 
     pub fn loader(&self, class: jclass) -> u32 {
@@ -93,6 +87,17 @@ impl Classes<'_> {
         let mut answer: jni::jboolean = 0;
         call!(self.jvmti, IsModifiableClass, class, &raw mut answer).is_ok() && answer != 0
     }
+}
+
+/// The name of a class that is no array, as class files spell it.
+pub fn name_of(jvmti: Jvmti, class: jclass) -> Option<String> {
+    let mut signature = ptr::null_mut();
+    call!(jvmti, GetClassSignature, class, &raw mut signature, ptr::null_mut()).ok()?;
+    // SAFETY: on success a NUL-terminated text that we now own.
+    let text = unsafe { CStr::from_ptr(signature) }.to_string_lossy();
+    let name = text.strip_prefix('L').and_then(|t| t.strip_suffix(';')).map(str::to_owned);
+    jvmti.deallocate(signature.cast());
+    name
 }
 
 /// A class of ours in the JVM, held by a global reference for the JVM's life.

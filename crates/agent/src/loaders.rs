@@ -3,6 +3,7 @@
 //! A tag on the loader is the quick way to its number, but tags go with the JVMTI environment that
 //! set them, at every detach. So loaders are also kept by weak references, by hash.
 
+use crate::classes;
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jint, jlong, jobject};
 use jvmti_bindings::sys::jvmti;
@@ -18,9 +19,21 @@ pub fn number(jvmti: Jvmti, jni: Jni, loader: jobject) -> u32 {
     loaders.get_or_insert_default().number(jvmti, jni, loader)
 }
 
+/// The class of a loader, as `com/acme/PluginLoader`; empty if it is not known.
+pub fn class_name(number: u32) -> String {
+    let loaders = LOADERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = loaders.as_ref().and_then(|loaders| loaders.class_names.get(&number));
+    name.cloned().unwrap_or_default()
+}
+
+/// Names of loaders' classes that are kept. A program that makes a loader for each request makes them
+/// of few classes, but their numbers are all different.
+const MOST_NAMES: usize = 10_000;
+
 #[derive(Default)]
 struct Loaders {
     last: u32,
+    class_names: HashMap<u32, String>,
     by_hash: HashMap<jint, Vec<(Weak, u32)>>,
     /// When this many are kept, those that have gone are looked for.
     tidy_at: usize,
@@ -45,7 +58,16 @@ impl Loaders {
         if call!(jvmti, GetObjectHashCode, loader, &raw mut hash).is_err() {
             return 0;
         }
-        let number = self.known(jni, loader, hash).unwrap_or_else(|| self.add(jni, loader, hash));
+        let known = self.known(jni, loader, hash);
+        let number = known.unwrap_or_else(|| {
+            let number = self.add(jni, loader, hash);
+            if self.class_names.len() < MOST_NAMES
+                && let Some(name) = name_of_class(jvmti, jni, loader)
+            {
+                self.class_names.insert(number, name);
+            }
+            number
+        });
         let _ = call!(jvmti, SetTag, loader, jlong::from(number));
         number
     }
@@ -71,6 +93,19 @@ impl Loaders {
         }
         self.last
     }
+}
+
+/// The class of an object, asked of the JVM without running any Java.
+fn name_of_class(jvmti: Jvmti, jni: Jni, object: jobject) -> Option<String> {
+    // SAFETY: a reference that is alive during this call, on its own thread.
+    let class = unsafe { ((**jni.0).GetObjectClass)(jni.0, object) };
+    if class.is_null() {
+        return None;
+    }
+    let name = classes::name_of(jvmti, class);
+    // SAFETY: the local reference that was just made, used no more.
+    unsafe { ((**jni.0).DeleteLocalRef)(jni.0, class) };
+    name
 }
 
 fn is_same(jni: Jni, one: jobject, other: jobject) -> bool {

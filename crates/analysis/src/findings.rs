@@ -3,7 +3,7 @@
 //! causes.
 
 use crate::hot::Hot;
-use crate::labels::LabelKind;
+use crate::labels::{Label, LabelKind};
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use tare_profile::{Estimate, Loss, MethodKind, Profile, SeriesId, ThreadKind, Unit, ValueKind};
@@ -66,7 +66,11 @@ fn dominating(
     found: &mut Vec<Finding>,
 ) {
     let mut say = |text| found.push(Finding { kind: FindingKind::Dominates, text });
-    let real: Vec<&Hot> = hot.iter().filter(|hot| !tree.label(hot.label).is_special()).collect();
+    let real = |hot: &&Hot| {
+        let label = tree.label(hot.label);
+        !label.is_special() && !is_unknown(label)
+    };
+    let real: Vec<&Hot> = hot.iter().filter(real).collect();
     if let Some(top) = real.first() {
         let share = tree.share(top.own[0]);
         let name = &tree.label(top.label).text;
@@ -161,6 +165,11 @@ fn pauses(profile: &Profile, found: &mut Vec<Finding>) {
     }
 }
 
+/// Whether a group is of all that the recording says nothing about.
+fn is_unknown(label: &Label) -> bool {
+    label.kind == LabelKind::Group && label.text.starts_with("[unknown ")
+}
+
 fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>) {
     let mut say = |text| found.push(Finding { kind: FindingKind::Lost, text });
     for special in hot {
@@ -169,6 +178,13 @@ fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>)
         let share = tree.share(special.own[0]);
         if is_account && share >= 0.001 {
             say(format!("{} of the whole is accounted as {}", percent(share), label.text));
+        }
+        if is_unknown(label) && share >= 0.001 {
+            let what = label.text.trim_matches(['[', ']']).trim_start_matches("unknown ");
+            let share = percent(share);
+            say(format!(
+                "{share} of the whole is of code whose {what} the recording does not tell"
+            ));
         }
     }
     // A run may refuse thousands of methods one by one: say the reasons, and the first names.

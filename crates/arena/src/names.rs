@@ -15,6 +15,8 @@ pub struct MethodName {
     pub id: u32,
     /// Which class loader, as the agent numbers them; zero is the JVM's own.
     pub loader: u32,
+    /// The loader's class, as `com/acme/PluginLoader`; empty for the JVM's own, or when unknown.
+    pub loader_class: String,
     /// As the class file spells it: `com/acme/Orders`.
     pub class: String,
     pub name: String,
@@ -50,7 +52,8 @@ impl NameLog {
         for number in [method.id, method.loader, method.line] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        for text in [&method.class, &method.name, &method.descriptor, &method.file] {
+        let MethodName { class, name, descriptor, file, loader_class, .. } = method;
+        for text in [class, name, descriptor, file, loader_class] {
             let bytes = &text.as_bytes()[..text.len().min(usize::from(u16::MAX))];
             out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
             out.extend_from_slice(bytes);
@@ -119,7 +122,8 @@ fn decode(mut bytes: &[u8]) -> Option<MethodName> {
         Some(String::from_utf8_lossy(text).into_owned())
     };
     let (class, name, descriptor, file) = (text()?, text()?, text()?, text()?);
-    Some(MethodName { id, loader, class, name, descriptor, file, line })
+    let loader_class = text()?;
+    Some(MethodName { id, loader, loader_class, class, name, descriptor, file, line })
 }
 
 #[cfg(test)]

@@ -111,8 +111,8 @@ impl fmt::Display for WriteError {
             }
             WriteError::NoTimes { format } => write!(
                 f,
-                "{format} shows when things happened, and this recording holds no times; an .html \
-                 flame graph needs none"
+                "{format} shows when things happened, and this recording holds no times, or only \
+                 by the second; an .html flame graph needs none"
             ),
             WriteError::TooLarge { format, what } => write!(
                 f,

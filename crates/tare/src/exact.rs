@@ -336,7 +336,7 @@ fn add_frame(profile: &mut Profile, known: Option<&MethodName>, id: i32) -> Fram
         name: intern(&known.name),
         descriptor: intern(&known.descriptor),
         file: intern(&known.file),
-        loader: intern(&loader_name(known.loader)),
+        loader: intern(&loader_name(known.loader, &known.loader_class)),
         line: (known.line > 0).then_some(known.line),
         ..Method::default()
     };
@@ -344,8 +344,15 @@ fn add_frame(profile: &mut Profile, known: Option<&MethodName>, id: i32) -> Fram
     profile.frames.intern(Frame::of(method))
 }
 
-fn loader_name(number: u32) -> String {
-    if number == 0 { "boot".to_owned() } else { format!("loader {number}") }
+/// The JDK's own loaders by the names that its documentation gives them, others by class and number.
+fn loader_name(number: u32, class: &str) -> String {
+    match (number, class) {
+        (0, _) => "boot".to_owned(),
+        (_, "jdk/internal/loader/ClassLoaders$AppClassLoader") => "app".to_owned(),
+        (_, "jdk/internal/loader/ClassLoaders$PlatformClassLoader") => "platform".to_owned(),
+        (_, "") => format!("loader {number}"),
+        (_, class) => format!("{} #{number}", class.replace('/', ".")),
+    }
 }
 
 /// For each node the ticks that were its own, invocations under way included.

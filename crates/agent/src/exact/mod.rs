@@ -581,6 +581,7 @@ impl Engine {
     fn log_names(&self, class: &str, loader: u32, bytes: &[u8], methods: &[(usize, u32)]) {
         let Ok(parsed) = ClassFile::parse(bytes) else { return };
         let file = source_file(&parsed);
+        let loader_class = loaders::class_name(loader);
         let session = self.memory.session;
         for &(index, id) in methods {
             let Some(member) = parsed.methods.get(index) else { continue };
@@ -599,6 +600,7 @@ impl Engine {
             let logged = self.memory.log_name(&MethodName {
                 id,
                 loader,
+                loader_class: loader_class.clone(),
                 class: class.to_owned(),
                 name: text(name),
                 descriptor: text(descriptor),

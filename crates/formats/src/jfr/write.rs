@@ -204,9 +204,12 @@ impl Writer<'_> {
         self.begin(JVM_INFORMATION, 0);
         self.event.text(&run.vm);
         self.event.text(&run.jdk);
-        self.event.text("");
+        // The JDK parts a command line before the main class.
+        let main = run.command_line.iter().position(|word| *word == run.main_class);
+        let (before, after) = run.command_line.split_at(main.unwrap_or(0));
+        self.event.text(&before.get(1..).unwrap_or_default().join(" "));
         self.event.text(&run.flags.join(" "));
-        self.event.text(&run.command_line.join(" "));
+        self.event.text(&after.join(" "));
         self.event.long(i64::from(run.pid.unwrap_or(0)));
         self.end()
     }

@@ -73,6 +73,20 @@ on_each_jdk! {
         assert_equal(&counted(&text), &recorded);
     }
 
+    /// Code is told apart by its loader, which has a name that people know or that of its class.
+    fn loaders_have_names(jdk) {
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let mut words = record(&["--count"], &file);
+        words.extend(java(jdk, classes(), &["Truth", "1"]));
+        Tare::this().run(&words).ok();
+        let profile = Recorded::open(&file).profile;
+        let loaders: std::collections::BTreeSet<&str> =
+            profile.methods.iter().map(|(_, method)| profile.strings.get(method.loader)).collect();
+        assert!(loaders.contains("app"), "{loaders:?}");
+        assert!(loaders.iter().any(|name| name.contains("Loader #")), "{loaders:?}");
+    }
+
     /// Nothing outside the roots is counted, and everything below them is.
     fn only_below_a_root(jdk) {
         let options = ["--count", "--root", "Work.unwinding", "--include", "Work*"];

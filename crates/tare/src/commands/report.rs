@@ -8,12 +8,13 @@ mod tree;
 
 pub use json::metric as json_metric;
 
-use crate::cli::{ReportArgs, ReportFormat};
+use crate::cli::{By, ReportArgs, ReportFormat};
 use crate::source;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Finding, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list, narrow,
+    Finding, FindingKind, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list,
+    narrow,
 };
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
@@ -67,7 +68,11 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
     let tree = Tree::build(profile, &metrics, &filter)?;
     let hot = hot_list(&tree);
     let threads = by_thread(profile, metrics[0], &filter)?;
-    let findings = findings(profile, metrics[0], &tree, &hot, &threads);
+    let mut findings = findings(profile, metrics[0], &tree, &hot, &threads);
+    if args.view.by == By::Line && tree.labels().all(|(_, label)| label.line.is_none()) {
+        let text = "the recording knows no lines, so methods are shown".to_owned();
+        findings.push(Finding { kind: FindingKind::Lost, text });
+    }
     let report = Report { args, profile, metrics, tree, hot, threads, findings };
     match args.format {
         ReportFormat::Text => page::print(&report),
