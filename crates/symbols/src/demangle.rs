@@ -27,9 +27,10 @@ pub fn demangle(name: &str) -> String {
         .unwrap_or_else(|| stem.to_owned())
 }
 
-/// The name without what stands behind the first dot that is not at its beginning.
+/// The name without what stands behind the first dot that is not at its beginning, and without the
+/// version that a library gives it behind an at sign.
 pub(crate) fn stem(name: &str) -> &str {
-    match name.get(1..).and_then(|rest| rest.find('.')) {
+    match name.get(1..).and_then(|rest| rest.find(['.', '@'])) {
         Some(at) => &name[..=at],
         None => name,
     }
@@ -55,6 +56,7 @@ mod tests {
             ("__memmove_avx_unaligned_erms", "__memmove_avx_unaligned_erms"),
             ("read_line.constprop.0", "read_line"),
             ("JVM_ArrayCopy", "JVM_ArrayCopy"),
+            ("pthread_cond_wait@@GLIBC_2.3.2", "pthread_cond_wait"),
             (".hidden", ".hidden"),
             ("", ""),
             ("_Znonsense", "_Znonsense"),

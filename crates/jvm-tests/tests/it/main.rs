@@ -33,6 +33,7 @@ mod reduced_signals;
 mod run;
 mod sampling;
 mod sampling_accuracy;
+mod sampling_commands;
 mod sampling_sessions;
 mod sampling_wall;
 mod stopped;

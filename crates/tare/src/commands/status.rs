@@ -4,6 +4,7 @@ use crate::cli::StatusArgs;
 use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
 use crate::library;
+use crate::sampling::interval;
 use crate::term::{self, BOLD, DIM, WARN};
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{Counters, LoadedBy, Request, Status};
+use tare_protocol::{Counters, LoadedBy, Request, SampleStatus, Status};
 
 pub fn run(args: &StatusArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;
@@ -108,6 +109,12 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
         status.engines.join(", ")
     };
     row("switched on", on)?;
+    if let Some(sampling) = &status.sampling {
+        row("sampling", describe(sampling))?;
+        for note in &sampling.notes {
+            row("", note.clone())?;
+        }
+    }
     let others = status.front_ends.saturating_sub(1);
     row(
         "front ends",
@@ -133,6 +140,28 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// A sampling session in a few words.
+fn describe(sampling: &SampleStatus) -> String {
+    let engine = sampling.engine.map_or("an unknown engine".to_owned(), |e| e.to_string());
+    let clock = if sampling.wall { "by the clock on the wall" } else { "by processor time" };
+    let mut text = format!("{clock}, every {} by {engine}", interval(sampling.interval_ns));
+    if sampling.paused {
+        text.push_str(", paused");
+    }
+    text.push_str(&format!(
+        "; {} samples of {} threads",
+        term::count(sampling.samples),
+        sampling.threads_seen
+    ));
+    for what in sampling.failures.iter().map(|f| format!("; failed {f}")) {
+        text.push_str(&what);
+    }
+    for what in sampling.lost.iter().map(|l| format!("; lost {l}")) {
+        text.push_str(&what);
+    }
+    text
 }
 
 /// A line per interval until Ctrl-C or the JVM's end. The counters are switched off by the agent

@@ -89,6 +89,9 @@ pub struct Collector<A> {
     series: Option<SeriesId>,
     /// The same values by state, where states are told.
     by_state: Vec<(State, SeriesId)>,
+    /// Samples of the JVM's own threads while they waited. By the wall clock they would be most of a
+    /// profile, and nobody waits for them.
+    pub skipped: u64,
 }
 
 impl<A: Addresses> Collector<A> {
@@ -108,6 +111,7 @@ impl<A: Addresses> Collector<A> {
             waiting: Vec::new(),
             series: None,
             by_state: Vec::new(),
+            skipped: 0,
         }
     }
 
@@ -139,6 +143,12 @@ impl<A: Addresses> Collector<A> {
             match self.context(profile, sample.trace, last) {
                 Some((context, is_virtual)) => {
                     let thread = self.thread_of(profile, &sample, is_virtual);
+                    let active = matches!(sample.state, State::Running | State::Runnable);
+                    let of_jvm = profile.threads.get(thread).kind == ThreadKind::Vm;
+                    if self.clock == Clock::Wall && of_jvm && !active {
+                        self.skipped += 1;
+                        continue;
+                    }
                     let value = i64::try_from(sample.weight).unwrap_or(i64::MAX);
                     let time = sample.time.saturating_sub(self.zero);
                     let row = Row::new(context, thread, value).at(time);
@@ -581,6 +591,29 @@ mod tests {
             .collect();
         let expected = [("wall", 14), ("parked", 11), ("running", 2), ("system-call", 1)];
         assert_eq!(totals, expected.map(|(name, total)| (name.to_owned(), total)));
+    }
+
+    #[test]
+    fn waiting_threads_of_the_jvm_are_left_out_and_counted() {
+        let (mut collector, mut profile) = collector(Clock::Wall);
+        let compiler = SampleThread {
+            number: 2,
+            kind: ThreadType::Native,
+            name: "C2 CompilerThre".into(),
+            ..SampleThread::default()
+        };
+        let of = |state, weight| Sample { state, thread: 2, ..sample(1, weight) };
+        let records = [
+            thread(),
+            Record::Thread(compiler),
+            trace(1, &[SampleFrame::Native { address: 1 }]),
+            Record::Sample(of(State::SystemCall, 5)),
+            Record::Sample(of(State::Running, 2)),
+            Record::Sample(Sample { state: State::SystemCall, ..sample(1, 4) }),
+        ];
+        collector.add(&mut profile, records, false);
+        assert_eq!(rows(&profile), ["2 C2 CompilerThre f1", "4 main f1"]);
+        assert_eq!(collector.skipped, 1);
     }
 
     #[test]

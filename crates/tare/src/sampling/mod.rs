@@ -125,7 +125,8 @@ impl Source for Sampling {
         let mut say = |key: &str, value: String| run.options.push((key.to_owned(), value));
         say("engine", self.status.engine.map_or("unknown".to_owned(), |e| e.to_string()));
         say("interval", interval(totals.interval));
-        if let Some(got) = self.interval_got() {
+        // An idle thread has one sample for a long time, which says nothing of the timers.
+        if let Some(got) = self.interval_got().filter(|_| self.clock == Clock::Cpu) {
             say("interval got", interval(got));
         }
         say("samples", self.samples().to_string());
@@ -160,6 +161,12 @@ impl Source for Sampling {
             "threads",
             refused,
             "they could not be watched; a limit of the process, or they ended at once",
+        );
+        lose(
+            LossKind::Skipped,
+            "samples",
+            self.collector.skipped,
+            "threads of the JVM itself that only wait are left out",
         );
         if let Some(error) = &self.broken {
             lose(LossKind::Damaged, "streams", 1, error);

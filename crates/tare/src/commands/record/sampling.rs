@@ -20,6 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{Request, SamplePlan};
+use tare_recording::{LoadOptions, Recording, Writer};
 
 /// The ring in the JVM that samples wait in until they are drained, twenty times a second.
 const RING: u64 = 32 << 20;
@@ -65,19 +66,10 @@ impl Session for SamplingSession {
             memory: RING,
         };
         let files = Files::take(args, jvm, names);
+        let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+        // The agent's clock began after its preparations, just before it answered.
         let began = Instant::now();
         let started = SystemTime::now();
-        let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan.clone())))?;
-        let status = agent.status()?.sampling.unwrap_or_default();
-        for note in &status.notes {
-            anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
-        }
-        let sampling = Sampling::new(stream, jvm.pid, status)?;
-        let run = run_info(jvm, args, started);
-        let store = match args.keep {
-            None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
-            Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
-        };
         let desk = match Desk::open(jvm.pid) {
             Ok(desk) => Some(desk),
             Err(error) => {
@@ -87,6 +79,16 @@ impl Session for SamplingSession {
                 );
                 None
             }
+        };
+        let status = agent.status()?.sampling.unwrap_or_default();
+        for note in &status.notes {
+            anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
+        }
+        let sampling = Sampling::new(stream, jvm.pid, status)?;
+        let run = run_info(jvm, args, started);
+        let store = match args.keep {
+            None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
+            Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
         };
         let by_thread = args.threads;
         Ok(SamplingSession { sampling, store, files, desk, stopped: false, by_thread })
@@ -210,12 +212,19 @@ impl SamplingSession {
                 if path == recording {
                     bail!("{} is where the recording itself grows", path.display());
                 }
-                std::fs::copy(&recording, path)
-                    .with_context(|| format!("cannot write {}", path.display()))?
+                rewrite(&recording, path)?
             }
         };
         Ok(format!("{}: {} KiB", path.display(), size.div_ceil(1024)))
     }
+}
+
+/// Makes a whole file of one that still grows; its size.
+fn rewrite(growing: &Path, path: &Path) -> Result<u64> {
+    let doing = || format!("cannot write {}", path.display());
+    let profile = Recording::open(growing)?.load(&LoadOptions::default())?.profile;
+    let file = Writer::create(path).with_context(doing)?.finish(&profile).with_context(doing)?;
+    Ok(file.metadata().with_context(doing)?.len())
 }
 
 /// A line on the terminal, if there is one, that says how the recording goes.

@@ -105,7 +105,12 @@ impl Page<'_> {
             self.line(out, &facts.join(", "))?;
         }
         let info = self.report.info();
-        let mut what = format!("{} {}", info.name, info.kind.name());
+        // `cpu-time`, not `cpu cpu-time`; but `parked wall-time`.
+        let kind = info.kind.name();
+        let mut what = match kind.starts_with(&info.name) {
+            true => kind.to_owned(),
+            false => format!("{} {kind}", info.name),
+        };
         if info.period > 0 {
             let period = value(
                 info.period as i64,
