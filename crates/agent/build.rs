@@ -52,7 +52,7 @@ fn write_export(out: &Path) {
     let code = format!(
         "#[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_ticks\")]\n\
          extern \"system\" fn java_ticks(_: *mut c_void, _: *mut c_void) -> i64 {{\n    \
-             super::probe_clock().cast_signed()\n\
+             super::clock::probe_clock().cast_signed()\n\
          }}\n\
          #[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_first\")]\n\
          extern \"system\" fn java_first(jni: *mut JNIEnv, _: *mut c_void, id: i32) {{\n    \

@@ -135,17 +135,33 @@ impl Jni {
         (!global.is_null()).then_some(OwnClass(global))
     }
 
+    /// Calls a static method `(long) void` of a class of ours.
+    pub fn call_static_long(self, class: OwnClass, name: &CStr, value: i64) -> bool {
+        self.call_static_void(class, name, c"(J)V", &[jni::jvalue { j: value }])
+    }
+
     /// Calls a static method `(long, long) void` of a class of ours.
     pub fn call_static_longs(self, class: OwnClass, name: &CStr, a: i64, b: i64) -> bool {
+        self.call_static_void(class, name, c"(JJ)V", &[jni::jvalue { j: a }, jni::jvalue { j: b }])
+    }
+
+    /// Calls a static method of a class of ours with as many arguments as its signature says.
+    fn call_static_void(
+        self,
+        class: OwnClass,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[jni::jvalue],
+    ) -> bool {
         // SAFETY: the class is ours and alive; the texts live across the call.
         let method = unsafe {
-            ((**self.0).GetStaticMethodID)(self.0, class.0, name.as_ptr(), c"(JJ)V".as_ptr())
+            let signature = signature.as_ptr();
+            ((**self.0).GetStaticMethodID)(self.0, class.0, name.as_ptr(), signature)
         };
         if self.failed() || method.is_null() {
             return false;
         }
-        let arguments = [jni::jvalue { j: a }, jni::jvalue { j: b }];
-        // SAFETY: two arguments, as the signature says.
+        // SAFETY: the arguments that the signature names.
         unsafe {
             ((**self.0).CallStaticVoidMethodA)(self.0, class.0, method, arguments.as_ptr());
         }
@@ -154,7 +170,7 @@ impl Jni {
 
     /// Calls a static method `calibrate(int, boolean) long` of a class of ours.
     pub fn call_static_calibrate(self, class: OwnClass, rounds: i32, timed: bool) -> Option<i64> {
-        // SAFETY: as in `call_static_longs`.
+        // SAFETY: as in `call_static_void`.
         let method = unsafe {
             let (name, signature) = (c"calibrate".as_ptr(), c"(IZ)J".as_ptr());
             ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature)
@@ -172,16 +188,7 @@ impl Jni {
 
     /// Calls a static method `() void` of a class of ours.
     pub fn call_static(self, class: OwnClass, name: &CStr) -> bool {
-        // SAFETY: as in `call_static_longs`.
-        let method = unsafe {
-            ((**self.0).GetStaticMethodID)(self.0, class.0, name.as_ptr(), c"()V".as_ptr())
-        };
-        if self.failed() || method.is_null() {
-            return false;
-        }
-        // SAFETY: no arguments, as the signature says.
-        unsafe { ((**self.0).CallStaticVoidMethodA)(self.0, class.0, method, ptr::null()) };
-        !self.failed()
+        self.call_static_void(class, name, c"()V", &[])
     }
 
     /// Whether this JVM may load a class again from older bytes than those it was last redefined

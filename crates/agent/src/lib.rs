@@ -14,6 +14,7 @@ mod gate;
 mod jvm;
 mod lifecycle;
 mod loaders;
+mod perf_memory;
 mod rendezvous;
 mod sampling;
 mod socket;

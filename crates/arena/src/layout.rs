@@ -12,8 +12,6 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREARN1");
 /// The header: the first page.
 pub mod header {
     pub const MAGIC: usize = 0;
-    /// Always [`super::NO_METHOD`]: a node without a last child points here, and no method matches.
-    pub const SENTINEL: usize = 16;
     pub const SESSION: usize = 24;
     pub const TIMED: usize = 28;
     /// Where the first page that belongs to a tree can be; the table of threads lies before it.
@@ -35,12 +33,23 @@ pub mod header {
     pub const NANOS_1: usize = 152;
     pub const DEPTH: usize = 160;
     pub const CPU: usize = 164;
+    pub const FOLD: usize = 168;
+    /// 1 once the memory cannot grow any more: threads then prune their trees.
+    pub const FULL: usize = 172;
+    /// Ticks in which all threads stood still because classes were changed.
+    pub const PAUSED: usize = 176;
+    /// How often a thread began to prune its tree, and was done.
+    pub const PRUNING: usize = 184;
+    pub const PRUNED: usize = 188;
+    /// Nodes that were pruned.
+    pub const DROPPED: usize = 192;
 }
 
-/// The table of threads, for JVMs that were attached to: entries of thread id and current node.
+/// The table of threads: entries of thread id and, where threads have no field of ours, their
+/// current node.
 pub mod threads {
     pub const AT: usize = super::PAGE;
-    pub const ENTRIES: usize = 1 << 16;
+    pub const ENTRIES: usize = 1 << 15;
     pub const BYTES: usize = ENTRIES * 16;
 }
 
@@ -59,8 +68,10 @@ pub mod page {
 pub mod tree {
     pub const THREAD: usize = 32;
     pub const FLAGS: usize = 52;
+    /// Ticks that are kept out of the tree's times: what took longer than a probe should.
+    pub const ADJUST: usize = 56;
     pub const NAME: usize = 68;
-    pub const NAME_MAX: usize = 120;
+    pub const NAME_MAX: usize = 108;
     pub const ROOT: usize = 192;
     pub const FLAG_LEAVES: u32 = 1;
     pub const FLAG_VIRTUAL: u32 = 2;
@@ -70,7 +81,7 @@ pub mod tree {
 /// A node.
 pub mod node {
     pub const COUNT: usize = 0;
-    pub const METHOD: usize = 16;
+    pub const METHOD: usize = 12;
     pub const PARENT: usize = 20;
     pub const START: usize = 32;
     pub const TOTAL: usize = 40;
@@ -79,9 +90,10 @@ pub mod node {
 }
 
 /// Ids that no method has.
-pub const NO_METHOD: i32 = -1;
 pub const ROOT: i32 = -2;
 /// Calls for which there was no room: all that a node's context called beyond its children.
 pub const REST: i32 = -3;
 /// What the agent calls to learn what a call costs; no part of the program.
 pub const CALIBRATION: i32 = -4;
+/// A node that was pruned and can be used again.
+pub const FREED: i32 = -5;

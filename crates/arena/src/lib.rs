@@ -14,4 +14,4 @@ pub mod samples;
 mod tree;
 
 pub use names::{MethodName, NameLog, Names};
-pub use tree::{Clock, Node, ReadError, Snapshot, Tree};
+pub use tree::{Clock, Node, Pruning, ReadError, Snapshot, Tree};

@@ -1,8 +1,9 @@
 //! Trees out of the bytes of an arena, while threads go on writing or after the JVM is gone.
 //!
-//! A thread only ever adds to its tree, and a node's parent lies before it, so one pass in the
-//! order of addresses rebuilds everything. What is half-written in the moment of reading has no
-//! method yet and is left out; it will be there the next time.
+//! A thread adds to its tree, and a new node lies behind its parent, so one pass in the order of
+//! addresses mostly rebuilds everything; trees that were pruned use nodes again, and are put in
+//! order afterwards. What is half-written in the moment of reading has no method yet and is left
+//! out; it will be there the next time.
 
 use crate::layout::{self, PAGE, header, node, page, tree};
 use std::fmt;
@@ -53,6 +54,8 @@ pub struct Tree {
     pub of_virtual_threads: bool,
     /// Used by several platform threads, one after the other had ended; named after the first.
     pub shared: bool,
+    /// Ticks that its times leave out, against [`Clock::now`].
+    pub adjust: u64,
     /// The root first; a parent comes before its children.
     pub nodes: Vec<Node>,
 }
@@ -93,7 +96,32 @@ pub struct Snapshot {
     /// Contexts that got no node of their own, and calls that were not counted at all.
     pub refused: u64,
     pub lost: u64,
+    /// Contexts that were given up again, for more important ones.
+    pub pruned: u64,
     pub trees: Vec<Tree>,
+}
+
+/// How often trees were pruned. Bytes that were read between two equal states, with nobody at it,
+/// fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruning {
+    begun: u32,
+    done: u32,
+}
+
+impl Pruning {
+    /// Given the header.
+    #[must_use]
+    pub fn read(head: &[u8]) -> Self {
+        let at = |at| u32_at(head, at).unwrap_or(0);
+        Pruning { begun: at(header::PRUNING), done: at(header::PRUNED) }
+    }
+
+    /// Whether what was read between the two fits together.
+    #[must_use]
+    pub fn still(self, later: Self) -> bool {
+        self.begun == self.done && self == later
+    }
 }
 
 impl Snapshot {
@@ -137,6 +165,7 @@ impl Snapshot {
             limit: head(header::LIMIT)?,
             refused: head(header::REFUSED)?,
             lost: head(header::LOST)?,
+            pruned: head(header::DROPPED)?,
             trees: read_trees(bytes.get(..used as usize).unwrap_or(bytes), size, timed),
         })
     }
@@ -151,6 +180,7 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
     let mut tree_of_page = vec![NOWHERE; pages];
     let mut node_at = vec![NOWHERE; bytes.len() / 16];
     let mut trees: Vec<Tree> = Vec::new();
+    let paused = u64_at(bytes, header::PAUSED).unwrap_or(0);
     let first = u64_at(bytes, header::FIRST).unwrap_or(0);
     let mut number = usize::try_from(first).unwrap_or(usize::MAX).div_ceil(PAGE).max(1);
     while number < pages {
@@ -162,6 +192,7 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
             page::KIND_TREE => {
                 tree_of_page[number] = trees.len() as u32;
                 let mut tree = read_tree_head(bytes, at);
+                tree.adjust = tree.adjust.saturating_add(paused);
                 read_nodes(bytes, at + tree::ROOT, size, timed, &mut tree, &mut node_at);
                 trees.push(tree);
             }
@@ -178,6 +209,9 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
             _ => {}
         }
         number += step;
+    }
+    for tree in &mut trees {
+        settle(tree, &node_at);
     }
     // The agent's own thread has a tree for its calibration.
     let of_the_program =
@@ -207,6 +241,7 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
         name,
         of_virtual_threads,
         shared: flags & tree::FLAG_SHARED != 0,
+        adjust: u64_at(bytes, at + tree::ADJUST).unwrap_or(0),
         nodes: Vec::new(),
     }
 }
@@ -226,14 +261,11 @@ fn read_nodes(
         if method == 0 {
             break;
         }
+        if method == layout::FREED {
+            continue;
+        }
         let mine = tree.nodes.len() as u32;
-        let parent_at = (u32_at(bytes, at + node::PARENT).unwrap_or(0) & !1) as usize;
-        let parent = match method {
-            layout::ROOT => mine,
-            _ => node_at.get(parent_at / 16).copied().unwrap_or(NOWHERE),
-        };
-        // A parent that is not there means damaged bytes; what hangs on it is left out.
-        if parent > mine || (method == layout::ROOT && mine != 0) {
+        if (method == layout::ROOT) != (mine == 0) {
             continue;
         }
         if let Some(place) = node_at.get_mut(at / 16) {
@@ -242,13 +274,63 @@ fn read_nodes(
         let time = |field| if timed { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
         tree.nodes.push(Node {
             at: at as u32,
-            parent,
+            // An offset; `settle` makes it a position.
+            parent: u32_at(bytes, at + node::PARENT).unwrap_or(0),
             method,
             count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
             total: time(node::TOTAL),
             start: time(node::START),
         });
     }
+}
+
+/// Turns the parents of a tree's nodes from offsets into positions, and the nodes into an order in
+/// which parents come first. What has no way to the root, in damaged bytes, is left out.
+fn settle(tree: &mut Tree, node_at: &[u32]) {
+    let mut in_order = true;
+    for mine in 0..tree.nodes.len() {
+        let node = &mut tree.nodes[mine];
+        node.parent = match mine {
+            0 => 0,
+            _ => node_at.get(node.parent as usize / 16).copied().unwrap_or(NOWHERE),
+        };
+        in_order &= mine == 0 || (node.parent as usize) < mine;
+    }
+    if in_order {
+        return;
+    }
+    // The children of each node, one after the other, and where they begin.
+    let count = tree.nodes.len();
+    let mut begin = vec![0_usize; count + 2];
+    for node in tree.nodes.iter().skip(1).filter(|n| (n.parent as usize) < count) {
+        begin[node.parent as usize + 2] += 1;
+    }
+    for at in 2..begin.len() {
+        begin[at] += begin[at - 1];
+    }
+    let mut children = vec![0_u32; count];
+    for (mine, node) in tree.nodes.iter().enumerate().skip(1) {
+        if let Some(place) = begin.get_mut(node.parent as usize + 1)
+            && (node.parent as usize) < count
+        {
+            children[*place] = mine as u32;
+            *place += 1;
+        }
+    }
+    // Level by level from the root; `sorted` is the queue as well as the result.
+    let mut sorted = Vec::with_capacity(count);
+    let mut old = Vec::with_capacity(count);
+    sorted.extend(tree.nodes.first().copied());
+    old.push(0_usize);
+    let mut at = 0;
+    while at < sorted.len() {
+        for &child in &children[begin[old[at]]..begin[old[at] + 1]] {
+            sorted.push(Node { parent: at as u32, ..tree.nodes[child as usize] });
+            old.push(child as usize);
+        }
+        at += 1;
+    }
+    tree.nodes = sorted;
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -286,7 +368,7 @@ mod tests {
         };
         let root = PAGE + tree::ROOT;
         place(root, layout::ROOT, 0, 0);
-        place(root + 32, 11, root | 1, 3);
+        place(root + 32, 11, root, 3);
         place(2 * PAGE + page::HEAD, 12, root + 32, 9);
         bytes
     }
@@ -302,6 +384,25 @@ mod tests {
         assert_eq!(places, [root, root + 32, 2 * PAGE + page::HEAD]);
         let seen: Vec<_> = tree.nodes.iter().map(|n| (n.parent, n.method, n.count)).collect();
         assert_eq!(seen, [(0, layout::ROOT, 0), (0, 11, 3), (1, 12, 9)]);
+    }
+
+    #[test]
+    fn nodes_that_were_used_again_come_after_their_parents() {
+        let mut bytes = sample();
+        let root = PAGE + tree::ROOT;
+        let mut put = |at: usize, value: i32| {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        };
+        // The first child hangs on what lies behind it now, which hangs on the root; and one is
+        // free.
+        put(root + 32 + node::PARENT, (2 * PAGE + page::HEAD) as i32);
+        put(2 * PAGE + page::HEAD + node::PARENT, root as i32);
+        put(2 * PAGE + page::HEAD + 32 + node::METHOD, layout::FREED);
+        put(2 * PAGE + page::HEAD + 64 + node::METHOD, 13);
+        put(2 * PAGE + page::HEAD + 64 + node::PARENT, (root + 32) as i32);
+        let snapshot = Snapshot::read(&bytes).unwrap();
+        let seen: Vec<_> = snapshot.trees[0].nodes.iter().map(|n| (n.parent, n.method)).collect();
+        assert_eq!(seen, [(0, layout::ROOT), (0, 12), (1, 11), (2, 13)]);
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub struct ExactPlan {
     pub count_only: Vec<Pattern>,
     /// Time that threads spent on a processor, instead of time that passed.
     pub cpu_time: bool,
+    /// A method that is called while it is under way counts in its outer context; only when not
+    /// timed.
+    pub fold: bool,
     /// Contexts deeper than this are summed up in their ancestor's rest; zero means no limit.
     pub depth: u32,
     /// Bytes that the trees may take.
@@ -81,6 +84,7 @@ impl ExactPlan {
             .with("skip-trivial", self.skip_trivial)
             .with_all("count-only", &self.count_only)
             .with("cpu-time", self.cpu_time)
+            .with("fold", self.fold)
             .with("depth", self.depth)
             .with("memory", self.memory)
             .with("allow-huge", self.allow_huge)
@@ -103,6 +107,7 @@ impl ExactPlan {
             skip_trivial: m.parse("skip-trivial")?,
             count_only: patterns("count-only")?,
             cpu_time: m.parse("cpu-time")?,
+            fold: m.parse("fold")?,
             depth: m.parse("depth")?,
             memory: m.parse("memory")?,
             allow_huge: m.parse("allow-huge")?,
@@ -267,6 +272,7 @@ mod tests {
             skip_trivial: true,
             count_only: vec!["**.get*".parse().unwrap()],
             cpu_time: true,
+            fold: true,
             depth: 50,
             memory: 1 << 28,
             ..ExactPlan::default()

@@ -326,13 +326,18 @@ pub struct RecordArgs {
     /// Sum up contexts that are deeper than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
+    /// Count a method that is called while it is already under way in its outer context: trees of
+    /// recursive programs stay small (only with --count; reports can fold times afterwards)
+    #[arg(long, requires = "count", help_heading = EXACT)]
+    pub fold_recursion: bool,
     /// Weave methods that get so large that HotSpot no longer compiles them
     #[arg(long, requires = "exact", help_heading = EXACT)]
     pub allow_huge: bool,
     /// How long to record; without it until Ctrl-C or the end of the program
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
     pub duration: Option<Duration>,
-    /// Memory for the trees, in the profiled JVM; beyond it calls are summed up as [no room]
+    /// Memory for the trees, in the profiled JVM; beyond it the least important contexts are
+    /// summed up
     #[arg(long, default_value = "256M", value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
     /// Where the recording goes: x.tare, or x.html for a flame graph, x.pb.gz for pprof, …; without

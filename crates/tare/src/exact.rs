@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use tare_arena::{MethodName, Names, Snapshot, Tree, layout};
+use tare_arena::{MethodName, Names, Pruning, Snapshot, Tree, layout};
 use tare_attach::Jvm;
 use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
@@ -18,6 +18,9 @@ use tare_protocol::{ExactStatus, Request};
 
 /// How long a JVM may take to answer somebody who only looks.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often to read the trees again before one that is being pruned is taken as it is.
+const READINGS: usize = 20;
 
 /// The memory that the JVM shares with us. It outlives the JVM for as long as we hold it.
 pub struct Arena {
@@ -30,11 +33,20 @@ impl Arena {
         Arena { trees, names }
     }
 
-    /// The trees as they are now.
+    /// The trees as they are now, if possible at a moment in which no thread prunes its own. One
+    /// that is read while it is pruned may miss calls, or have them twice; the next look is right.
     fn trees(&self) -> Result<Snapshot> {
-        let head = read_up_to(&self.trees, Snapshot::HEADER as u64)?;
-        let bytes = read_up_to(&self.trees, Snapshot::used(&head)?)?;
-        Ok(Snapshot::read(&bytes)?)
+        let head = || read_up_to(&self.trees, Snapshot::HEADER as u64);
+        let mut readings = 0;
+        loop {
+            let before = head()?;
+            let bytes = read_up_to(&self.trees, Snapshot::used(&before)?)?;
+            readings += 1;
+            if readings == READINGS || Pruning::read(&before).still(Pruning::read(&head()?)) {
+                return Ok(Snapshot::read(&bytes)?);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// The names logged so far. Every name is logged before it occurs in a tree, so they are to be
@@ -107,8 +119,9 @@ pub struct Totals {
     pub trees: usize,
 }
 
-/// An exact recording under way, as a source of increments: trees only grow, so what is new is the
-/// difference to the last look.
+/// An exact recording under way, as a source of increments: trees mostly grow, so what is new is
+/// the difference to the last look. Of what was pruned since then, the calls are in the rest of
+/// another context; they are taken back where they were.
 pub struct Exact {
     arena: Arena,
     /// The agent's last word; whoever talks to the agent keeps it fresh.
@@ -124,8 +137,18 @@ pub struct Exact {
     /// When the last look was, in nanoseconds since the start of the run.
     looked: u64,
     totals: Totals,
-    /// Contexts without a node, calls without any, and what the former are shown as.
-    missing: (u64, u64, &'static str),
+    missing: Missing,
+    /// Counts the looks, to tell nodes that are no longer there.
+    look: u32,
+}
+
+/// What has no context of its own, and what that is shown as.
+#[derive(Clone, Copy, Default)]
+struct Missing {
+    refused: u64,
+    lost: u64,
+    pruned: u64,
+    rest: &'static str,
 }
 
 /// A node as it was at the last look.
@@ -133,6 +156,11 @@ pub struct Exact {
 struct Seen {
     /// The root for nodes that are not shown.
     context: ContextId,
+    thread: ThreadId,
+    /// Together they say whether the same node is still there.
+    method: i32,
+    parent: u32,
+    look: u32,
     count: u64,
     /// Ticks of its own.
     net: i64,
@@ -165,7 +193,8 @@ impl Exact {
             threads: HashMap::new(),
             looked: 0,
             totals: Totals::default(),
-            missing: (0, 0, ""),
+            missing: Missing::default(),
+            look: 0,
         }
     }
 
@@ -184,6 +213,8 @@ impl Exact {
         let (calls, times) = self.series(snapshot, profile);
         let rest = rest_name(snapshot);
         self.totals = Totals { trees: snapshot.trees.len(), ..Totals::default() };
+        self.look += 1;
+        let pruned = snapshot.pruned != self.missing.pruned;
         for tree in &snapshot.trees {
             let thread = self.thread(tree, profile);
             let net = times.map(|_| net_ticks(snapshot, tree));
@@ -194,7 +225,12 @@ impl Exact {
                     contexts.push(ContextId::ROOT);
                     continue;
                 }
-                let before = self.seen(node.at).copied().unwrap_or_default();
+                let mut before = self.seen(node.at).copied().unwrap_or_default();
+                let parent = tree.nodes[node.parent as usize].at;
+                if (before.method, before.parent) != (node.method, parent) {
+                    self.take_back(before, snapshot, profile);
+                    before = Seen::default();
+                }
                 // What the rest is called may change, when memory ends in a session of limited depth.
                 let context = if before.context == ContextId::ROOT || node.method == layout::REST {
                     let frame = self.frame(node.method, rest, profile)?;
@@ -203,11 +239,19 @@ impl Exact {
                     before.context
                 };
                 contexts.push(context);
-                let now =
-                    Seen { context, count: node.count, net: net.as_ref().map_or(0, |n| n[at]) };
-                if now.count != before.count {
-                    let more = i64::try_from(now.count.saturating_sub(before.count));
-                    let row = Row::new(context, thread, more.unwrap_or(i64::MAX)).at(time);
+                let now = Seen {
+                    context,
+                    thread,
+                    method: node.method,
+                    parent,
+                    look: self.look,
+                    count: node.count,
+                    net: net.as_ref().map_or(0, |n| n[at]),
+                };
+                // Less than before, if it was pruned and came back.
+                let more = now.count.wrapping_sub(before.count).cast_signed();
+                if more != 0 {
+                    let row = Row::new(context, thread, more).at(time);
                     profile.series_mut(calls).push(row);
                 }
                 if let Some(times) = times
@@ -224,8 +268,37 @@ impl Exact {
                 self.totals.contexts += usize::from(node.method != layout::REST);
             }
         }
-        self.missing = (snapshot.refused, snapshot.lost, rest);
+        if pruned {
+            self.take_back_what_is_gone(snapshot, profile);
+        }
+        let (refused, lost, pruned) = (snapshot.refused, snapshot.lost, snapshot.pruned);
+        self.missing = Missing { refused, lost, pruned, rest };
         Ok(())
+    }
+
+    /// Takes a node's figures out of its context again: they are now in the rest of another.
+    fn take_back(&self, seen: Seen, snapshot: &Snapshot, profile: &mut Profile) {
+        let Some((calls, times)) = self.series else { return };
+        let time = self.looked / BUCKET * BUCKET;
+        if seen.count > 0 {
+            let less = i64::try_from(seen.count).map_or(i64::MIN, |count| -count);
+            profile.series_mut(calls).push(Row::new(seen.context, seen.thread, less).at(time));
+        }
+        if let Some(times) = times
+            && seen.net != 0
+        {
+            let less = nanos(snapshot, seen.net.wrapping_neg());
+            profile.series_mut(times).push(Row::new(seen.context, seen.thread, less).at(time));
+        }
+    }
+
+    fn take_back_what_is_gone(&mut self, snapshot: &Snapshot, profile: &mut Profile) {
+        let mut pages = std::mem::take(&mut self.pages);
+        let gone = |seen: &&mut Seen| seen.context != ContextId::ROOT && seen.look != self.look;
+        for seen in pages.iter_mut().flatten().filter(gone) {
+            self.take_back(std::mem::take(seen), snapshot, profile);
+        }
+        self.pages = pages;
     }
 
     fn series(
@@ -293,7 +366,13 @@ impl Source for Exact {
         for refused in &self.status.refused {
             run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
         }
-        let (refused, lost, rest) = self.missing;
+        let Missing { refused, lost, pruned, rest } = self.missing;
+        if pruned > 0 {
+            let reason = format!(
+                "the memory for trees was full; what was called least made room, {rest} has its calls"
+            );
+            run.lose(LossKind::Folded, "contexts, pruned", pruned, &reason);
+        }
         if refused > 0 {
             let reason = format!("the memory for trees was full; {rest} has the calls");
             run.lose(LossKind::Folded, "calls in new contexts", refused, &reason);
@@ -319,10 +398,12 @@ fn add_thread(profile: &mut Profile, tree: &Tree) -> ThreadId {
 
 /// What calls without a node of their own are shown as.
 fn rest_name(snapshot: &Snapshot) -> &'static str {
-    match (snapshot.depth > 0, snapshot.refused > 0) {
-        (false, _) => "[no room]",
-        (true, false) => "[deeper]",
-        (true, true) => "[deeper or no room]",
+    match (snapshot.depth > 0, snapshot.refused > 0, snapshot.pruned > 0) {
+        (false, _, false) => "[no room]",
+        (false, _, true) => "[pruned]",
+        (true, false, false) => "[deeper]",
+        (true, true, false) => "[deeper or no room]",
+        (true, _, true) => "[deeper or pruned]",
     }
 }
 
@@ -363,7 +444,8 @@ fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         .map(|node| {
             // Only the thread itself could read its processor time of an invocation under way.
             let known = node.start != 0 && !snapshot.cpu_time;
-            let under_way = if known { snapshot.clock.now.saturating_sub(node.start) } else { 0 };
+            let now = snapshot.clock.now.saturating_sub(tree.adjust);
+            let under_way = if known { now.saturating_sub(node.start) } else { 0 };
             i64::try_from(node.total.saturating_add(under_way)).unwrap_or(i64::MAX)
         })
         .collect();

@@ -2,6 +2,8 @@
 
 use crate::probes::Probes;
 use std::fmt;
+use tare_classfile::opcode::{bits, bits_of, op};
+use tare_classfile::{ClassFile, Constant, Insns};
 
 /// What a plan sees of a method when it decides.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +17,41 @@ pub struct MethodInfo<'a> {
     pub index: usize,
     /// Length of its code; 0 for abstract and native methods.
     pub code_len: usize,
+    pub(crate) file: &'a ClassFile<'a>,
+    pub(crate) code: &'a [u8],
+}
+
+impl MethodInfo<'_> {
+    /// Whether no other Java code can run while this method does, but what the JVM runs to make
+    /// an exception of its own. Calls say that, and so does whatever may load or initialise
+    /// another class. The constructor of `Object` is nothing.
+    pub fn calls_nothing(&self) -> bool {
+        Insns::from(self.code, 0).all(|insn| {
+            let Ok(insn) = insn else { return false };
+            let pool = &self.file.pool;
+            let of_this_class = |index| pool.member(index).is_ok_and(|m| m.owner == self.class);
+            match (insn.opcode, insn.constant()) {
+                (op::GETFIELD | op::PUTFIELD | op::GETSTATIC | op::PUTSTATIC, Some(index)) => {
+                    of_this_class(index)
+                }
+                (op::INVOKESPECIAL, Some(index)) => pool
+                    .member(index)
+                    .is_ok_and(|m| m.owner == b"java/lang/Object" && m.name == b"<init>"),
+                (op::LDC | op::LDC_W | op::LDC2_W, Some(index)) => matches!(
+                    pool.get(index),
+                    Ok(Constant::Integer(_)
+                        | Constant::Float(_)
+                        | Constant::Long(_)
+                        | Constant::Double(_)
+                        | Constant::String { .. })
+                ),
+                (op::NEWARRAY, _) => true,
+                // Casts, tests and arrays of other classes may load them.
+                (_, Some(_)) => false,
+                (opcode, None) => bits_of(opcode) & (bits::INVOKE | bits::ALLOCATES) == 0,
+            }
+        })
+    }
 }
 
 /// The probes that one method gets.

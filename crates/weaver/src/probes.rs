@@ -136,7 +136,8 @@ pub struct RegionProbe {
 /// All probes that a method may get; any of them may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeSet {
-    /// Runs first at entry; may take a parameter.
+    /// Runs first at entry, and has nothing at the end: enough for methods that call nothing. May
+    /// take a parameter.
     pub entry: Option<Call>,
     pub frames: Vec<FrameProbe>,
     pub count: Option<CountProbe>,

@@ -45,13 +45,21 @@ impl Weaver {
                 Ok(None) => None,
                 Err(e) => Some(Err(e)),
             };
-            let code_len = match &code {
-                Some(Ok((_, code))) => code.code.len(),
-                _ => 0,
+            let instructions = match &code {
+                Some(Ok((_, code))) => code.code,
+                _ => &[],
             };
             let access_flags = member.access_flags;
-            let info =
-                MethodInfo { class: class_name, name, descriptor, access_flags, index, code_len };
+            let info = MethodInfo {
+                class: class_name,
+                name,
+                descriptor,
+                access_flags,
+                index,
+                code_len: instructions.len(),
+                file: &class,
+                code: instructions,
+            };
             let Some(method_plan) = plan(&info) else { continue };
             let id = method_plan.id;
             let outcome = match code {

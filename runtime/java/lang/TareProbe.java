@@ -24,13 +24,17 @@ public final class TareProbe {
 
     // A node. References are offsets into the session's slot; zero is none.
     private static final int COUNT = 0;    // long
-    private static final int LAST = 8;     // int, the child that was entered last
-    private static final int METHOD = 16;  // int, zero while the node is not in use
+    private static final int LAST = 8;     // int, from here to the child that was entered last
+    private static final int METHOD = 12;  // int, zero while the node is not in use
+    private static final int NOBODY = 16;  // int, always zero
     private static final int PARENT = 20;  // int
     private static final int SIBLING = 24; // int
     private static final int KIDS = 28;    // int, first child, or (odd) a table of children
     private static final int START = 32;   // long, only in timed sessions
     private static final int TOTAL = 40;   // long, only in timed sessions
+
+    /** In place of a last child: where its method would be there is the node's zero. */
+    private static final int NO_CHILD = NOBODY - METHOD;
 
     // The arena's header, at the beginning of the slot.
     private static final int H_BUMP = 64;        // long, offset of the next free page
@@ -46,6 +50,12 @@ public final class TareProbe {
     private static final int H_ENDED = 124;      // int, first tree of a thread that has ended
     private static final int H_DEPTH = 160;      // int, contexts deeper than this get no node
     private static final int H_CPU = 164;        // int, 1 when times are the processor's
+    private static final int H_FOLD = 168;       // int, 1 when recursion is folded
+    private static final int H_FULL = 172;       // int, 1 when there will be no more memory
+    private static final int H_PAUSED = 176;     // long, ticks in which the JVM was held up for us
+    private static final int H_PRUNING = 184;    // int, how often a thread began to prune its tree
+    private static final int H_PRUNED = 188;     // int, how often it was done
+    private static final int H_DROPPED = 192;    // long, nodes that were pruned
 
     // A page, and the first page of a tree.
     private static final int PAGE = 4096;
@@ -61,7 +71,9 @@ public final class TareProbe {
     private static final int T_ADJUST = 56;      // long, time to keep out of the figures
     private static final int T_TABLE = 64;       // int, next free byte for a table of children
     private static final int T_NAME = 68;        // int, length and (<< 16) coder, then the bytes
-    private static final int T_NAME_MAX = 120;
+    private static final int T_NAME_MAX = 108;
+    private static final int T_FREED = 180;      // int, first of the nodes that can be used again
+    private static final int T_SIEVE = 184;      // int, what was pruned last: contexts below this
     private static final int T_ROOT = 192;
     private static final int KIND_TREE = 1;
     private static final int KIND_NODES = 2;
@@ -76,9 +88,16 @@ public final class TareProbe {
     private static final int ROOT = -2;
     private static final int REST = -3;
     private static final int CALIBRATION = -4;
+    private static final int FREED = -5;
 
     private static final int LIST_MAX = 8;
     private static final long LOW = 0xffff_ffffL;
+
+    // While a tree is pruned: what stays, and what goes but was looked at.
+    private static final int STAYS = 1;
+    private static final int GOES = 2;
+    private static final int KNOWN = 4; // Its rest is where its last child would be.
+    private static final int SIEVE_MAX = 1 << 20;
 
     private static final long CUR = offset("tare$cur");
     private static final boolean FIELD = CUR != -1;
@@ -91,11 +110,19 @@ public final class TareProbe {
     /** The upper half of this session's addresses; what no address has when nothing is on. */
     private static long session = -1;
 
-    /** Where threads are found when they have no field: entries of thread id and current node. */
-    private static long table;
-    private static final int TABLE_ENTRIES = 65536;
-    private static final long LEFT = -1; // Was somebody's: not empty, so that searches go on.
+    /** The last session's addresses begin here; they stay, so that probes may always look. */
+    private static long base;
+
+    // The table of threads, by thread id: where a thread without our field keeps its current node,
+    // and where a thread's tree is found when its field holds something older than this session.
+    private static final int TABLE = 4096;
+    private static final int TABLE_ENTRIES = 32768;
     private static final long TABLE_MASK = TABLE_ENTRIES - 1;
+    private static final long LEFT = -1; // Was somebody's: not empty, so that searches go on.
+
+    /** A token's upper bits, in a JVM that we attached to: the thread's place in the table. */
+    private static final int PLACE = 48;
+    private static final long ADDRESS = (1L << PLACE) - 1;
 
     private TareProbe() {}
 
@@ -120,13 +147,11 @@ public final class TareProbe {
     }
 
     /** Called by the agent: begins a session at an address, or ends it with -1. */
-    static void session(long address, long threads) {
-        if (address == -1) {
-            session = -1; // The table stays: a probe may be looking into it at this moment.
-        } else {
-            table = threads;
-            session = address >>> 32;
+    static void session(long address) {
+        if (address != -1) {
+            base = address;
         }
+        session = address == -1 ? -1 : address >>> 32;
     }
 
     /** Found in the agent: reads the processor's time stamp, where that is the clock. */
@@ -190,7 +215,7 @@ public final class TareProbe {
             if (reveal(executable, true)) {
                 U.putLong(place, key);
             }
-            postpone(node, ticks() - began);
+            held(node, ticks() - began);
         }
     }
 
@@ -201,7 +226,7 @@ public final class TareProbe {
             long began = ticks();
             reveal(member, node != 0);
             if (node != 0) {
-                postpone(node, ticks() - began);
+                held(node, ticks() - began);
             }
         }
     }
@@ -209,55 +234,136 @@ public final class TareProbe {
     /** The thread's current node; zero outside the subgraph. */
     private static long here() {
         Thread thread = Thread.currentThread();
-        long node = get(thread, slot(thread));
+        long node = get(thread, entry(thread));
         return node >>> 32 == session ? node : 0;
     }
 
     // ---- counting ----
 
     // The token is where the thread was at entry, so the exit needs no memory but the thread's own:
-    // it puts the thread back, whatever happened in between. A token that is no address of this
-    // session is zero (nothing was counted), the complement of a root (the exit leaves the
-    // subgraph), or older than this session.
+    // it puts the thread back, whatever happened in between. Zero means that nothing was counted;
+    // the complement of a token, that the exit is more than the step back. A thread's current node
+    // is zero or the complement of its tree's root when it is outside the subgraph.
+    //
+    // What a thread or a frame holds from an earlier session is not told apart here: it leads to
+    // memory that is all zeros, where no method is found, and so to `find`, which looks closer.
 
     /** Entry of a method that counts only inside the subgraph. */
     @ForceInline
     public static long enter(int id) {
         Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        long node = get(thread, slot);
-        return node >>> 32 == session ? down(thread, slot, node, id) : 0;
+        if (FIELD) {
+            long node = U.getLong(thread, CUR);
+            return node > 0 ? down(thread, 0, node, id, false) : 0;
+        }
+        long tid = U.getLong(thread, TID);
+        long entry = base + TABLE + ((tid & TABLE_MASK) << 4);
+        long key = U.getLong(entry);
+        if (key == tid) {
+            long node = U.getLong(entry + 8);
+            return node > 0 ? down(thread, entry, node, id, false) : 0;
+        }
+        return key == 0 ? 0 : enterFar(thread, tid, id);
     }
 
     /** Entry of a root: from outside it begins the subgraph. */
     @ForceInline
     public static long enterRoot(int id) {
         Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        long node = get(thread, slot);
-        return node >>> 32 == session ? down(thread, slot, node, id) : begin(thread, id);
+        long entry = 0;
+        long node;
+        if (FIELD) {
+            node = U.getLong(thread, CUR);
+        } else {
+            long tid = U.getLong(thread, TID);
+            entry = base + TABLE + ((tid & TABLE_MASK) << 4);
+            node = U.getLong(entry) == tid ? U.getLong(entry + 8) : 0;
+        }
+        return node > 0 ? down(thread, entry, node, id, true) : begin(thread, id);
+    }
+
+    // A method that calls nothing needs no exit: nobody asks where the thread is meanwhile.
+
+    @ForceInline
+    public static void leaf(int id) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node > 0) {
+            count(node, id);
+        }
     }
 
     @ForceInline
-    private static long down(Thread thread, long slot, long node, int id) {
-        long child = node & ~LOW | U.getInt(node + LAST) & LOW;
+    public static void leafRoot(int id) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node <= 0 || !count(node, id)) {
+            exit(begin(thread, id));
+        }
+    }
+
+    /** Counts a call; false when the node is older than this session. */
+    @ForceInline
+    private static boolean count(long node, int id) {
+        long child = node + U.getInt(node + LAST);
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {
-                return 0;
+                return node >>> 32 == session;
             }
         }
         U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
-        set(thread, slot, child);
-        return node;
+        return true;
+    }
+
+    /** Entry of a thread whose place in the table is taken by another. */
+    @DontInline
+    private static long enterFar(Thread thread, long tid, int id) {
+        long entry = search(tid);
+        long node = entry == 0 ? 0 : U.getLong(entry + 8);
+        return node > 0 ? down(thread, entry, node, id, false) : 0;
+    }
+
+    @ForceInline
+    private static long down(Thread thread, long entry, long node, int id, boolean root) {
+        long child = node + U.getInt(node + LAST);
+        if (U.getInt(child + METHOD) != id) {
+            child = find(node, id);
+            if (child == 0) {
+                return root && node >>> 32 != session ? begin(thread, id) : 0;
+            }
+        }
+        U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
+        return step(thread, entry, node, child);
+    }
+
+    /** Makes a child the current node; the token to come back from it. */
+    @ForceInline
+    private static long step(Thread thread, long entry, long node, long child) {
+        if (FIELD) {
+            U.putLong(thread, CUR, child);
+            return node;
+        }
+        U.putLong(entry + 8, child);
+        return node | place(entry) << PLACE;
+    }
+
+    /** An entry's place in the table. */
+    @ForceInline
+    private static long place(long entry) {
+        return (entry & LOW) - TABLE >>> 4;
     }
 
     /** Exit, normal or by exception. */
     @ForceInline
     public static void exit(long token) {
-        if (token >>> 32 == session) {
-            Thread thread = Thread.currentThread();
-            set(thread, slot(thread), token);
+        if (token > 0) {
+            if (FIELD) {
+                U.putLong(Thread.currentThread(), CUR, token);
+            } else {
+                long node = token & ADDRESS;
+                U.putLong((node & ~LOW) + TABLE + 8 + (token >>> PLACE << 4), node);
+            }
         } else if (token != 0) {
             leave(token);
         }
@@ -266,14 +372,17 @@ public final class TareProbe {
     /** A handler of the method caught an exception: whatever it had called is over. */
     public static void caught(long token, int id) {
         Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        long node = own(get(thread, slot), token);
+        long entry = entry(thread);
+        long node = own(get(thread, entry), token);
         if (node != 0) {
-            set(thread, slot, node);
+            set(thread, entry, node);
         }
     }
 
     // ---- timing ----
+
+    // A tree's clock stands still while its thread is in here for longer than a probe takes, or is
+    // held up for the weaving of other code.
 
     @ForceInline
     public static long enterTimed(int id) {
@@ -296,10 +405,16 @@ public final class TareProbe {
     @ForceInline
     private static void begun() {
         Thread thread = Thread.currentThread();
-        long node = get(thread, slot(thread));
-        if (node >>> 32 == session) {
-            U.putLong(node + START, ticks());
+        long node = get(thread, entry(thread));
+        if (node > 0) {
+            U.putLong(node + START, clock(node, ticks()));
         }
+    }
+
+    /** The time as the tree of a node sees it. */
+    @ForceInline
+    private static long clock(long node, long now) {
+        return now - U.getLong(page(node) + T_ADJUST) - U.getLong((node & ~LOW) + H_PAUSED);
     }
 
     @ForceInline
@@ -307,7 +422,7 @@ public final class TareProbe {
         if (token != 0) {
             long now = ticks();
             Thread thread = Thread.currentThread();
-            ended(get(thread, slot(thread)), token, now);
+            ended(get(thread, entry(thread)), token, now);
             exit(token);
         }
     }
@@ -315,28 +430,36 @@ public final class TareProbe {
     public static void caughtTimed(long token, int id) {
         long now = ticks();
         Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        long node = get(thread, slot);
+        long entry = entry(thread);
+        long node = get(thread, entry);
         long own = own(node, token);
         if (own != 0) {
-            for (; node != own; node = parent(node)) {
+            now = clock(node, now);
+            for (; node != own && (node & LOW) != 0; node = parent(node)) {
                 stop(node, now);
             }
-            set(thread, slot, own);
+            set(thread, entry, own);
         }
     }
 
     /** Stops the clocks from the current node up to the one that was entered with this token. */
     @ForceInline
     private static void ended(long node, long token, long now) {
-        if (node >>> 32 == session) {
-            long outer = token >>> 32 == session ? token : ~token;
-            if (parent(node) == outer) {
+        if (node > 0) {
+            now = clock(node, now);
+            if (parent(node) == outer(token)) {
                 stop(node, now);
-            } else if (own(node, token) != 0) {
-                for (; node != outer; node = parent(node)) {
-                    stop(node, now);
-                }
+            } else {
+                endedFar(node, token, now);
+            }
+        }
+    }
+
+    private static void endedFar(long node, long token, long now) {
+        if (own(node, token) != 0) {
+            long outer = outer(token);
+            for (; node != outer && (node & LOW) != 0; node = parent(node)) {
+                stop(node, now);
             }
         }
     }
@@ -345,9 +468,19 @@ public final class TareProbe {
     private static void stop(long node, long now) {
         long start = U.getLong(node + START);
         if (start != 0) {
-            U.putLong(node + TOTAL, U.getLong(node + TOTAL) + now - start);
+            // The agent tells of a pause when it is over: a call at that moment may seem negative.
+            if (now > start) {
+                U.putLong(node + TOTAL, U.getLong(node + TOTAL) + now - start);
+            }
             U.putLong(node + START, 0);
         }
+    }
+
+    /** The node that called the one who holds this token. */
+    @ForceInline
+    private static long outer(long token) {
+        long plain = token > 0 ? token : ~token;
+        return FIELD ? plain : plain & ADDRESS;
     }
 
     @ForceInline
@@ -360,7 +493,7 @@ public final class TareProbe {
         if (token == 0 || node >>> 32 != session) {
             return 0;
         }
-        long outer = token >>> 32 == session ? token : ~token;
+        long outer = outer(token);
         for (;;) {
             long parent = parent(node);
             if (parent == outer) {
@@ -376,37 +509,38 @@ public final class TareProbe {
     // ---- a thread's current node ----
 
     @ForceInline
-    private static long get(Thread thread, long slot) {
-        return FIELD ? U.getLong(thread, CUR) : slot == 0 ? 0 : U.getLong(slot + 8);
+    private static long get(Thread thread, long entry) {
+        return FIELD ? U.getLong(thread, CUR) : entry == 0 ? 0 : U.getLong(entry + 8);
     }
 
     @ForceInline
-    private static void set(Thread thread, long slot, long node) {
+    private static void set(Thread thread, long entry, long node) {
         if (FIELD) {
             U.putLong(thread, CUR, node);
-        } else if (slot != 0) {
-            U.putLong(slot + 8, node);
+        } else if (entry != 0) {
+            U.putLong(entry + 8, node);
         }
     }
 
-    /** The thread's entry in the table; zero when it has none. */
+    /** The thread's entry in the table, where that is what counts; zero when it has none. */
     @ForceInline
-    private static long slot(Thread thread) {
+    private static long entry(Thread thread) {
         if (FIELD) {
             return 0;
         }
-        long id = U.getLong(thread, TID);
-        long entry = table + ((id & TABLE_MASK) << 4);
+        long tid = U.getLong(thread, TID);
+        long entry = base + TABLE + ((tid & TABLE_MASK) << 4);
         long key = U.getLong(entry);
-        return key == id ? entry : key == 0 ? 0 : probe(id);
+        return key == tid ? entry : key == 0 ? 0 : search(tid);
     }
 
     /** An entry that is not in its first place lies behind others, with no empty one between. */
-    private static long probe(long id) {
-        for (long at = id + 1; at < id + 16; at++) {
-            long entry = table + ((at & TABLE_MASK) << 4);
+    private static long search(long tid) {
+        long start = base;
+        for (long at = tid; at < tid + 16; at++) {
+            long entry = start + TABLE + ((at & TABLE_MASK) << 4);
             long key = U.getLong(entry);
-            if (key == id) {
+            if (key == tid) {
                 return entry;
             }
             if (key == 0) {
@@ -416,11 +550,11 @@ public final class TareProbe {
         return 0;
     }
 
-    private static long claim(long id) {
-        for (long at = id; at < id + 16; at++) {
-            long entry = table + ((at & TABLE_MASK) << 4);
-            if (U.compareAndSetLong(null, entry, 0, id)
-                || U.compareAndSetLong(null, entry, LEFT, id)) {
+    private static long claim(long start, long tid) {
+        for (long at = tid; at < tid + 16; at++) {
+            long entry = start + TABLE + ((at & TABLE_MASK) << 4);
+            if (U.compareAndSetLong(null, entry, 0, tid)
+                || U.compareAndSetLong(null, entry, LEFT, tid)) {
                 return entry;
             }
         }
@@ -436,61 +570,72 @@ public final class TareProbe {
         if (mark == -1) {
             return 0;
         }
-        long base = mark << 32;
-        long slot = slot(thread);
-        if (!FIELD && slot == 0) {
-            slot = claim(U.getLong(thread, TID));
-            if (slot == 0) {
-                lost(base);
+        long start = mark << 32;
+        long tid = U.getLong(thread, TID);
+        long entry = search(tid);
+        if (!FIELD && entry == 0) {
+            entry = claim(start, tid);
+            if (entry == 0) {
+                lost(start);
                 return 0;
             }
         }
-        long root = ~get(thread, slot);
+        long root = ~get(thread, entry);
+        if (FIELD && root >>> 32 != mark && entry != 0) {
+            root = ~U.getLong(entry + 8);
+        }
         if (root >>> 32 != mark) {
             boolean virtual = VIRTUAL != null && VIRTUAL.isInstance(thread);
-            if (virtual && U.getInt(base + H_CPU) != 0) {
+            if (virtual && U.getInt(start + H_CPU) != 0) {
                 // The processor's time is that of the thread below, which changes at any moment.
-                forget(thread, slot);
-                lost(base);
+                forget(thread, entry);
+                lost(start);
                 return 0;
             }
-            root = virtual ? borrow(base) : newTree(base, thread);
+            root = virtual ? borrow(start) : newTree(start, thread);
             if (root == 0) {
-                forget(thread, slot);
-                lost(base);
+                forget(thread, entry);
+                lost(start);
                 return 0;
+            }
+            if (FIELD && !virtual) {
+                entry = claim(start, tid);
+                if (entry != 0) {
+                    U.putLong(entry + 8, ~root);
+                }
             }
         }
         boolean leaves = (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0;
-        long token = down(thread, slot, root, id);
-        return token != 0 && leaves ? ~root : token;
+        long token = down(thread, entry, root, id, false);
+        return token != 0 && leaves ? ~token : token;
     }
 
     /** An exit that is not the plain step back. */
     @DontInline
     private static void leave(long token) {
-        long root = ~token;
+        long root = outer(token);
         long mark = session;
         if (root >>> 32 != mark) {
             return; // A frame that is older than this session.
         }
         Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        if (get(thread, slot) >>> 32 != mark) {
+        long entry = entry(thread);
+        if (get(thread, entry) >>> 32 != mark) {
             return;
         }
         if ((U.getInt(page(root) + T_FLAGS) & FLAG_VIRTUAL) == 0) {
-            set(thread, slot, ~root); // Outside, and the tree is found again.
+            set(thread, entry, ~root); // Outside, and the tree is found again.
         } else {
-            forget(thread, slot);
+            forget(thread, entry);
             push(mark << 32, H_POOL, page(root));
         }
     }
 
-    private static void forget(Thread thread, long slot) {
-        set(thread, slot, 0);
-        if (!FIELD && slot != 0) {
-            U.putLongRelease(null, slot, LEFT);
+    private static void forget(Thread thread, long entry) {
+        set(thread, entry, 0);
+        if (entry != 0) {
+            U.putLong(entry + 8, 0);
+            U.putLongRelease(null, entry, LEFT);
         }
     }
 
@@ -503,7 +648,7 @@ public final class TareProbe {
             for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    U.putInt(node + LAST, (int) child);
+                    U.putInt(node + LAST, (int) (child - node));
                     return child;
                 }
                 length++;
@@ -518,7 +663,7 @@ public final class TareProbe {
                 }
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    U.putInt(node + LAST, (int) child);
+                    U.putInt(node + LAST, (int) (child - node));
                     return child;
                 }
             }
@@ -531,24 +676,53 @@ public final class TareProbe {
         return id * 0x9e37_79b1 >>> 15;
     }
 
+    /** Makes a child. It takes longer than a probe should; the tree's clock stands still. */
     @DontInline
     private static long create(long node, int id, int length) {
         long base = node & ~LOW;
+        if (base >>> 32 != session) {
+            return 0; // Older than this session.
+        }
+        if (U.getInt(base + H_NODE) <= START) {
+            return make(base, node, id, length);
+        }
+        long tree = page(node);
+        long adjust = U.getLong(tree + T_ADJUST);
+        long begin = ticks();
+        long child = make(base, node, id, length);
+        U.putLong(tree + T_ADJUST, adjust + ticks() - begin);
+        return child;
+    }
+
+    private static long make(long base, long node, int id, int length) {
         if (U.getInt(node + METHOD) == REST) {
             U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
             return 0; // Stays in the rest; the exit finds nothing to do.
         }
         long tree = page(node);
         boolean rest = id == REST;
+        if (!rest && U.getInt(base + H_FOLD) != 0) {
+            for (long outer = node; U.getInt(outer + METHOD) > 0; outer = parent(outer)) {
+                if (U.getInt(outer + METHOD) == id) {
+                    U.putInt(node + LAST, (int) (outer - node));
+                    return outer;
+                }
+            }
+        }
         int deepest = U.getInt(base + H_DEPTH);
         if (deepest != 0 && !rest && depth(node) >= deepest) {
             return find(node, REST);
         }
-        long child = allocate(base, tree, U.getInt(base + H_NODE), rest);
+        int size = U.getInt(base + H_NODE);
+        long child = allocate(base, tree, size, rest);
+        if (child == 0 && !rest && prune(base, tree, node)) {
+            child = allocate(base, tree, size, false);
+            length = 0; // Counted before; the list may get longer by one, once.
+        }
         if (child == 0) {
             if (rest) {
                 // Not even room for the node's own rest: the tree's is always there.
-                long whole = tree + T_ROOT + U.getInt(base + H_NODE);
+                long whole = tree + T_ROOT + size;
                 U.putLong(whole + COUNT, U.getLong(whole + COUNT) + 1);
                 return 0;
             }
@@ -556,6 +730,7 @@ public final class TareProbe {
             return find(node, REST);
         }
         U.putInt(child + PARENT, (int) node);
+        U.putInt(child + LAST, NO_CHILD);
         // A reader takes a node for real once it has a method.
         U.putIntRelease(null, child + METHOD, id);
         int kids = U.getInt(node + KIDS);
@@ -565,7 +740,7 @@ public final class TareProbe {
         } else {
             tabulate(base, tree, node, child);
         }
-        U.putInt(node + LAST, (int) child);
+        U.putInt(node + LAST, (int) (child - node));
         if (known != 0 && !rest) {
             discover(node, id);
         }
@@ -585,26 +760,12 @@ public final class TareProbe {
         if (deepest != 0 && depth(node) + 1 >= deepest) {
             return; // What it calls gets no node.
         }
-        long began = ticks();
-        first(id);
-        postpone(node, ticks() - began);
-    }
-
-    /** A wait is nobody's: the clocks of all who are inside begin later. */
-    private static void postpone(long node, long waited) {
-        if (U.getInt((node & ~LOW) + H_NODE) > START) {
-            for (; (node & LOW) != 0; node = parent(node)) {
-                long start = U.getLong(node + START);
-                if (start != 0) {
-                    U.putLong(node + START, start + waited);
-                }
-            }
-        }
+        first(id); // The tree's clock stands still: this is part of making a node.
     }
 
     private static int depth(long node) {
         int depth = 0;
-        for (; U.getInt(node + METHOD) != ROOT; node = parent(node)) {
+        for (; U.getInt(node + METHOD) != ROOT && (node & LOW) != 0; node = parent(node)) {
             depth++;
         }
         return depth;
@@ -688,6 +849,17 @@ public final class TareProbe {
     }
 
     private static long allocate(long base, long tree, int size, boolean rest) {
+        int freed = U.getInt(tree + T_FREED);
+        if (freed != 0) {
+            long node = base | freed & LOW;
+            U.putInt(tree + T_FREED, U.getInt(node + SIBLING));
+            for (int at = 0; at < size; at += 8) {
+                if (at != LAST) { // The method's place keeps its mark until there is a new one.
+                    U.putLong(node + at, 0);
+                }
+            }
+            return node;
+        }
         int free = U.getInt(tree + T_FREE);
         // A node does not cross pages: each page begins with the tree that it belongs to.
         if ((free & PAGE - 1) + size > PAGE || (free & PAGE - 1) == 0) {
@@ -738,6 +910,220 @@ public final class TareProbe {
         U.putIntRelease(null, page + P_KIND, kind);
     }
 
+    // ---- pruning ----
+
+    /**
+     * Gives up the contexts of a tree that matter least, when there is no more memory: what was
+     * called no more than a few times, and did not take long. Their calls and times go to the rest
+     * of the nearest context that stays. Whether anything was gained.
+     */
+    private static boolean prune(long base, long tree, long node) {
+        int sieve = U.getInt(tree + T_SIEVE);
+        if (U.getInt(base + H_FULL) == 0 || U.getInt(base + H_FOLD) != 0 || sieve >= SIEVE_MAX) {
+            return false;
+        }
+        U.getAndAddInt(null, base + H_PRUNING, 1);
+        boolean gained = false;
+        while (!gained && sieve < SIEVE_MAX) {
+            sieve = sieve == 0 ? 1 : sieve * 2;
+            gained = prune(base, tree, node, sieve);
+        }
+        U.putInt(tree + T_SIEVE, sieve);
+        U.getAndAddInt(null, base + H_PRUNED, 1);
+        return gained;
+    }
+
+    /** One round; it is worth it when an eighth of the nodes goes. */
+    private static boolean prune(long base, long tree, long node, int sieve) {
+        int size = U.getInt(base + H_NODE);
+        boolean timed = size > START;
+        // What stays, and whatever leads to it.
+        stay(node);
+        long all = 0;
+        for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
+            int method = U.getInt(at + METHOD);
+            if (method == FREED) {
+                continue;
+            }
+            all++;
+            if (method < 0 && method != REST || U.getLong(at + COUNT) > sieve
+                || timed && U.getLong(at + TOTAL) > (long) sieve << 12) {
+                stay(at);
+            }
+        }
+        stay(tree + T_ROOT + size);
+        // Of what goes, the uppermost: it is added to its parent's rest, or becomes it.
+        for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
+            if (U.getInt(at + METHOD) == FREED || U.getInt(at + NOBODY) != 0) {
+                continue;
+            }
+            long parent = parent(at);
+            int mark = U.getInt(parent + NOBODY);
+            if ((mark & STAYS) != 0) {
+                boolean known = (mark & KNOWN) != 0;
+                long rest = known ? parent + U.getInt(parent + LAST) : rest(base, parent);
+                if (rest == 0) {
+                    U.putInt(at + METHOD, REST);
+                    rest = at;
+                }
+                U.putInt(parent + LAST, (int) (rest - parent));
+                U.putInt(parent + NOBODY, STAYS | KNOWN);
+                if (rest != at) {
+                    U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(at + COUNT));
+                    if (timed) {
+                        U.putLong(rest + TOTAL, U.getLong(rest + TOTAL) + U.getLong(at + TOTAL));
+                    }
+                }
+                U.putInt(at + KIDS, (int) rest);
+                U.putInt(at + NOBODY, GOES);
+            }
+        }
+        // The calls of what was below it. Its time is in there already.
+        for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
+            if (U.getInt(at + METHOD) == FREED || U.getInt(at + NOBODY) != 0) {
+                continue;
+            }
+            long known = parent(at);
+            while (U.getInt(known + NOBODY) == 0) {
+                if ((known & LOW) == 0) {
+                    return false; // The session has ended.
+                }
+                known = parent(known);
+            }
+            int kids = U.getInt(known + KIDS);
+            long rest = base | kids & LOW;
+            for (long way = at; U.getInt(way + NOBODY) == 0; way = parent(way)) {
+                U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(way + COUNT));
+                U.putInt(way + KIDS, kids);
+                U.putInt(way + NOBODY, GOES);
+            }
+        }
+        // The ways down are laid anew; then what went can be used again.
+        for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
+            if (U.getInt(at + METHOD) != FREED && (U.getInt(at + NOBODY) & STAYS) != 0) {
+                relink(base, at);
+            }
+        }
+        long freed = 0;
+        for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
+            int mark = U.getInt(at + NOBODY);
+            U.putInt(at + NOBODY, 0);
+            if (mark == GOES && U.getInt(at + METHOD) != FREED) {
+                if (U.getInt(at + METHOD) == REST && (base | U.getInt(at + KIDS) & LOW) == at) {
+                    U.putInt(at + KIDS, 0); // Has become its parent's rest.
+                    U.putInt(at + LAST, NO_CHILD);
+                } else {
+                    U.putInt(at + METHOD, FREED);
+                    U.putInt(at + SIBLING, U.getInt(tree + T_FREED));
+                    U.putInt(tree + T_FREED, (int) at);
+                    freed++;
+                }
+            }
+        }
+        U.getAndAddLong(null, base + H_DROPPED, freed);
+        return freed > all / 8;
+    }
+
+    private static void stay(long node) {
+        while ((U.getInt(node + NOBODY) & STAYS) == 0) {
+            U.putInt(node + NOBODY, STAYS);
+            if (U.getInt(node + METHOD) == ROOT) {
+                return;
+            }
+            node = parent(node);
+            if ((node & LOW) == 0) {
+                return;
+            }
+        }
+    }
+
+    /** The rest among the children of a node, or zero. */
+    private static long rest(long base, long node) {
+        int kids = U.getInt(node + KIDS);
+        if ((kids & 1) == 0) {
+            for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
+                if (U.getInt((base | at & LOW) + METHOD) == REST) {
+                    return base | at & LOW;
+                }
+            }
+            return 0;
+        }
+        long table = base | kids - 1 & LOW;
+        int mask = U.getInt(table);
+        for (int i = 0; i <= mask; i++) {
+            int at = U.getInt(table + 8 + ((long) i << 2));
+            if (at != 0 && U.getInt((base | at & LOW) + METHOD) == REST) {
+                return base | at & LOW;
+            }
+        }
+        return 0;
+    }
+
+    /** Leaves those out that go, but for one that has become the rest. */
+    private static void relink(long base, long node) {
+        U.putInt(node + LAST, NO_CHILD);
+        int kids = U.getInt(node + KIDS);
+        if ((kids & 1) == 0) {
+            int list = 0;
+            for (int at = kids; at != 0;) {
+                long child = base | at & LOW;
+                int next = U.getInt(child + SIBLING);
+                if (remains(base, child)) {
+                    U.putInt(child + SIBLING, list);
+                    list = at;
+                }
+                at = next;
+            }
+            U.putInt(node + KIDS, list);
+            return;
+        }
+        long table = base | kids - 1 & LOW;
+        int mask = U.getInt(table);
+        // A list of those who stay, then the table again from that.
+        int list = 0;
+        for (int i = 0; i <= mask; i++) {
+            int at = U.getInt(table + 8 + ((long) i << 2));
+            U.putInt(table + 8 + ((long) i << 2), 0);
+            if (at != 0 && remains(base, base | at & LOW)) {
+                U.putInt((base | at & LOW) + SIBLING, list);
+                list = at;
+            }
+        }
+        U.putInt(table + 4, 0);
+        for (int at = list; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
+            put(table, base | at & LOW);
+        }
+    }
+
+    private static boolean remains(long base, long child) {
+        return (U.getInt(child + NOBODY) & STAYS) != 0
+            || U.getInt(child + METHOD) == REST && (base | U.getInt(child + KIDS) & LOW) == child;
+    }
+
+    /** The nodes of a tree, one after the other, in all pages that are its own; zero at the end. */
+    private static long first(long tree) {
+        return tree + T_ROOT;
+    }
+
+    private static long next(long base, long tree, long at, int size) {
+        at += size;
+        long page = at - 1 & -PAGE;
+        if (at + size <= page + PAGE && U.getInt(at + METHOD) != 0) {
+            return at;
+        }
+        long end = U.getLong(base + H_BUMP);
+        for (page += PAGE; (page & LOW) < end;) {
+            int kind = U.getInt(page + P_KIND);
+            if (kind == KIND_NODES && (U.getInt(page + P_TREE) & LOW) == (tree & LOW)
+                && U.getInt(page + P_HEAD + METHOD) != 0) {
+                return page + P_HEAD;
+            }
+            int pages = kind == KIND_TABLE ? U.getInt(page + P_PAGES) : 1;
+            page += (long) (pages < 1 ? 1 : pages) * PAGE;
+        }
+        return 0;
+    }
+
     private static long newTree(long base, Thread thread) {
         if (thread != null && U.getAndAddInt(null, base + H_TREES, 1) >= TREES_MAX) {
             long used = pop(base, H_ENDED);
@@ -762,10 +1148,12 @@ public final class TareProbe {
         U.putInt(tree + T_FLAGS, flags);
         U.putInt(tree + T_FREE, (int) root + 2 * size);
         U.putInt(tree + T_END, (int) tree + PAGE);
+        U.putInt(root + LAST, NO_CHILD);
         U.putInt(root + METHOD, ROOT);
         // The rest of the whole tree, made now, while there is room.
         long rest = root + size;
         U.putInt(rest + PARENT, (int) root);
+        U.putInt(rest + LAST, NO_CHILD);
         U.putInt(rest + METHOD, REST);
         U.putInt(root + KIDS, (int) rest);
         header(tree, KIND_TREE, tree);
@@ -809,20 +1197,34 @@ public final class TareProbe {
         return System.nanoTime() - start;
     }
 
+    /** Called by the agent: the calling thread was held up for this many ticks, for our sake. */
+    static void held(long ticks) {
+        long node = here();
+        if (node != 0) {
+            held(node, ticks);
+        }
+    }
+
+    private static void held(long node, long ticks) {
+        long tree = page(node);
+        U.putLong(tree + T_ADJUST, U.getLong(tree + T_ADJUST) + ticks);
+    }
+
     /** Called by the agent on a thread that is about to end. */
     static void ended() {
         long mark = session;
         Thread thread = Thread.currentThread();
-        long slot = slot(thread);
-        long node = get(thread, slot);
+        long entry = search(U.getLong(thread, TID));
+        long node = get(thread, entry);
+        if (FIELD && (node > 0 ? node : ~node) >>> 32 != mark && entry != 0) {
+            node = U.getLong(entry + 8);
+        }
+        node = node > 0 ? node : ~node;
         if (node >>> 32 != mark) {
-            node = ~node;
-            if (node >>> 32 != mark) {
-                return;
-            }
+            return;
         }
         long tree = page(node);
-        forget(thread, slot);
+        forget(thread, entry);
         if ((U.getInt(tree + T_FLAGS) & FLAG_VIRTUAL) == 0) {
             push(mark << 32, H_ENDED, tree);
         }

@@ -96,6 +96,13 @@ mod tests {
             ("H_ROOTS", header::ROOTS),
             ("H_DEPTH", header::DEPTH),
             ("H_CPU", header::CPU),
+            ("H_FOLD", header::FOLD),
+            ("H_FULL", header::FULL),
+            ("H_PAUSED", header::PAUSED),
+            ("H_PRUNING", header::PRUNING),
+            ("H_PRUNED", header::PRUNED),
+            ("H_DROPPED", header::DROPPED),
+            ("T_ADJUST", tree::ADJUST),
             ("PAGE", layout::PAGE),
             ("P_KIND", page::KIND),
             ("P_TREE", page::TREE),
@@ -119,6 +126,8 @@ mod tests {
         assert_eq!(constant("ROOT"), i64::from(layout::ROOT));
         assert_eq!(constant("REST"), i64::from(layout::REST));
         assert_eq!(constant("CALIBRATION"), i64::from(layout::CALIBRATION));
+        assert_eq!(constant("FREED"), i64::from(layout::FREED));
+        assert_eq!(constant("TABLE"), layout::threads::AT as i64);
         assert_eq!(constant("TABLE_ENTRIES"), layout::threads::ENTRIES as i64);
     }
 

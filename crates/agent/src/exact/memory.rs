@@ -1,8 +1,8 @@
 //! The arena's memory: a file without a name, mapped at an address that says which session it is.
 //!
-//! One range of addresses is reserved, once, and cut into slots of 4 GiB; each session takes the
-//! next one, so that an address from an earlier session is told by its upper half. The range is
-//! never given back: frames that were active when a session ended still run probes with tokens
+//! Ranges of addresses are reserved and cut into slots of 4 GiB; each session takes the next one,
+//! so that an address from an earlier session is told by its upper half. Slots are never given
+//! back nor used again: frames that were active when a session ended still run probes with tokens
 //! from it. After a session its slot is plain zero memory of which nothing is in use.
 //!
 //! Pages of the file are allocated before the probes may touch them: memory that cannot be had
@@ -32,10 +32,20 @@ pub const SMALLEST: u64 = 8 << 20;
 /// The part of the memory that only "all the rest" nodes may take.
 const RESERVE_SHARE: u64 = 16;
 
-static RANGE: Mutex<Option<Range>> = Mutex::new(None);
+/// A node's last child is found by a signed distance of 32 bits.
+const LARGEST: u64 = 1 << 31;
 
-/// The reserved addresses.
-#[derive(Clone, Copy)]
+/// Every session leaves a mapping or two behind, of which a process may have some 65,000.
+const SESSIONS: u32 = 4096;
+
+static SLOTS_TAKEN: Mutex<Taken> = Mutex::new(Taken { range: None, sessions: 0 });
+
+struct Taken {
+    range: Option<Range>,
+    sessions: u32,
+}
+
+/// Reserved addresses of which the first slots are taken.
 struct Range {
     base: u64,
     slots: u64,
@@ -87,13 +97,14 @@ pub struct Shape {
     pub timed: bool,
     pub roots: bool,
     pub cpu_time: bool,
+    pub fold: bool,
     pub depth: u32,
     pub budget: u64,
 }
 
 impl Memory {
     pub fn new(shape: Shape) -> io::Result<Self> {
-        let budget = shape.budget.clamp(SMALLEST, SLOT_BYTES - (1 << 20)) & !(PAGE as u64 - 1);
+        let budget = shape.budget.clamp(SMALLEST, LARGEST) & !(PAGE as u64 - 1);
         let arena = memfd(c"tare-arena")?;
         arena.set_len(budget)?;
         let names = Names { file: memfd(c"tare-names")?, log: NameLog::default() };
@@ -111,7 +122,6 @@ impl Memory {
             .ok_or_else(|| io::Error::other("the container has too little memory left"))?;
         memory.map(libc::MAP_SHARED, memory.arena.as_raw_fd())?;
         memory.put64(header::MAGIC, layout::MAGIC);
-        memory.put32(header::SENTINEL, layout::NO_METHOD.cast_unsigned());
         memory.put32(header::SESSION, session);
         memory.put32(header::TIMED, u32::from(shape.timed));
         memory.put64(header::FIRST, first);
@@ -121,17 +131,13 @@ impl Memory {
         memory.put32(header::ROOTS, u32::from(shape.roots));
         memory.put32(header::DEPTH, shape.depth);
         memory.put32(header::CPU, u32::from(shape.cpu_time));
+        memory.put32(header::FOLD, u32::from(shape.fold));
         memory.set_limit(limit);
         let (ticks, nanos) = clocks();
         memory.put64(header::TICKS_0, ticks);
         memory.put64(header::NANOS_0, nanos);
         memory.tick();
         Ok(memory)
-    }
-
-    /// Where the table of threads begins.
-    pub fn thread_table(&self) -> u64 {
-        self.base + threads::AT as u64
     }
 
     /// The descriptors for a front end: trees, names.
@@ -157,7 +163,15 @@ impl Memory {
         let wanted = (used + AHEAD.max(used / 2)).min(self.budget) & !(PAGE as u64 - 1);
         if wanted > limit && self.allocate(limit, wanted - limit).is_ok() {
             self.set_limit(wanted);
+        } else if wanted > limit || wanted == self.budget {
+            // Threads that find no room now make some of their own.
+            self.put32(header::FULL, 1);
         }
+    }
+
+    /// Keeps the time in which all threads stood still out of their figures.
+    pub fn add_pause(&self, ticks: u64) {
+        self.word64(header::PAUSED).fetch_add(ticks, Ordering::AcqRel);
     }
 
     fn set_limit(&self, limit: u64) {
@@ -241,17 +255,23 @@ impl Drop for Memory {
     }
 }
 
+/// Addresses that no session had before, and the session's number.
 fn take_slot() -> io::Result<(u64, u32)> {
-    let mut range = RANGE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut taken = match *range {
-        Some(range) => range,
-        None => Range::reserve()?,
+    let mut taken = SLOTS_TAKEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if taken.sessions == SESSIONS {
+        return Err(io::Error::other(format!(
+            "this JVM has had {SESSIONS} exact recordings, and no more addresses for another; \
+             it needs a restart"
+        )));
+    }
+    let range = match taken.range.take() {
+        Some(range) if range.next < range.slots => range,
+        _ => Range::reserve()?,
     };
-    let number = taken.next;
-    taken.next += 1;
-    *range = Some(taken);
-    let base = taken.base + number % taken.slots * SLOT_BYTES;
-    Ok((base, u32::try_from(number + 1).unwrap_or(u32::MAX)))
+    let base = range.base + range.next * SLOT_BYTES;
+    taken.range = Some(Range { next: range.next + 1, ..range });
+    taken.sessions += 1;
+    Ok((base, taken.sessions))
 }
 
 fn memfd(name: &std::ffi::CStr) -> io::Result<File> {
@@ -266,5 +286,5 @@ fn memfd(name: &std::ffi::CStr) -> io::Result<File> {
 
 /// The clock of the probes and the monotonic one, read together.
 fn clocks() -> (u64, u64) {
-    (super::ticks(), super::nanos())
+    (super::clock::ticks(), super::clock::nanos())
 }

@@ -13,7 +13,9 @@ mod clock;
 mod field;
 mod headroom;
 mod inject;
+mod intrinsics;
 mod memory;
+mod probes;
 mod redefined;
 mod refusals;
 mod registry;
@@ -26,10 +28,12 @@ use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
-pub use clock::{nanos, probe_clock, ticks};
+use crate::perf_memory;
+use clock::{probe_clock, ticks};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
+use probes::{AllProbes, Kind};
 use redefined::{current, digest};
 use refusals::Refusals;
 use registry::Registry;
@@ -44,12 +48,13 @@ pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
 use tare_arena::MethodName;
 use tare_classfile::{ClassFile, access};
 use tare_protocol::{ExactPlan, ExactStatus};
-use tare_weaver::{
-    Arg, Call, FrameProbe, MethodInfo, MethodPlan, Options, Outcome, ProbeSet, Probes, Weaver,
-};
+use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
 
 /// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
 const BATCH: usize = 64;
+
+/// A class that the JVM makes objects of by itself, anywhere.
+const IMPLICIT: &str = "java/lang/NullPointerException";
 
 const EVENTS: [jvmti::jvmtiEvent; 4] = [
     jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
@@ -81,14 +86,6 @@ impl fmt::Display for StartError {
             StartError::Jvmti(failure) => write!(f, "{failure}"),
         }
     }
-}
-
-/// Probes of methods where the subgraph may begin and of the others, timed or only counted.
-struct AllProbes {
-    root: Probes,
-    inner: Probes,
-    root_timed: Probes,
-    inner_timed: Probes,
 }
 
 /// For the calibration: the JVM needs a while to compile the probes as well as it can, and longer
@@ -183,6 +180,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         timed: plan.timed,
         roots: !plan.roots.is_empty(),
         cpu_time: plan.cpu_time,
+        fold: plan.fold && !plan.timed,
         depth: plan.depth,
         budget: plan.memory,
     };
@@ -192,7 +190,6 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     clock::set_cpu_time(plan.cpu_time);
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
-    let table = memory.thread_table().cast_signed();
     let engine = Arc::new(Engine {
         jvmti,
         plan,
@@ -219,7 +216,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         .fold(Ok(()), Result::and)
         .map_err(StartError::Jvmti)
         .and_then(|()| {
-            if jni.call_static_longs(runtime, c"session", base, table) {
+            if jni.call_static_long(runtime, c"session", base) {
                 Ok(())
             } else {
                 Err(StartError::Runtime("the probe runtime does not begin"))
@@ -253,7 +250,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     // The hook weaves no more, so loading a class again through it restores it.
     let _ = engine.reload(jni, Purpose::Restore);
     if let Ok(runtime) = inject::runtime(jni) {
-        jni.call_static_longs(runtime, c"session", -1, 0);
+        jni.call_static_long(runtime, c"session", -1);
     }
     engine.memory.tick();
     EVENTS.into_iter().for_each(|event| events::off(jvmti, event));
@@ -304,46 +301,6 @@ pub fn status() -> Option<ExactStatus> {
 
 fn nanos_of(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// What woven methods call.
-fn probes(timed: bool) -> Result<(Probes, Probes), &'static str> {
-    let owner = inject::runtime_name();
-    let suffix = if timed { "Timed" } else { "" };
-    let set = |enter: &str| {
-        let call = |name: &str, descriptor: &str, arguments: &[Arg]| {
-            Call::new(&owner, &format!("{name}{suffix}"), descriptor, arguments)
-        };
-        let exit = call("exit", "(J)V", &[Arg::Token]);
-        Probes::new(ProbeSet {
-            frames: vec![FrameProbe {
-                enter: call(enter, "(I)J", &[Arg::MethodId]),
-                exit: exit.clone(),
-                exit_throw: Some(exit),
-                caught: Some(call("caught", "(JI)V", &[Arg::Token, Arg::MethodId])),
-            }],
-            ..ProbeSet::default()
-        })
-        .map_err(|_| "the probes do not fit their runtime")
-    };
-    Ok((set("enterRoot")?, set("enter")?))
-}
-
-impl AllProbes {
-    fn new(timed: bool) -> Result<Self, &'static str> {
-        let (root, inner) = probes(false)?;
-        let (root_timed, inner_timed) = if timed { probes(true)? } else { probes(false)? };
-        Ok(AllProbes { root, inner, root_timed, inner_timed })
-    }
-
-    fn choose(&self, begins: bool, timed: bool) -> &Probes {
-        match (begins, timed) {
-            (true, false) => &self.root,
-            (false, false) => &self.inner,
-            (true, true) => &self.root_timed,
-            (false, true) => &self.inner_timed,
-        }
-    }
 }
 
 impl Engine {
@@ -422,9 +379,16 @@ impl Engine {
     /// One batch; when one of its classes is the reason for a failure, the others still get their
     /// turn: the batch is halved until that class stands alone.
     fn retransform(&self, all: &Classes<'_>, batch: &[jclass]) -> Result<(), Failure> {
-        let began = Instant::now();
+        let (began, ticks_before) = (Instant::now(), ticks());
+        let stood_still = perf_memory::safepoint_ns();
         let outcome = self.jvmti.retransform(batch);
         let pause = began.elapsed();
+        if let (Some(before), Some(after)) = (stood_still, perf_memory::safepoint_ns()) {
+            let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
+            if self.plan.timed && !self.plan.cpu_time {
+                self.memory.add_pause((after.saturating_sub(before) as f64 * rate) as u64);
+            }
+        }
         {
             let mut pauses = locked(&self.pauses);
             pauses.count += 1;
@@ -510,6 +474,10 @@ impl Engine {
                 self.refuse_method(name, bytes, info.index, why);
                 return None;
             }
+            if loader == 0 && intrinsics::is_never_run(name, info.name, info.descriptor) {
+                self.refuse_method(name, bytes, info.index, intrinsics::REASON);
+                return None;
+            }
             if let Some(watch) = watches.and_then(|watches| watches.of(name, info)) {
                 watched += 1;
                 return Some(MethodPlan::new(0, watch));
@@ -574,7 +542,13 @@ impl Engine {
         let begins = self.plan.roots.is_empty() || is_root;
         let timed =
             self.plan.timed && !self.plan.count_only.iter().any(|p| p.fits_method(class, method));
-        Some(MethodPlan::new(id, self.probes.choose(begins, timed)))
+        let kind = match timed {
+            true => Kind::Timed,
+            // The JVM runs constructors of its exceptions, which may be woven too.
+            false if info.calls_nothing() && !self.wants_class(IMPLICIT) => Kind::CountedLeaf,
+            false => Kind::Counted,
+        };
+        Some(MethodPlan::new(id, self.probes.choose(begins, kind)))
     }
 
     /// Logs the names of methods, each once in a session.
@@ -637,6 +611,15 @@ fn first_line(class: &ClassFile<'_>, member: &tare_classfile::Member<'_>) -> Opt
     rows.iter().map(|row| u32::from(u16::from_be_bytes([row[2], row[3]]))).min()
 }
 
+/// Keeps the time that a thread spent here out of its figures.
+fn held(jni: Jni, ticks: u64) {
+    if engine().is_some_and(|engine| engine.plan.timed)
+        && let Ok(runtime) = inject::runtime(jni)
+    {
+        jni.call_static_long(runtime, c"held", ticks.cast_signed());
+    }
+}
+
 /// Called by the JVM whenever a class is loaded, or loaded again.
 #[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
 extern "system" fn class_file_load_hook(
@@ -661,8 +644,13 @@ extern "system" fn class_file_load_hook(
         let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
         let jvmti = Jvmti(env);
         let number = || loaders::number(jvmti, Jni(jni), loader);
+        let began = probe_clock();
         let changed = changed(!again.is_null(), name, number, bytes);
         let Some(changed) = changed else { return };
+        // A class that is loaded again is woven on a thread that has no figures.
+        if again.is_null() {
+            held(Jni(jni), probe_clock().saturating_sub(began));
+        }
         if let (Ok(size), Ok(copy)) = (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed)) {
             // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
             unsafe {

@@ -18,6 +18,7 @@ mod doctor;
 mod embedded;
 mod ends;
 mod exact;
+mod exact_bounded;
 mod front_end_killed;
 mod launched;
 mod names;

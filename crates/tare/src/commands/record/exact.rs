@@ -37,6 +37,7 @@ impl Session for ExactSession {
             skip_trivial: skips_trivial(args),
             count_only: args.count_only.clone(),
             cpu_time: args.cpu_time,
+            fold: args.fold_recursion,
             depth: args.depth.unwrap_or(0),
             memory: args.memory,
             allow_huge: args.allow_huge,
