@@ -350,6 +350,13 @@ impl Graph {
         self.settle();
     }
 
+    /// A method is taken for reachable although its caller has not run: to look ahead costs less
+    /// than to come back.
+    pub fn foresee(&mut self, method: MethodId, caller: MethodId) {
+        self.reach(method, Why::Call(caller));
+        self.settle();
+    }
+
     /// The JVM has woven it.
     pub fn set_woven(&mut self, method: MethodId) {
         self.methods[method.0 as usize].woven = true;
@@ -363,6 +370,13 @@ impl Graph {
             self.to_expand.push(method);
             self.settle();
         }
+    }
+
+    /// It stays as it is, and there is nothing in it to be followed.
+    pub fn pass_over(&mut self, method: MethodId, reason: &str) {
+        let m = &mut self.methods[method.0 as usize];
+        m.left_out.get_or_insert_with(|| reason.into());
+        m.expanded = true;
     }
 
     // ---- questions ----

@@ -195,7 +195,9 @@ impl Graph {
         m.hasty |= hasty;
         let at_once = m.hasty || self.scheme == Scheme::Eager;
         if self.class(class).side == Side::Inside || root {
-            self.changed.insert(class);
+            if root || self.methods[method.0 as usize].left_out.is_none() {
+                self.changed.insert(class);
+            }
             if first && at_once {
                 self.to_expand.push(method);
             }

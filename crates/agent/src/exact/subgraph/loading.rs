@@ -2,7 +2,7 @@
 //! in a class, whenever it passes the hook.
 
 use super::super::locked;
-use super::{Chosen, Subgraph};
+use super::{Chosen, OFTEN, State, Subgraph};
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::jclass;
 use tare_callgraph::{
@@ -16,15 +16,18 @@ impl Subgraph {
     pub fn class_file(&self, name: &str, loader: Loader, bytes: &[u8]) -> Option<Chosen> {
         let class = ClassFile::parse(bytes).ok()?;
         let mut state = locked(&self.state);
-        let graph = &mut state.graph;
+        let State { graph, weaves, .. } = &mut *state;
         let known = graph.find_class(loader, name.as_bytes());
         let id = match known.filter(|&id| graph.has_methods(id)) {
             Some(id) => id,
             None => self.add_new(graph, name, loader, &class)?,
         };
         let side = graph.side_of(id);
-        let chosen =
-            (side == Side::Inside || graph.has_root(id)).then(|| self.choose(graph, id, &class));
+        let weaves = weaves.entry(id).or_default();
+        *weaves += 1;
+        let ahead = *weaves > OFTEN;
+        let chosen = (side == Side::Inside || graph.has_root(id))
+            .then(|| self.choose(graph, id, &class, ahead));
         graph.forget_change(id);
         if graph.wants_anything() {
             state.asked += 1;
@@ -77,8 +80,9 @@ impl Subgraph {
     }
 
     /// The reachable methods of a class, with what they call; those that are left out are told to
-    /// the graph.
-    fn choose(&self, graph: &mut Graph, id: ClassId, class: &ClassFile<'_>) -> Chosen {
+    /// the graph, also when they are not reachable yet, so that nobody comes back for them. `ahead`
+    /// is for a class that would come often.
+    fn choose(&self, graph: &mut Graph, id: ClassId, class: &ClassFile<'_>, ahead: bool) -> Chosen {
         let pool = &class.pool;
         let find = |graph: &Graph, at: usize| {
             let member = class.methods.get(at)?;
@@ -88,6 +92,16 @@ impl Subgraph {
             let code = Code::parse(&member.attributes.find(pool, "Code")?).ok()?;
             Some((method, name, code))
         };
+        if self.skip_trivial {
+            for at in 0..class.methods.len() {
+                if let Some((method, name, code)) = find(graph, at)
+                    && graph.reachable(method) != Some(true)
+                    && is_trivial(pool, name, code.code)
+                {
+                    graph.pass_over(method, "trivial: empty, or no more than a field");
+                }
+            }
+        }
         if self.scheme == Scheme::Eager {
             for at in 0..class.methods.len() {
                 if let Some((method, _, code)) = find(graph, at) {
@@ -105,18 +119,17 @@ impl Subgraph {
         loop {
             let before = chosen.iter().flatten().count();
             for (at, slot) in chosen.iter_mut().enumerate().filter(|(_, slot)| slot.is_none()) {
-                let Some((method, name, code)) = find(graph, at) else { continue };
+                let Some((method, _, code)) = find(graph, at) else { continue };
                 let Some(root) = graph.reachable(method) else { continue };
                 if graph.is_left_out(method) {
                     continue;
                 }
                 let mut found = Vec::new();
                 sites(pool, code.code, |site| found.push(site));
-                graph.set_body(method, found);
-                if self.skip_trivial && !root && is_trivial(pool, name, code.code) {
-                    graph.leave_out(method, "trivial: empty, or no more than a field");
-                    continue;
+                if ahead {
+                    foresee(graph, id, class, method, &found);
                 }
+                graph.set_body(method, found);
                 if graph.is_hasty(method) {
                     graph.ran(method);
                 }
@@ -177,6 +190,25 @@ impl Subgraph {
         if state.graph.wants_anything() {
             state.asked += 1;
             self.ring();
+        }
+    }
+}
+
+/// Takes what a method calls in its own class for reachable.
+fn foresee(
+    graph: &mut Graph,
+    id: ClassId,
+    class: &ClassFile<'_>,
+    caller: MethodId,
+    sites: &[Site<'_>],
+) {
+    let Ok(own) = class.name() else { return };
+    for site in sites {
+        let (Site::Exact(member) | Site::Virtual(member)) = site else { continue };
+        if member.owner == own
+            && let Some(method) = graph.find_method(id, member.name, member.descriptor)
+        {
+            graph.foresee(method, caller);
         }
     }
 }

@@ -39,6 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Methods that have a bit in the map of those that need no look any more.
 pub const METHODS_MAX: usize = 1 << 22;
 
+/// Each time that a class is woven the JVM is held up, and the classes that matter most would come
+/// again and again. So a class that was woven this often is next time woven with all that its
+/// reachable methods call in it.
+const OFTEN: u32 = 2;
+
 /// A thread with one of these on its stack is loading or initialising a class.
 const LOADING: [&[u8]; 5] =
     [b"<clinit>", b"loadClass", b"findClass", b"defineClass", b"loadClassOrNull"];
@@ -83,6 +88,8 @@ struct State {
     /// Classes to be woven that the JVM has not made known yet.
     awaited: HashSet<ClassId>,
     ids: HashMap<u32, MethodId>,
+    /// How often each class was woven.
+    weaves: HashMap<ClassId, u32>,
     /// Pieces of work, counted: asked for and done.
     asked: u64,
     finished: u64,
@@ -129,6 +136,7 @@ impl Subgraph {
                 loaded: HashMap::new(),
                 awaited: HashSet::new(),
                 ids: HashMap::new(),
+                weaves: HashMap::new(),
                 asked: 0,
                 finished: 0,
                 over: false,
