@@ -242,13 +242,16 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     let Some(engine) = locked(&ENGINE).take() else { return };
     if let Some(subgraph) = &engine.subgraph {
         subgraph.end();
-        subgraph.release(jni);
         if let Ok(runtime) = inject::runtime(jni) {
             Subgraph::listen(jni, runtime, false);
         }
     }
     // The hook weaves no more, so loading a class again through it restores it.
     let _ = engine.reload(jni, Purpose::Restore);
+    if let Some(subgraph) = &engine.subgraph {
+        subgraph.leave(jni);
+        subgraph.release(jni);
+    }
     if let Ok(runtime) = inject::runtime(jni) {
         jni.call_static_long(runtime, c"session", -1);
     }

@@ -57,15 +57,17 @@ impl Engine {
     /// Whether nobody has changed a class since we left it. Otherwise the JVM might bring older code
     /// back if we wove it.
     pub fn is_as_we_left_it(&self, jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
-        let Some((name, loader, changes)) = state(jni, all, class) else { return true };
-        let registry = locked(&REGISTRY);
-        let changed = registry.as_ref().is_some_and(|r| r.changed_since(loader, &name, changes));
+        let changed = is_changed(jni, all, class);
         if changed {
-            let reason = "it was changed since an earlier recording, and this JVM could bring back \
-                          its older code (JDK-7124710)";
-            self.refuse(&dotted(&name), reason);
+            self.refuse_changed(all, class);
         }
         !changed
+    }
+
+    pub fn refuse_changed(&self, all: &Classes<'_>, class: jclass) {
+        let reason = "it was changed since an earlier recording, and this JVM could bring back its \
+                      older code (JDK-7124710)";
+        self.refuse(&dotted(&all.name(class).unwrap_or_default()), reason);
     }
 
     /// Another agent has a class loaded again: its bytes are what that one wants it to be.
@@ -76,6 +78,24 @@ impl Engine {
         if let Some(first) = first {
             locked(&REDEFINED).get_or_insert_default().note(loader, name, first, bytes);
         }
+    }
+}
+
+/// Whether somebody has changed a class since we left it.
+pub fn is_changed(jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
+    let Some((name, loader, changes)) = state(jni, all, class) else { return false };
+    let registry = locked(&REGISTRY);
+    registry.as_ref().is_some_and(|r| r.changed_since(loader, &name, changes))
+}
+
+/// Notes how a class is now that we have left it before: that its superclasses were woven and
+/// restored counts as a change of it, too.
+pub fn leave_again(jni: Jni, all: &Classes<'_>, class: jclass) {
+    if let Some((name, loader, changes)) = state(jni, all, class)
+        && let Some(registry) = locked(&REGISTRY).as_mut()
+        && registry.was_left(loader, &name)
+    {
+        registry.leave(loader, &name, changes);
     }
 }
 

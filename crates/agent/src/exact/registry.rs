@@ -50,6 +50,11 @@ impl Registry {
         self.class(loader, name).left_at = Some(changes);
     }
 
+    pub fn was_left(&self, loader: u32, name: &str) -> bool {
+        let class = self.classes.get(&(loader, name.to_owned()));
+        class.is_some_and(|class| class.left_at.is_some())
+    }
+
     /// Whether somebody has changed a class since we left it.
     pub fn changed_since(&self, loader: u32, name: &str, changes: i32) -> bool {
         let class = self.classes.get(&(loader, name.to_owned()));

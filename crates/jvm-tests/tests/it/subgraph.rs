@@ -2,7 +2,7 @@
 
 use crate::common::assert_no_trace;
 use crate::recording::{Counts, Recorded, begin, counted, end, launched, recorded};
-use tare_jvm_tests::{Scratch, Tare, Target, classes, demo_classes, on_each_jdk, wait_until};
+use tare_jvm_tests::{Demo, Scratch, Tare, Target, classes, demo_classes, on_each_jdk, wait_until};
 
 /// What a recording under way has counted so far.
 fn live(jvm: &str) -> Counts {
@@ -130,6 +130,27 @@ on_each_jdk! {
         };
         let (lazy, all) = (woven("lazy"), woven("all"));
         assert!(lazy < all / 2, "{lazy} of {all}");
+    }
+
+    /// A server goes on answering while one of its methods is looked at, again and again.
+    fn a_server_under_load(jdk) {
+        let demo = Demo::start(jdk);
+        let name = demo.target.name();
+        let scratch = Scratch::new();
+        for _ in 0..3 {
+            let file = scratch.path().join("x.tare");
+            let recording = begin(&name, &["--root", "shop.orders.OrderDesk.handle"], &file);
+            wait_until("orders were counted", || {
+                live(&name).get("shop.orders.OrderDesk.handle").is_some_and(|n| *n > 20)
+            });
+            demo.check_answers();
+            end(recording);
+            let counts = recorded(&file);
+            assert!(counts.len() > 50, "{counts:?}");
+            demo.check_answers();
+            assert_no_trace(demo.target.pid());
+        }
+        demo.finish();
     }
 
     /// Each session begins anew, and leaves nothing to the next.

@@ -1,8 +1,9 @@
 //! The classes that are loaded when a session begins, and what is asked about them later, as the JVM
 //! tells it.
 
-use super::super::{BATCH, Engine, locked};
+use super::super::{BATCH, Engine, locked, redefined};
 use super::{Subgraph, read_pool};
+use crate::classes::Classes;
 use crate::facts::MethodOf;
 use crate::jvm::Jni;
 use crate::loaders;
@@ -17,6 +18,9 @@ impl Subgraph {
         let mut found: Vec<(ClassId, Side)> = Vec::new();
         jni.frame(|| {
             self.jvmti.with_loaded_classes(jni, |classes| {
+                if jni.forgets_redefinitions() {
+                    self.note_changed(jni, classes);
+                }
                 let mut unready = Vec::new();
                 for class in classes.list().iter().copied() {
                     if self.jvmti.interfaces(class).is_some() {
@@ -34,6 +38,20 @@ impl Subgraph {
         self.read_wanted(jni);
     }
 
+    /// Notes which classes others have changed, before we change any.
+    fn note_changed(&self, jni: Jni, classes: &Classes<'_>) {
+        for &class in classes.list() {
+            jni.frame(|| {
+                if redefined::is_changed(jni, classes, class)
+                    && let Some(name) = self.jvmti.class_name(class)
+                {
+                    let key = (self.loader(jni, class), name);
+                    locked(&self.state).changed_before.insert(key);
+                }
+            });
+        }
+    }
+
     fn is_inside(&self, class: jclass) -> bool {
         let name = self.jvmti.class_name(class);
         name.is_some_and(|name| locked(&self.state).graph.side_of_name(&name) == Side::Inside)
@@ -44,9 +62,7 @@ impl Subgraph {
     /// uses them would mean to find out what they are while they run.
     fn make_ready(&self, engine: &Engine, jni: Jni, classes: &[jclass]) {
         for batch in classes.chunks(BATCH) {
-            if let Err(failure) = engine.retransform(&self.jvmti.classes(jni, batch), batch) {
-                engine.refuse("classes that are not linked", &failure.to_string());
-            }
+            self.reload(engine, jni, batch.to_vec());
         }
         for &class in classes {
             jni.frame(|| self.loaded(jni, class));

@@ -18,11 +18,11 @@ mod loading;
 pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
 use loading::read_pool;
 
-use super::{Engine, Purpose, locked, nanos_of, rules};
+use super::{Engine, Purpose, locked, nanos_of, redefined, rules};
 use crate::classes::OwnClass;
 use crate::facts::WeakClass;
 use crate::jvm::{Jni, Jvmti};
-use jvmti_bindings::sys::jni::jobject;
+use jvmti_bindings::sys::jni::{jclass, jobject};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -88,6 +88,9 @@ struct State {
     /// Classes to be woven that the JVM has not made known yet.
     awaited: HashSet<ClassId>,
     ids: HashMap<u32, MethodId>,
+    /// Classes, by loader and name, that others had changed since our last recording, on a JVM
+    /// where that must not be touched.
+    changed_before: HashSet<(Loader, Vec<u8>)>,
     /// How often each class was woven.
     weaves: HashMap<ClassId, u32>,
     /// Pieces of work, counted: asked for and done.
@@ -136,6 +139,7 @@ impl Subgraph {
                 loaded: HashMap::new(),
                 awaited: HashSet::new(),
                 ids: HashMap::new(),
+                changed_before: HashSet::new(),
                 weaves: HashMap::new(),
                 asked: 0,
                 finished: 0,
@@ -390,22 +394,53 @@ impl Subgraph {
                         }
                     }
                 }
-                chosen.retain(|&class| self.jvmti.is_modifiable(class));
-                let all = chosen.clone();
-                let all = self.jvmti.classes(jni, &all);
-                if jni.forgets_redefinitions() {
-                    chosen.retain(|&class| {
-                        let name = all.name(class).unwrap_or_default();
-                        engine.has_woven(&name, all.loader(class))
-                            || engine.is_as_we_left_it(jni, &all, class)
-                    });
-                }
-                if !chosen.is_empty()
-                    && let Err(failure) = engine.retransform(&all, &chosen)
-                {
-                    engine.refuse("classes that are reachable", &failure.to_string());
-                }
+                self.reload(engine, jni, chosen);
             });
         }
+    }
+
+    /// Has the JVM load some classes again, through the hook.
+    fn reload(&self, engine: &Engine, jni: Jni, mut classes: Vec<jclass>) {
+        classes.retain(|&class| self.jvmti.is_modifiable(class));
+        let list = classes.clone();
+        let all = self.jvmti.classes(jni, &list);
+        if !locked(&self.state).changed_before.is_empty() {
+            classes.retain(|&class| {
+                let changed = self.was_changed_before(jni, class);
+                if changed {
+                    engine.refuse_changed(&all, class);
+                }
+                !changed
+            });
+        }
+        if !classes.is_empty()
+            && let Err(failure) = engine.retransform(&all, &classes)
+        {
+            engine.refuse("classes that are reachable", &failure.to_string());
+        }
+    }
+
+    fn was_changed_before(&self, jni: Jni, class: jclass) -> bool {
+        let name = self.jvmti.class_name(class).unwrap_or_default();
+        let key = (self.loader(jni, class), name);
+        locked(&self.state).changed_before.contains(&key)
+    }
+
+    /// After everything was restored: notes how the classes are that were left before.
+    pub fn leave(&self, jni: Jni) {
+        if !jni.forgets_redefinitions() {
+            return;
+        }
+        jni.frame(|| {
+            self.jvmti.with_loaded_classes(jni, |classes| {
+                for &class in classes.list() {
+                    jni.frame(|| {
+                        if !self.was_changed_before(jni, class) {
+                            redefined::leave_again(jni, classes, class);
+                        }
+                    });
+                }
+            })
+        });
     }
 }
