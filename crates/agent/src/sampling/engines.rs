@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_protocol::SampleEngine;
 
 /// The least interval: below it a thread would do nothing but tell where it is.
-pub const SHORTEST: u64 = 50_000;
+pub const SHORTEST: u64 = 10_000;
 pub const LONGEST: u64 = 10_000_000_000;
 
 /// Arms threads with the session's engine.

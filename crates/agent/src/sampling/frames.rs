@@ -86,6 +86,10 @@ impl Frames {
         unsafe { ptr::read_volatile(&raw const self.count) }
     }
 
+    pub fn last_is_java(&self) -> bool {
+        self.as_slice().last().is_some_and(|last| last.kind == frame::JAVA)
+    }
+
     pub fn as_slice(&self) -> &[Frame] {
         // SAFETY: so many frames were written.
         unsafe { std::slice::from_raw_parts(self.start, self.count()) }

@@ -251,6 +251,7 @@ unsafe fn registers(context: *const c_void) -> Registers {
             place: Place { pc: get(libc::REG_RIP), sp: get(libc::REG_RSP), fp: get(libc::REG_RBP) },
             bcp: get(libc::REG_R13),
             method: get(libc::REG_RBX),
+            thrown_at: get(libc::REG_RDX),
         }
     }
     #[cfg(target_arch = "aarch64")]
@@ -261,6 +262,7 @@ unsafe fn registers(context: *const c_void) -> Registers {
             place: Place { pc: all.pc, sp: all.sp, fp: get(29) },
             bcp: get(22),
             method: get(12),
+            thrown_at: get(3),
         }
     }
 }
@@ -269,6 +271,10 @@ unsafe fn registers(context: *const c_void) -> Registers {
 struct Tables<'a>(&'a Modules);
 
 impl NativeStep for Tables<'_> {
+    fn knows(&self, pc: u64) -> bool {
+        self.0.find(pc).is_some()
+    }
+
     fn step(&self, memory: &impl Memory, place: Place, leaf: bool) -> Option<Place> {
         struct Reads<'a, M>(&'a M);
         impl<M: Memory> tare_unwind::Memory for Reads<'_, M> {
@@ -467,15 +473,14 @@ impl Shared {
         let os = Own.word(thread.wrapping_add(self.layout.thread_os)).unwrap_or(0);
         match Own.int(os.wrapping_add(self.layout.os_state)) {
             Some(MONITOR_WAIT) => State::Blocked,
-            Some(CONDVAR_WAIT) => State::Parked,
-            Some(OBJECT_WAIT) => State::Waiting,
+            Some(CONDVAR_WAIT | OBJECT_WAIT) => State::Waiting,
             _ => State::SystemCall,
         }
     }
 
     /// Waiting is waiting for something in particular when the innermost Java method says so.
     fn refine(&self, state: State, frames: &[Frame]) -> State {
-        if !matches!(state, State::Parked | State::SystemCall | State::Waiting) {
+        if !matches!(state, State::SystemCall | State::Waiting) {
             return state;
         }
         let java = tare_arena::samples::layout::frame::JAVA;

@@ -9,6 +9,7 @@
 //! A session belongs to a connection. It ends in this order: threads are disarmed, handlers find
 //! nothing any more, those inside are waited for, names are completed, memory goes.
 
+mod code;
 mod engines;
 mod frames;
 mod guard;
@@ -22,6 +23,8 @@ mod sampler;
 mod threads;
 mod traces;
 mod walk;
+#[cfg(test)]
+mod walk_tests;
 
 use crate::events;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
@@ -334,6 +337,38 @@ impl Watch {
         }
     }
 
+    /// When there are more threads than may be armed, those that work get what those that rest do
+    /// not need.
+    fn balance(&self) {
+        let wall = self.shared.wall;
+        if !self.armer.arms(wall) || self.shared.ring.count(Counter::ThreadsRefused) == 0 {
+            return;
+        }
+        let table = self.table.change();
+        if self.closed.load(Relaxed) || self.shared.paused.load(Relaxed) {
+            return;
+        }
+        let (mut resting, mut waiting) = (Vec::new(), Vec::new());
+        for record in table.all() {
+            let used = kernel::clock(kernel::thread_clock(record.tid()));
+            let moved = record.last_cpu.swap(used, Relaxed) != used;
+            let armed = record.timer.load(Relaxed) >= 0 || record.fd.load(Relaxed) >= 0;
+            match (armed, moved) {
+                (true, false) => resting.push(record),
+                (false, true) => waiting.push(record),
+                _ => {}
+            }
+        }
+        let interval = self.shared.interval.load(Relaxed);
+        for record in waiting {
+            if !self.armer.arm(record, record.tid(), interval) {
+                let Some(other) = resting.pop() else { return };
+                self.armer.disarm(other);
+                self.armer.arm(record, record.tid(), interval);
+            }
+        }
+    }
+
     /// Disarms all threads, and takes in no more.
     fn close(&self) {
         let table = self.table.change();
@@ -501,6 +536,7 @@ impl Session {
             self.load_modules();
             handler::MODULES.tidy();
             self.watch.scan_tasks(HashMap::new());
+            self.watch.balance();
             self.next_scan = now + SCAN_EVERY.max(now.elapsed() * SCAN_SHARE);
         }
     }
@@ -583,7 +619,7 @@ impl Session {
             threads: self.watch.table.len() as u64,
             threads_seen: ring.count(Counter::ThreadsSeen),
             resources: armer.timers.load(Relaxed) + armer.descriptors.load(Relaxed),
-            resources_most: armer.timers_most.min(armer.descriptors_most),
+            resources_most: armer.timers_most.saturating_add(armer.descriptors_most),
             kernel: armer.sees_kernel(),
             prepared_classes: self.prepared.0,
             preparing_ns: u64::try_from(self.prepared.1.as_nanos()).unwrap_or(u64::MAX),

@@ -238,3 +238,104 @@ impl Drop for Ring {
         unsafe { libc::munmap(self.base.cast(), HEADER + self.capacity as usize) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use tare_arena::samples::{Record, Sample, SampleThread, State, Stream};
+
+    fn sample(thread: u32, time: u64) -> Sample {
+        let state = State::Running;
+        Sample { thread, time, weight: 1, java_id: 0, trace: 7, state, unchanged: false }
+    }
+
+    #[test]
+    fn what_is_appended_comes_out_in_order_round_after_round() {
+        let ring = Ring::new(RING_SMALLEST).unwrap();
+        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let frames = vec![Frame::java(5, 3, tare_arena::samples::How::Compiled); 1000];
+        let (mut sent, mut got, mut scanned) = (0, 0, 0);
+        for round in 0..1000_u32 {
+            assert!(ring.append_trace(round, &frames[..round as usize % 1000], false));
+            for _ in 0..20 {
+                assert!(ring.append_sample(&sample(round, sent)));
+                sent += 1;
+            }
+            stream
+                .drain(|record| match record {
+                    Record::Sample(sample) => {
+                        assert_eq!(sample.time, got);
+                        got += 1;
+                    }
+                    Record::Trace(trace) => assert_eq!(trace.frames.len(), trace.id as usize),
+                    other => panic!("{other:?}"),
+                })
+                .unwrap();
+            scanned = ring.scan(scanned, |_, _| {});
+            ring.free(scanned);
+        }
+        assert_eq!(got, sent);
+        assert!(ring.get(header::HEAD) > 3 * ring.capacity, "the ring never came round");
+    }
+
+    #[test]
+    fn a_full_ring_refuses_samples_but_takes_names() {
+        let ring = Ring::new(RING_SMALLEST).unwrap();
+        while ring.append_sample(&sample(1, 1)) {}
+        let name = SampleThread { number: 1, name: "late".into(), ..Default::default() };
+        assert!(ring.append_bytes(&name.encode()));
+        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let mut names = 0;
+        stream.drain(|record| names += u32::from(matches!(record, Record::Thread(_)))).unwrap();
+        assert_eq!(names, 1);
+        assert!(!ring.append_sample(&sample(1, 1)), "what was read is not free before it is freed");
+        ring.free(ring.scan(0, |_, _| {}));
+        assert!(ring.append_sample(&sample(1, 1)));
+    }
+
+    #[test]
+    fn many_writers_lose_nothing_and_a_half_written_record_is_stepped_over() {
+        let ring = Ring::new(RING_SMALLEST).unwrap();
+        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let done = AtomicBool::new(false);
+        let mut got = 0_u64;
+        let taken: u64 = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|thread| {
+                    let ring = &ring;
+                    scope.spawn(move || {
+                        (0..10_000)
+                            .filter(|time| ring.append_sample(&sample(thread, *time)))
+                            .count()
+                    })
+                })
+                .collect();
+            let (ring, done) = (&ring, &done);
+            scope.spawn(move || {
+                let mut scanned = 0;
+                while !done.load(Acquire) {
+                    scanned = ring.scan(scanned, |_, _| {});
+                    ring.free(scanned);
+                }
+            });
+            while writers.iter().any(|writer| !writer.is_finished()) {
+                stream.drain(|_| got += 1).unwrap();
+            }
+            let taken = writers.into_iter().map(|writer| writer.join().unwrap() as u64).sum();
+            done.store(true, Release);
+            taken
+        });
+        stream.drain(|_| got += 1).unwrap();
+        assert_eq!(got, taken);
+        // A writer that was killed in the middle.
+        let position = ring.reserve(sample::SIZE, ring.capacity).unwrap();
+        let unfinished = (record::UNFINISHED | record::SAMPLE) << record::KIND_SHIFT;
+        ring.head_of(position).store(sample::SIZE as u32 | unfinished, Release);
+        assert!(ring.append_sample(&sample(9, 9)));
+        let mut rest = 0;
+        assert_eq!(stream.drain(|_| rest += 1).unwrap(), 0);
+        stream.drain_rest(|_| rest += 1).unwrap();
+        assert_eq!(rest, 1);
+    }
+}

@@ -5,8 +5,9 @@
 //! offsets in [`Layout`]. It reads through [`Memory`], so its tests need only an array. It allocates nothing,
 //! calls nothing, and moves only towards the root of the stack; every end but the true one is named.
 
+use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};
-use super::hotspot::{At, Layout};
+use super::hotspot::Layout;
 use tare_arena::samples::{How, Special};
 
 /// Reading what may not be there.
@@ -87,10 +88,15 @@ pub struct Registers {
     pub bcp: u64,
     /// At a method's entry the method.
     pub method: u64,
+    /// Where an exception was thrown, while a stub passes it on.
+    pub thrown_at: u64,
 }
 
 /// Finds the caller of a native frame.
 pub trait NativeStep {
+    /// Whether an address is in native code that is known.
+    fn knows(&self, pc: u64) -> bool;
+
     fn step(&self, memory: &impl Memory, place: Place, leaf: bool) -> Option<Place>;
 }
 
@@ -98,6 +104,10 @@ pub trait NativeStep {
 pub struct FramePointers;
 
 impl NativeStep for FramePointers {
+    fn knows(&self, _: u64) -> bool {
+        false
+    }
+
     fn step(&self, memory: &impl Memory, place: Place, _leaf: bool) -> Option<Place> {
         Some(Place {
             pc: memory.word(place.fp.wrapping_add(8))?,
@@ -107,29 +117,14 @@ impl NativeStep for FramePointers {
     }
 }
 
-/// What code a place belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Blob {
-    at: u64,
-    code: u64,
-    frame_size: i32,
-    kind: BlobKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BlobKind {
-    Interpreter,
-    Compiled,
-    /// The wrapper of a native method.
-    Wrapper,
-    Stub,
-}
-
 /// Frames further apart than this are not frames of one stack.
 const LARGEST_FRAME: u64 = 1 << 20;
 
 /// Scopes inlined into each other; HotSpot's own limits are far lower.
 const DEEPEST_INLINING: usize = 256;
+
+/// Words that compiled code pushes within a frame, at most.
+const MOST_PUSHED: u64 = 96;
 
 /// How far a caller is searched for when nothing tells where it is, in words.
 const SEARCH: u64 = 256;
@@ -142,10 +137,6 @@ fn up(sp: u64, words: u64) -> u64 {
 
 fn pc_desc(table: u64, index: u64) -> u64 {
     table.wrapping_add(index.wrapping_mul(PC_DESC))
-}
-
-const fn text(bytes: [u8; 8]) -> u64 {
-    u64::from_le_bytes(bytes)
 }
 
 pub struct Walker<'a, M, N> {
@@ -172,6 +163,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let mut place = registers.place;
         let mut anchor = self.anchor(thread);
         let mut leaf = true;
+        let mut in_java = false;
         loop {
             let next = if self.in_code_cache(place.pc) {
                 // While it is not in Java code, a thread keeps a note of its last Java frame,
@@ -183,13 +175,16 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                     leaf = false;
                     continue;
                 }
-                self.java(place, leaf, registers, frames)
+                let next = self.java(place, leaf, registers, frames);
+                in_java |= frames.last_is_java();
+                next
             } else {
                 match self.native(place, leaf, frames) {
                     Some(next) => Next::At(next),
                     None => match anchor.take() {
-                        Some(noted) => Next::At(noted),
-                        None => self.after_native(thread, registers.place),
+                        Some(noted) if noted.sp >= place.sp => Next::At(noted),
+                        _ if in_java => Next::Broken(Special::NotWalkableJava),
+                        _ => self.after_native(thread, registers.place),
                     },
                 }
             };
@@ -205,19 +200,19 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         }
     }
 
-    fn field(&self, base: u64, offset: u64) -> Option<u64> {
+    pub(super) fn field(&self, base: u64, offset: u64) -> Option<u64> {
         self.memory.word(base.wrapping_add(offset))
     }
 
-    fn int_field(&self, base: u64, offset: u64) -> Option<i32> {
+    pub(super) fn int_field(&self, base: u64, offset: u64) -> Option<i32> {
         self.memory.int(base.wrapping_add(offset))
     }
 
-    fn short_field(&self, base: u64, offset: u64) -> Option<u16> {
+    pub(super) fn short_field(&self, base: u64, offset: u64) -> Option<u16> {
         self.memory.short(base.wrapping_add(offset))
     }
 
-    fn byte_field(&self, base: u64, offset: u64) -> Option<u8> {
+    pub(super) fn byte_field(&self, base: u64, offset: u64) -> Option<u8> {
         self.memory.byte(base.wrapping_add(offset))
     }
 
@@ -279,94 +274,11 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         (0..SEARCH).map(|index| up(start, index)).take_while(|at| up(*at, 1) < self.top).find_map(
             |at| {
                 let pc = self.memory.word(at)?;
-                let blob = self.returns_to(pc)?;
                 let fp = self.memory.word(at.wrapping_sub(8))?;
-                (blob.kind == BlobKind::Compiled).then_some(Place { pc, sp: up(at, 1), fp })
+                let found = Place { pc, sp: up(at, 1), fp };
+                self.leads_on(found).then_some(found)
             },
         )
-    }
-
-    fn in_code_cache(&self, pc: u64) -> bool {
-        self.heap_of(pc).is_some()
-    }
-
-    fn heap_of(&self, pc: u64) -> Option<u64> {
-        let l = self.layout;
-        l.heaps.iter().copied().take_while(|heap| *heap != 0).find(|heap| {
-            let low = self.memory.word(heap.wrapping_add(l.heap_low)).unwrap_or(0);
-            let high = self.memory.word(heap.wrapping_add(l.heap_high)).unwrap_or(0);
-            (low..high).contains(&pc)
-        })
-    }
-
-    /// The code that `pc` is in.
-    fn blob(&self, pc: u64) -> Option<Blob> {
-        let l = self.layout;
-        let heap = self.heap_of(pc)?;
-        let low = self.field(heap, l.heap_low)?;
-        let segments = self.field(heap, l.heap_segments)?;
-        let mut index = pc.wrapping_sub(low) >> l.segment_shift;
-        // Each segment says how many segments back its block begins, or that further back it is told.
-        loop {
-            match self.byte_field(segments, index)? {
-                0xff => return None,
-                0 => break,
-                back => index = index.checked_sub(u64::from(back))?,
-            }
-        }
-        let block = low.wrapping_add(index << l.segment_shift);
-        if self.byte_field(block, l.block_used)? == 0 {
-            return None;
-        }
-        let at = block.wrapping_add(l.block_header);
-        let kind = if (l.interpreter.0..l.interpreter.1).contains(&pc) {
-            BlobKind::Interpreter
-        } else {
-            match self.memory.word(self.field(at, l.blob_name)?)? {
-                NMETHOD => BlobKind::Compiled,
-                NATIVE_NMETHOD => BlobKind::Wrapper,
-                _ => BlobKind::Stub,
-            }
-        };
-        let frame_size = self.int_field(at, l.blob_frame_size)?;
-        Some(Blob { at, code: self.resolve(at, l.blob_code)?, frame_size, kind })
-    }
-
-    fn resolve(&self, base: u64, at: At) -> Option<u64> {
-        let distance = |offset| self.int_field(base, offset).map(i64::from);
-        match at {
-            At::Pointer(offset) => self.field(base, offset),
-            At::Distance(offset) => Some(base.wrapping_add_signed(distance(offset)?)),
-            At::Behind(pointer, offset) => {
-                Some(self.field(base, pointer)?.wrapping_add_signed(distance(offset)?))
-            }
-            At::Absent => None,
-        }
-    }
-
-    /// The code that `pc` is in, if `pc` is where a call returns to.
-    fn returns_to(&self, pc: u64) -> Option<Blob> {
-        let blob = self.blob(pc)?;
-        (pc == self.layout.call_stub_return || self.after_call(pc)).then_some(blob)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn after_call(&self, pc: u64) -> bool {
-        let byte = |back: u64| self.memory.byte(pc.wrapping_sub(back)).unwrap_or(0);
-        // call rel32; call reg; call [reg + disp8]; call [reg + disp32].
-        byte(5) == 0xe8
-            || (byte(2) == 0xff && byte(1) & 0xf8 == 0xd0)
-            || (byte(3) == 0xff && byte(2) & 0xf8 == 0x50)
-            || (byte(6) == 0xff && byte(5) & 0xf8 == 0x90)
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    fn after_call(&self, pc: u64) -> bool {
-        // bl; blr.
-        self.memory.int(pc.wrapping_sub(4)).is_some_and(|word| {
-            let word = word.cast_unsigned();
-            word & 0xfc00_0000 == 0x9400_0000 || word & 0xffff_fc1f == 0xd63f_0000
-        })
     }
 
     fn java(&self, place: Place, leaf: bool, registers: &Registers, frames: &mut Frames) -> Next {
@@ -379,14 +291,31 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let next = match blob.kind {
             BlobKind::Interpreter => self.interpreted(place, leaf, registers, frames),
             BlobKind::Compiled | BlobKind::Wrapper => self.compiled(blob, place, leaf, frames),
-            BlobKind::Stub => self.stub(blob, place, leaf),
+            BlobKind::Stub => self.stub(blob, place, leaf, registers),
         };
         match next {
             Some(next) if self.towards_root(place, next) => Next::At(next),
+            // A stub that has no frame any more goes on where it was called, with the same stack.
+            Some(next) if next.sp == place.sp && leaf && blob.kind == BlobKind::Stub => {
+                Next::At(next)
+            }
             Some(_) => Next::Broken(Special::NotWalkableJava),
-            None if blob.kind == BlobKind::Stub && !leaf => Next::Broken(Special::Continuation),
+            None if blob.kind == BlobKind::Stub => {
+                Next::Broken(self.why_in_stub(blob, place, leaf))
+            }
             None => Next::Broken(Special::UnknownJava),
         }
+    }
+
+    fn why_in_stub(&self, blob: Blob, place: Place, leaf: bool) -> Special {
+        let name = self.field(blob.at, self.layout.blob_name);
+        if name.and_then(|name| self.memory.word(name)) == Some(DEOPTIMIZATION) {
+            return Special::Deoptimised;
+        }
+        if !leaf && self.is_return_barrier(place.pc) {
+            return Special::Continuation;
+        }
+        Special::UnknownJava
     }
 
     /// Java was called from native code, which had noted its own last Java frame.
@@ -473,6 +402,8 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
 
     fn compiled(&self, blob: Blob, place: Place, leaf: bool, frames: &mut Frames) -> Option<Place> {
         let l = self.layout;
+        // Called by Java code, it has exactly its frame.
+        let exact = frames.last_is_java();
         let how = if blob.kind == BlobKind::Wrapper { How::Native } else { How::Compiled };
         let method = self.field(blob.at, l.nmethod_method)?;
         let complete = i64::from(self.short_field(blob.at, l.blob_frame_complete)? as i16);
@@ -483,7 +414,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         }
         let mut pc = place.pc;
         // A frame that was deoptimised returns to a handler; its true place is in the frame.
-        if !leaf && l.deopt_handlers.iter().any(|at| self.resolve(blob.at, *at) == Some(pc)) {
+        if !leaf && self.is_deoptimised(blob, pc) {
             let offset = self.int_field(blob.at, l.nmethod_orig_pc)?;
             pc = self.memory.word(place.sp.wrapping_add_signed(i64::from(offset)))?;
         }
@@ -493,7 +424,16 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         if leaf && let Some(next) = self.epilogue(place) {
             return Some(next);
         }
-        self.framed(blob, place)
+        if exact {
+            return self.framed(blob, place);
+        }
+        // Within its frame, code may have pushed a few words for a moment; and a slow path many,
+        // to save registers while it calls the JVM.
+        let pushed = (0..MOST_PUSHED).find_map(|words| {
+            let next = self.framed(blob, Place { sp: up(place.sp, words), ..place })?;
+            self.returns_to(next.pc).map(|_| next)
+        });
+        pushed.or_else(|| self.framed(blob, place))
     }
 
     /// The caller of a frame of known size.
@@ -616,37 +556,63 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
 
     /// A stub has a frame of known size, or a frame pointer, or none: then its return address
     /// is on top.
-    fn stub(&self, blob: Blob, place: Place, leaf: bool) -> Option<Place> {
+    fn stub(&self, blob: Blob, place: Place, leaf: bool, registers: &Registers) -> Option<Place> {
+        if !leaf && self.is_return_barrier(place.pc) {
+            return None;
+        }
         if blob.frame_size > 0 {
             let next = self.framed(blob, place)?;
-            return self.in_code_cache(next.pc).then_some(next);
+            // A stub at a safepoint returns to the instruction that was interrupted, which is
+            // not behind a call; so what its frame says is believed once the frame is there.
+            let made = self.in_code_cache(next.pc) && !leaf;
+            if made || self.returns_to(next.pc).is_some() {
+                return Some(next);
+            }
         }
+        // The JVM calls stubs from its own code, too.
+        let returns =
+            |pc| self.returns_to(pc).is_some() || (self.native.knows(pc) && self.after_call(pc));
         if leaf {
             let first = self.memory.word(place.sp)?;
-            if self.returns_to(first).is_some() {
+            if returns(first) {
                 return Some(Place { pc: first, sp: up(place.sp, 1), ..place });
             }
             if let Some(second) = self.memory.word(up(place.sp, 1))
-                && self.returns_to(second).is_some()
+                && returns(second)
             {
                 return Some(Place { pc: second, sp: up(place.sp, 2), fp: first });
             }
         }
         if self.on_stack(place.fp) && place.fp >= place.sp {
-            let pc = self.memory.word(up(place.fp, 1))?;
-            if self.returns_to(pc).is_some() {
-                return Some(Place { pc, sp: up(place.fp, 2), fp: self.memory.word(place.fp)? });
+            // Below the saved frame pointer, or below one more word: the barrier at the entry of
+            // compiled code leaves a mark there.
+            for words in [1, 2] {
+                let pc = self.memory.word(up(place.fp, words))?;
+                if returns(pc) {
+                    let fp = self.memory.word(place.fp)?;
+                    return Some(Place { pc, sp: up(place.fp, words + 1), fp });
+                }
             }
         }
-        if leaf { self.search(place.sp) } else { None }
+        if !leaf {
+            return None;
+        }
+        let thrower = Place { pc: registers.thrown_at, ..place };
+        if self.leads_on(thrower) { Some(thrower) } else { self.search(place.sp) }
+    }
+
+    /// Whether a place is in compiled code whose frame is here: its caller is where it should be.
+    fn leads_on(&self, place: Place) -> bool {
+        self.returns_to(place.pc)
+            .filter(|blob| blob.kind == BlobKind::Compiled)
+            .and_then(|blob| self.framed(blob, place))
+            .is_some_and(|next| self.on_stack(next.sp) && self.returns_to(next.pc).is_some())
     }
 }
 
 const IN_JAVA: i32 = 8;
 const IN_JAVA_TRANS: i32 = 9;
 const PC_DESC: u64 = 16;
-const NMETHOD: u64 = text(*b"nmethod\0");
-const NATIVE_NMETHOD: u64 = text(*b"native n");
 
 /// Slots of an interpreted frame, in words from the frame pointer.
 mod interpreter {

@@ -41,6 +41,7 @@ public final class Sampled {
             case "waits" -> waits();
             case "blocks" -> blocks();
             case "collects" -> collects();
+            case "crowd" -> crowd();
             default -> throw new IllegalArgumentException(work);
         }
     }
@@ -143,7 +144,11 @@ public final class Sampled {
     public static final class Loaded implements Work {
         @Override
         public long work(int rounds) {
-            return seven(rounds);
+            long sum = rounds;
+            for (int i = 0; i < rounds; i++) {
+                sum += i * 31L ^ sum >>> 3;
+            }
+            return sum;
         }
     }
 
@@ -186,6 +191,16 @@ public final class Sampled {
         } catch (IOException | InterruptedException e) {
             throw new IllegalStateException(e);
         }
+    }
+
+    /** Many threads that do nothing. */
+    private static void crowd() {
+        for (int i = 0; i < 500; i++) {
+            Thread thread = new Thread(Sampled::sleeps, "one of many");
+            thread.setDaemon(true);
+            thread.start();
+        }
+        sleeps();
     }
 
     private static void collects() {

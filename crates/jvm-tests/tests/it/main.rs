@@ -35,6 +35,7 @@ mod run;
 mod sampling;
 mod sampling_accuracy;
 mod sampling_commands;
+mod sampling_hostile;
 mod sampling_sessions;
 mod sampling_wall;
 mod stopped;

@@ -1,0 +1,237 @@
+//! The walker on made-up stacks: memory is a map, the code cache has one heap with one method.
+
+use super::frames::{Frame, Frames};
+use super::hotspot::{At, Layout, MOST_HEAPS};
+use super::walk::{FramePointers, Memory, Place, Registers, Walker};
+use std::collections::HashMap;
+use tare_arena::samples::{How, Special};
+
+#[derive(Default)]
+struct Fake(HashMap<u64, u8>);
+
+impl Fake {
+    fn put(&mut self, at: u64, word: u64) {
+        self.bytes(at, &word.to_le_bytes());
+    }
+
+    fn bytes(&mut self, at: u64, bytes: &[u8]) {
+        self.0.extend((at..).zip(bytes.iter().copied()));
+    }
+}
+
+impl Memory for Fake {
+    fn word(&self, at: u64) -> Option<u64> {
+        let byte = |index: u64| u64::from(self.0.get(&(at + index)).copied().unwrap_or(0));
+        Some((0..8).fold(0, |word, index| word | byte(index) << (8 * index)))
+    }
+}
+
+/// The code heap begins here; the method's blob behind a block's header of 16 bytes.
+const HEAP: u64 = 0x10_0000;
+const BLOB: u64 = HEAP + 16;
+const CODE: u64 = HEAP + 0x200;
+const METHOD: u64 = 0x20_0000;
+const THREAD: u64 = 0x30_0000;
+const STACK: u64 = 0x40_0000;
+const TOP: u64 = STACK + 0x1000;
+const KEY: u64 = 77;
+/// Words of the method's frame.
+const FRAME: u64 = 4;
+
+fn layout() -> Layout {
+    let mut heaps = [0; MOST_HEAPS];
+    heaps[0] = 0x8000;
+    Layout {
+        heaps,
+        heap_low: 0,
+        heap_high: 8,
+        heap_segments: 16,
+        segment_shift: 7,
+        block_used: 8,
+        block_header: 16,
+        blob_name: 0,
+        blob_frame_size: 8,
+        blob_frame_complete: 12,
+        blob_code: At::Pointer(16),
+        nmethod_method: 24,
+        nmethod_orig_pc: 32,
+        deopt_handlers: [At::Absent; 2],
+        scopes_pcs: At::Pointer(40),
+        scopes_pcs_end: At::Pointer(48),
+        scopes_data: At::Pointer(56),
+        metadata: At::Pointer(64),
+        unsigned5_base: 1,
+        method_const: 0,
+        const_pool: 0,
+        const_idnum: 8,
+        const_code_size: 10,
+        const_size: 16,
+        pool_holder: 0,
+        klass_ids: 0,
+        interpreter: (0, 0),
+        call_stub_return: HEAP + 0x300,
+        entry_wrapper: -1,
+        wrapper_anchor: 0,
+        thread_anchor: 0,
+        anchor_sp: 0,
+        anchor_pc: 8,
+        anchor_fp: 16,
+        thread_stack_base: 24,
+        thread_state: 32,
+        thread_os: 40,
+        os_state: 0,
+        os_id: 4,
+        thread_owner_id: None,
+    }
+}
+
+/// A method that calls itself at offset 0x20 of its code, and nothing else.
+fn memory() -> Fake {
+    let mut m = Fake::default();
+    m.put(0x8000, HEAP);
+    m.put(0x8008, HEAP + 0x1000);
+    m.put(0x8010, 0x9000);
+    // All segments of the heap belong to the block at its beginning.
+    for segment in 1..32 {
+        m.bytes(0x9000 + segment, &[segment as u8]);
+    }
+    m.bytes(HEAP + 8, &[1]);
+    m.put(BLOB, 0xa000);
+    m.bytes(0xa000, b"nmethod\0");
+    m.bytes(BLOB + 8, &(FRAME as u32).to_le_bytes());
+    m.bytes(BLOB + 12, &8_u16.to_le_bytes());
+    m.put(BLOB + 16, CODE);
+    m.put(BLOB + 24, METHOD);
+    // One description, at the call's return address: bytecode 9 of the method, inlined in 4.
+    let (pcs, scopes, metadata) = (0xb000, 0xb100, 0xb200);
+    m.put(BLOB + 40, pcs);
+    m.put(BLOB + 48, pcs + 16);
+    m.put(BLOB + 56, scopes);
+    m.put(BLOB + 64, metadata);
+    m.bytes(pcs, &0x25_u32.to_le_bytes());
+    m.bytes(pcs + 4, &1_u32.to_le_bytes());
+    // Numbers are stored plus one; a bytecode's index is stored plus one itself.
+    m.bytes(scopes + 1, &[1 + 8, 1 + 1, 1 + 10]);
+    m.bytes(scopes + 8, &[1, 1 + 1, 1 + 5]);
+    m.put(metadata, METHOD);
+    let (constant, pool, holder, ids) = (0xc000, 0xc100, 0xc200, 0xc300);
+    m.put(METHOD, constant);
+    m.put(constant, pool);
+    m.put(pool, holder);
+    m.put(holder, ids);
+    m.put(ids, 1);
+    m.put(ids + 8, KEY);
+    m.bytes(CODE + 0x20, &[0xe8, 0, 0, 0, 0]);
+    m
+}
+
+fn walk(m: &Fake, place: Place) -> (Vec<Frame>, Option<Special>) {
+    let layout = layout();
+    let mut space = vec![Frame::native(0); 65];
+    // SAFETY: room for 64 frames and one more.
+    let mut frames = unsafe { Frames::new(space.as_mut_ptr(), 64) };
+    let walker =
+        Walker { layout: &layout, memory: m, native: &FramePointers, top: TOP, with_native: true };
+    let registers = Registers { place, ..Registers::default() };
+    let end = walker.walk(THREAD, &registers, &mut frames);
+    (frames.as_slice().to_vec(), end)
+}
+
+/// Puts frames of the method on the stack, from `sp` on, the last of them called from outside.
+fn recursion(m: &mut Fake, sp: u64, depth: u64) {
+    for index in 0..depth {
+        let above = sp + 8 * FRAME * (index + 1);
+        let last = index + 1 == depth;
+        m.put(above - 8, if last { layout().call_stub_return } else { CODE + 0x25 });
+        m.put(above - 16, if last { sp + 8 * FRAME * depth + 64 } else { 0 });
+    }
+}
+
+#[test]
+fn compiled_frames_with_what_is_inlined() {
+    let mut m = memory();
+    recursion(&mut m, STACK, 3);
+    let (frames, end) = walk(&m, Place { pc: CODE + 0x25, sp: STACK, fp: 0 });
+    assert_eq!(end, None);
+    let pair = [Frame::java(KEY, 9, How::Inlined), Frame::java(KEY, 4, How::Compiled)];
+    assert_eq!(frames, [pair; 3].concat());
+}
+
+#[test]
+fn a_prologue_has_its_return_address_on_top() {
+    let mut m = memory();
+    // At the first instruction: nothing but the return address, then the caller's frame.
+    m.put(STACK, CODE + 0x25);
+    recursion(&mut m, STACK + 8, 2);
+    let (frames, end) = walk(&m, Place { pc: CODE, sp: STACK, fp: 0 });
+    assert_eq!((frames.len(), end), (5, None));
+    assert_eq!(frames[0], Frame::java(KEY, 0, How::Compiled));
+}
+
+#[test]
+fn words_pushed_for_a_moment_are_passed_over() {
+    let mut m = memory();
+    m.put(STACK, 0xffff_ffff);
+    recursion(&mut m, STACK + 8, 2);
+    let (frames, end) = walk(&m, Place { pc: CODE + 0x22, sp: STACK, fp: 0 });
+    assert_eq!((frames.len(), end), (4, None));
+}
+
+#[test]
+fn native_code_leads_to_the_frame_that_the_thread_has_noted() {
+    let mut m = memory();
+    let sp = STACK + 0x100;
+    recursion(&mut m, sp, 1);
+    m.put(THREAD, sp);
+    m.put(THREAD + 8, CODE + 0x25);
+    let (frames, end) = walk(&m, Place { pc: 0x7777_0000, sp: STACK, fp: 0 });
+    assert_eq!(end, None);
+    assert_eq!(frames[0], Frame::native(0x7777_0000));
+    assert_eq!(frames.len(), 3);
+}
+
+#[test]
+fn nonsense_ends_in_a_named_frame_and_never_loops() {
+    let mut m = memory();
+    // The caller would be below the callee.
+    m.put(STACK + 8 * FRAME - 8, 0x1234);
+    m.bytes(THREAD + 32, &8_u32.to_le_bytes());
+    let (_, end) = walk(&m, Place { pc: CODE + 0x25, sp: STACK, fp: STACK });
+    assert!(matches!(end, Some(Special::NotWalkableJava)), "{end:?}");
+    let (frames, end) = walk(&m, Place { pc: HEAP + 0xf00, sp: STACK, fp: 0 });
+    assert!(end.is_some(), "{frames:?}");
+    // A stack of nothing but return addresses is walked up to its end.
+    for at in (STACK..TOP).step_by(8) {
+        m.put(at, CODE + 0x25);
+    }
+    let (frames, end) = walk(&m, Place { pc: CODE + 0x25, sp: STACK, fp: 0 });
+    assert_eq!((frames.len(), end), (64, Some(Special::Cut)));
+    let (_, end) = walk(&m, Place { pc: CODE + 0x25, sp: TOP - 64, fp: 0 });
+    assert_eq!(end, Some(Special::NotWalkableJava));
+}
+
+#[test]
+fn random_memory_never_panics() {
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..300 {
+        let mut m = memory();
+        for at in (STACK..STACK + 0x200).step_by(8) {
+            let word = match random() % 4 {
+                0 => random(),
+                1 => STACK + random() % 0x400,
+                2 => CODE + 0x25,
+                _ => HEAP + random() % 0x1000,
+            };
+            m.put(at, word);
+        }
+        m.put(BLOB + 8 * (random() % 9), random());
+        let fp = STACK + random() % 0x200;
+        walk(&m, Place { pc: HEAP + random() % 0x1000, sp: STACK + random() % 64, fp });
+    }
+}

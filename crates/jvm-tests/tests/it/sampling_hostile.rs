@@ -1,0 +1,205 @@
+//! Sampling where a stack walker has it hard: every collector, JNI checks, virtual threads, classes
+//! that vanish, thousands of threads, a second profiler's signals.
+
+use crate::common::agentpath;
+use std::fs;
+use tare_arena::samples::{Counter, Frame, Special, State};
+use tare_jvm_tests::{
+    Jdk, Sampling, Scratch, Target, TargetBuilder, modern_classes, no_crash_files, on_each_jdk,
+    skip, wait_until,
+};
+use tare_protocol::SamplePlan;
+
+fn sampled(jdk: &Jdk) -> TargetBuilder {
+    Target::java(jdk).vm(agentpath("")).main("Sampled")
+}
+
+fn plan(micros: u64, wall: bool) -> SamplePlan {
+    SamplePlan { interval_ns: micros * 1000, wall, ..SamplePlan::default() }
+}
+
+/// The collectors that a Java runtime may have.
+const COLLECTORS: [&str; 5] = ["Serial", "Parallel", "G1", "Z", "Shenandoah"];
+
+fn has_collector(jdk: &Jdk, name: &str) -> bool {
+    let mut command = std::process::Command::new(jdk.java());
+    command.arg(format!("-XX:+Use{name}GC")).arg("-version");
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+on_each_jdk! {
+    fn every_collector(jdk) {
+        for collector in COLLECTORS {
+            if !has_collector(jdk, collector) {
+                skip(&format!("sampling with the {collector} collector on Java {}", jdk.major), "not built in");
+                continue;
+            }
+            let scratch = Scratch::new();
+            let target = sampled(jdk)
+                .directory(scratch.path())
+                .vm(format!("-XX:+Use{collector}GC"))
+                .vm("-Xmx256m")
+                .arg("collects")
+                .arg("strings")
+                .arg("loads")
+                .start();
+            let mut sampling = Sampling::start(target.pid(), &plan(500, false));
+            wait_until("samples have come", || sampling.drain().all.len() >= 400);
+            let (samples, totals, _control) = sampling.stop();
+            let failed = totals.get(Counter::Failed) as f64 / totals.get(Counter::Samples) as f64;
+            assert!(failed < 0.03, "{collector}: {failed} of the stacks failed");
+            let leaves = samples.by_leaf();
+            assert!(leaves.keys().any(|name| name.starts_with("java/")), "{collector}: {leaves:?}");
+            target.finish();
+            no_crash_files(scratch.path());
+        }
+    }
+
+    /// Nothing to complain about but the handler that catches our own faults.
+    fn checked_jni(jdk) {
+        let mut target = sampled(jdk)
+            .vm("-Xcheck:jni")
+            .vm("-Xmx256m")
+            .arg("strings")
+            .arg("churn")
+            .arg("exceptions")
+            .start();
+        target.forgive("SIGSEGV");
+        for wall in [false, true] {
+            let mut sampling = Sampling::start(target.pid(), &plan(1_000, wall));
+            wait_until("samples have come", || sampling.drain().all.len() >= 200);
+            sampling.stop();
+        }
+        let text = target.finish();
+        let warnings: Vec<_> = text
+            .lines()
+            .filter(|line| line.to_lowercase().contains("warning") && !line.contains("SIGSEGV"))
+            .collect();
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    /// Names of classes that were unloaded again and again.
+    fn classes_that_vanish(jdk) {
+        let target = sampled(jdk).vm("-Xmx64m").arg("loads").arg("loads").start();
+        let mut sampling = Sampling::start(target.pid(), &plan(500, false));
+        wait_until("the vanishing class was seen", || {
+            let samples = sampling.drain();
+            samples.all.len() > 300
+                && samples.methods.values().any(|method| method.class == "Sampled$Loaded")
+        });
+        let (samples, _, _control) = sampling.stop();
+        // All methods are told of, those included of which nothing was left to tell.
+        for trace in samples.traces.values() {
+            for frame in &trace.frames {
+                if let Frame::Java { method, .. } = frame {
+                    assert!(samples.methods.contains_key(method));
+                }
+            }
+        }
+        target.finish();
+    }
+
+    /// Threads that wait at known places, and a thread that runs.
+    fn wall_clock_states(jdk) {
+        let works = ["sleeps", "parks", "waits", "blocks", "seventy-thirty"];
+        let target = works.iter().fold(sampled(jdk), |target, work| target.arg(work)).start();
+        let mut sampling = Sampling::start(target.pid(), &plan(5_000, true));
+        wait_until("every thread was seen for a second", || {
+            let samples = sampling.drain();
+            works.iter().all(|work| {
+                let of = |s: &&tare_arena::samples::Sample| samples.thread_name(s) == format!("does {work}");
+                samples.all.iter().filter(of).map(|sample| sample.weight).sum::<u64>() > 1_000_000_000
+            })
+        });
+        let (samples, totals, _control) = sampling.stop();
+        let expected: [(&str, &[State], &str); 5] = [
+            ("sleeps", &[State::Sleeping], "Sampled.sleeps"),
+            ("parks", &[State::Parked], "Sampled.parks"),
+            ("waits", &[State::Waiting], "Sampled.waits"),
+            ("blocks", &[State::Blocked], "Sampled.blocks"),
+            ("seventy-thirty", &[State::Running, State::Runnable], "Sampled.seventyThirty"),
+        ];
+        for (work, states, place) in expected {
+            for sample in &samples.all {
+                if samples.thread_name(sample) == format!("does {work}") {
+                    let stack = samples.stack(sample);
+                    assert!(states.contains(&sample.state), "{work}: {sample:?} {stack:?}");
+                    assert!(stack.iter().any(|frame| frame == place), "{work}: {stack:?}");
+                }
+            }
+        }
+        // Idle threads were left alone.
+        assert!(totals.get(Counter::Unchanged) > 0);
+        target.finish();
+    }
+
+    fn virtual_threads(jdk) {
+        if jdk.major < 21 {
+            return;
+        }
+        let Some(classes) = modern_classes() else {
+            skip("sampling of virtual threads", "no compiler for Java 21");
+            return;
+        };
+        let target = Target::java(jdk)
+            .class_path(classes)
+            .vm(agentpath(""))
+            .vm("-Xmx256m")
+            .main("VirtualWork")
+            .start();
+        let mut sampling = Sampling::start(target.pid(), &plan(1_000, false));
+        let of_work = |sampling: &mut Sampling| {
+            let samples = sampling.drain();
+            let stacks = samples.all.iter().map(|sample| (sample, samples.stack(sample)));
+            stacks.filter(|(_, stack)| stack.iter().any(|frame| frame == "VirtualWork.burn")).count()
+        };
+        wait_until("virtual threads were seen", || of_work(&mut sampling) > 200);
+        let (samples, totals, _control) = sampling.stop();
+        for sample in &samples.all {
+            let stack = samples.stack(sample);
+            if !stack.iter().any(|frame| frame == "VirtualWork.burn") {
+                continue;
+            }
+            assert!(samples.thread_name(sample).contains("ForkJoinPool"), "the carrier is known");
+            // Either the whole stack or a word about where the rest of it is.
+            let whole = stack.iter().any(|frame| frame == "java/lang/VirtualThread.run");
+            let heap = stack.iter().any(|frame| frame == Special::Continuation.name());
+            assert!(whole || heap || stack.iter().any(|frame| frame.starts_with('[')), "{stack:?}");
+            if jdk.major >= 25 {
+                assert_ne!(sample.java_id, 0, "{stack:?}");
+            }
+        }
+        let failed = totals.get(Counter::Failed) - totals.failures(Special::Continuation);
+        assert!((failed as f64) < 0.03 * totals.get(Counter::Samples) as f64, "{failed}");
+        target.finish();
+    }
+
+    /// Descriptors and timers stay within a quarter of the limits however many threads there are.
+    fn more_threads_than_we_may_watch(jdk) {
+        let target = sampled(jdk)
+            .through(&["prlimit", "--sigpending=400", "--nofile=600"])
+            .vm("-Xss256k")
+            .arg("crowd")
+            .arg("seventy-thirty")
+            .start();
+        let pid = target.pid();
+        let mut sampling = Sampling::start(pid, &plan(1_000, false));
+        wait_until("the crowd is there", || sampling.status().threads > 500);
+        // The one that works is among those that are watched, sooner or later.
+        wait_until("samples have come", || {
+            let samples = sampling.drain();
+            let busy = |s: &&tare_arena::samples::Sample| samples.thread_name(s) == "does seventy-thirty";
+            samples.all.iter().filter(busy).count() >= 50
+        });
+        let status = sampling.status();
+        let timers = fs::read_to_string(format!("/proc/{pid}/timers")).unwrap_or_default();
+        let timers = timers.lines().filter(|line| line.starts_with("ID:")).count();
+        assert!(timers <= 100, "{timers} timers");
+        let events = crate::common::nameless_files(pid);
+        let events = events.iter().filter(|file| file.contains("perf_event")).count();
+        assert!(events <= 150, "{events} events");
+        assert!(status.lost.iter().any(|line| line.contains("threads not watched")), "{status:?}");
+        sampling.stop();
+        target.finish();
+    }
+}
