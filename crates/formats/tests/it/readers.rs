@@ -1,8 +1,10 @@
 //! Our files in the readers that people use, where these are installed.
 
 use crate::support::{export, jdk_tools, profile, scratch, tool};
-use std::process::Command;
-use tare_formats::{Format, Options};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tare_formats::{Format, Options, open_bytes};
 
 fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
@@ -131,3 +133,88 @@ public class Dump {
     }
 }
 "#;
+
+const STACKS: &[u8] = b"\
+[main tid=1];app.Main.run;app.Order.price 60
+[main tid=1];app.Main.run;app.Order.print;java.lang.String.format 20
+[worker tid=2];app.Work.loop;app.Order.price 15
+";
+
+#[test]
+fn inferno_draws_all_of_the_collapsed_stacks() {
+    // Not a dependency: it would bring fifteen more for one test.
+    let names = ["inferno-flamegraph".to_owned()];
+    let Some(inferno) = tool("inferno (cargo install inferno --locked)", &names) else { return };
+    let text = export(&open_bytes(STACKS).unwrap(), Format::Collapsed, Options::default());
+    let mut command = Command::new(inferno);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let svg = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert!(svg.contains("<title>all (95 samples, 100%)</title>"), "{svg}");
+    assert!(svg.contains("<title>app.Main.run (80 samples, 84.21%)</title>"), "{svg}");
+}
+
+/// The importers of speedscope itself, in a browser: its own format, collapsed stacks and pprof.
+#[test]
+fn speedscope_imports_what_we_export() {
+    let names = ["chromium", "chromium-browser", "google-chrome"].map(str::to_owned);
+    let Some(browser) = tool("speedscope's importer in Chromium", &names) else { return };
+    let Some(page) = speedscope() else { return };
+    let directory = scratch("speedscope");
+    let profile = open_bytes(STACKS).unwrap();
+    let opened = |name: &str, format: Format| {
+        let bytes = export(&profile, format, Options { threads: true, ..Options::default() });
+        let script = directory.join(format!("{name}.js"));
+        let call = format!("speedscope.loadFileFromBase64({name:?}, {:?})", base64(&bytes));
+        std::fs::write(&script, call).unwrap();
+        let data = format!("--user-data-dir={}", directory.join("browser").display());
+        let address = format!("file://{}#localProfilePath={}", page.display(), script.display());
+        let all = ["--headless", "--no-sandbox", "--disable-gpu", &data];
+        let more = ["--allow-file-access-from-files", "--virtual-time-budget=20000"];
+        run(&browser, &[&all[..], &more, &["--dump-dom", &address]].concat())
+    };
+    // The list of what a file holds has a name and a total for each thread.
+    let own = opened("x.speedscope.json", Format::Speedscope);
+    for part in ["main · collapsed:samples", ">80<", "worker · collapsed:samples", ">15<"] {
+        assert!(own.contains(part), "no {part:?} in\n{own}");
+    }
+    for (name, format) in [("x.collapsed", Format::Collapsed), ("x.pb", Format::Pprof)] {
+        let dom = opened(name, format);
+        assert!(dom.contains(&format!("<title>{name} - speedscope")), "{dom}");
+    }
+}
+
+/// Speedscope's page, from npm; kept in the target directory.
+fn speedscope() -> Option<PathBuf> {
+    const VERSION: &str = "1.25.0";
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("npm-speedscope-{VERSION}"));
+    let page = home.join("node_modules/speedscope/dist/release/index.html");
+    if !page.is_file() {
+        let npm = tool("speedscope's importer", &["npm".to_owned()])?;
+        let package = format!("speedscope@{VERSION}");
+        let words = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
+        let _ = Command::new(npm).args(words).arg(&home).arg(package).output();
+    }
+    if !page.is_file() {
+        eprintln!("\n*** NOT COVERED: speedscope's importer; npm could not fetch it ***\n");
+        return None;
+    }
+    Some(page)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for part in bytes.chunks(3) {
+        let number = part.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+        let number = number << (8 * (3 - part.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(number >> (18 - 6 * place) & 63) as usize];
+            out.push(if place <= part.len() { char::from(digit) } else { '=' });
+        }
+    }
+    out
+}

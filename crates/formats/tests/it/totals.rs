@@ -222,6 +222,51 @@ fn chrome_draws_every_sample_of_every_thread() {
     }
 }
 
+/// What the description of the trace event format asks for, and Perfetto's importer with it: the
+/// fields of each phase, and slices of a thread that lie inside each other or apart.
+#[test]
+fn chrome_events_are_as_the_format_describes_them() {
+    let nanos = |value: &Value| (value.as_f64().expect("a number") * 1000.0).round() as i64;
+    for seed in 0..SEEDS {
+        let file = json(&profile(seed), Format::Chrome);
+        assert!(matches!(file["displayTimeUnit"].as_str(), Some("ms" | "ns")));
+        let mut slices: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
+        for event in file["traceEvents"].as_array().unwrap() {
+            let thread = event["tid"].as_u64().expect("a thread");
+            assert!(event["name"].is_string() && event["pid"].is_u64(), "{event}");
+            match event["ph"].as_str().expect("a phase") {
+                "M" => {
+                    let known = ["process_name", "thread_name"];
+                    assert!(known.contains(&event["name"].as_str().unwrap()), "{event}");
+                    assert!(event["args"]["name"].is_string(), "{event}");
+                }
+                "X" => {
+                    let (start, length) = (nanos(&event["ts"]), nanos(&event["dur"]));
+                    assert!(start >= 0 && length >= 0 && event["cat"].is_string(), "{event}");
+                    // Events lie on the thread beside its stacks, and may cross them.
+                    if event["cat"] == "cpu:samples" {
+                        slices.entry(thread).or_default().push((start, start + length));
+                    }
+                }
+                "i" | "I" => {
+                    assert!(nanos(&event["ts"]) >= 0, "{event}");
+                    assert!(matches!(event["s"].as_str(), None | Some("g" | "p" | "t")), "{event}");
+                }
+                phase => panic!("{phase:?} is no phase that we write"),
+            }
+        }
+        for mut slices in slices.into_values() {
+            slices.sort_by_key(|(start, end)| (*start, -*end));
+            let mut open: Vec<i64> = Vec::new();
+            for (start, end) in slices {
+                open.retain(|outer| *outer > start);
+                assert!(open.iter().all(|outer| end <= *outer), "seed {seed}: {start} to {end}");
+                open.push(end);
+            }
+        }
+    }
+}
+
 #[test]
 fn otlp() {
     for seed in 0..SEEDS {
