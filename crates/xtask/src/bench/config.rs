@@ -296,7 +296,7 @@ impl Bench {
     pub fn leaves(&self, every: Every) -> Result<(Leaves, Leaves)> {
         let ours = self.work.join(format!("sampled-{}.collapsed", every.option()));
         let mut export = Command::new(&self.tare);
-        export.arg("export").arg(self.sampled(every)).arg("-o").arg(&ours);
+        export.arg("export").arg(self.sampled(every)).arg("-o").arg(&ours).stderr(Stdio::null());
         shell::output(&mut export)?;
         let read = |path: &Path| {
             let text = fs::read_to_string(path);

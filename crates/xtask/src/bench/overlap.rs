@@ -51,8 +51,9 @@ impl Leaves {
 /// `com.acme.Orders.place` of a frame that is a Java method, without the numbers that a JVM makes up
 /// for lambdas and without what a tool appends.
 fn java_name(frame: &str) -> Option<String> {
+    let kernel = frame.ends_with("_[k]");
     let frame = frame.split("_[").next().unwrap_or(frame);
-    let native = frame.starts_with('[') || frame.contains("::") || frame.contains(".so");
+    let native = kernel || frame.starts_with('[') || frame.contains("::") || frame.contains(".so");
     if native || !frame.contains('.') {
         return None;
     }
@@ -77,6 +78,7 @@ mod tests {
             ("libc.so.6+0x77", None),
             ("[unknown_Java]", None),
             ("memcpy", None),
+            ("finish_task_switch.isra.0_[k]", None),
         ] {
             assert_eq!(java_name(frame).as_deref(), expected, "{frame}");
         }
