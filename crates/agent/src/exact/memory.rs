@@ -161,8 +161,14 @@ impl Memory {
         let used = self.used();
         let limit = self.get64(header::LIMIT);
         let wanted = (used + AHEAD.max(used / 2)).min(self.budget) & !(PAGE as u64 - 1);
-        if wanted > limit && self.allocate(limit, wanted - limit).is_ok() {
-            self.set_limit(wanted);
+        // Less at a time where memory is short.
+        let steps = [wanted, limit + AHEAD / 8, limit + AHEAD / 32];
+        let step = steps
+            .into_iter()
+            .filter(|step| limit < *step && *step <= wanted)
+            .find(|step| self.allocate(limit, step - limit).is_ok());
+        if let Some(limit) = step {
+            self.set_limit(limit);
         } else if wanted > limit || wanted == self.budget {
             // Threads that find no room now make some of their own.
             self.put32(header::FULL, 1);

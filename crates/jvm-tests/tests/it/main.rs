@@ -9,6 +9,7 @@ mod recording;
 
 mod attach;
 mod attach_forbidden;
+mod container_limit;
 mod control_socket;
 mod credentials;
 mod crowds;
