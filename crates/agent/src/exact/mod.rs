@@ -247,6 +247,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
         }
     }
     // The hook weaves no more, so loading a class again through it restores it.
+    let_hooks_finish(&engine);
     let _ = engine.reload(jni, Purpose::Restore);
     if let Some(subgraph) = &engine.subgraph {
         subgraph.leave(jni);
@@ -258,6 +259,22 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     engine.memory.tick();
     EVENTS.into_iter().for_each(|event| events::off(jvmti, event));
     let _ = jvmti.relinquish_capabilities(&capabilities());
+}
+
+/// A thread that is loading a class at this moment may still bring it in woven; it is waited for, so
+/// that the class is among those that are restored. For a second at most: what comes later keeps
+/// probes that do nothing.
+fn let_hooks_finish(engine: &Arc<Engine>) {
+    let limit = Instant::now() + Duration::from_secs(1);
+    let mut waited = false;
+    while Arc::strong_count(engine) > 1 && Instant::now() < limit {
+        waited = true;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if waited {
+        // From the end of the hook to where the JVM lists the class.
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Called on a thread that is about to end: its tree can be used again if there get to be many.
