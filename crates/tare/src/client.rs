@@ -76,6 +76,21 @@ impl Agent {
         files.try_into().map_err(|_| anyhow::anyhow!("the agent's answer lacks its descriptors"))
     }
 
+    /// Lets answers take longer for a while, for what takes a healthy JVM long on a busy machine.
+    pub fn patiently<R>(&mut self, at_least: Duration, body: impl FnOnce(&mut Self) -> R) -> R {
+        let usual = self.patience;
+        self.set_patience(usual.max(at_least));
+        let result = body(self);
+        self.set_patience(usual);
+        result
+    }
+
+    fn set_patience(&mut self, patience: Duration) {
+        // Fails for no length but zero; then the older one stays.
+        let _ = self.stream.set_read_timeout(Some(patience));
+        self.patience = patience;
+    }
+
     pub fn status(&mut self) -> Result<Status> {
         match self.ask(&Request::Status)? {
             Response::Status(status) => Ok(*status),

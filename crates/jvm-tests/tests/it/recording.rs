@@ -129,9 +129,11 @@ pub fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -
     (outcome.ok().to_owned(), recorded(&file))
 }
 
+/// Waits until everything is woven. While it is being woven the agent answers nobody.
 pub fn wait_until_on(target: &str) {
     wait_until("the recording is on", || {
-        Tare::this().status(target)["engines"] == serde_json::json!(["exact"])
+        let status = Tare::this().run(&["status", target, "--json", "--timeout", "60"]).json();
+        status["engines"] == serde_json::json!(["exact"])
     });
 }
 

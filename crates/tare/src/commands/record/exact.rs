@@ -11,10 +11,13 @@ use crate::source;
 use crate::term::{self, BOLD, DIM};
 use anyhow::Result;
 use std::io::{IsTerminal, Write};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{ExactPlan, Request};
+
+/// How long it may take to weave or restore all of a large program on a busy machine.
+const WEAVING: Duration = Duration::from_secs(60);
 
 /// An exact recording under way.
 pub struct ExactSession {
@@ -45,7 +48,8 @@ impl Session for ExactSession {
         let files = Files::take(args, jvm, names);
         let began = Instant::now();
         let started = SystemTime::now();
-        let memory = agent.tell_for_files(&Request::ExactStart(Box::new(plan)))?;
+        let start = Request::ExactStart(Box::new(plan));
+        let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
         // The file comes after the start, which may fail, and leaves an older one alone then.
         let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
         // A program may end before the first look.
@@ -74,7 +78,7 @@ impl Session for ExactSession {
         {
             self.exact.status = status;
         }
-        agent.tell(&Request::ExactStop).is_ok()
+        agent.patiently(WEAVING, |agent| agent.tell(&Request::ExactStop)).is_ok()
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {
