@@ -34,7 +34,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
 use probes::{AllProbes, Kind};
-use redefined::{current, digest};
+use redefined::{changed, digest};
 use refusals::Refusals;
 use registry::Registry;
 use std::ffi::{CStr, c_char};
@@ -679,23 +679,4 @@ extern "system" fn class_file_load_hook(
             }
         }
     });
-}
-
-/// What becomes of a class that is loaded, or loaded again; nothing if it stays as it is.
-fn changed(again: bool, name: &str, loader: impl FnOnce() -> u32, bytes: &[u8]) -> Option<Vec<u8>> {
-    let Some(engine) = engine() else {
-        // The classes are being restored.
-        return current(loader(), name, bytes);
-    };
-    if engine.subgraph.is_none() && !engine.wants_class(name) {
-        return None;
-    }
-    let loader = loader();
-    if again && this_thread() == engine.owner {
-        return engine.weave(name, loader, bytes, current(loader, name, bytes).as_deref());
-    }
-    if again {
-        engine.note_version(name, loader, bytes);
-    }
-    engine.weave(name, loader, bytes, None)
 }

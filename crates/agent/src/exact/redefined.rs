@@ -5,7 +5,7 @@
 //! keeps what others brought, and gives it back when the class is restored. What others bring
 //! while nothing is recorded we do not see; that it happened, a counter of the JVM tells.
 
-use super::{Engine, REGISTRY, dotted, locked};
+use super::{Engine, REGISTRY, dotted, engine, locked, this_thread};
 use crate::classes::Classes;
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::jclass;
@@ -113,8 +113,32 @@ fn state(jni: Jni, all: &Classes<'_>, class: jclass) -> Option<(String, u32, i32
     Some((all.name(class)?, loader, jni.changes(class)?))
 }
 
+/// What becomes of a class that is loaded, or loaded again; nothing if it stays as it is.
+pub fn changed(
+    again: bool,
+    name: &str,
+    loader: impl FnOnce() -> u32,
+    bytes: &[u8],
+) -> Option<Vec<u8>> {
+    let Some(engine) = engine() else {
+        // The classes are being restored.
+        return current(loader(), name, bytes);
+    };
+    if engine.subgraph.is_none() && !engine.wants_class(name) {
+        return None;
+    }
+    let loader = loader();
+    if again && this_thread() == engine.owner {
+        return engine.weave(name, loader, bytes, current(loader, name, bytes).as_deref());
+    }
+    if again {
+        engine.note_version(name, loader, bytes);
+    }
+    engine.weave(name, loader, bytes, None)
+}
+
 /// What a class is, when the JVM gives us an older version of it.
-pub fn current(loader: u32, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+fn current(loader: u32, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     locked(&REDEFINED).as_ref()?.current(loader, name, bytes).map(<[u8]>::to_vec)
 }
 
