@@ -40,6 +40,7 @@ pub struct Recorder {
     run: RunInfo,
     began: Instant,
     due: Instant,
+    looked: Instant,
     longest: Duration,
 }
 
@@ -48,7 +49,7 @@ pub struct Recorded {
     pub path: PathBuf,
     /// Of the file, in bytes.
     pub size: u64,
-    /// The longest time between two looks, if looking was so dear that it was not a second.
+    /// The longest time between two looks, if looking was so dear that it was not about a second.
     pub stretched: Option<Duration>,
 }
 
@@ -58,9 +59,10 @@ impl Recorder {
         let writer = create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut profile = Profile::new();
         profile.run = run.clone();
-        let due = Instant::now() + INTERVAL;
+        let looked = Instant::now();
+        let due = looked + INTERVAL;
         let path = path.to_owned();
-        Ok(Recorder { path, writer, profile, run, began, due, longest: INTERVAL })
+        Ok(Recorder { path, writer, profile, run, began, due, looked, longest: INTERVAL })
     }
 
     /// Whether it is time to look.
@@ -73,12 +75,12 @@ impl Recorder {
     pub fn append(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
         self.leave_room()?;
         let start = Instant::now();
+        let before = processor_time();
         self.look(sources)?;
         self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
         self.profile.forget_rows();
-        let pause = INTERVAL.max(start.elapsed() * PAUSE);
-        self.longest = self.longest.max(pause);
-        self.due = start + pause;
+        let cost = processor_time().saturating_sub(before);
+        self.due = start + INTERVAL.max(cost * (PAUSE + 1));
         // Waiting for the disk is no work, so it does not count.
         self.writer.sync().or_else(cannot_sync).map_err(|e| self.unwritten(e.into()))
     }
@@ -91,11 +93,14 @@ impl Recorder {
         let size = file.metadata().with_context(doing)?.len();
         // The file is whole up to the look before; that is worth more than the last one.
         looked?;
-        let stretched = (self.longest > INTERVAL).then_some(self.longest);
+        // A busy machine makes a second a little longer; that is not worth a word.
+        let stretched = (self.longest > 2 * INTERVAL).then_some(self.longest);
         Ok(Recorded { path: self.path, size, stretched })
     }
 
     fn look(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
+        self.longest = self.longest.max(self.looked.elapsed());
+        self.looked = Instant::now();
         let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         for source in &mut *sources {
             source.look(&mut self.profile, now)?;
@@ -123,6 +128,12 @@ impl Recorder {
         }
         Ok(())
     }
+}
+
+/// What this thread has used of a processor: a look that has to wait for its turn costs no more.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 fn is_full(left: u64, size: u64) -> bool {
