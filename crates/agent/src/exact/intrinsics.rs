@@ -1,4 +1,23 @@
 //! Methods in whose place HotSpot runs code of its own.
+//!
+//! Its compilers do that with a method that has the number of an intrinsic, whatever its body is;
+//! a woven body would be run as long as its callers are interpreted, and no longer. So the number
+//! is taken away from woven methods, right after the JVM has made them. Loading the class again
+//! without probes makes them anew, with their number. (Compiler directives have an option for it
+//! that has no effect, in JDK 17 to 25: HotSpot reads it before it is set.)
+//!
+//! Where the number is comes from the tables that libjvm exports for its own tools. Nothing is
+//! written before the method was recognised by the length of its code, and all memory is reached by
+//! system calls that bear a wrong address.
+
+use crate::jvm::Jvmti;
+use crate::sampling::Tables;
+use jvmti_bindings::sys::jni::{jclass, jmethodID};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// The JDK marks what its compilers may replace.
+pub const MARK: &str = "Ljdk/internal/vm/annotation/IntrinsicCandidate;";
 
 /// The interpreter does that, too: a woven body would never be run.
 const NEVER_RUN: [(&str, &[&str]); 5] = [
@@ -26,6 +45,10 @@ const NEVER_RUN: [(&str, &[&str]); 5] = [
     ("java/util/zip/CRC32C", &["updateBytes(I[BII)I", "updateDirectByteBuffer(IJII)I"]),
 ];
 
+/// What is said when a number could not be taken away.
+pub const STILL_ON: &str = "the JVM's compilers use code of their own in place of some of its \
+                            methods; their counts may be too low";
+
 /// Why those are not woven.
 pub const REASON: &str = "the JVM runs code of its own in its place, also where it interprets";
 
@@ -39,9 +62,135 @@ pub fn is_never_run(class: &str, method: &[u8], descriptor: &[u8]) -> bool {
     })
 }
 
+/// A woven method that may be an intrinsic.
+pub struct Candidate {
+    pub name: Vec<u8>,
+    pub descriptor: Vec<u8>,
+    pub code_length: u32,
+}
+
+/// The candidates of each class that was woven, by name.
+#[derive(Default)]
+pub struct Candidates {
+    classes: HashMap<String, Vec<Candidate>>,
+    /// Methods that are no intrinsics for now, and methods that still are.
+    pub off: u64,
+    pub on: u64,
+}
+
+impl Candidates {
+    pub fn note(&mut self, class: &str, candidates: Vec<Candidate>) {
+        if !candidates.is_empty() {
+            self.classes.insert(class.to_owned(), candidates);
+        }
+    }
+
+    /// Whether some wait for their class to be there.
+    pub fn any(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// Takes the numbers away from the methods of a class that is there now.
+    pub fn switch_off(&mut self, jvmti: Jvmti, name: &str, class: jclass) {
+        let Some(candidates) = self.classes.remove(name) else { return };
+        let methods = jvmti.methods(class).unwrap_or_default();
+        for candidate in candidates {
+            let method = methods
+                .iter()
+                .find(|m| m.name == candidate.name && m.descriptor == candidate.descriptor);
+            let done = method.zip(places(jvmti)).is_some_and(|(method, places)| {
+                places.clear(method.id, candidate.code_length).is_some()
+            });
+            if done {
+                self.off += 1;
+            } else {
+                self.on += 1;
+            }
+        }
+    }
+}
+
+/// Where HotSpot keeps what we need of a method.
+#[derive(Clone, Copy)]
+struct Places {
+    constant_part: u64,
+    code_size: u64,
+    number: u64,
+}
+
+fn places(jvmti: Jvmti) -> Option<Places> {
+    static PLACES: OnceLock<Option<Places>> = OnceLock::new();
+    *PLACES.get_or_init(|| {
+        let tables = Tables::read(jvmti.inside_libjvm()).ok()?;
+        let offset = |of, name| tables.offset(&[of], name).ok();
+        Some(Places {
+            constant_part: offset("Method", "_constMethod")?,
+            code_size: offset("ConstMethod", "_code_size")?,
+            number: offset("Method", "_intrinsic_id")?,
+        })
+    })
+}
+
+impl Places {
+    /// An id points to where the method's address is.
+    fn clear(self, id: jmethodID, code_length: u32) -> Option<()> {
+        let method = u64::from_ne_bytes(read(id as u64)?);
+        let constant_part = u64::from_ne_bytes(read(method.checked_add(self.constant_part)?)?);
+        let size = u16::from_ne_bytes(read(constant_part.checked_add(self.code_size)?)?);
+        if u32::from(size) != code_length {
+            return None;
+        }
+        let number = method.checked_add(self.number)?;
+        match u16::from_ne_bytes(read(number)?) {
+            0 => Some(()),
+            _ => write(number, [0; 2]),
+        }
+    }
+}
+
+/// Bytes of our own memory, if they are there.
+fn read<const N: usize>(at: u64) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
+    let theirs = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: N };
+    // SAFETY: writes to a local; an address where nothing is gives an error.
+    let done = unsafe {
+        libc::process_vm_readv(libc::getpid(), &raw const ours, 1, &raw const theirs, 1, 0)
+    };
+    (done == N as isize).then_some(bytes)
+}
+
+fn write<const N: usize>(at: u64, mut bytes: [u8; N]) -> Option<()> {
+    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
+    let theirs = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: N };
+    // SAFETY: the number of a method that was recognised; compilers read it, in one piece, when
+    // they come across the method. An address where nothing is gives an error.
+    let done = unsafe {
+        libc::process_vm_writev(libc::getpid(), &raw const ours, 1, &raw const theirs, 1, 0)
+    };
+    (done == N as isize).then_some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_cleared_only_in_a_method_that_is_recognised() {
+        // A method: the address of its constant part, and its number; the part: its code's size.
+        let part = [0_u16, 0, 77];
+        let method = [part.as_ptr() as u64, 0x1234_0005];
+        let id = &raw const method as u64;
+        let places = Places { constant_part: 0, code_size: 4, number: 8 };
+        let clear = |length| places.clear((&raw const id).cast_mut().cast(), length);
+        assert_eq!(clear(76), None);
+        assert_eq!(std::hint::black_box(method)[1], 0x1234_0005);
+        assert_eq!(clear(77), Some(()));
+        // SAFETY: a local that was written to behind the compiler's back.
+        let now = unsafe { (&raw const method[1]).read_volatile() };
+        assert_eq!(now, 0x1234_0000);
+        assert_eq!(read::<8>(8), None);
+    }
 
     #[test]
     fn methods_go_by_name_and_descriptor() {

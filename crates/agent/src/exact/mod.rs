@@ -23,13 +23,14 @@ mod reveal;
 mod rules;
 mod subgraph;
 
-use crate::classes::{Classes, OwnClass, is_about_a_class};
+use crate::classes::{Classes, OwnClass, is_about_a_class, name_of};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;
 use clock::{probe_clock, ticks};
+use intrinsics::{Candidate, Candidates};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
@@ -48,7 +49,7 @@ pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
 use tare_arena::MethodName;
 use tare_classfile::{ClassFile, access};
 use tare_protocol::{ExactPlan, ExactStatus};
-use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
+use tare_weaver::{MethodInfo, MethodOutcome, MethodPlan, Options, Outcome, Report, Weaver};
 
 /// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
 const BATCH: usize = 64;
@@ -110,6 +111,7 @@ struct Engine {
     methods: AtomicU64,
     weaving_ns: AtomicU64,
     pauses: Mutex<Pauses>,
+    candidates: Mutex<Candidates>,
     refused: Mutex<Refusals>,
     since: Instant,
     /// The control thread.
@@ -203,6 +205,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         methods: AtomicU64::new(0),
         weaving_ns: AtomicU64::new(0),
         pauses: Mutex::default(),
+        candidates: Mutex::default(),
         refused: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
@@ -381,6 +384,11 @@ impl Engine {
                 for batch in chosen.chunks(BATCH) {
                     self.retransform(classes, batch)?;
                 }
+                if purpose == Purpose::Weave && locked(&self.candidates).off > 0 {
+                    // The JVM gives up what it was compiling meanwhile when any class changes.
+                    let any = classes.select(|name, _| name == "java/lang/Void");
+                    let _ = self.jvmti.retransform(&any);
+                }
                 if purpose == Purpose::Restore && jni.forgets_redefinitions() {
                     chosen.iter().for_each(|class| redefined::leave(jni, classes, *class));
                 }
@@ -402,6 +410,12 @@ impl Engine {
         let (began, ticks_before) = (Instant::now(), ticks());
         let stood_still = perf_memory::safepoint_ns();
         let outcome = self.jvmti.retransform(batch);
+        // At once: what is compiled in between would do without the woven bodies.
+        if outcome.is_ok() && locked(&self.candidates).any() {
+            for class in batch {
+                self.switch_intrinsics_off(*class);
+            }
+        }
         let pause = began.elapsed();
         if let (Some(before), Some(after)) = (stood_still, perf_memory::safepoint_ns()) {
             let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
@@ -447,6 +461,46 @@ impl Engine {
 
     fn refuse(&self, what: &str, reason: &str) {
         locked(&self.refused).add(what, reason);
+    }
+
+    /// Notes which of the woven methods the JVM's compilers would replace.
+    fn note_candidates(&self, class: &str, loader: u32, bytes: &[u8], report: &Report) {
+        let marked = rules::marked(loader, bytes, &[intrinsics::MARK]);
+        let Some(parsed) = (!marked.is_empty()).then(|| ClassFile::parse(bytes).ok()).flatten()
+        else {
+            return;
+        };
+        let text = |index| Some(parsed.pool.utf8(index).ok()?.to_vec());
+        let woven = report.methods.iter().filter_map(|method| match method.outcome {
+            MethodOutcome::Woven { new_len, .. } if marked.contains(&method.index) => {
+                let member = parsed.methods.get(method.index)?;
+                Some(Candidate {
+                    name: text(member.name_index)?,
+                    descriptor: text(member.descriptor_index)?,
+                    code_length: new_len,
+                })
+            }
+            _ => None,
+        });
+        locked(&self.candidates).note(class, woven.collect());
+    }
+
+    /// A class is ready that was not there before.
+    fn prepared(&self, class: jclass) {
+        if locked(&self.candidates).any() {
+            self.switch_intrinsics_off(class);
+        }
+    }
+
+    /// Has the woven methods of a class run whatever calls them.
+    fn switch_intrinsics_off(&self, class: jclass) {
+        let Some(name) = name_of(self.jvmti, class) else { return };
+        let mut candidates = locked(&self.candidates);
+        let before = candidates.on;
+        candidates.switch_off(self.jvmti, &name, class);
+        if candidates.on > before {
+            self.refuse(&dotted(&name), intrinsics::STILL_ON);
+        }
     }
 
     fn refuse_method(&self, class: &str, bytes: &[u8], index: usize, reason: &str) {
@@ -513,6 +567,7 @@ impl Engine {
                 let methods_woven = (report.woven() as u64).saturating_sub(watched);
                 self.count(name, loader, given, methods_woven);
                 self.log_names(name, loader, bytes, &methods);
+                self.note_candidates(name, loader, bytes, &report);
                 Some(woven)
             }
             Ok(Outcome::Unchanged(report)) => {

@@ -38,6 +38,11 @@ pub fn of_class(class: &str) -> Option<&'static str> {
 /// The methods, by position, that are never woven, and why. Only the JVM's own classes can bear
 /// the marks: in others they mean nothing.
 pub fn of_methods(loader: u32, bytes: &[u8]) -> (Vec<usize>, &'static str) {
+    (marked(loader, bytes, &MARKS), CHANGES_THREAD)
+}
+
+/// The methods, by position, of one of the JVM's own classes that bear one of these marks.
+pub fn marked(loader: u32, bytes: &[u8], marks: &[&str]) -> Vec<usize> {
     let marked = || {
         let class = ClassFile::parse(bytes).ok()?;
         let is_marked = |member: &tare_classfile::Member<'_>| {
@@ -46,7 +51,7 @@ pub fn of_methods(loader: u32, bytes: &[u8]) -> (Vec<usize>, &'static str) {
             if let Some(list) = list {
                 let _ = annotations::types(list.reader(), |index| {
                     let name = class.pool.utf8(index).unwrap_or_default();
-                    found |= MARKS.iter().any(|mark| mark.as_bytes() == name);
+                    found |= marks.iter().any(|mark| mark.as_bytes() == name);
                 });
             }
             found
@@ -55,8 +60,8 @@ pub fn of_methods(loader: u32, bytes: &[u8]) -> (Vec<usize>, &'static str) {
         Some(methods.filter(|(_, m)| is_marked(m)).map(|(index, _)| index).collect())
     };
     // Nearly no class mentions the marks at all, and looking for them is quicker than parsing.
-    let mentions = loader == 0 && MARKS.iter().any(|mark| contains(bytes, mark.as_bytes()));
-    (if mentions { marked().unwrap_or_default() } else { Vec::new() }, CHANGES_THREAD)
+    let mentions = loader == 0 && marks.iter().any(|mark| contains(bytes, mark.as_bytes()));
+    if mentions { marked().unwrap_or_default() } else { Vec::new() }
 }
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {

@@ -66,7 +66,7 @@ impl Tables {
     }
 
     /// The offset of a field in any of the classes that had it over the versions.
-    fn offset(&self, of: &[&str], name: &str) -> Result<u64, Missing> {
+    pub fn offset(&self, of: &[&str], name: &str) -> Result<u64, Missing> {
         of.iter()
             .find_map(|of| self.field(of, name))
             .map(|field| field.offset)

@@ -20,6 +20,7 @@ mod embedded;
 mod ends;
 mod exact;
 mod exact_bounded;
+mod exact_intrinsics;
 mod front_end_killed;
 mod launched;
 mod names;

@@ -12,9 +12,9 @@ use tare_protocol::{Explained, Pattern};
 
 /// Called on a thread that has just made a class ready.
 pub fn class_prepared(jni: Jni, class: jclass) {
-    if let Some(engine) = engine()
-        && let Some(subgraph) = &engine.subgraph
-    {
+    let Some(engine) = engine() else { return };
+    engine.prepared(class);
+    if let Some(subgraph) = &engine.subgraph {
         subgraph.prepared(jni, class);
     }
 }
