@@ -10,11 +10,15 @@
 //! written before the method was recognised by the length of its code, and all memory is reached by
 //! system calls that bear a wrong address.
 
+use super::{Engine, dotted, locked, rules};
+use crate::classes::name_of;
 use crate::jvm::Jvmti;
 use crate::sampling::Tables;
 use jvmti_bindings::sys::jni::{jclass, jmethodID};
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use tare_classfile::ClassFile;
+use tare_weaver::{MethodOutcome, Report};
 
 /// The JDK marks what its compilers may replace.
 pub const MARK: &str = "Ljdk/internal/vm/annotation/IntrinsicCandidate;";
@@ -106,6 +110,48 @@ impl Candidates {
             } else {
                 self.on += 1;
             }
+        }
+    }
+}
+
+impl Engine {
+    /// Notes which of the woven methods the JVM's compilers would replace.
+    pub(super) fn note_candidates(&self, class: &str, loader: u32, bytes: &[u8], report: &Report) {
+        let marked = rules::marked(loader, bytes, &[MARK]);
+        let Some(parsed) = (!marked.is_empty()).then(|| ClassFile::parse(bytes).ok()).flatten()
+        else {
+            return;
+        };
+        let text = |index| Some(parsed.pool.utf8(index).ok()?.to_vec());
+        let woven = report.methods.iter().filter_map(|method| match method.outcome {
+            MethodOutcome::Woven { new_len, .. } if marked.contains(&method.index) => {
+                let member = parsed.methods.get(method.index)?;
+                Some(Candidate {
+                    name: text(member.name_index)?,
+                    descriptor: text(member.descriptor_index)?,
+                    code_length: new_len,
+                })
+            }
+            _ => None,
+        });
+        locked(&self.candidates).note(class, woven.collect());
+    }
+
+    /// A class is ready that was not there before.
+    pub(super) fn prepared(&self, class: jclass) {
+        if locked(&self.candidates).any() {
+            self.switch_intrinsics_off(class);
+        }
+    }
+
+    /// Has the woven methods of a class run whatever calls them.
+    pub(super) fn switch_intrinsics_off(&self, class: jclass) {
+        let Some(name) = name_of(self.jvmti, class) else { return };
+        let mut candidates = locked(&self.candidates);
+        let before = candidates.on;
+        candidates.switch_off(self.jvmti, &name, class);
+        if candidates.on > before {
+            self.refuse(&dotted(&name), STILL_ON);
         }
     }
 }

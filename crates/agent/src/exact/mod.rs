@@ -15,6 +15,7 @@ mod headroom;
 mod inject;
 mod intrinsics;
 mod memory;
+mod naming;
 mod probes;
 mod redefined;
 mod refusals;
@@ -23,14 +24,14 @@ mod reveal;
 mod rules;
 mod subgraph;
 
-use crate::classes::{Classes, OwnClass, is_about_a_class, name_of};
+use crate::classes::{Classes, OwnClass, is_about_a_class};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;
 use clock::{probe_clock, ticks};
-use intrinsics::{Candidate, Candidates};
+use intrinsics::Candidates;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
@@ -46,10 +47,9 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::{Chosen, Subgraph};
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
-use tare_arena::MethodName;
 use tare_classfile::{ClassFile, access};
 use tare_protocol::{ExactPlan, ExactStatus};
-use tare_weaver::{MethodInfo, MethodOutcome, MethodPlan, Options, Outcome, Report, Weaver};
+use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
 
 /// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
 const BATCH: usize = 64;
@@ -463,46 +463,6 @@ impl Engine {
         locked(&self.refused).add(what, reason);
     }
 
-    /// Notes which of the woven methods the JVM's compilers would replace.
-    fn note_candidates(&self, class: &str, loader: u32, bytes: &[u8], report: &Report) {
-        let marked = rules::marked(loader, bytes, &[intrinsics::MARK]);
-        let Some(parsed) = (!marked.is_empty()).then(|| ClassFile::parse(bytes).ok()).flatten()
-        else {
-            return;
-        };
-        let text = |index| Some(parsed.pool.utf8(index).ok()?.to_vec());
-        let woven = report.methods.iter().filter_map(|method| match method.outcome {
-            MethodOutcome::Woven { new_len, .. } if marked.contains(&method.index) => {
-                let member = parsed.methods.get(method.index)?;
-                Some(Candidate {
-                    name: text(member.name_index)?,
-                    descriptor: text(member.descriptor_index)?,
-                    code_length: new_len,
-                })
-            }
-            _ => None,
-        });
-        locked(&self.candidates).note(class, woven.collect());
-    }
-
-    /// A class is ready that was not there before.
-    fn prepared(&self, class: jclass) {
-        if locked(&self.candidates).any() {
-            self.switch_intrinsics_off(class);
-        }
-    }
-
-    /// Has the woven methods of a class run whatever calls them.
-    fn switch_intrinsics_off(&self, class: jclass) {
-        let Some(name) = name_of(self.jvmti, class) else { return };
-        let mut candidates = locked(&self.candidates);
-        let before = candidates.on;
-        candidates.switch_off(self.jvmti, &name, class);
-        if candidates.on > before {
-            self.refuse(&dotted(&name), intrinsics::STILL_ON);
-        }
-    }
-
     fn refuse_method(&self, class: &str, bytes: &[u8], index: usize, reason: &str) {
         let parsed = ClassFile::parse(bytes).ok();
         let name = parsed
@@ -625,65 +585,11 @@ impl Engine {
         };
         Some(MethodPlan::new(id, self.probes.choose(begins, kind)))
     }
-
-    /// Logs the names of methods, each once in a session.
-    fn log_names(&self, class: &str, loader: u32, bytes: &[u8], methods: &[(usize, u32)]) {
-        let Ok(parsed) = ClassFile::parse(bytes) else { return };
-        let file = source_file(&parsed);
-        let loader_class = loaders::class_name(loader);
-        let session = self.memory.session;
-        for &(index, id) in methods {
-            let Some(member) = parsed.methods.get(index) else { continue };
-            let (Ok(name), Ok(descriptor)) =
-                (parsed.pool.utf8(member.name_index), parsed.pool.utf8(member.descriptor_index))
-            else {
-                continue;
-            };
-            let is_new = locked(&REGISTRY)
-                .as_mut()
-                .is_some_and(|registry| registry.log(loader, class, name, descriptor, session));
-            if !is_new {
-                continue;
-            }
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            let logged = self.memory.log_name(&MethodName {
-                id,
-                loader,
-                loader_class: loader_class.clone(),
-                class: class.to_owned(),
-                name: text(name),
-                descriptor: text(descriptor),
-                file: file.clone(),
-                line: first_line(&parsed, member).unwrap_or(0),
-            });
-            if logged.is_err() {
-                self.refuse(&dotted(class), "its names found no room");
-            }
-        }
-    }
 }
 
 /// A class's name as users write it.
 fn dotted(class: &str) -> String {
     class.replace('/', ".")
-}
-
-fn source_file(class: &ClassFile<'_>) -> String {
-    class
-        .attributes
-        .find(&class.pool, "SourceFile")
-        .and_then(|attribute| attribute.reader().u2().ok())
-        .and_then(|index| class.pool.utf8(index).ok())
-        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-        .unwrap_or_default()
-}
-
-fn first_line(class: &ClassFile<'_>, member: &tare_classfile::Member<'_>) -> Option<u32> {
-    let code = member.attributes.find(&class.pool, "Code")?;
-    let code = tare_classfile::Code::parse(&code).ok()?;
-    let lines = code.attributes.find(&class.pool, "LineNumberTable")?;
-    let rows = lines.rows::<4>().ok()?;
-    rows.iter().map(|row| u32::from(u16::from_be_bytes([row[2], row[3]]))).min()
 }
 
 /// Keeps the time that a thread spent here out of its figures.
