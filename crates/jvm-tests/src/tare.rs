@@ -33,7 +33,9 @@ impl Tare {
     }
 
     pub fn at(binary: &Path) -> Self {
-        Tare { binary: binary.to_owned(), before: Vec::new(), env: Vec::new(), directory: None }
+        // A busy machine may keep a JVM from answering for longer than a user would wait.
+        let env = vec![("TARE_TIMEOUT".into(), "60s".into())];
+        Tare { binary: binary.to_owned(), before: Vec::new(), env, directory: None }
     }
 
     /// Runs it through another program, as `setpriv … tare …`.

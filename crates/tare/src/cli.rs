@@ -387,7 +387,14 @@ pub struct Target {
 #[derive(Args)]
 pub struct Patience {
     /// How long to wait for the JVM before giving up
-    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    #[arg(
+        long,
+        env = "TARE_TIMEOUT",
+        default_value = "10s",
+        value_parser = duration,
+        value_name = "TIME",
+        hide_env_values = true
+    )]
     pub timeout: Duration,
 }
 
