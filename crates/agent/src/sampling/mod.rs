@@ -310,7 +310,10 @@ impl Watch {
         }
         ring.add(Counter::ThreadsSeen, 1);
         let interval = self.shared.interval.load(Relaxed);
-        if self.armer.arms(self.shared.wall) && !self.armer.arm(record, new.os_id, interval) {
+        let refused =
+            self.armer.arms(self.shared.wall) && !self.armer.arm(record, new.os_id, interval);
+        // A thread that has ended meanwhile has no clock any more, and needs nothing.
+        if refused && kernel::clock(kernel::thread_clock(new.os_id)) != 0 {
             ring.add(Counter::ThreadsRefused, 1);
         }
         if self.shared.paused.load(Relaxed) {
@@ -456,6 +459,13 @@ impl Watch {
     }
 }
 
+/// Processor time of the process without that of our own threads, which are not sampled.
+fn program_cpu() -> u64 {
+    let own =
+        sampler::own_threads().into_iter().map(|tid| kernel::clock(kernel::thread_clock(tid)));
+    kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own.sum())
+}
+
 fn native_thread(tid: u32) -> SampleThread {
     let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
     SampleThread {
@@ -476,7 +486,7 @@ impl Session {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         ring.put(header::STARTED, kernel::monotonic());
         ring.put(header::STARTED_UNIX, u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX));
-        ring.put(header::CPU_STARTED, kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID));
+        ring.put(header::CPU_STARTED, program_cpu());
         ring.put(header::INTERVAL, interval);
         self.stamp();
     }
@@ -484,7 +494,7 @@ impl Session {
     fn stamp(&self) {
         let ring = self.ring();
         ring.put(header::SEEN, kernel::monotonic());
-        ring.put(header::CPU_SEEN, kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID));
+        ring.put(header::CPU_SEEN, program_cpu());
     }
 
     /// Tables for unwinding, when libraries have come or gone.
@@ -569,6 +579,8 @@ impl Session {
     }
 
     fn end(&mut self, jvmti: Jvmti, jni: Jni) {
+        // What comes while thousands of threads are disarmed would be beyond the clocks' last look.
+        self.watch.shared.paused.store(true, Relaxed);
         self.stamp();
         if let Some(sampler) = self.sampler.take() {
             sampler.stop();

@@ -178,12 +178,14 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                 let next = self.java(place, leaf, registers, frames);
                 in_java |= frames.last_is_java();
                 next
+            } else if in_java {
+                // Java is called from native code by entry frames only, which lead past it.
+                Next::Broken(Special::NotWalkableJava)
             } else {
                 match self.native(place, leaf, frames) {
                     Some(next) => Next::At(next),
                     None => match anchor.take() {
                         Some(noted) if noted.sp >= place.sp => Next::At(noted),
-                        _ if in_java => Next::Broken(Special::NotWalkableJava),
                         _ => self.after_native(thread, registers.place),
                     },
                 }

@@ -26,7 +26,8 @@ pub mod header {
     pub const STARTED_UNIX: usize = 48;
     /// The monotonic clock at the agent's last look; when this stands still, so does the JVM.
     pub const SEEN: usize = 56;
-    /// The processor time of the whole process at the start and at the last look.
+    /// The processor time of the process at the start and at the last look, without that of the
+    /// agent's own threads, which are not sampled.
     pub const CPU_STARTED: usize = 64;
     pub const CPU_SEEN: usize = 72;
     /// The interval in nanoseconds that is asked for now.

@@ -41,7 +41,7 @@ pub struct Totals {
     pub started: u64,
     pub started_unix: u64,
     pub seen: u64,
-    /// Processor time of the whole process between the start and the last look.
+    /// Processor time of the program between the start and the last look.
     pub cpu: u64,
     pub interval: u64,
     /// Nothing more will come.
