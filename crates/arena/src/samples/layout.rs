@@ -133,18 +133,10 @@ named! {
         UnknownJava = "[unknown_Java]",
         /// The thread was in Java code, and its caller cannot be found.
         NotWalkableJava = "[not_walkable_Java]",
-        /// The thread was in the JVM or in native code, at an unknown place.
-        UnknownNative = "[unknown_not_Java]",
-        /// The thread was in native code, and its last Java frame cannot be found.
-        NotWalkableNative = "[not_walkable_not_Java]",
-        /// A collection was under way, and the JVM does not walk stacks meanwhile.
-        GcActive = "[GC_active]",
         /// The thread was being deoptimised.
         Deoptimised = "[deoptimization]",
         /// The thread was about to end.
         ThreadExit = "[thread_exit]",
-        /// The thread was at a safepoint.
-        Safepoint = "[safepoint]",
         /// The JVM's thread state is none that it documents.
         UnknownState = "[unknown_state]",
         /// Reading the stack faulted; the fault was caught.
@@ -203,8 +195,6 @@ named! {
         Traces = "traces",
         /// Samples without a whole stack: their trace has a [`Special`] frame, in the same order.
         Failed = "failed",
-        /// Samples whose first walk failed and a later try succeeded.
-        Recovered = "recovered",
         /// Samples not written: the front end had not made room in the ring.
         LostRing = "lost: the front end reads too slowly",
         /// Samples not written: every buffer for walking was in use.
