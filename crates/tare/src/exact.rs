@@ -2,6 +2,7 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 use crate::client::{self, Found};
+use crate::origins::Origins;
 use crate::recorder::Source;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -85,7 +86,7 @@ pub fn live(who: &str) -> Result<Profile> {
     let mut profile = Profile::new();
     profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
     let elapsed = profile.run.duration;
-    let mut exact = Exact::new(arena, status);
+    let mut exact = Exact::new(arena, status, Origins::of(&jvm));
     // One look tells how much there is, not when it came.
     exact.axis = TimeAxis::None;
     exact.look(&mut profile, elapsed)?;
@@ -124,6 +125,7 @@ pub struct Totals {
 /// another context; they are taken back where they were.
 pub struct Exact {
     arena: Arena,
+    origins: Origins,
     /// The agent's last word; whoever talks to the agent keeps it fresh.
     pub status: ExactStatus,
     names: Names,
@@ -181,9 +183,10 @@ const BUCKET: u64 = 1_000_000_000;
 const NODE_SPACE: usize = layout::node::SIZE_COUNTED;
 
 impl Exact {
-    pub fn new(arena: Arena, status: ExactStatus) -> Self {
+    pub fn new(arena: Arena, status: ExactStatus, origins: Origins) -> Self {
         Exact {
             arena,
+            origins,
             status,
             names: Names::default(),
             axis: TimeAxis::Buckets { width: BUCKET },
@@ -348,7 +351,7 @@ impl Exact {
         if self.names.get(id).is_none() {
             self.names = self.arena.names()?;
         }
-        let frame = add_frame(profile, self.names.get(id), method);
+        let frame = add_frame(profile, self.names.get(id), &self.origins, method);
         self.frames.insert(method, frame);
         Ok(frame)
     }
@@ -407,7 +410,12 @@ fn rest_name(snapshot: &Snapshot) -> &'static str {
     }
 }
 
-fn add_frame(profile: &mut Profile, known: Option<&MethodName>, id: i32) -> FrameId {
+fn add_frame(
+    profile: &mut Profile,
+    known: Option<&MethodName>,
+    origins: &Origins,
+    id: i32,
+) -> FrameId {
     let unknown =
         MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
     let known = known.unwrap_or(&unknown);
@@ -418,6 +426,7 @@ fn add_frame(profile: &mut Profile, known: Option<&MethodName>, id: i32) -> Fram
         descriptor: intern(&known.descriptor),
         file: intern(&known.file),
         loader: intern(&loader_name(known.loader, &known.loader_class)),
+        module: intern(origins.of_class(&known.class).unwrap_or_default()),
         line: (known.line > 0).then_some(known.line),
         ..Method::default()
     };

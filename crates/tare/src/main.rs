@@ -10,6 +10,7 @@ mod figures;
 mod keep;
 mod launch;
 mod library;
+mod origins;
 mod recorder;
 mod sampling;
 mod source;

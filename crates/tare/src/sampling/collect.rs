@@ -4,6 +4,7 @@
 //! Names may come after the stacks that they are in, so stacks wait until all their names are there.
 //! The stream tells each thing once; what has been read is kept here, since the agent forgets it.
 
+use crate::origins::Origins;
 use crate::sampling::threads;
 use std::collections::HashMap;
 use tare_arena::samples::{
@@ -75,6 +76,7 @@ pub struct Collector<A> {
     /// What the stream's clock said when the run began.
     zero: u64,
     addresses: A,
+    origins: Option<Origins>,
     methods: HashMap<u64, SampleMethod>,
     frames: HashMap<SampleFrame, FrameId>,
     /// Addresses of calls lie before where they return to, those of interrupted code do not.
@@ -101,6 +103,7 @@ impl<A: Addresses> Collector<A> {
             interval,
             zero,
             addresses,
+            origins: None,
             methods: HashMap::new(),
             frames: HashMap::new(),
             callers: HashMap::new(),
@@ -113,6 +116,12 @@ impl<A: Addresses> Collector<A> {
             by_state: Vec::new(),
             skipped: 0,
         }
+    }
+
+    /// Has methods named with the jars that they come from.
+    pub fn with_origins(mut self, origins: Origins) -> Self {
+        self.origins = Some(origins);
+        self
     }
 
     /// Adds what the records tell to the profile, which must be the same at each call. With `last`,
@@ -324,7 +333,7 @@ impl<A: Addresses> Collector<A> {
                     return profile.special("[unnamed method]");
                 };
                 let line = bci.and_then(|bci| method.line(bci));
-                let Some(method) = java_method(profile, method) else {
+                let Some(method) = java_method(profile, method, self.origins.as_ref()) else {
                     return profile.special("[unloaded class]");
                 };
                 let execution = match how {
@@ -365,7 +374,11 @@ impl<A: Addresses> Collector<A> {
 const ENTERED: (&str, &str) = ("jdk/internal/vm/Continuation", "enterSpecial");
 
 /// A Java method by its names; `None` if its class was gone before they were asked for.
-fn java_method(profile: &mut Profile, method: &SampleMethod) -> Option<MethodId> {
+fn java_method(
+    profile: &mut Profile,
+    method: &SampleMethod,
+    origins: Option<&Origins>,
+) -> Option<MethodId> {
     if method.name.is_empty() {
         return None;
     }
@@ -375,6 +388,8 @@ fn java_method(profile: &mut Profile, method: &SampleMethod) -> Option<MethodId>
     let name = profile.strings.intern(&method.name);
     let descriptor = profile.strings.intern(&method.descriptor);
     let file = profile.strings.intern(&method.file);
+    let origin = origins.and_then(|origins| origins.of_class(&method.class));
+    let module = profile.strings.intern(origin.unwrap_or_default());
     let line = method.lines.iter().map(|entry| u32::from(entry.line)).min();
     Some(profile.methods.intern(Method {
         kind: MethodKind::Java,
@@ -383,6 +398,7 @@ fn java_method(profile: &mut Profile, method: &SampleMethod) -> Option<MethodId>
         descriptor,
         file,
         line,
+        module,
         ..Method::default()
     }))
 }

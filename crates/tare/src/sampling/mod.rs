@@ -9,12 +9,14 @@ mod threads;
 
 pub use collect::Clock;
 
+use crate::origins::Origins;
 use crate::recorder::Source;
 use anyhow::Result;
 use collect::Collector;
 use std::fs::File;
 use std::time::Duration;
 use tare_arena::samples::{Counter, Record, Special, Stream, Totals};
+use tare_attach::Jvm;
 use tare_profile::{LossKind, Profile, RunInfo};
 use tare_protocol::SampleStatus;
 use tare_symbols::Symbols;
@@ -40,15 +42,16 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// `file` is the descriptor that came with the start of the session in the JVM `pid`.
-    pub fn new(file: File, pid: u32, status: SampleStatus) -> Result<Self> {
+    /// `file` is the descriptor that came with the start of the session in this JVM.
+    pub fn new(file: File, jvm: &Jvm, status: SampleStatus) -> Result<Self> {
         let stream = Stream::new(file)?;
         let totals = stream.totals()?;
         let clock = if status.wall { Clock::Wall } else { Clock::Cpu };
-        let mut symbols = Symbols::of(pid);
+        let mut symbols = Symbols::of(jvm.pid);
         // A program may end before anybody asks for a name.
         symbols.open_all();
-        let collector = Collector::new(clock, status.interval_ns, totals.started, symbols);
+        let collector = Collector::new(clock, status.interval_ns, totals.started, symbols)
+            .with_origins(Origins::of(jvm));
         let records = Vec::new();
         Ok(Sampling {
             stream,

@@ -6,6 +6,7 @@ use crate::client::Agent;
 use crate::commands::report;
 use crate::exact::{self, Arena, Exact};
 use crate::launch::Settings;
+use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::source;
 use crate::term::{self, BOLD, DIM};
@@ -54,7 +55,8 @@ impl Session for ExactSession {
         let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
         // A program may end before the first look.
         let status = agent.status()?.exact.unwrap_or_default();
-        Ok(ExactSession { exact: Exact::new(Arena::new(memory), status), recorder, began, files })
+        let exact = Exact::new(Arena::new(memory), status, Origins::of(jvm));
+        Ok(ExactSession { exact, recorder, began, files })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {

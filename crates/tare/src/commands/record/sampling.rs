@@ -84,7 +84,7 @@ impl Session for SamplingSession {
         for note in &status.notes {
             anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
         }
-        let sampling = Sampling::new(stream, jvm.pid, status)?;
+        let sampling = Sampling::new(stream, jvm, status)?;
         let run = run_info(jvm, args, started);
         let store = match args.keep {
             None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
