@@ -330,6 +330,9 @@ pub struct RecordArgs {
     /// recursive programs stay small (only with --count; reports can fold times afterwards)
     #[arg(long, requires = "count", help_heading = EXACT)]
     pub fold_recursion: bool,
+    /// Samples of the same program, recorded before: says at the start what weaving will cost at most
+    #[arg(long, value_name = "FILE", requires = "exact", help_heading = EXACT)]
+    pub sample: Option<PathBuf>,
     /// Weave methods that get so large that HotSpot no longer compiles them
     #[arg(long, requires = "exact", help_heading = EXACT)]
     pub allow_huge: bool,

@@ -5,6 +5,7 @@
 //! has written until then. How each kind of recording measures is in a file of its own.
 
 mod exact;
+mod predict;
 mod sampling;
 
 use crate::cli::RecordArgs;

@@ -1,6 +1,6 @@
 //! `tare record --exact`: weaves, counts, and puts the code back.
 
-use super::{Files, Names, STEP, Session};
+use super::{Files, Names, STEP, Session, predict};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
@@ -46,6 +46,11 @@ impl Session for ExactSession {
             memory: args.memory,
             allow_huge: args.allow_huge,
         };
+        if let Some(sample) = &args.sample {
+            let profile = source::load(sample, None)?;
+            let sentence = predict::sentence(&profile, sample, args)?;
+            anstream::eprintln!("{DIM}tare: {sentence}{DIM:#}");
+        }
         let files = Files::take(args, jvm, names);
         let began = Instant::now();
         let started = SystemTime::now();
