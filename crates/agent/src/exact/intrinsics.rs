@@ -13,7 +13,7 @@
 use super::{Engine, dotted, locked, rules};
 use crate::classes::name_of;
 use crate::jvm::Jvmti;
-use crate::sampling::Tables;
+use crate::vm_tables::Tables;
 use jvmti_bindings::sys::jni::{jclass, jmethodID};
 use std::collections::HashMap;
 use std::sync::OnceLock;

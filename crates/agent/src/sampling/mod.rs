@@ -28,10 +28,10 @@ mod walk_tests;
 
 use crate::events;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
+use crate::vm_tables::Tables;
 use engines::Armer;
 use handler::{Buffers, Shared};
 use hotspot::Layout;
-pub use hotspot::Tables;
 use java::ThreadFields;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
