@@ -21,6 +21,7 @@ mod ends;
 mod exact;
 mod exact_bounded;
 mod exact_intrinsics;
+mod exact_times;
 mod front_end_killed;
 mod launched;
 mod names;

@@ -159,7 +159,8 @@ fn record_options(mode: Mode, include: &str) -> Vec<&str> {
     match mode {
         Mode::Count => words.push("--count"),
         Mode::Time => {}
-        Mode::Outside => words.extend(["--count", "--root", NEVER]),
+        // What a root reaches would be found, and nothing else woven: all is asked for.
+        Mode::Outside => words.extend(["--count", "--scheme", "all", "--root", NEVER]),
     }
     words
 }
