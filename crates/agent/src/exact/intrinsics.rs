@@ -10,14 +10,15 @@
 //! written before the method was recognised by the length of its code, and all memory is reached by
 //! system calls that bear a wrong address.
 
-use super::{Engine, dotted, locked, rules};
-use crate::classes::name_of;
-use crate::jvm::Jvmti;
+use super::{BATCH, Engine, FROM_THE_START, dotted, locked, redefined, rules};
+use crate::classes::{Classes, name_of};
+use crate::jvm::{Failure, Jni, Jvmti};
 use crate::vm_tables::Tables;
 use jvmti_bindings::sys::jni::{jclass, jmethodID};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
-use tare_classfile::ClassFile;
+use std::sync::atomic::Ordering::Relaxed;
+use tare_classfile::{ClassFile, Constant, ConstantPool};
 use tare_weaver::{MethodOutcome, Report};
 
 /// The JDK marks what its compilers may replace.
@@ -53,6 +54,10 @@ const NEVER_RUN: [(&str, &[&str]); 5] = [
 pub const STILL_ON: &str = "the JVM's compilers use code of their own in place of some of its \
                             methods; their counts may be too low";
 
+/// What is said of a caller that the JVM does not let us load again.
+const NOT_RENEWED: &str = "it calls methods that were intrinsics before the recording and cannot be \
+                           loaded again; where the JVM had compiled it, those calls are missing";
+
 /// Why those are not woven.
 pub const REASON: &str = "the JVM runs code of its own in its place, also where it interprets";
 
@@ -77,6 +82,8 @@ pub struct Candidate {
 #[derive(Default)]
 pub struct Candidates {
     classes: HashMap<String, Vec<Candidate>>,
+    /// Those whose callers may have been compiled while they were intrinsics.
+    fresh: HashSet<(Vec<u8>, Vec<u8>)>,
     /// Methods that are no intrinsics for now, and methods that still are.
     pub off: u64,
     pub on: u64,
@@ -107,6 +114,7 @@ impl Candidates {
             });
             if done {
                 self.off += 1;
+                self.fresh.insert((candidate.name, candidate.descriptor));
             } else {
                 self.on += 1;
             }
@@ -154,6 +162,62 @@ impl Engine {
             self.refuse(&dotted(&name), STILL_ON);
         }
     }
+
+    pub(super) fn has_callers_to_renew(&self) -> bool {
+        !locked(&self.candidates).fresh.is_empty()
+    }
+
+    /// Has code thrown away that was compiled while the methods just woven were intrinsics: it does
+    /// without their bodies, and HotSpot does not note that it has to do with them. Their callers are
+    /// those whose constants name them; a call may go by the name of a supertype.
+    pub(super) fn renew_callers(&self, jni: Jni, all: &Classes<'_>) -> Result<(), Failure> {
+        let fresh = std::mem::take(&mut locked(&self.candidates).fresh);
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut callers = Vec::new();
+        for &class in all.list() {
+            let Some(name) = all.name(class) else { continue };
+            let passed_by = rules::is_runtime(&name) || rules::of_class(&name).is_some();
+            if passed_by || self.has_woven(&name, all.loader(class)) {
+                continue;
+            }
+            let pool = self.jvmti.constant_pool(class).unwrap_or_default();
+            if !names_one_of(&pool, &fresh) {
+                continue;
+            }
+            let older = jni.forgets_redefinitions() && redefined::is_changed(jni, all, class);
+            if !older && self.jvmti.is_modifiable(class) {
+                callers.push(class);
+            } else if self.has_compiled_code_of_before() {
+                self.refuse(&dotted(&name), NOT_RENEWED);
+            }
+        }
+        for batch in callers.chunks(BATCH) {
+            self.retransform(all, batch)?;
+        }
+        // The JVM gives up what it was compiling meanwhile when any class changes.
+        let any = all.select(|name, _| name == "java/lang/Void");
+        let _ = self.jvmti.retransform(&any);
+        Ok(())
+    }
+
+    /// The first change of a class that was not announced at the start of the JVM makes HotSpot throw
+    /// all compiled code away.
+    fn has_compiled_code_of_before(&self) -> bool {
+        FROM_THE_START.load(Relaxed) || self.memory.session > 1
+    }
+}
+
+/// Whether a class can call one of these methods, as far as its constants tell.
+fn names_one_of(pool: &[u8], methods: &HashSet<(Vec<u8>, Vec<u8>)>) -> bool {
+    let Ok(pool) = ConstantPool::from_bytes(pool) else { return false };
+    pool.iter().any(|(_, constant)| match constant {
+        Constant::Method { name_and_type, .. } | Constant::InterfaceMethod { name_and_type, .. } => pool
+            .name_and_type(name_and_type)
+            .is_ok_and(|(name, descriptor)| methods.contains(&(name.to_vec(), descriptor.to_vec()))),
+        _ => false,
+    })
 }
 
 /// Where HotSpot keeps what we need of a method.

@@ -41,7 +41,7 @@ use refusals::Refusals;
 use registry::Registry;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
@@ -66,6 +66,9 @@ const EVENTS: [jvmti::jvmtiEvent; 4] = [
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
+
+/// Whether the JVM knew at its start that classes may be changed.
+static FROM_THE_START: AtomicBool = AtomicBool::new(false);
 
 /// Why a session did not begin.
 #[derive(Debug)]
@@ -169,7 +172,7 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
 /// change classes from the start, HotSpot need not throw all compiled code away at the first.
 pub fn prepare(vm: Vm, jvmti: Jvmti) {
     field::prepare(vm);
-    let _ = jvmti.add_capabilities(&capabilities());
+    FROM_THE_START.store(jvmti.add_capabilities(&capabilities()).is_ok(), Relaxed);
 }
 
 /// Begins a session: on return what was loaded is woven, and what will be loaded will be.
@@ -378,18 +381,21 @@ impl Engine {
                     Purpose::Watch => reveal::WATCHED.contains(&name) && classes.loader(class) == 0,
                     Purpose::Restore => self.has_woven(name, classes.loader(class)),
                 });
-                if purpose != Purpose::Restore && jni.forgets_redefinitions() {
+                let forgets = jni.forgets_redefinitions();
+                let mut left = Vec::new();
+                if forgets {
+                    left.extend_from_slice(classes.list());
+                    left.retain(|class| redefined::is_left(jni, classes, *class));
+                }
+                if purpose != Purpose::Restore && forgets {
                     chosen.retain(|class| self.is_as_we_left_it(jni, classes, *class));
                 }
                 for batch in chosen.chunks(BATCH) {
                     self.retransform(classes, batch)?;
                 }
-                if purpose == Purpose::Weave && locked(&self.candidates).off > 0 {
-                    // The JVM gives up what it was compiling meanwhile when any class changes.
-                    let any = classes.select(|name, _| name == "java/lang/Void");
-                    let _ = self.jvmti.retransform(&any);
-                }
-                if purpose == Purpose::Restore && jni.forgets_redefinitions() {
+                self.renew_callers(jni, classes)?;
+                left.iter().for_each(|class| redefined::leave_again(jni, classes, *class));
+                if purpose == Purpose::Restore && forgets {
                     chosen.iter().for_each(|class| redefined::leave(jni, classes, *class));
                 }
                 Ok(())

@@ -88,6 +88,14 @@ pub fn is_changed(jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
     registry.as_ref().is_some_and(|r| r.changed_since(loader, &name, changes))
 }
 
+/// Whether a class is as we left it, having left it once.
+pub fn is_left(jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
+    let Some((name, loader, changes)) = state(jni, all, class) else { return false };
+    locked(&REGISTRY)
+        .as_ref()
+        .is_some_and(|r| r.was_left(loader, &name) && !r.changed_since(loader, &name, changes))
+}
+
 /// Notes how a class is now that we have left it before: that its superclasses were woven and
 /// restored counts as a change of it, too.
 pub fn leave_again(jni: Jni, all: &Classes<'_>, class: jclass) {
@@ -124,12 +132,16 @@ pub fn changed(
         // The classes are being restored.
         return current(loader(), name, bytes);
     };
-    if engine.subgraph.is_none() && !engine.wants_class(name) {
+    let wanted = engine.subgraph.is_some() || engine.wants_class(name);
+    let ours = again && this_thread() == engine.owner;
+    if !wanted && !ours {
         return None;
     }
     let loader = loader();
-    if again && this_thread() == engine.owner {
-        return engine.weave(name, loader, bytes, current(loader, name, bytes).as_deref());
+    if ours {
+        let now = current(loader, name, bytes);
+        let woven = wanted.then(|| engine.weave(name, loader, bytes, now.as_deref())).flatten();
+        return woven.or(now);
     }
     if again {
         engine.note_version(name, loader, bytes);

@@ -61,4 +61,23 @@ on_each_jdk! {
         assert_counted(&truth, &recorded);
         target.finish();
     }
+
+    // The JVM throws everything away that it has compiled when classes are changed for the first
+    // time; the second time callers must be made to be compiled again.
+    fn in_a_later_recording(jdk) {
+        let mut target = start(jdk);
+        let all = [&JDK_CLASSES[..], &["Intrinsics"]].concat();
+        calls_of_a_recording(&mut target, &all);
+        for round in ["d", "e", "f"] {
+            target.tell(round);
+            target.wait_for(&format!("done {round}"));
+        }
+        let (truth, recorded) = calls_of_a_recording(&mut target, &JDK_CLASSES);
+        assert_counted(&truth, &recorded);
+        // What was loaded again for that is not taken for a change by somebody else.
+        let (truth, recorded) = calls_of_a_recording(&mut target, &all);
+        assert_counted(&truth, &recorded);
+        assert_eq!(recorded.counts().get("Intrinsics.largest"), Some(&600));
+        target.finish();
+    }
 }

@@ -418,6 +418,15 @@ impl Subgraph {
         {
             engine.refuse("classes that are reachable", &failure.to_string());
         }
+        if engine.has_callers_to_renew() {
+            let renewed = self
+                .jvmti
+                .with_loaded_classes(jni, |loaded| engine.renew_callers(jni, loaded))
+                .and_then(|done| done);
+            if let Err(failure) = renewed {
+                engine.refuse("callers of intrinsic methods", &failure.to_string());
+            }
+        }
     }
 
     fn was_changed_before(&self, jni: Jni, class: jclass) -> bool {
