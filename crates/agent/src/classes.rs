@@ -170,16 +170,32 @@ impl Jni {
 
     /// Calls a static method `calibrate(int, boolean) long` of a class of ours.
     pub fn call_static_calibrate(self, class: OwnClass, rounds: i32, timed: bool) -> Option<i64> {
+        let arguments = [jni::jvalue { i: rounds }, jni::jvalue { z: u8::from(timed) }];
+        self.get_static(class, c"calibrate", c"(IZ)J", &arguments)
+    }
+
+    /// Calls a static method `() long` of a class of ours.
+    pub fn get_static_long(self, class: OwnClass, name: &CStr) -> Option<i64> {
+        self.get_static(class, name, c"()J", &[])
+    }
+
+    /// Calls a static method that returns a long, with as many arguments as its signature says.
+    fn get_static(
+        self,
+        class: OwnClass,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[jni::jvalue],
+    ) -> Option<i64> {
         // SAFETY: as in `call_static_void`.
         let method = unsafe {
-            let (name, signature) = (c"calibrate".as_ptr(), c"(IZ)J".as_ptr());
-            ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature)
+            let signature = signature.as_ptr();
+            ((**self.0).GetStaticMethodID)(self.0, class.0, name.as_ptr(), signature)
         };
         if self.failed() || method.is_null() {
             return None;
         }
-        let arguments = [jni::jvalue { i: rounds }, jni::jvalue { z: u8::from(timed) }];
-        // SAFETY: two arguments, as the signature says.
+        // SAFETY: the arguments that the signature names.
         let answer = unsafe {
             ((**self.0).CallStaticLongMethodA)(self.0, class.0, method, arguments.as_ptr())
         };

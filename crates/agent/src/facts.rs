@@ -157,6 +157,18 @@ impl Jni {
         (!local.is_null()).then_some(local)
     }
 
+    /// A reference that any thread can use, until it is deleted.
+    pub fn global(self, object: jobject) -> Option<jobject> {
+        // SAFETY: a reference of the calling thread.
+        let global = unsafe { ((**self.0).NewGlobalRef)(self.0, object) };
+        (!global.is_null()).then_some(global)
+    }
+
+    pub fn delete_global(self, object: jobject) {
+        // SAFETY: it came from NewGlobalRef and is not used again.
+        unsafe { ((**self.0).DeleteGlobalRef)(self.0, object) };
+    }
+
     pub fn forget(self, class: WeakClass) {
         // SAFETY: it came from NewWeakGlobalRef and is not used again.
         unsafe { ((**self.0).DeleteWeakGlobalRef)(self.0, class.0) };

@@ -1212,6 +1212,12 @@ public final class TareProbe {
         }
     }
 
+    /** Called by the agent: the calling thread's tree; zero outside the subgraph. */
+    static long tree() {
+        long node = here();
+        return node == 0 ? 0 : page(node);
+    }
+
     private static void held(long node, long ticks) {
         long tree = page(node);
         U.putLong(tree + T_ADJUST, U.getLong(tree + T_ADJUST) + ticks);

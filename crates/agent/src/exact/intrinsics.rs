@@ -213,9 +213,12 @@ impl Engine {
 fn names_one_of(pool: &[u8], methods: &HashSet<(Vec<u8>, Vec<u8>)>) -> bool {
     let Ok(pool) = ConstantPool::from_bytes(pool) else { return false };
     pool.iter().any(|(_, constant)| match constant {
-        Constant::Method { name_and_type, .. } | Constant::InterfaceMethod { name_and_type, .. } => pool
-            .name_and_type(name_and_type)
-            .is_ok_and(|(name, descriptor)| methods.contains(&(name.to_vec(), descriptor.to_vec()))),
+        Constant::Method { name_and_type, .. }
+        | Constant::InterfaceMethod { name_and_type, .. } => {
+            pool.name_and_type(name_and_type).is_ok_and(|(name, descriptor)| {
+                methods.contains(&(name.to_vec(), descriptor.to_vec()))
+            })
+        }
         _ => false,
     })
 }

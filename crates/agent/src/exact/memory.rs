@@ -8,6 +8,7 @@
 //! Pages of the file are allocated before the probes may touch them: memory that cannot be had
 //! makes the limit stay where it is, and not the program die.
 
+use super::clock::ticks;
 use super::headroom::Headroom;
 use std::fs::File;
 use std::io;
@@ -15,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tare_arena::layout::{self, PAGE, SLOT_BYTES, header, node, threads};
+use tare_arena::layout::{self, PAGE, SLOT_BYTES, header, node, threads, tree};
 use tare_arena::{MethodName, NameLog};
 
 /// Slots to ask for; fewer if the process may not have that many addresses.
@@ -180,6 +181,19 @@ impl Memory {
         self.word64(header::PAUSED).fetch_add(ticks, Ordering::AcqRel);
     }
 
+    /// The time without pauses, which every clock leaves out by itself.
+    pub fn unpaused(&self) -> u64 {
+        ticks().wrapping_sub(self.get64(header::PAUSED))
+    }
+
+    /// Keeps time out of a tree's figures. Only while its thread cannot run.
+    pub fn adjust(&self, tree: u64, ticks: u64) {
+        let at = (tree as u32) as usize + tree::ADJUST;
+        if tree >> 32 == self.base >> 32 && at as u64 + 8 <= self.budget {
+            self.word64(at).fetch_add(ticks, Ordering::AcqRel);
+        }
+    }
+
     fn set_limit(&self, limit: u64) {
         self.put64(header::LIMIT, limit);
         self.put64(header::RESERVE, limit - limit / RESERVE_SHARE);
@@ -231,8 +245,8 @@ impl Memory {
     }
 
     fn word64(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the header page is mapped for as long as `self` lives, the offset is one of
-        // the layout's, all of them multiples of eight, and others access it atomically too.
+        // SAFETY: the arena is mapped for as long as `self` lives, the offset is one of the layout's
+        // and inside it, all of them are multiples of eight, and others access it atomically too.
         unsafe { &*((self.base as usize + at) as *const AtomicU64) }
     }
 

@@ -23,6 +23,7 @@ mod registry;
 mod reveal;
 mod rules;
 mod subgraph;
+mod waiters;
 
 use crate::classes::{Classes, OwnClass, is_about_a_class};
 use crate::events;
@@ -50,6 +51,7 @@ pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
 use tare_classfile::{ClassFile, access};
 use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
+use waiters::Waiters;
 
 /// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
 const BATCH: usize = 64;
@@ -115,6 +117,7 @@ struct Engine {
     weaving_ns: AtomicU64,
     pauses: Mutex<Pauses>,
     candidates: Mutex<Candidates>,
+    waiters: Waiters,
     refused: Mutex<Refusals>,
     since: Instant,
     /// The control thread.
@@ -160,12 +163,14 @@ fn capabilities() -> jvmtiCapabilities {
     set.set_can_tag_objects(true);
     set.set_can_get_constant_pool(true);
     set.set_can_get_bytecodes(true);
+    set.set_can_generate_monitor_events(true);
     set
 }
 
 pub fn install(callbacks: &mut jvmtiEventCallbacks) {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.ClassLoad = Some(subgraph::class_load);
+    waiters::install(callbacks);
 }
 
 /// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
@@ -209,6 +214,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         weaving_ns: AtomicU64::new(0),
         pauses: Mutex::default(),
         candidates: Mutex::default(),
+        waiters: Waiters::default(),
         refused: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
@@ -216,8 +222,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     locked(&REGISTRY).get_or_insert_with(Registry::new);
     *locked(&ENGINE) = Some(Arc::clone(&engine));
     // Switched on one by one and off together, by `stop`, whichever of them failed.
-    let begun = EVENTS
-        .into_iter()
+    let begun = engine
+        .events()
         .map(|event| events::on(jvmti, event))
         .fold(Ok(()), Result::and)
         .map_err(StartError::Jvmti)
@@ -263,7 +269,8 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
         jni.call_static_long(runtime, c"session", -1);
     }
     engine.memory.tick();
-    EVENTS.into_iter().for_each(|event| events::off(jvmti, event));
+    engine.events().for_each(|event| events::off(jvmti, event));
+    engine.forget_waiters(jni);
     let _ = jvmti.relinquish_capabilities(&capabilities());
 }
 
@@ -330,6 +337,11 @@ fn nanos_of(duration: Duration) -> u64 {
 }
 
 impl Engine {
+    fn events(&self) -> impl Iterator<Item = jvmti::jvmtiEvent> {
+        let of_waits: &[_] = if self.sees_waits() { &waiters::EVENTS } else { &[] };
+        EVENTS.into_iter().chain(of_waits.iter().copied())
+    }
+
     /// Measures what a call costs in probes: the quickest of several batches, once the JVM has
     /// compiled them. It holds up nobody but the one who asked for the recording.
     fn calibrate(&self, jni: Jni, runtime: OwnClass) {
@@ -348,6 +360,11 @@ impl Engine {
             self.probe_ps.store(ns * 1000 / ROUNDS as u64, Relaxed);
         }
         jni.call_static(runtime, c"ended");
+    }
+
+    /// What the probes take for time, but for pauses, which they leave out.
+    fn probe_clock(&self) -> u64 {
+        if self.plan.cpu_time { probe_clock() } else { self.memory.unpaused() }
     }
 
     fn wants_class(&self, name: &str) -> bool {
@@ -598,12 +615,15 @@ fn dotted(class: &str) -> String {
     class.replace('/', ".")
 }
 
-/// Keeps the time that a thread spent here out of its figures.
-fn held(jni: Jni, ticks: u64) {
-    if engine().is_some_and(|engine| engine.plan.timed)
-        && let Ok(runtime) = inject::runtime(jni)
-    {
-        jni.call_static_long(runtime, c"held", ticks.cast_signed());
+/// Keeps the time since `began` out of the calling thread's figures, and out of those of the threads
+/// that waited for it.
+fn held(jni: Jni, began: u64) {
+    let Some(engine) = engine().filter(|engine| engine.plan.timed) else { return };
+    let Ok(runtime) = inject::runtime(jni) else { return };
+    let ticks = engine.probe_clock().saturating_sub(began);
+    jni.call_static_long(runtime, c"held", ticks.cast_signed());
+    if engine.sees_waits() {
+        engine.held_others(jni, began);
     }
 }
 
@@ -631,12 +651,12 @@ extern "system" fn class_file_load_hook(
         let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
         let jvmti = Jvmti(env);
         let number = || loaders::number(jvmti, Jni(jni), loader);
-        let began = probe_clock();
+        let began = engine().map(|engine| engine.probe_clock());
         let changed = changed(!again.is_null(), name, number, bytes);
         let Some(changed) = changed else { return };
         // A class that is loaded again is woven on a thread that has no figures.
-        if again.is_null() {
-            held(Jni(jni), probe_clock().saturating_sub(began));
+        if let Some(began) = began.filter(|_| again.is_null()) {
+            held(Jni(jni), began);
         }
         if let (Ok(size), Ok(copy)) = (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed)) {
             // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.

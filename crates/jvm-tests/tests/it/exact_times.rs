@@ -12,6 +12,27 @@ fn recorded_ns(recorded: &Recorded) -> i64 {
     times.flat_map(|series| series.rows()).map(|row| row.value).sum()
 }
 
+/// Nanoseconds of one method and what it called.
+fn recorded_total_ns(recorded: &Recorded, wanted: &str) -> i64 {
+    let profile = &recorded.profile;
+    let series = profile.all_series().map(|(_, series)| series);
+    let times = series.filter(|series| series.info().kind == ValueKind::WallTime);
+    let name = |frame| {
+        let method = profile.method_of(frame);
+        format!("{}.{}", profile.strings.get(method.class), profile.strings.get(method.name))
+    };
+    let inside = |row: &tare_profile::Row| {
+        profile.contexts.frames(row.context).any(|frame| name(frame) == wanted)
+    };
+    times.flat_map(|series| series.rows()).filter(inside).map(|row| row.value).sum()
+}
+
+/// What a program says: `took NAME 12345`.
+fn took_ns(text: &str, name: &str) -> i64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("took {name} ")));
+    line.and_then(|number| number.parse().ok()).expect("a time")
+}
+
 /// How long the threads waited, as the end of the recording says: `12 waits …, 340 ms in all`.
 fn waited_ns(text: &str) -> i64 {
     let line = text.lines().find(|line| line.contains(" waits for what")).expect("the waits");
@@ -45,6 +66,31 @@ on_each_jdk! {
             "{recorded} ns recorded, of {took} ns of which {waited} were waited: {text}"
         );
         assert!(recorded > 0, "{text}");
+        target.finish();
+    }
+
+    // Classes are woven while their loader's thread holds a lock.
+    fn nor_is_that_of_others_who_wait_for_the_one_that_waits(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("HeldLocks").start();
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let name = target.name();
+        let recording = Tare::this().start(&record(&[&name], &file));
+        wait_until_on(&name);
+        target.tell("go");
+        target.wait_for("done go");
+        recording.signal(rustix::process::Signal::INT);
+        recording.wait().ok();
+        let recorded = Recorded::open(&file);
+        let kept_out = |method: &str| {
+            let took = took_ns(&target.text(), method);
+            let counted = recorded_total_ns(&recorded, &format!("HeldLocks.{method}"));
+            assert!(counted > 0, "{method} took {took} ns, of which none is recorded");
+            took - counted
+        };
+        let (held, waited) = (kept_out("holds"), kept_out("waits"));
+        assert!(held > 5_000_000, "weaving takes its time: {held} ns");
+        assert!(waited > held / 2, "{held} ns were kept out, and {waited} ns for who waited");
         target.finish();
     }
 }

@@ -276,7 +276,8 @@ impl Subgraph {
                 self.hurried.fetch_add(1, Relaxed);
                 return false;
             }
-            let began = Instant::now();
+            let (began, began_ticks) =
+                (Instant::now(), super::engine().map(|e| e.memory.unpaused()));
             let unfinished = |state: &mut State| !state.over && state.finished < mine;
             let (after, timeout) = self
                 .settled
@@ -287,6 +288,9 @@ impl Subgraph {
             self.wait_ns.fetch_add(waited, Relaxed);
             self.longest_wait_ns.fetch_max(waited, Relaxed);
             drop(after);
+            if let (Some(began), Some(engine)) = (began_ticks, super::engine()) {
+                engine.held_others(jni, began);
+            }
             if timeout.timed_out() {
                 self.gave_up.fetch_add(1, Relaxed);
                 return false;
