@@ -62,6 +62,7 @@ pub mod page {
     pub const KIND_TREE: u32 = 1;
     pub const KIND_NODES: u32 = 2;
     pub const KIND_TABLE: u32 = 3;
+    pub const KIND_REGION: u32 = 4;
 }
 
 /// The first page of a tree.
@@ -72,10 +73,25 @@ pub mod tree {
     pub const ADJUST: usize = 56;
     pub const NAME: usize = 68;
     pub const NAME_MAX: usize = 108;
+    /// The first of the figures of its regions.
+    pub const REGIONS: usize = 188;
     pub const ROOT: usize = 192;
     pub const FLAG_LEAVES: u32 = 1;
     pub const FLAG_VIRTUAL: u32 = 2;
     pub const FLAG_SHARED: u32 = 4;
+}
+
+/// The figures of a region in one tree: two pages.
+pub mod region {
+    pub const REGION: usize = 36;
+    pub const COUNT: usize = 40;
+    pub const TOTAL: usize = 48;
+    pub const MIN: usize = 56;
+    pub const MAX: usize = 64;
+    pub const TIMES: usize = 128;
+    pub const BYTES: usize = 8192;
+    /// Up to 2^SHIFT ticks there is a stretch for each; then so many for each power of two.
+    pub const SHIFT: u32 = 4;
 }
 
 /// A node.
@@ -97,3 +113,25 @@ pub const REST: i32 = -3;
 pub const CALIBRATION: i32 = -4;
 /// A node that was pruned and can be used again.
 pub const FREED: i32 = -5;
+/// A node that stands for what was begun from another tree: one of these, less the number of that tree's
+/// first page. A thread was started; a task was handed over.
+pub const FROM_THREAD: i32 = -(1 << 20);
+pub const FROM_TASK: i32 = -(2 << 20);
+
+/// Where something was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Thread { tree: u32 },
+    Task { tree: u32 },
+}
+
+/// What a node's method tells of where its calls come from, if it is no method.
+#[must_use]
+pub fn origin(method: i32) -> Option<Origin> {
+    let tree = |base: i32| (base - method).cast_unsigned() * PAGE as u32;
+    match method {
+        _ if method > FROM_THREAD || method <= FROM_TASK - (1 << 20) => None,
+        _ if method > FROM_TASK => Some(Origin::Thread { tree: tree(FROM_THREAD) }),
+        _ => Some(Origin::Task { tree: tree(FROM_TASK) }),
+    }
+}

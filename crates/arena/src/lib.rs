@@ -10,8 +10,10 @@
 
 pub mod layout;
 mod names;
+mod regions;
 pub mod samples;
 mod tree;
 
 pub use names::{MethodName, NameLog, Names};
+pub use regions::{RegionFigures, stretch};
 pub use tree::{Clock, Node, Pruning, ReadError, Snapshot, Tree};

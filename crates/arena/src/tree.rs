@@ -6,6 +6,8 @@
 //! out; it will be there the next time.
 
 use crate::layout::{self, PAGE, header, node, page, tree};
+use crate::regions::{self, RegionFigures};
+use std::collections::HashSet;
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +101,7 @@ pub struct Snapshot {
     /// Contexts that were given up again, for more important ones.
     pub pruned: u64,
     pub trees: Vec<Tree>,
+    pub regions: Vec<RegionFigures>,
 }
 
 /// How often trees were pruned. Bytes that were read between two equal states, with nobody at it,
@@ -155,6 +158,7 @@ impl Snapshot {
             nanos: head(header::NANOS_1)?.saturating_sub(head(header::NANOS_0)?),
             now,
         };
+        let (trees, regions) = read_trees(bytes.get(..used as usize).unwrap_or(bytes), size, timed);
         Ok(Snapshot {
             session: head32(header::SESSION)?,
             timed,
@@ -166,7 +170,8 @@ impl Snapshot {
             refused: head(header::REFUSED)?,
             lost: head(header::LOST)?,
             pruned: head(header::DROPPED)?,
-            trees: read_trees(bytes.get(..used as usize).unwrap_or(bytes), size, timed),
+            trees,
+            regions,
         })
     }
 }
@@ -174,12 +179,13 @@ impl Snapshot {
 /// `u32::MAX` marks an offset where no node begins.
 const NOWHERE: u32 = u32::MAX;
 
-fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
+fn read_trees(bytes: &[u8], size: usize, timed: bool) -> (Vec<Tree>, Vec<RegionFigures>) {
     let pages = bytes.len() / PAGE;
     // For the page of a tree its position in `trees`; for each 16 bytes the node that begins there.
     let mut tree_of_page = vec![NOWHERE; pages];
     let mut node_at = vec![NOWHERE; bytes.len() / 16];
     let mut trees: Vec<Tree> = Vec::new();
+    let mut places = Vec::new();
     let paused = u64_at(bytes, header::PAUSED).unwrap_or(0);
     let first = u64_at(bytes, header::FIRST).unwrap_or(0);
     let mut number = usize::try_from(first).unwrap_or(usize::MAX).div_ceil(PAGE).max(1);
@@ -202,7 +208,10 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
                     read_nodes(bytes, at + page::HEAD, size, timed, tree, &mut node_at);
                 }
             }
-            page::KIND_TABLE => {
+            page::KIND_TABLE | page::KIND_REGION => {
+                if kind == page::KIND_REGION {
+                    places.push(at);
+                }
                 step = (u32_at(bytes, at + page::PAGES).unwrap_or(1) as usize).max(1);
             }
             // Handed out, but its owner has not written to it yet.
@@ -216,8 +225,11 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> Vec<Tree> {
     // The agent's own thread has a tree for its calibration.
     let of_the_program =
         |node: &Node| node.method > 0 || (node.method == layout::REST && node.count > 0);
-    trees.retain(|tree| tree.nodes.iter().any(of_the_program));
-    trees
+    let with_regions: HashSet<u32> =
+        places.iter().filter_map(|at| u32_at(bytes, at + page::TREE)).collect();
+    trees.retain(|tree| with_regions.contains(&tree.at) || tree.nodes.iter().any(of_the_program));
+    let regions = regions::read(bytes, &places, &trees);
+    (trees, regions)
 }
 
 fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
@@ -331,11 +343,11 @@ fn settle(tree: &mut Tree, node_at: &[u32]) {
     tree.nodes = sorted;
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|b| u64::from_le_bytes(*b))
 }
 

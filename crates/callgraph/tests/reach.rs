@@ -326,11 +326,11 @@ fn the_jdk_can_call_what_it_declares() {
 #[test]
 fn interface_roots_are_their_implementations() {
     let source = "class T { }
-    interface Service { void serve(); }
+    interface Service { void serve(); default void rest() { } static void unmeant() { } }
     class One implements Service { public void serve() { help(); } void help() { } }
-    class Two extends One { public void serve() { } }";
+    class Two extends One { public void serve() { } public void rest() { } }";
     let classes = compile(&[("T.java", source)]);
-    let mut world = World::new(Scheme::Lazy, &["Service.serve"]);
+    let mut world = World::new(Scheme::Lazy, &["Service.serve", "Service.rest"]);
     world.jdk();
     for bytes in classes.values() {
         world.load(1, bytes);
@@ -338,7 +338,7 @@ fn interface_roots_are_their_implementations() {
     let roots = world.names.iter().filter(|(id, _)| world.graph.reachable(**id) == Some(true));
     let mut roots: Vec<&str> = roots.map(|(_, name)| name.as_str()).collect();
     roots.sort_unstable();
-    assert_eq!(roots, ["One.serve", "Two.serve"]);
+    assert_eq!(roots, ["One.serve", "Service.rest", "Two.rest", "Two.serve"]);
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn explanations_name_the_chain() {
     world.load(1, &classes["T"]);
     world.settle();
     let chain = |name: &str| {
-        let all = world.graph.explain(|class, method| class == "T" && method == name);
+        let all = world.graph.explain(|class, method, _| class == "T" && method == name);
         let steps = all[0].chain.iter().map(|step| format!("{}: {}", step.method, step.how));
         steps.collect::<Vec<_>>().join("; ")
     };

@@ -49,5 +49,6 @@ pub mod access {
     pub const NATIVE: u16 = 0x0100;
     pub const INTERFACE: u16 = 0x0200;
     pub const ABSTRACT: u16 = 0x0400;
+    pub const SYNTHETIC: u16 = 0x1000;
     pub const MODULE: u16 = 0x8000;
 }

@@ -65,6 +65,24 @@ impl EventKind {
         EventKind::new("class-load", &[("class", FieldType::Text), ("loader", FieldType::Text)])
     }
 
+    /// `region`: so many passages of a code region by a thread. Least and most are those of the run so far.
+    pub fn region() -> Self {
+        let (count, time) =
+            (FieldType::Integer(Unit::Count), FieldType::Integer(Unit::Nanoseconds));
+        let times = [("total", time), ("min", time), ("max", time)];
+        let fields = [&[("region", FieldType::Text), ("count", count)][..], &times].concat();
+        EventKind::new("region", &fields)
+    }
+
+    /// `region-times`: how many of those passages took from so long to so long.
+    pub fn region_times() -> Self {
+        let (count, time) =
+            (FieldType::Integer(Unit::Count), FieldType::Integer(Unit::Nanoseconds));
+        let stretch = [("from", time), ("to", time), ("count", count)];
+        let fields = [&[("region", FieldType::Text)][..], &stretch].concat();
+        EventKind::new("region-times", &fields)
+    }
+
     /// `marker`: something that happened once, told by its text.
     pub fn marker() -> Self {
         EventKind::new("marker", &[("text", FieldType::Text)])

@@ -1,6 +1,6 @@
 //! What an exact recording is asked to do, and how it is doing.
 
-use crate::{Message, Pattern, WireError};
+use crate::{Message, MethodPattern, Pattern, Region, WireError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -53,13 +53,19 @@ pub struct ExactPlan {
     pub include: Vec<Pattern>,
     pub exclude: Vec<Pattern>,
     /// Methods where the subgraph begins; none means that every woven method may begin it.
-    pub roots: Vec<Pattern>,
+    pub roots: Vec<MethodPattern>,
     /// With roots: how what they reach is found.
     pub scheme: Scheme,
     /// Leave methods as they are that are empty or only hand out or store a field.
     pub skip_trivial: bool,
+    /// With roots: threads that are started below them are below them, too, and so are tasks.
+    pub follow_threads: bool,
+    /// Methods and lines whose every passage is timed, whatever else is recorded.
+    pub regions: Vec<Region>,
+    /// No trees, only regions.
+    pub regions_only: bool,
     /// Methods that are counted but not timed.
-    pub count_only: Vec<Pattern>,
+    pub count_only: Vec<MethodPattern>,
     /// Time that threads spent on a processor, instead of time that passed.
     pub cpu_time: bool,
     /// A method that is called while it is under way counts in its outer context; only when not
@@ -82,6 +88,9 @@ impl ExactPlan {
             .with_all("root", &self.roots)
             .with("scheme", self.scheme)
             .with("skip-trivial", self.skip_trivial)
+            .with("follow-threads", self.follow_threads)
+            .with_all("region", &self.regions)
+            .with("regions-only", self.regions_only)
             .with_all("count-only", &self.count_only)
             .with("cpu-time", self.cpu_time)
             .with("fold", self.fold)
@@ -91,21 +100,17 @@ impl ExactPlan {
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        let patterns = |key: &'static str| {
-            let bad = |_| WireError::BadField { verb: m.verb.clone(), key };
-            m.list(key)
-                .iter()
-                .map(|text| text.parse().map_err(bad))
-                .collect::<Result<Vec<Pattern>, _>>()
-        };
         Ok(ExactPlan {
             timed: m.parse("timed")?,
-            include: patterns("include")?,
-            exclude: patterns("exclude")?,
-            roots: patterns("root")?,
+            include: all(m, "include")?,
+            exclude: all(m, "exclude")?,
+            roots: all(m, "root")?,
             scheme: m.parse("scheme")?,
             skip_trivial: m.parse("skip-trivial")?,
-            count_only: patterns("count-only")?,
+            follow_threads: m.parse("follow-threads")?,
+            regions: all(m, "region")?,
+            regions_only: m.parse("regions-only")?,
+            count_only: all(m, "count-only")?,
             cpu_time: m.parse("cpu-time")?,
             fold: m.parse("fold")?,
             depth: m.parse("depth")?,
@@ -113,6 +118,12 @@ impl ExactPlan {
             allow_huge: m.parse("allow-huge")?,
         })
     }
+}
+
+/// Every value of a field that may repeat.
+fn all<T: FromStr>(m: &Message, key: &'static str) -> Result<Vec<T>, WireError> {
+    let bad = |_| WireError::BadField { verb: m.verb.clone(), key };
+    m.list(key).iter().map(|text| text.parse().map_err(bad)).collect()
 }
 
 /// What was not woven, and why.
@@ -165,6 +176,8 @@ pub struct ExactStatus {
     pub probe_ps: u64,
     /// When what roots reach is found while the program runs.
     pub subgraph: Option<SubgraphStatus>,
+    /// The regions, in the order of their numbers.
+    pub regions: Vec<Region>,
 }
 
 /// How the search for what roots reach is doing.
@@ -223,7 +236,8 @@ impl ExactStatus {
             .with("exact-used", self.used)
             .with("exact-budget", self.budget)
             .with("exact-elapsed-ns", self.elapsed_ns)
-            .with("exact-probe-ps", self.probe_ps);
+            .with("exact-probe-ps", self.probe_ps)
+            .with_all("exact-region", &self.regions);
         match self.subgraph {
             Some(subgraph) => subgraph.add_to(message),
             None => message,
@@ -249,6 +263,7 @@ impl ExactStatus {
             elapsed_ns: m.parse("exact-elapsed-ns")?,
             probe_ps: m.parse("exact-probe-ps")?,
             subgraph: SubgraphStatus::from_message(m)?,
+            regions: all(m, "exact-region")?,
         }))
     }
 }
@@ -267,9 +282,11 @@ mod tests {
         let plan = ExactPlan {
             timed: true,
             include: vec!["com.acme.**".parse().unwrap()],
-            roots: vec!["com.acme.Orders.place".parse().unwrap(), "a.B.c".parse().unwrap()],
+            roots: vec!["com.acme.Orders.place".parse().unwrap(), "a.B.c(int,X)".parse().unwrap()],
             scheme: Scheme::Eager,
             skip_trivial: true,
+            follow_threads: true,
+            regions: vec!["a.B:7-9".parse().unwrap(), "a.B.c".parse().unwrap()],
             count_only: vec!["**.get*".parse().unwrap()],
             cpu_time: true,
             fold: true,
@@ -288,6 +305,7 @@ mod tests {
             longest_pause_ns: 7,
             probe_ps: 1_900,
             subgraph: Some(SubgraphStatus { reachable: 9, gave_up: 1, ..Default::default() }),
+            regions: vec!["a.B:7-9".parse().unwrap()],
             ..ExactStatus::default()
         };
         let message = status.add_to(Message::new("status"));

@@ -8,20 +8,24 @@
 mod exact;
 mod explain;
 mod message;
+mod method;
 mod names;
 mod options;
 mod pattern;
+mod region;
 mod requests;
 mod sampling;
 
 pub use exact::{ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
 pub use explain::Explained;
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
+pub use method::{MethodPattern, MethodPatternError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, PROTOCOL, VERSION, control_dir_name, library_name,
     parse_control_dir,
 };
 pub use options::{AgentOptions, OptionError};
 pub use pattern::{Pattern, PatternError};
+pub use region::{REGIONS_MAX, Region};
 pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
 pub use sampling::{SampleEngine, SamplePlan, SampleStatus};

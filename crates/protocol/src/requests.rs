@@ -6,7 +6,7 @@
 use crate::exact::{ExactPlan, ExactStatus};
 use crate::explain::{self, Explained};
 use crate::sampling::{SamplePlan, SampleStatus};
-use crate::{BUILD_ID, Message, PROTOCOL, Pattern, VERSION, WireError};
+use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, VERSION, WireError};
 use std::fmt;
 
 /// What the agent says first on every connection.
@@ -62,7 +62,7 @@ pub enum Request {
     /// The two descriptors of a recording that another front end has begun.
     ExactOpen,
     /// What is known of the methods that fit, in a recording of what roots reach.
-    Explain(Pattern),
+    Explain(MethodPattern),
     /// Begins a sampling session, which ends with this connection at the latest. Answered by `ok`
     /// with one descriptor: the stream (crates/arena, `samples`), which this front end drains.
     SampleStart(Box<SamplePlan>),

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tare_offline::Modes;
-use tare_protocol::{Pattern, SampleEngine, Scheme};
+use tare_protocol::{MethodPattern, Pattern, Region, SampleEngine, Scheme};
 
 #[derive(Parser)]
 #[command(
@@ -302,13 +302,24 @@ pub struct RecordArgs {
     /// Classes to leave as they are
     #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
     pub exclude: Vec<Pattern>,
-    /// Methods where the profile begins: what they call, directly or not, is found and woven
-    #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
-    pub root: Vec<Pattern>,
+    /// Methods where the profile begins, as com.acme.Orders.place or, to tell overloads apart,
+    /// com.acme.Orders.place(int,String): what they call, directly or not, is found and woven
+    #[arg(long, value_name = "METHOD", requires = "exact", help_heading = EXACT)]
+    pub root: Vec<MethodPattern>,
     /// How what the roots reach is found: when a method first runs (lazy), from the code of all
     /// loaded classes (eager), or not at all, by weaving everything (all)
     #[arg(long, value_name = "SCHEME", default_value_t, requires = "root", help_heading = EXACT)]
     pub scheme: Scheme,
+    /// Threads that are started below a root are below it, too, and so are the tasks that are handed to
+    /// executors there; the tree says which thread they come from
+    #[arg(long, requires = "root", help_heading = EXACT)]
+    pub follow_threads: bool,
+    /// Time every passage of some source lines, com.acme.Orders:120-148, or of a method,
+    /// com.acme.Orders.place: count, least, mean, most and quantiles, per thread. Without --exact
+    /// nothing else is woven
+    #[arg(long, value_name = "LINES|METHOD", help_heading = EXACT,
+          conflicts_with_all = ["wall", "interval", "engine", "java_only", "threads", "keep"])]
+    pub region: Vec<Region>,
     /// Leave methods as they are that are empty, or only hand out or store a field; what they
     /// do is then counted with their callers (with --root that is so by default)
     #[arg(long, requires = "exact", help_heading = EXACT)]
@@ -317,8 +328,8 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with = "skip_trivial", requires = "exact", help_heading = EXACT)]
     pub no_skip_trivial: bool,
     /// Methods to count but not to time, for short ones that are called often
-    #[arg(long, value_name = "PATTERN", conflicts_with = "count", requires = "exact", help_heading = EXACT)]
-    pub count_only: Vec<Pattern>,
+    #[arg(long, value_name = "METHOD", conflicts_with = "count", requires = "exact", help_heading = EXACT)]
+    pub count_only: Vec<MethodPattern>,
     /// Measure time that threads spent on a processor, not time that passed; dearer, and not for
     /// virtual threads
     #[arg(long, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
@@ -360,7 +371,7 @@ pub struct ExplainArgs {
     pub target: Target,
     /// The method: com.acme.Orders.place, or a pattern
     #[arg(value_name = "METHOD")]
-    pub method: Pattern,
+    pub method: MethodPattern,
 }
 
 #[derive(Args)]

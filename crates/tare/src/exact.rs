@@ -4,12 +4,14 @@
 use crate::client::{self, Found};
 use crate::origins::Origins;
 use crate::recorder::Source;
+use crate::regions::Regions;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use tare_arena::{MethodName, Names, Pruning, Snapshot, Tree, layout};
+use tare_arena::layout::{self, Origin};
+use tare_arena::{MethodName, Names, Pruning, Snapshot, Tree};
 use tare_attach::Jvm;
 use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
@@ -142,6 +144,9 @@ pub struct Exact {
     missing: Missing,
     /// Counts the looks, to tell nodes that are no longer there.
     look: u32,
+    regions: Regions,
+    /// The names of the threads whose trees were seen, by where the tree lies.
+    of_trees: HashMap<u32, String>,
 }
 
 /// What has no context of its own, and what that is shown as.
@@ -198,6 +203,8 @@ impl Exact {
             totals: Totals::default(),
             missing: Missing::default(),
             look: 0,
+            regions: Regions::default(),
+            of_trees: HashMap::new(),
         }
     }
 
@@ -218,8 +225,11 @@ impl Exact {
         self.totals = Totals { trees: snapshot.trees.len(), ..Totals::default() };
         self.look += 1;
         let pruned = snapshot.pruned != self.missing.pruned;
-        for tree in &snapshot.trees {
-            let thread = self.thread(tree, profile);
+        let threads: Vec<ThreadId> =
+            snapshot.trees.iter().map(|tree| self.thread(tree, profile)).collect();
+        let in_nanos = |ticks: u64| nanos(snapshot, ticks.cast_signed());
+        self.regions.look(snapshot, &threads, &self.status.regions, time, in_nanos, profile);
+        for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
@@ -332,6 +342,7 @@ impl Exact {
     }
 
     fn thread(&mut self, tree: &Tree, profile: &mut Profile) -> ThreadId {
+        self.of_trees.entry(tree.at).or_insert_with(|| thread_name(tree).to_owned());
         let owner = match (tree.of_virtual_threads, tree.shared) {
             (true, _) => Owner::VirtualThreads,
             (_, true) => Owner::EndedThreads,
@@ -343,6 +354,9 @@ impl Exact {
     fn frame(&mut self, method: i32, rest: &str, profile: &mut Profile) -> Result<FrameId> {
         if method == layout::REST {
             return Ok(profile.special(rest));
+        }
+        if let Some(origin) = layout::origin(method) {
+            return Ok(profile.special(&self.origin(origin)));
         }
         if let Some(frame) = self.frames.get(&method) {
             return Ok(*frame);
@@ -357,6 +371,18 @@ impl Exact {
     }
 }
 
+impl Exact {
+    /// What stands for a thread or task that was begun below a root, in another tree.
+    fn origin(&self, origin: Origin) -> String {
+        let (Origin::Thread { tree } | Origin::Task { tree }) = origin;
+        let who = self.of_trees.get(&tree).map_or("a thread that counted nothing", String::as_str);
+        match origin {
+            Origin::Thread { .. } => format!("[started by {who}]"),
+            Origin::Task { .. } => format!("[task of {who}]"),
+        }
+    }
+}
+
 impl Source for Exact {
     fn look(&mut self, profile: &mut Profile, now: u64) -> Result<()> {
         let snapshot = self.arena.trees()?;
@@ -366,7 +392,13 @@ impl Source for Exact {
     }
 
     fn account(&self, run: &mut RunInfo) {
-        for refused in &self.status.refused {
+        // The agent's last word may be older than the last look.
+        let names = self.status.regions.iter().enumerate();
+        let passed: Vec<String> = names
+            .filter(|(number, _)| self.regions.has(*number))
+            .map(|(_, region)| format!("region {region}"))
+            .collect();
+        for refused in self.status.refused.iter().filter(|r| !passed.contains(&r.what)) {
             run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
         }
         let Missing { refused, lost, pruned, rest } = self.missing;
@@ -387,16 +419,18 @@ impl Source for Exact {
 }
 
 fn add_thread(profile: &mut Profile, tree: &Tree) -> ThreadId {
-    let (kind, name) = if tree.of_virtual_threads {
-        (ThreadKind::Virtual, "virtual threads")
-    } else if tree.shared {
-        (ThreadKind::Java, "several threads that have ended")
-    } else {
-        (ThreadKind::Java, tree.name.as_str())
-    };
-    let name = profile.strings.intern(name);
+    let kind = if tree.of_virtual_threads { ThreadKind::Virtual } else { ThreadKind::Java };
+    let name = profile.strings.intern(thread_name(tree));
     let java_id = (!tree.of_virtual_threads && !tree.shared).then_some(tree.thread);
     profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
+}
+
+fn thread_name(tree: &Tree) -> &str {
+    match (tree.of_virtual_threads, tree.shared) {
+        (true, _) => "virtual threads",
+        (_, true) => "several threads that have ended",
+        _ => &tree.name,
+    }
 }
 
 /// What calls without a node of their own are shown as.
@@ -460,7 +494,9 @@ fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         .collect();
     let mut net = gross.clone();
     for (at, node) in tree.nodes.iter().enumerate() {
-        if node.parent as usize != at {
+        // What stands for the begin of a thread or task is no code, and takes no time.
+        let parent = &tree.nodes[node.parent as usize];
+        if node.parent as usize != at && layout::origin(parent.method).is_none() {
             net[node.parent as usize] -= gross[at];
         }
     }

@@ -12,6 +12,7 @@ mod launch;
 mod library;
 mod origins;
 mod recorder;
+mod regions;
 mod sampling;
 mod source;
 mod term;

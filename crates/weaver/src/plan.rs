@@ -74,7 +74,8 @@ impl<'p> MethodPlan<'p> {
 /// A source line, from 1.
 pub type Line = u16;
 
-/// Source lines `first..=last` as one region.
+/// Source lines `first..=last` as one region; from line 0 on it is the whole method, also of a class
+/// that has no table of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionPlan {
     pub id: u32,

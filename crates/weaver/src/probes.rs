@@ -21,7 +21,8 @@ pub enum Arg {
     Weight,
     /// The id of an allocation or call site, or of a region, as an `int`.
     Site,
-    /// The array or clone that was just made, as an `Object`. Only as first argument.
+    /// The array or clone that was just made, or whose method is about to be called, as an
+    /// `Object`. Only as first argument.
     Object,
     /// The exception in flight, as a `Throwable`. Only as first argument.
     Exception,
@@ -116,7 +117,8 @@ pub struct CallProbe {
     /// Internal name of the owner that call sites name, method name, descriptor, and the id that
     /// is passed as [`Arg::Site`].
     pub targets: Vec<(String, String, String, u32)>,
-    /// Takes [`Arg::Site`], returns a token.
+    /// Takes [`Arg::Site`], returns a token. Given [`Arg::Object`], the targets take no parameters
+    /// and are not static, so that the object is what lies on the stack.
     pub before: Call,
     pub after: Call,
     /// When the called method throws.
@@ -272,7 +274,11 @@ impl Probes {
         }
         let (mut call_before, mut call_after, mut call_throw) = (None, None, None);
         if let Some(p) = &set.call {
-            let (before, token) = c.opening(&p.before, &[Arg::Site, Arg::MethodId])?;
+            let (before, token) = c.opening(&p.before, &[Arg::Site, Arg::MethodId, Arg::Object])?;
+            let takes_none = |target: &(String, String, String, u32)| target.2.starts_with("()");
+            if p.before.args.contains(&Arg::Object) && !p.targets.iter().all(takes_none) {
+                return Err(fault(&p.before, "the object lies below the parameters of a call"));
+            }
             let args = [Arg::Token, Arg::Site, Arg::MethodId, Arg::Exception];
             call_after = Some(c.closing(&p.after, &args[..3], Some(&token))?);
             let throw = p.after_throw.as_ref();

@@ -94,7 +94,8 @@ fn inside(scan: &Scan, len: usize, table: &[LineNumber], region: &RegionPlan) ->
             line = Some(row.line);
         }
         if let Some(slot) = inside.get_mut(pc as usize) {
-            *slot = line.is_some_and(|l| (region.first..=region.last).contains(&l));
+            let of_lines = |l| (region.first..=region.last).contains(&l);
+            *slot = region.first == 0 || line.is_some_and(of_lines);
         }
     }
     inside

@@ -74,10 +74,12 @@ public final class TareProbe {
     private static final int T_NAME_MAX = 108;
     private static final int T_FREED = 180;      // int, first of the nodes that can be used again
     private static final int T_SIEVE = 184;      // int, what was pruned last: contexts below this
+    private static final int T_REGIONS = 188;    // int, first of the figures of its regions
     private static final int T_ROOT = 192;
     private static final int KIND_TREE = 1;
     private static final int KIND_NODES = 2;
     private static final int KIND_TABLE = 3;
+    private static final int KIND_REGION = 4;
     private static final int EXTENT = 16 * PAGE;
     private static final int FLAG_LEAVES = 1;    // whoever leaves a child of the root leaves the subgraph
     private static final int FLAG_VIRTUAL = 2;   // a tree of the pool, for virtual threads
@@ -89,6 +91,9 @@ public final class TareProbe {
     private static final int REST = -3;
     private static final int CALIBRATION = -4;
     private static final int FREED = -5;
+    // And all from here down, less the number of a tree's first page: what was begun from there.
+    private static final int FROM_THREAD = -1048576;
+    private static final int FROM_TASK = -2097152;
 
     private static final int LIST_MAX = 8;
     private static final long LOW = 0xffff_ffffL;
@@ -102,6 +107,7 @@ public final class TareProbe {
     private static final long CUR = offset("tare$cur");
     private static final boolean FIELD = CUR != -1;
     private static final long TID = offset("tid");
+    private static final long ALIVE = offset("eetop");
     private static final long NAME = offset("name");
     private static final long VALUE = U.objectFieldOffset(String.class, "value");
     private static final long CODER = U.objectFieldOffset(String.class, "coder");
@@ -1125,7 +1131,7 @@ public final class TareProbe {
                 && U.getInt(page + P_HEAD + METHOD) != 0) {
                 return page + P_HEAD;
             }
-            int pages = kind == KIND_TABLE ? U.getInt(page + P_PAGES) : 1;
+            int pages = kind == KIND_TABLE || kind == KIND_REGION ? U.getInt(page + P_PAGES) : 1;
             page += (long) (pages < 1 ? 1 : pages) * PAGE;
         }
         return 0;
@@ -1185,6 +1191,319 @@ public final class TareProbe {
     private static long borrow(long base) {
         long tree = pop(base, H_POOL);
         return tree != 0 ? tree + T_ROOT : newTree(base, null);
+    }
+
+    // ---- threads and tasks that come from inside the subgraph ----
+
+    // A thread that is started inside the subgraph is inside from its first moment on, below a node
+    // that tells from which tree it was started. A task is noted when it is handed over, and is
+    // below such a node for as long as it runs, whichever thread runs it. These nodes have no times.
+
+    /** Tasks on their way: identity hash, a set bit, number of a tree's first page. */
+    private static long tasks;
+    private static final int TASKS = 65536;
+    private static final int TASK_PLACES = 16;
+    private static final long ON_ITS_WAY = 1L << 31;
+    private static final int TREE_NUMBER = (1 << 20) - 1;
+
+    /** Called by the agent: begins or ends the following of threads and tasks. */
+    static void following(long table, long entries) {
+        tasks = entries == TASKS ? table : 0;
+    }
+
+    /** A thread is about to be started. */
+    public static void starts(Object started) {
+        long node = tasks == 0 ? 0 : here();
+        if (node == 0) {
+            return;
+        }
+        Thread thread = (Thread) started;
+        long base = node & ~LOW;
+        long tid = U.getLong(thread, TID);
+        if (ALIVE == -1 || U.getLong(thread, ALIVE) != 0 || search(tid) != 0) {
+            return; // Cannot be started, and may be running.
+        }
+        boolean timed = U.getInt(base + H_NODE) > START;
+        long began = timed ? unpaused(base) : 0;
+        long entry = claim(base, tid);
+        long root = entry == 0 ? 0 : newTree(base, thread);
+        long child = root == 0 ? 0 : find(root, FROM_THREAD - number(node));
+        if (child != 0) {
+            U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
+            U.putLong(entry + 8, FIELD ? ~root : child);
+            if (FIELD) {
+                U.putLong(thread, CUR, child);
+            }
+        } else {
+            if (entry != 0) {
+                U.putLongRelease(null, entry, LEFT);
+            }
+            U.getAndAddLong(null, tasks, 1);
+        }
+        if (timed) {
+            held(node, unpaused(base) - began);
+        }
+    }
+
+    /** The number of the first page of a node's tree. */
+    private static int number(long node) {
+        return (int) (page(node) & LOW) >>> 12;
+    }
+
+    /** A thread of a pool begins to wait for tasks: it is inside the subgraph only while it runs one. */
+    public static void serves() {
+        if (tasks != 0) {
+            Thread thread = Thread.currentThread();
+            long entry = entry(thread);
+            long node = get(thread, entry);
+            if (node > 0 && node >>> 32 == session) {
+                int method = U.getInt(node + METHOD);
+                if (method <= FROM_THREAD && method > FROM_TASK) {
+                    set(thread, entry, ~parent(node));
+                }
+            }
+        }
+    }
+
+    /** A task is handed over. */
+    public static void submits(Object task) {
+        long table = tasks;
+        if (table != 0 && task != null) {
+            long node = here();
+            if (node != 0) {
+                note(table, task, number(node));
+            }
+        }
+    }
+
+    /** A task that is run now is to be run again later. */
+    public static void resubmits(Object task) {
+        long table = tasks;
+        long node = table == 0 ? 0 : here();
+        while (node != 0 && (node & LOW) != 0 && U.getInt(node + METHOD) != ROOT) {
+            int method = U.getInt(node + METHOD);
+            if (method <= FROM_TASK) {
+                note(table, task, FROM_TASK - method);
+                return;
+            }
+            node = parent(node);
+        }
+    }
+
+    private static void note(long table, Object task, int from) {
+        int hash = System.identityHashCode(task);
+        long noted = (long) hash << 32 | ON_ITS_WAY | from & TREE_NUMBER;
+        for (int i = 0; i < TASK_PLACES; i++) {
+            int at = hash + i & TASKS - 1;
+            if (at != 0 && U.compareAndSetLong(null, table + ((long) at << 3), 0, noted)) {
+                return;
+            }
+        }
+        U.getAndAddLong(null, table, 1);
+    }
+
+    /** A task is about to be run by this thread. */
+    public static long begins(Object task) {
+        long table = tasks;
+        if (table == 0 || task == null) {
+            return 0;
+        }
+        int hash = System.identityHashCode(task);
+        for (int i = 0; i < TASK_PLACES; i++) {
+            long place = table + ((long) (hash + i & TASKS - 1) << 3);
+            long noted = U.getLong(place);
+            if (noted >>> 32 == hash && (noted & ON_ITS_WAY) != 0
+                && U.compareAndSetLong(null, place, noted, 0)) {
+                // Who runs it inside the subgraph anyway has it where it was called.
+                return here() != 0 ? 0
+                    : begin(Thread.currentThread(), FROM_TASK - ((int) noted & TREE_NUMBER));
+            }
+        }
+        return 0;
+    }
+
+    public static void ends(long token) {
+        exit(token);
+    }
+
+    // A thread that waited for a task when we came runs the old code around it; what the pool calls
+    // before and after each task is entered anew.
+
+    public static void before(Object task) {
+        begins(task);
+    }
+
+    public static void after() {
+        long node = tasks == 0 ? 0 : here();
+        while (node != 0 && (node & LOW) != 0 && U.getInt(node + METHOD) != ROOT) {
+            long outer = parent(node);
+            if (U.getInt(node + METHOD) <= FROM_TASK && U.getInt(outer + METHOD) == ROOT) {
+                Thread thread = Thread.currentThread();
+                set(thread, entry(thread), ~outer);
+                return;
+            }
+            node = outer;
+        }
+    }
+
+    // ---- regions ----
+
+    // A region's figures are kept per thread, beside its tree, whatever else is recorded. The token is
+    // the time of the start, with the region and some bits of the session above it.
+
+    private static final int R_NEXT = 32;     // int
+    private static final int R_REGION = 36;   // int
+    private static final int R_COUNT = 40;    // long
+    private static final int R_TOTAL = 48;    // long
+    private static final int R_MIN = 56;      // long
+    private static final int R_MAX = 64;      // long
+    private static final int R_TIMES = 128;   // longs, how often a time was in each stretch of times
+    private static final int R_BYTES = 8192;
+    private static final int R_SHIFT = 4;     // stretches to each power of two, as a power of two
+    private static final int REGION_AT = 48;
+    private static final int SESSION_AT = 56;
+    private static final long REGION_TIME = (1L << REGION_AT) - 1;
+
+    /** A region is entered. Given a token that is not zero, it is entered already. */
+    @ForceInline
+    public static long regionStart(long token, int region) {
+        return token != 0 ? token : regionBegin(region);
+    }
+
+    @ForceInline
+    public static void regionStop(long token) {
+        if (token != 0) {
+            regionEnd(token);
+        }
+    }
+
+    private static long regionBegin(int region) {
+        long mark = session;
+        if (mark == -1) {
+            return 0;
+        }
+        Thread thread = Thread.currentThread();
+        long time = regionTime(mark, regionTree(thread, mark), ticks());
+        return (mark & 0x7f) << SESSION_AT | (long) region << REGION_AT | time & REGION_TIME | 1;
+    }
+
+    private static void regionEnd(long token) {
+        long now = ticks();
+        long mark = session;
+        if (mark == -1 || (mark & 0x7f) != token >>> SESSION_AT) {
+            return; // Began before this session.
+        }
+        Thread thread = Thread.currentThread();
+        long tree = regionTree(thread, mark);
+        long time = regionTime(mark, tree, now) - token & REGION_TIME;
+        if (time > REGION_TIME >>> 1) {
+            time = 0; // The agent told of a pause meanwhile.
+        }
+        int region = (int) (token >>> REGION_AT) & 0xff;
+        if (tree != 0) {
+            regionCount(mark << 32, tree, region, time);
+        } else if (VIRTUAL != null && VIRTUAL.isInstance(thread)) {
+            long root = borrow(mark << 32);
+            if (root != 0) {
+                regionCount(mark << 32, page(root), region, time);
+                push(mark << 32, H_POOL, page(root));
+            } else {
+                lost(mark << 32);
+            }
+        } else {
+            long root = regionRoot(thread, mark);
+            if (root != 0) {
+                regionCount(mark << 32, page(root), region, time);
+            }
+        }
+    }
+
+    /** The time as a thread's tree sees it. Trees that virtual threads borrow do not matter. */
+    @ForceInline
+    private static long regionTime(long mark, long tree, long now) {
+        now -= U.getLong((mark << 32) + H_PAUSED);
+        if (tree != 0 && (U.getInt(tree + T_FLAGS) & FLAG_VIRTUAL) == 0) {
+            now -= U.getLong(tree + T_ADJUST);
+        }
+        return now;
+    }
+
+    /** The tree of a thread, or zero if it has none of this session. */
+    @ForceInline
+    private static long regionTree(Thread thread, long mark) {
+        long node = get(thread, entry(thread));
+        node = node > 0 ? node : ~node;
+        if (node >>> 32 == mark) {
+            return page(node);
+        }
+        if (FIELD) {
+            long entry = search(U.getLong(thread, TID));
+            node = entry == 0 ? 0 : ~U.getLong(entry + 8);
+        }
+        return node >>> 32 == mark ? page(node) : 0;
+    }
+
+    /** Makes a tree for a thread that stays outside the subgraph. */
+    private static long regionRoot(Thread thread, long mark) {
+        long base = mark << 32;
+        long entry = claim(base, U.getLong(thread, TID));
+        long root = entry == 0 ? 0 : newTree(base, thread);
+        if (root == 0) {
+            if (entry != 0) {
+                U.putLongRelease(null, entry, LEFT);
+            }
+            lost(base);
+            return 0;
+        }
+        U.putLong(entry + 8, ~root);
+        if (FIELD) {
+            U.putLong(thread, CUR, ~root);
+        }
+        return root;
+    }
+
+    private static void regionCount(long base, long tree, int region, long time) {
+        int at = U.getInt(tree + T_REGIONS);
+        while (at != 0 && U.getInt((base | at & LOW) + R_REGION) != region) {
+            at = U.getInt((base | at & LOW) + R_NEXT);
+        }
+        long figures = base | at & LOW;
+        if (at == 0) {
+            figures = pages(base, R_BYTES, false);
+            if (figures == 0) {
+                lost(base);
+                return;
+            }
+            U.putInt(figures + P_PAGES, R_BYTES / PAGE);
+            U.putInt(figures + R_REGION, region);
+            U.putInt(figures + R_NEXT, U.getInt(tree + T_REGIONS));
+            U.putLong(figures + R_MIN, Long.MAX_VALUE);
+            header(figures, KIND_REGION, tree);
+            U.putInt(tree + T_REGIONS, (int) figures);
+        }
+        if (time < U.getLong(figures + R_MIN)) {
+            U.putLong(figures + R_MIN, time);
+        }
+        if (time > U.getLong(figures + R_MAX)) {
+            U.putLong(figures + R_MAX, time);
+        }
+        // Up to 15 a stretch for each tick, then 16 for each power of two.
+        long stretch = time;
+        if (time >>> R_SHIFT != 0) {
+            int power = 0;
+            long rest = time >>> R_SHIFT;
+            for (int step = 32; step != 0; step >>= 1) {
+                if (rest >>> step != 0) {
+                    rest >>>= step;
+                    power += step;
+                }
+            }
+            stretch = ((long) power << R_SHIFT) + (time >>> power);
+        }
+        long times = figures + R_TIMES + (stretch << 3);
+        U.putLong(times, U.getLong(times) + 1);
+        U.putLong(figures + R_TOTAL, U.getLong(figures + R_TOTAL) + time);
+        U.putLong(figures + R_COUNT, U.getLong(figures + R_COUNT) + 1);
     }
 
     /**

@@ -1,10 +1,14 @@
-//! Which methods of a class are woven when that is less than all, and what becomes of them.
+//! Which methods of a class are woven when that is less than all, which of the JDK's have probes for other
+//! reasons, and what becomes of them.
 
-use super::Engine;
 use super::subgraph::Chosen;
+use super::{Engine, follow, locked, reveal, rules};
+use crate::classes::OwnClass;
+use crate::jvm::Jni;
 use tare_callgraph::is_trivial;
 use tare_classfile::{ClassFile, Code};
-use tare_weaver::{MethodOutcome, Report};
+use tare_protocol::Refusal;
+use tare_weaver::{MethodInfo, MethodOutcome, Probes, Report};
 
 impl Engine {
     /// Counts the methods that were refused, and tells the subgraph what was woven.
@@ -31,11 +35,49 @@ impl Engine {
         let wanted = class.methods.iter().map(|member| {
             let method = pool.utf8(member.name_index).ok()?;
             let code = Code::parse(&member.attributes.find(pool, "Code")?).ok()?;
-            let text = std::str::from_utf8(method).ok()?;
-            let root = self.plan.roots.iter().any(|p| p.fits_method(name, text));
+            let descriptor = pool.utf8(member.descriptor_index).ok()?;
+            let root = rules::fits_any(&self.plan.roots, name, method, descriptor);
             let wanted = root || !is_trivial(pool, method, code.code);
             wanted.then_some((None, root))
         });
         Some(wanted.collect())
+    }
+
+    /// What was refused, regions of which there is no code among it.
+    pub(super) fn refusals(&self) -> Vec<Refusal> {
+        let mut all = locked(&self.refused).list();
+        all.extend(self.regions.unseen());
+        let lost = if self.follow.is_some() { follow::lost() } else { 0 };
+        if lost > 0 {
+            all.push(Refusal {
+                what: "threads and tasks begun below a root".to_owned(),
+                count: lost,
+                reason: "there was no room to note where they come from".to_owned(),
+            });
+        }
+        all
+    }
+
+    /// Tells the probes where they note tasks on their way, or that nobody follows them.
+    pub(super) fn listen_to_threads(&self, jni: Jni, runtime: OwnClass, on: bool) {
+        if self.follow.is_some() {
+            let table = if on { follow::table().as_ptr() as i64 } else { 0 };
+            jni.call_static_longs(runtime, c"following", table, follow::TASKS as i64);
+        }
+    }
+
+    /// Whether a class of the JDK has methods that show what is called, started or handed over.
+    pub(super) fn is_watched(&self, name: &str, loader: u32) -> bool {
+        loader == 0
+            && ((self.subgraph.is_some() && reveal::WATCHED.contains(&name))
+                || (self.follow.is_some() && follow::CLASSES.contains(&name)))
+    }
+
+    /// The probes that such a method gets for that.
+    pub(super) fn watch(&self, class: &str, info: &MethodInfo<'_>) -> Option<&Probes> {
+        self.watches
+            .of(class, info)
+            .filter(|_| self.subgraph.is_some())
+            .or_else(|| self.follow.as_ref()?.of(class, info))
     }
 }

@@ -72,7 +72,7 @@ mod tests {
     /// The Java source and the layout agree on every number that both name.
     #[test]
     fn the_runtime_has_the_layout() {
-        use tare_arena::layout::{self, header, node, page, tree};
+        use tare_arena::layout::{self, header, node, page, region, tree};
         let source = include_str!("../../../../runtime/java/lang/TareProbe.java");
         let constant = |name: &str| {
             let at = source.find(&format!(" {name} = ")).unwrap_or_else(|| panic!("no {name}"));
@@ -112,6 +112,17 @@ mod tests {
             ("T_FLAGS", tree::FLAGS),
             ("T_NAME", tree::NAME),
             ("T_NAME_MAX", tree::NAME_MAX),
+            ("T_REGIONS", tree::REGIONS),
+            ("R_REGION", region::REGION),
+            ("R_COUNT", region::COUNT),
+            ("R_TOTAL", region::TOTAL),
+            ("R_MIN", region::MIN),
+            ("R_MAX", region::MAX),
+            ("R_TIMES", region::TIMES),
+            ("R_BYTES", region::BYTES),
+            ("R_SHIFT", region::SHIFT as usize),
+            ("TASKS", super::super::follow::TASKS),
+            ("KIND_REGION", page::KIND_REGION as usize),
             ("T_ROOT", tree::ROOT),
             ("REVEALED_ENTRIES", super::super::subgraph::REVEALED_ENTRIES),
             ("KIND_TREE", page::KIND_TREE as usize),
@@ -127,6 +138,8 @@ mod tests {
         assert_eq!(constant("REST"), i64::from(layout::REST));
         assert_eq!(constant("CALIBRATION"), i64::from(layout::CALIBRATION));
         assert_eq!(constant("FREED"), i64::from(layout::FREED));
+        assert_eq!(constant("FROM_THREAD"), i64::from(layout::FROM_THREAD));
+        assert_eq!(constant("FROM_TASK"), i64::from(layout::FROM_TASK));
         assert_eq!(constant("TABLE"), layout::threads::AT as i64);
         assert_eq!(constant("TABLE_ENTRIES"), layout::threads::ENTRIES as i64);
     }

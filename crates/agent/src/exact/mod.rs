@@ -11,6 +11,7 @@
 mod choice;
 mod clock;
 mod field;
+mod follow;
 mod headroom;
 mod inject;
 mod intrinsics;
@@ -19,6 +20,7 @@ mod naming;
 mod probes;
 mod redefined;
 mod refusals;
+mod regions;
 mod registry;
 mod reveal;
 mod rules;
@@ -39,6 +41,7 @@ use memory::{Memory, Shape};
 use probes::{AllProbes, Kind};
 use redefined::{changed, digest};
 use refusals::Refusals;
+use regions::Regions;
 use registry::Registry;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
@@ -48,7 +51,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::{Chosen, Subgraph};
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
-use tare_classfile::{ClassFile, access};
+use tare_classfile::access;
 use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
 use waiters::Waiters;
@@ -109,6 +112,9 @@ struct Engine {
     /// When what the roots reach is to be found.
     subgraph: Option<Subgraph>,
     watches: reveal::Watches,
+    /// When threads and tasks are followed.
+    follow: Option<follow::Follow>,
+    regions: Regions,
     /// What a call costs in probes, in picoseconds.
     probe_ps: AtomicU64,
     weavers: Mutex<Vec<Weaver>>,
@@ -195,11 +201,14 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         budget: plan.memory,
     };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
-    let probes = AllProbes::new(plan.timed).map_err(StartError::Runtime)?;
+    let probes =
+        AllProbes::new(plan.timed, !plan.regions.is_empty()).map_err(StartError::Runtime)?;
     let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
+    let regions = Regions::new(&plan.regions);
     clock::set_cpu_time(plan.cpu_time);
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
+    let follow = plan.follow_threads.then(follow::Follow::new).transpose();
     let engine = Arc::new(Engine {
         jvmti,
         plan,
@@ -207,6 +216,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         probes,
         subgraph,
         watches: reveal::Watches::new().map_err(StartError::Runtime)?,
+        follow: follow.map_err(StartError::Runtime)?,
+        regions,
         probe_ps: AtomicU64::new(0),
         weavers: Mutex::default(),
         classes: AtomicU64::new(0),
@@ -235,6 +246,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
             }
         })
         .inspect(|()| engine.calibrate(jni, runtime))
+        .inspect(|()| engine.listen_to_threads(jni, runtime, true))
         .and_then(|()| match &engine.subgraph {
             Some(subgraph) => {
                 if !Subgraph::listen(jni, runtime, true) {
@@ -243,7 +255,10 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
                 subgraph.begin(&engine, jni);
                 Ok(())
             }
-            None => engine.reload(jni, Purpose::Weave).map_err(StartError::Jvmti),
+            None => engine
+                .reload(jni, Purpose::Watch)
+                .and_then(|()| engine.reload(jni, Purpose::Weave))
+                .map_err(StartError::Jvmti),
         });
     begun.inspect_err(|_| stop(jvmti, jni))
 }
@@ -257,6 +272,9 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
         if let Ok(runtime) = inject::runtime(jni) {
             Subgraph::listen(jni, runtime, false);
         }
+    }
+    if let Ok(runtime) = inject::runtime(jni) {
+        engine.listen_to_threads(jni, runtime, false);
     }
     // The hook weaves no more, so loading a class again through it restores it.
     let_hooks_finish(&engine);
@@ -319,7 +337,7 @@ pub fn status() -> Option<ExactStatus> {
         timed: engine.plan.timed,
         classes: engine.classes.load(Relaxed),
         methods: engine.methods.load(Relaxed),
-        refused: locked(&engine.refused).list(),
+        refused: engine.refusals(),
         weaving_ns: engine.weaving_ns.load(Relaxed),
         pauses: pauses.count,
         pause_ns: nanos_of(pauses.total),
@@ -329,6 +347,7 @@ pub fn status() -> Option<ExactStatus> {
         elapsed_ns: nanos_of(engine.since.elapsed()),
         probe_ps: engine.probe_ps.load(Relaxed),
         subgraph: engine.subgraph.as_ref().map(Subgraph::status),
+        regions: engine.regions.list(),
     })
 }
 
@@ -379,6 +398,12 @@ impl Engine {
     }
 
     fn is_asked_for(&self, name: &str) -> bool {
+        if self.regions.fits_class(name) {
+            return true;
+        }
+        if self.plan.regions_only {
+            return false;
+        }
         rules::is_included(&self.plan, name)
             || (self.plan.roots.iter().any(|p| p.fits_some_method(name))
                 && !rules::is_excluded(&self.plan, name))
@@ -395,7 +420,10 @@ impl Engine {
             self.jvmti.with_loaded_classes(jni, |classes| {
                 let mut chosen = classes.select(|name, class| match purpose {
                     Purpose::Weave => self.wants_class(name),
-                    Purpose::Watch => reveal::WATCHED.contains(&name) && classes.loader(class) == 0,
+                    Purpose::Watch => {
+                        self.is_watched(name, classes.loader(class))
+                            || (self.subgraph.is_some() && self.regions.fits_class(name))
+                    }
                     Purpose::Restore => self.has_woven(name, classes.loader(class)),
                 });
                 let forgets = jni.forgets_redefinitions();
@@ -482,20 +510,6 @@ impl Engine {
         self.refuse(&dotted(&name), &format!("the JVM did not take the woven class ({failure})"));
     }
 
-    fn refuse(&self, what: &str, reason: &str) {
-        locked(&self.refused).add(what, reason);
-    }
-
-    fn refuse_method(&self, class: &str, bytes: &[u8], index: usize, reason: &str) {
-        let parsed = ClassFile::parse(bytes).ok();
-        let name = parsed
-            .as_ref()
-            .and_then(|parsed| parsed.pool.utf8(parsed.methods.get(index)?.name_index).ok())
-            .map(String::from_utf8_lossy)
-            .unwrap_or_default();
-        self.refuse(&format!("{}.{name}", dotted(class)), reason);
-    }
-
     /// The woven bytes of a class, or nothing when it stays as it is. What the JVM gave us may be
     /// older than what the class is now.
     fn weave(
@@ -507,17 +521,18 @@ impl Engine {
     ) -> Option<Vec<u8>> {
         let began = Instant::now();
         let bytes = current.unwrap_or(given);
-        let watches = self.subgraph.as_ref().map(|_| &self.watches);
-        let watches = watches.filter(|_| loader == 0 && reveal::WATCHED.contains(&name));
+        let is_watched = self.is_watched(name, loader);
+        let mut regions = self.regions.of_class(name, bytes);
         let chosen = match &self.subgraph {
             Some(subgraph) => {
                 let chosen = subgraph.class_file(name, loader, bytes);
                 let chosen = chosen.filter(|_| self.wants_class(name));
-                if chosen.is_none() && watches.is_none() {
+                if chosen.is_none() && !is_watched && regions.is_empty() {
                     return None;
                 }
                 Some(chosen.unwrap_or_default())
             }
+            None if !self.wants_class(name) => Some(Chosen::new()),
             None => self.plan.skip_trivial.then(|| self.all_but_trivial(name, bytes)).flatten(),
         };
         let mut weaver = locked(&self.weavers)
@@ -535,12 +550,20 @@ impl Engine {
                 self.refuse_method(name, bytes, info.index, intrinsics::REASON);
                 return None;
             }
-            if let Some(watch) = watches.and_then(|watches| watches.of(name, info)) {
+            if let Some(watch) = is_watched.then(|| self.watch(name, info)).flatten() {
                 watched += 1;
                 return Some(MethodPlan::new(0, watch));
             }
-            let plan = self.plan_method(name, loader, info, chosen.as_ref())?;
-            methods.push((info.index, plan.id));
+            let of_method = regions.get_mut(info.index).map(std::mem::take).unwrap_or_default();
+            let mut plan = match self.plan_method(name, loader, info, chosen.as_ref()) {
+                Some(plan) => {
+                    methods.push((info.index, plan.id));
+                    plan
+                }
+                None if of_method.is_empty() => return None,
+                None => MethodPlan::new(0, self.probes.region()),
+            };
+            plan.regions = of_method;
             Some(plan)
         });
         locked(&self.weavers).push(weaver);
@@ -588,18 +611,20 @@ impl Engine {
         info: &MethodInfo<'_>,
         chosen: Option<&Chosen>,
     ) -> Option<MethodPlan<'_>> {
-        if info.code_len == 0 || info.access_flags & (access::ABSTRACT | access::NATIVE) != 0 {
+        if self.plan.regions_only
+            || info.code_len == 0
+            || info.access_flags & (access::ABSTRACT | access::NATIVE) != 0
+        {
             return None;
         }
-        let method = std::str::from_utf8(info.name).ok()?;
+        let fits = |list: &[_]| rules::fits_any(list, class, info.name, info.descriptor);
         let is_root = match chosen {
             Some(chosen) => (*chosen.get(info.index)?)?.1,
-            None => self.plan.roots.iter().any(|p| p.fits_method(class, method)),
+            None => fits(&self.plan.roots),
         };
         let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
-        let timed =
-            self.plan.timed && !self.plan.count_only.iter().any(|p| p.fits_method(class, method));
+        let timed = self.plan.timed && !fits(&self.plan.count_only);
         let kind = match timed {
             true => Kind::Timed,
             // The JVM runs constructors of its exceptions, which may be woven too.

@@ -1,6 +1,8 @@
 //! What was not woven and why: a count for each reason, with the first names.
 
+use super::{Engine, dotted, locked};
 use std::collections::BTreeMap;
+use tare_classfile::ClassFile;
 use tare_protocol::Refusal;
 
 /// Names kept for a reason; the others are counted.
@@ -48,6 +50,22 @@ impl Refusals {
             }
         }
         list
+    }
+}
+
+impl Engine {
+    pub(super) fn refuse(&self, what: &str, reason: &str) {
+        locked(&self.refused).add(what, reason);
+    }
+
+    pub(super) fn refuse_method(&self, class: &str, bytes: &[u8], index: usize, reason: &str) {
+        let parsed = ClassFile::parse(bytes).ok();
+        let name = parsed
+            .as_ref()
+            .and_then(|parsed| parsed.pool.utf8(parsed.methods.get(index)?.name_index).ok())
+            .map(String::from_utf8_lossy)
+            .unwrap_or_default();
+        self.refuse(&format!("{}.{name}", dotted(class)), reason);
     }
 }
 

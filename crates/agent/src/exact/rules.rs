@@ -3,7 +3,7 @@
 //! The list is short, and everything on it that a pattern asked for is named in the recording.
 
 use tare_classfile::{ClassFile, annotations};
-use tare_protocol::ExactPlan;
+use tare_protocol::{ExactPlan, MethodPattern};
 
 const STANDS_ON: &str = "the probes themselves call it";
 const CONSTRUCTOR: &str = "every constructor ends in it, and the JVM changes it for finalizers";
@@ -79,6 +79,16 @@ pub fn is_included(plan: &ExactPlan, name: &str) -> bool {
 
 pub fn is_excluded(plan: &ExactPlan, name: &str) -> bool {
     is_runtime(name) || plan.exclude.iter().any(|p| p.fits_class(name))
+}
+
+/// Whether one of some patterns means a method.
+pub fn fits_any(patterns: &[MethodPattern], class: &str, method: &[u8], descriptor: &[u8]) -> bool {
+    let (Ok(method), Ok(descriptor)) =
+        (std::str::from_utf8(method), std::str::from_utf8(descriptor))
+    else {
+        return false;
+    };
+    patterns.iter().any(|pattern| pattern.fits(class, method, descriptor))
 }
 
 /// Why a class is not among those to weave.

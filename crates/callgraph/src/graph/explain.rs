@@ -26,19 +26,20 @@ pub struct Step {
 
 impl Graph {
     /// What is known of each method that fits.
-    pub fn explain(&self, fits: impl Fn(&str, &str) -> bool) -> Vec<Explanation> {
+    pub fn explain(&self, fits: impl Fn(&str, &str, &str) -> bool) -> Vec<Explanation> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut all = Vec::new();
         for (index, m) in self.methods.iter().enumerate() {
             let class = self.class(m.class);
             let (name, descriptor) = self.names.parts(m.selector);
             let (class_name, name) = (text(self.names.text(class.name)), text(name));
-            if class.known && fits(&class_name, &name) {
+            let descriptor = text(descriptor);
+            if class.known && fits(&class_name, &name, &descriptor) {
                 all.push(Explanation {
                     class: class_name,
                     loader: class.loader,
                     method: name,
-                    descriptor: text(descriptor),
+                    descriptor,
                     side: class.side,
                     woven: m.woven,
                     left_out: m.left_out.as_deref().map(str::to_owned),

@@ -612,16 +612,19 @@ impl Graph {
             self.methods.push(made);
             table.insert(selector, method);
             if facts.root {
-                roots.push((selector, method, facts.access_flags & access::ABSTRACT != 0));
+                roots.push((selector, method, facts.access_flags));
             }
         }
         self.class_mut(id).methods = Some(table);
-        for (selector, method, is_abstract) in roots {
-            if is_abstract {
+        for (selector, method, flags) in roots {
+            // Of an interface all implementations are meant; a default method is one of them.
+            let is_interface = self.class(id).is_interface && flags & access::STATIC == 0;
+            if flags & access::ABSTRACT != 0 || is_interface {
                 let call = Called { is_virtual: true, why: Why::Root };
                 self.called.insert(selector);
                 self.class_mut(id).called.insert(selector, call);
-            } else {
+            }
+            if flags & access::ABSTRACT == 0 {
                 self.reach(method, Why::Root);
             }
         }

@@ -5,7 +5,7 @@ use crate::recording::{Counts, Recorded, begin, counted, end, launched, recorded
 use tare_jvm_tests::{Demo, Scratch, Tare, Target, classes, demo_classes, on_each_jdk, wait_until};
 
 /// What a recording under way has counted so far.
-fn live(jvm: &str) -> Counts {
+pub fn live(jvm: &str) -> Counts {
     let words = ["report", jvm, "--format", "json", "--metric", "invocations", "--top", "100000"];
     let page = Tare::this().run(&words).json();
     let mut counts = Counts::new();
@@ -17,7 +17,7 @@ fn live(jvm: &str) -> Counts {
 }
 
 /// Calls between two moments.
-fn between(before: &Counts, after: &Counts) -> Counts {
+pub fn between(before: &Counts, after: &Counts) -> Counts {
     let less = |(name, n): (&String, &i64)| {
         let n = n - before.get(name).unwrap_or(&0);
         (n != 0).then(|| (name.clone(), n))
@@ -25,7 +25,7 @@ fn between(before: &Counts, after: &Counts) -> Counts {
     after.iter().filter_map(less).collect()
 }
 
-fn differences(expected: &Counts, found: &Counts) -> Vec<String> {
+pub fn differences(expected: &Counts, found: &Counts) -> Vec<String> {
     let mut names: Vec<&String> = expected.keys().chain(found.keys()).collect();
     names.sort_unstable();
     names.dedup();

@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_millis(20);
 
 pub fn run(args: RecordArgs) -> ExitCode {
     let outcome =
-        check_output(args.output.as_deref()).and_then(|()| match (&args.jvm, args.exact) {
+        check_output(args.output.as_deref()).and_then(|()| match (&args.jvm, is_exact(&args)) {
             (Some(who), true) => attached::<ExactSession>(who, &args).map(|()| ExitCode::SUCCESS),
             (Some(who), false) => {
                 attached::<SamplingSession>(who, &args).map(|()| ExitCode::SUCCESS)
@@ -41,6 +41,11 @@ pub fn run(args: RecordArgs) -> ExitCode {
             (None, false) => launched::<SamplingSession>(args),
         });
     outcome.unwrap_or_else(|e| crate::fail(&e))
+}
+
+/// Regions are woven, too.
+fn is_exact(args: &RecordArgs) -> bool {
+    args.exact || !args.region.is_empty()
 }
 
 /// A name that cannot be written is said before anything is recorded.

@@ -4,6 +4,7 @@
 mod hprof;
 mod json;
 mod page;
+mod regions;
 mod tree;
 
 pub use json::metric as json_metric;
@@ -13,8 +14,8 @@ use crate::source;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Finding, FindingKind, Hot, LabelId, Pattern, ThreadShare, Tree, by_thread, findings, hot_list,
-    narrow,
+    Finding, FindingKind, Hot, LabelId, Pattern, Region, ThreadShare, Tree, by_thread, findings,
+    hot_list, narrow,
 };
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
@@ -28,6 +29,7 @@ pub struct Report<'a> {
     hot: Vec<Hot>,
     threads: Vec<ThreadShare>,
     findings: Vec<Finding>,
+    regions: Vec<Region>,
 }
 
 impl Report<'_> {
@@ -73,7 +75,8 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
         let text = "the recording knows no lines, so methods are shown".to_owned();
         findings.push(Finding { kind: FindingKind::Lost, text });
     }
-    let report = Report { args, profile, metrics, tree, hot, threads, findings };
+    let regions = tare_analysis::regions(profile);
+    let report = Report { args, profile, metrics, tree, hot, threads, findings, regions };
     match args.format {
         ReportFormat::Text => page::print(&report),
         ReportFormat::Json => json::print(&report),

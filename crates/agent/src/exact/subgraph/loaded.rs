@@ -1,7 +1,7 @@
 //! The classes that are loaded when a session begins, and what is asked about them later, as the JVM
 //! tells it.
 
-use super::super::{BATCH, Engine, locked, redefined};
+use super::super::{BATCH, Engine, locked, redefined, rules};
 use super::{Subgraph, read_pool};
 use crate::classes::Classes;
 use crate::facts::MethodOf;
@@ -125,13 +125,12 @@ impl Subgraph {
             name: &method.name,
             descriptor: &method.descriptor,
             access_flags: method.access_flags,
-            root: self.is_root(class, &method.name),
+            root: self.is_root(class, &method.name, &method.descriptor),
         }
     }
 
-    pub(super) fn is_root(&self, class: &str, method: &[u8]) -> bool {
-        std::str::from_utf8(method)
-            .is_ok_and(|method| self.roots.iter().any(|root| root.fits_method(class, method)))
+    pub(super) fn is_root(&self, class: &str, method: &[u8], descriptor: &[u8]) -> bool {
+        rules::fits_any(&self.roots, class, method, descriptor)
     }
 
     /// Gives the graph what it asks for until it asks no more.

@@ -50,11 +50,12 @@ impl Subgraph {
         };
         let methods = class.methods.iter().filter_map(|member| {
             let name_of = pool.utf8(member.name_index).ok()?;
+            let descriptor = pool.utf8(member.descriptor_index).ok()?;
             Some(MethodFacts {
                 name: name_of,
-                descriptor: pool.utf8(member.descriptor_index).ok()?,
+                descriptor,
                 access_flags: member.access_flags,
-                root: self.is_root(name, name_of),
+                root: self.is_root(name, name_of, descriptor),
             })
         });
         let id = graph.add_class(&ClassFacts {

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Scheme, Side};
-use tare_protocol::{ExactPlan, Explained, Pattern, SubgraphStatus};
+use tare_protocol::{ExactPlan, Explained, MethodPattern, SubgraphStatus};
 
 /// How long a thread that runs a method for the first time waits for its callees to be woven.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ pub struct Subgraph {
     jvmti: Jvmti,
     scheme: Scheme,
     skip_trivial: bool,
-    roots: Vec<Pattern>,
+    roots: Vec<MethodPattern>,
     state: Mutex<State>,
     settled: Condvar,
     /// Rung when there is work for the control thread.
@@ -187,12 +187,13 @@ impl Subgraph {
     /// What is known of the methods that fit, the first of them if there are many.
     pub fn explain(
         &self,
-        pattern: &Pattern,
+        pattern: &MethodPattern,
         why_outside: impl Fn(&str) -> &'static str,
     ) -> Vec<Explained> {
         const MOST: usize = 200;
-        let fits = |class: &str, method: &str| pattern.fits_method(class, method);
-        let all = locked(&self.state).graph.explain(fits);
+        let all = locked(&self.state)
+            .graph
+            .explain(|class, method, descriptor| pattern.fits(class, method, descriptor));
         let explained = |e: Explanation| Explained {
             reason: match (e.left_out, e.side) {
                 (Some(reason), _) => reason,

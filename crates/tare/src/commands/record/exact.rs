@@ -10,12 +10,12 @@ use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::source;
 use crate::term::{self, BOLD, DIM};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
-use tare_protocol::{ExactPlan, Request};
+use tare_protocol::{ExactPlan, REGIONS_MAX, Request};
 
 /// How long it may take to weave or restore all of a large program on a busy machine.
 const WEAVING: Duration = Duration::from_secs(60);
@@ -39,6 +39,9 @@ impl Session for ExactSession {
             roots: args.root.clone(),
             scheme: args.scheme,
             skip_trivial: skips_trivial(args),
+            follow_threads: args.follow_threads,
+            regions: args.region.clone(),
+            regions_only: !args.exact,
             count_only: args.count_only.clone(),
             cpu_time: args.cpu_time,
             fold: args.fold_recursion,
@@ -46,6 +49,9 @@ impl Session for ExactSession {
             memory: args.memory,
             allow_huge: args.allow_huge,
         };
+        if args.region.len() > REGIONS_MAX {
+            bail!("{REGIONS_MAX} regions are the most that one recording can time");
+        }
         if let Some(sample) = &args.sample {
             let profile = source::load(sample, None)?;
             let sentence = predict::sentence(&profile, sample, args)?;
@@ -208,16 +214,18 @@ fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
         _ => "time",
     };
     let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
-    for (key, patterns) in [
-        ("include", &args.include),
-        ("exclude", &args.exclude),
-        ("root", &args.root),
-        ("count-only", &args.count_only),
-    ] {
+    for (key, patterns) in [("include", &args.include), ("exclude", &args.exclude)] {
         options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
     }
+    for (key, methods) in [("root", &args.root), ("count-only", &args.count_only)] {
+        options.extend(methods.iter().map(|method| (key, method.to_string())));
+    }
+    options.extend(args.region.iter().map(|region| ("region", region.to_string())));
     if !args.root.is_empty() {
         options.push(("scheme", args.scheme.to_string()));
+    }
+    if args.follow_threads {
+        options.push(("follow-threads", "yes".to_owned()));
     }
     if skips_trivial(args) {
         options.push(("skip-trivial", "yes".to_owned()));

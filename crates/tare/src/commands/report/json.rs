@@ -48,6 +48,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         })
     });
     root.insert("threads".into(), threads.collect());
+    root.insert("regions".into(), super::regions::json(report));
     if let Some(text) = &report.args.method {
         root.insert("around".into(), around(report, text)?);
     }

@@ -29,6 +29,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         return page.threads(out);
     }
     page.findings(out)?;
+    super::regions::print(out, report, page.width)?;
     if report.tree.is_empty() {
         return Ok(());
     }
