@@ -13,7 +13,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREARN1");
 pub mod header {
     pub const MAGIC: usize = 0;
     pub const SESSION: usize = 24;
-    pub const TIMED: usize = 28;
+    /// What a node holds beside its invocations: a [`super::Holds`].
+    pub const HOLDS: usize = 28;
     /// Where the first page that belongs to a tree can be; the table of threads lies before it.
     pub const FIRST: usize = 56;
     pub const BUMP: usize = 64;
@@ -101,8 +102,49 @@ pub mod node {
     pub const PARENT: usize = 20;
     pub const START: usize = 32;
     pub const TOTAL: usize = 40;
+    pub const BYTECODES: usize = 32;
+    pub const OBJECTS: usize = 40;
+    pub const BYTES: usize = 48;
     pub const SIZE_COUNTED: usize = 32;
     pub const SIZE_TIMED: usize = 48;
+    pub const SIZE_BYTECODES: usize = 40;
+    pub const SIZE_ALLOCATIONS: usize = 56;
+}
+
+/// What the nodes of a session hold beside their invocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Holds {
+    #[default]
+    Nothing,
+    Times,
+    Bytecodes,
+    /// Bytecodes, and objects and bytes that were allocated.
+    Allocations,
+}
+
+impl Holds {
+    const ALL: [Holds; 4] = [Holds::Nothing, Holds::Times, Holds::Bytecodes, Holds::Allocations];
+
+    #[must_use]
+    pub fn code(self) -> u32 {
+        self as u32
+    }
+
+    #[must_use]
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.get(code as usize).copied()
+    }
+
+    /// Bytes of a node.
+    #[must_use]
+    pub fn node_size(self) -> usize {
+        match self {
+            Holds::Nothing => node::SIZE_COUNTED,
+            Holds::Times => node::SIZE_TIMED,
+            Holds::Bytecodes => node::SIZE_BYTECODES,
+            Holds::Allocations => node::SIZE_ALLOCATIONS,
+        }
+    }
 }
 
 /// Ids that no method has.

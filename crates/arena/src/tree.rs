@@ -5,7 +5,7 @@
 //! order afterwards. What is half-written in the moment of reading has no method yet and is left
 //! out; it will be there the next time.
 
-use crate::layout::{self, PAGE, header, node, page, tree};
+use crate::layout::{self, Holds, PAGE, header, node, page, tree};
 use crate::regions::{self, RegionFigures};
 use std::collections::HashSet;
 use std::fmt;
@@ -43,6 +43,11 @@ pub struct Node {
     pub total: u64,
     /// When the invocation under way began; zero if there is none or the session is not timed.
     pub start: u64,
+    /// Bytecodes executed in the context itself; zero when they are not counted.
+    pub bytecodes: u64,
+    /// Objects and bytes allocated in the context itself; zero when they are not counted.
+    pub objects: u64,
+    pub bytes: u64,
 }
 
 /// The contexts of one thread, or of the virtual threads that used this tree in turn.
@@ -86,7 +91,7 @@ impl Clock {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub session: u32,
-    pub timed: bool,
+    pub holds: Holds,
     /// Times are those of the processor, per thread, and do not compare with [`Clock::now`].
     pub cpu_time: bool,
     /// Contexts deeper than this are in the rest of their ancestor; zero means no limit.
@@ -148,8 +153,9 @@ impl Snapshot {
         let head = |at| u64_at(bytes, at).ok_or(ReadError::NotAnArena);
         let head32 = |at| u32_at(bytes, at).ok_or(ReadError::NotAnArena);
         let size = head32(header::NODE)? as usize;
-        let timed = head32(header::TIMED)? != 0;
-        if size != if timed { node::SIZE_TIMED } else { node::SIZE_COUNTED } {
+        let holds = Holds::from_code(head32(header::HOLDS)?)
+            .ok_or(ReadError::BadHeader("what a node holds"))?;
+        if size != holds.node_size() {
             return Err(ReadError::BadHeader("the size of a node"));
         }
         let now = head(header::TICKS_1)?;
@@ -158,10 +164,10 @@ impl Snapshot {
             nanos: head(header::NANOS_1)?.saturating_sub(head(header::NANOS_0)?),
             now,
         };
-        let (trees, regions) = read_trees(bytes.get(..used as usize).unwrap_or(bytes), size, timed);
+        let (trees, regions) = read_trees(bytes.get(..used as usize).unwrap_or(bytes), holds);
         Ok(Snapshot {
             session: head32(header::SESSION)?,
-            timed,
+            holds,
             cpu_time: head32(header::CPU)? != 0,
             depth: head32(header::DEPTH)?,
             clock,
@@ -179,7 +185,7 @@ impl Snapshot {
 /// `u32::MAX` marks an offset where no node begins.
 const NOWHERE: u32 = u32::MAX;
 
-fn read_trees(bytes: &[u8], size: usize, timed: bool) -> (Vec<Tree>, Vec<RegionFigures>) {
+fn read_trees(bytes: &[u8], holds: Holds) -> (Vec<Tree>, Vec<RegionFigures>) {
     let pages = bytes.len() / PAGE;
     // For the page of a tree its position in `trees`; for each 16 bytes the node that begins there.
     let mut tree_of_page = vec![NOWHERE; pages];
@@ -199,13 +205,13 @@ fn read_trees(bytes: &[u8], size: usize, timed: bool) -> (Vec<Tree>, Vec<RegionF
                 tree_of_page[number] = trees.len() as u32;
                 let mut tree = read_tree_head(bytes, at);
                 tree.adjust = tree.adjust.saturating_add(paused);
-                read_nodes(bytes, at + tree::ROOT, size, timed, &mut tree, &mut node_at);
+                read_nodes(bytes, at + tree::ROOT, holds, &mut tree, &mut node_at);
                 trees.push(tree);
             }
             page::KIND_NODES => {
                 let owner = tree_of_page.get(owner).copied().unwrap_or(NOWHERE);
                 if let Some(tree) = trees.get_mut(owner as usize) {
-                    read_nodes(bytes, at + page::HEAD, size, timed, tree, &mut node_at);
+                    read_nodes(bytes, at + page::HEAD, holds, tree, &mut node_at);
                 }
             }
             page::KIND_TABLE | page::KIND_REGION => {
@@ -259,14 +265,11 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
 }
 
 /// The nodes of one page, from `from` on.
-fn read_nodes(
-    bytes: &[u8],
-    from: usize,
-    size: usize,
-    timed: bool,
-    tree: &mut Tree,
-    node_at: &mut [u32],
-) {
+fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at: &mut [u32]) {
+    let size = holds.node_size();
+    let timed = holds == Holds::Times;
+    let counted = matches!(holds, Holds::Bytecodes | Holds::Allocations);
+    let allocates = holds == Holds::Allocations;
     let end = (from / PAGE + 1) * PAGE;
     for at in (from..).step_by(size).take_while(|at| at + size <= end) {
         let method = u32_at(bytes, at + node::METHOD).unwrap_or(0).cast_signed();
@@ -281,15 +284,18 @@ fn read_nodes(
         if let Some(place) = node_at.get_mut(at / 16) {
             *place = mine;
         }
-        let time = |field| if timed { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
+        let field = |is: bool, field| if is { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
         tree.nodes.push(Node {
             at: at as u32,
             // An offset; `settle` makes it a position.
             parent: u32_at(bytes, at + node::PARENT).unwrap_or(0),
             method,
             count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
-            total: time(node::TOTAL),
-            start: time(node::START),
+            total: field(timed, node::TOTAL),
+            start: field(timed, node::START),
+            bytecodes: field(counted, node::BYTECODES),
+            objects: field(allocates, node::OBJECTS),
+            bytes: field(allocates, node::BYTES),
         });
     }
 }

@@ -29,6 +29,15 @@ pub fn classes() -> &'static Path {
     })
 }
 
+/// Small programs that do the same in every run: package `programs`, begun by `programs.All`.
+pub fn program_classes() -> &'static Path {
+    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
+    CLASSES.get_or_init(|| {
+        let source = workspace().join("crates/jvm-tests/java/programs");
+        compile(env(), "programs", 17, &source, &env().dir)
+    })
+}
+
 /// The demo program.
 pub fn demo_classes() -> &'static Path {
     static CLASSES: OnceLock<PathBuf> = OnceLock::new();

@@ -44,11 +44,52 @@ impl FromStr for Scheme {
     }
 }
 
+/// How executed bytecodes are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockAnalysis {
+    /// A block that an exception leaves half way is counted as a whole.
+    #[default]
+    Default,
+    /// Whatever can throw ends a block: exact under exceptions, too.
+    Precise,
+}
+
+impl BlockAnalysis {
+    pub const ALL: [BlockAnalysis; 2] = [BlockAnalysis::Default, BlockAnalysis::Precise];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockAnalysis::Default => "default",
+            BlockAnalysis::Precise => "precise",
+        }
+    }
+}
+
+impl fmt::Display for BlockAnalysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for BlockAnalysis {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = BlockAnalysis::ALL.into_iter().find(|blocks| blocks.name() == text);
+        found.ok_or_else(|| format!("{text:?} is none of default, precise"))
+    }
+}
+
 /// Which methods are woven, and what is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExactPlan {
     /// Invocations and times, or invocations alone.
     pub timed: bool,
+    /// Executed bytecodes beside the invocations; not together with times.
+    pub bytecodes: Option<BlockAnalysis>,
+    /// Objects and bytes that are allocated, beside the bytecodes.
+    pub allocations: bool,
     /// Classes; none means every class that is not the JDK's.
     pub include: Vec<Pattern>,
     pub exclude: Vec<Pattern>,
@@ -81,8 +122,11 @@ pub struct ExactPlan {
 
 impl ExactPlan {
     pub(crate) fn to_message(&self) -> Message {
+        let bytecodes = self.bytecodes.map_or("no", BlockAnalysis::name);
         Message::new("exact-start")
             .with("timed", self.timed)
+            .with("bytecodes", bytecodes)
+            .with("allocations", self.allocations)
             .with_all("include", &self.include)
             .with_all("exclude", &self.exclude)
             .with_all("root", &self.roots)
@@ -100,8 +144,11 @@ impl ExactPlan {
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        let bytecodes: String = m.parse("bytecodes")?;
         Ok(ExactPlan {
             timed: m.parse("timed")?,
+            bytecodes: if bytecodes == "no" { None } else { Some(m.parse("bytecodes")?) },
+            allocations: m.parse("allocations")?,
             include: all(m, "include")?,
             exclude: all(m, "exclude")?,
             roots: all(m, "root")?,
@@ -281,6 +328,8 @@ mod tests {
     fn plans_and_states_come_back_as_they_were_sent() {
         let plan = ExactPlan {
             timed: true,
+            bytecodes: Some(BlockAnalysis::Precise),
+            allocations: true,
             include: vec!["com.acme.**".parse().unwrap()],
             roots: vec!["com.acme.Orders.place".parse().unwrap(), "a.B.c(int,X)".parse().unwrap()],
             scheme: Scheme::Eager,

@@ -6,12 +6,12 @@ mod profiles;
 pub use export::{ExportArgs, help as help_of_export};
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tare_offline::Modes;
-use tare_protocol::{MethodPattern, Pattern, Region, SampleEngine, Scheme};
+use tare_protocol::{BlockAnalysis, MethodPattern, Pattern, Region, SampleEngine, Scheme};
 
 #[derive(Parser)]
 #[command(
@@ -85,7 +85,8 @@ pub enum Command {
                       then in a .tare file, and its report on the terminal. --wall samples all threads by \
                       the clock on the wall, those that wait too, and tells how they wait. --exact weaves \
                       the chosen methods, counts every call of them in its context, and puts the original \
-                      code back at the end; `tare report JVM` shows it at any moment in between.\n\n\
+                      code back at the end; `tare report JVM` shows it at any moment in between. --bytecodes \
+                      does the same with executed bytecodes in place of times.\n\n\
                       From a second terminal: `tare dump JVM` writes what there is so far, `tare interval \
                       JVM 1ms` changes the interval, `tare pause`, `tare resume`, `tare stop` do what they \
                       say.\n\n\
@@ -98,7 +99,8 @@ pub enum Command {
                       tare record 4711 --keep 5m           the last five minutes, for `tare dump 4711`\n  \
                       tare record -- java -jar app.jar     from before main to the end\n  \
                       tare record --exact --include 'com.acme.**' Orders\n  \
-                      tare record --exact --root com.acme.Orders.place -- java -jar app.jar"
+                      tare record --exact --root com.acme.Orders.place -- java -jar app.jar\n  \
+                      tare record --bytecodes -- java -jar app.jar    the same figures in every run"
     )]
     Record(Box<RecordArgs>),
     /// Write what a sampling recording has so far, or what it keeps, to a file; it goes on
@@ -267,44 +269,56 @@ const SAMPLING: &str = "Sampling";
 const EXACT: &str = "Exact recordings";
 
 #[derive(Args)]
+#[command(
+    group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes"])),
+    group(ArgGroup::new("untimed").args(["count", "bytecodes"])),
+)]
 pub struct RecordArgs {
     /// A pid, or a part of the main class or jar that only one JVM has
     #[arg(value_name = "JVM", required_unless_present = "command", conflicts_with = "command")]
     pub jvm: Option<String>,
     /// Sample all threads by the clock on the wall, with what they wait for
-    #[arg(long, conflicts_with = "exact", help_heading = SAMPLING)]
+    #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub wall: bool,
     /// Time between two samples of a thread: 10ms, 1ms, 100us; without it 10ms
-    #[arg(long, value_parser = interval, value_name = "TIME", conflicts_with = "exact", help_heading = SAMPLING)]
+    #[arg(long, value_parser = interval, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
     pub interval: Option<Duration>,
     /// What makes threads tell where they are: perf-cycles, perf-clock, timer or safepoint; without
     /// it the best that works here
-    #[arg(long, value_parser = engine, value_name = "ENGINE", conflicts_with = "exact", help_heading = SAMPLING)]
+    #[arg(long, value_parser = engine, value_name = "ENGINE", conflicts_with = "woven", help_heading = SAMPLING)]
     pub engine: Option<SampleEngine>,
     /// Java frames only, without those of the JVM, of native libraries and of the kernel
-    #[arg(long, conflicts_with = "exact", help_heading = SAMPLING)]
+    #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub java_only: bool,
     /// Show the report by thread
-    #[arg(long, conflicts_with = "exact", help_heading = SAMPLING)]
+    #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub threads: bool,
     /// Keep the last minutes only, in memory; `tare dump` and the end write them
-    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "exact", help_heading = SAMPLING)]
+    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
     pub keep: Option<Duration>,
     /// Exact calling-context trees, by weaving
     #[arg(long, help_heading = EXACT)]
     pub exact: bool,
+    /// Count the bytecodes that each context executes, beside its calls: figures that are the same
+    /// in every run of a program that does the same
+    #[arg(long, help_heading = EXACT)]
+    pub bytecodes: bool,
+    /// With --bytecodes: whether an exception may end a block of code that was counted as a whole
+    /// (default), or nothing is counted that did not run (precise)
+    #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
+    pub blocks: BlockAnalysis,
     /// Count calls only; times are left out, and the program stays much quicker
-    #[arg(long, requires = "exact", help_heading = EXACT)]
+    #[arg(long, conflicts_with = "bytecodes", requires = "woven", help_heading = EXACT)]
     pub count: bool,
     /// Classes to weave; without it every class that is not the JDK's
-    #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
+    #[arg(long, value_name = "PATTERN", requires = "woven", help_heading = EXACT)]
     pub include: Vec<Pattern>,
     /// Classes to leave as they are
-    #[arg(long, value_name = "PATTERN", requires = "exact", help_heading = EXACT)]
+    #[arg(long, value_name = "PATTERN", requires = "woven", help_heading = EXACT)]
     pub exclude: Vec<Pattern>,
     /// Methods where the profile begins, as com.acme.Orders.place or, to tell overloads apart,
     /// com.acme.Orders.place(int,String): what they call, directly or not, is found and woven
-    #[arg(long, value_name = "METHOD", requires = "exact", help_heading = EXACT)]
+    #[arg(long, value_name = "METHOD", requires = "woven", help_heading = EXACT)]
     pub root: Vec<MethodPattern>,
     /// How what the roots reach is found: when a method first runs (lazy), from the code of all
     /// loaded classes (eager), or not at all, by weaving everything (all)
@@ -318,34 +332,34 @@ pub struct RecordArgs {
     /// com.acme.Orders.place: count, least, mean, most and quantiles, per thread. Without --exact
     /// nothing else is woven
     #[arg(long, value_name = "LINES|METHOD", help_heading = EXACT,
-          conflicts_with_all = ["wall", "interval", "engine", "java_only", "threads", "keep"])]
+          conflicts_with_all = ["wall", "interval", "engine", "java_only", "threads", "keep", "bytecodes"])]
     pub region: Vec<Region>,
     /// Leave methods as they are that are empty, or only hand out or store a field; what they
     /// do is then counted with their callers (with --root that is so by default)
-    #[arg(long, requires = "exact", help_heading = EXACT)]
+    #[arg(long, requires = "woven", help_heading = EXACT)]
     pub skip_trivial: bool,
     /// Weave such methods too
-    #[arg(long, conflicts_with = "skip_trivial", requires = "exact", help_heading = EXACT)]
+    #[arg(long, conflicts_with = "skip_trivial", requires = "woven", help_heading = EXACT)]
     pub no_skip_trivial: bool,
     /// Methods to count but not to time, for short ones that are called often
-    #[arg(long, value_name = "METHOD", conflicts_with = "count", requires = "exact", help_heading = EXACT)]
+    #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
     /// Measure time that threads spent on a processor, not time that passed; dearer, and not for
     /// virtual threads
-    #[arg(long, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
+    #[arg(long, conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub cpu_time: bool,
     /// Sum up contexts that are deeper than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
     /// Count a method that is called while it is already under way in its outer context: trees of
-    /// recursive programs stay small (only with --count; reports can fold times afterwards)
-    #[arg(long, requires = "count", help_heading = EXACT)]
+    /// recursive programs stay small (only with --count or --bytecodes; reports can fold times afterwards)
+    #[arg(long, requires = "untimed", help_heading = EXACT)]
     pub fold_recursion: bool,
     /// Samples of the same program, recorded before: says at the start what weaving will cost at most
-    #[arg(long, value_name = "FILE", requires = "exact", help_heading = EXACT)]
+    #[arg(long, value_name = "FILE", requires = "woven", help_heading = EXACT)]
     pub sample: Option<PathBuf>,
     /// Weave methods that get so large that HotSpot no longer compiles them
-    #[arg(long, requires = "exact", help_heading = EXACT)]
+    #[arg(long, requires = "woven", help_heading = EXACT)]
     pub allow_huge: bool,
     /// How long to record; without it until Ctrl-C or the end of the program
     #[arg(long, short, value_parser = duration, value_name = "TIME")]

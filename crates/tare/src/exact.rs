@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use tare_arena::layout::{self, Origin};
+use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{MethodName, Names, Pruning, Snapshot, Tree};
 use tare_attach::Jvm;
 use tare_profile::{
@@ -118,6 +118,7 @@ pub fn run_info(jvm: &Jvm) -> RunInfo {
 #[derive(Clone, Copy, Default)]
 pub struct Totals {
     pub calls: u64,
+    pub bytecodes: u64,
     pub contexts: usize,
     pub trees: usize,
 }
@@ -132,8 +133,8 @@ pub struct Exact {
     pub status: ExactStatus,
     names: Names,
     axis: TimeAxis,
-    /// Invocations and, in a timed session, net times; `None` before the first look.
-    series: Option<(SeriesId, Option<SeriesId>)>,
+    /// `None` before the first look.
+    series: Option<AllSeries>,
     frames: HashMap<i32, FrameId>,
     /// What is known of each node, by the page and the place in it where it lies.
     pages: Vec<Vec<Seen>>,
@@ -148,6 +149,19 @@ pub struct Exact {
     /// The names of the threads whose trees were seen, by where the tree lies.
     of_trees: HashMap<u32, String>,
 }
+
+/// Invocations, and what else the session counts.
+#[derive(Clone, Copy)]
+struct AllSeries {
+    calls: SeriesId,
+    /// Net times.
+    times: Option<SeriesId>,
+    /// In the order of [`Seen::counted`].
+    counted: [Option<SeriesId>; COUNTED],
+}
+
+/// What a node may count beside its calls: bytecodes, objects, bytes.
+const COUNTED: usize = 3;
 
 /// What has no context of its own, and what that is shown as.
 #[derive(Clone, Copy, Default)]
@@ -171,6 +185,8 @@ struct Seen {
     count: u64,
     /// Ticks of its own.
     net: i64,
+    /// Bytecodes, objects and bytes, as far as the session counts them.
+    counted: [u64; COUNTED],
 }
 
 /// Whose a tree is. Those that virtual threads borrow, and those used again, mean nothing one by one.
@@ -220,7 +236,7 @@ impl Exact {
     /// Turns what is new in the trees into contexts with invocations and, when timed, net times.
     fn add(&mut self, snapshot: &Snapshot, profile: &mut Profile) -> Result<()> {
         let time = self.looked / BUCKET * BUCKET;
-        let (calls, times) = self.series(snapshot, profile);
+        let AllSeries { calls, times, counted } = self.series(snapshot, profile);
         let rest = rest_name(snapshot);
         self.totals = Totals { trees: snapshot.trees.len(), ..Totals::default() };
         self.look += 1;
@@ -260,6 +276,7 @@ impl Exact {
                     look: self.look,
                     count: node.count,
                     net: net.as_ref().map_or(0, |n| n[at]),
+                    counted: [node.bytecodes, node.objects, node.bytes],
                 };
                 // Less than before, if it was pruned and came back.
                 let more = now.count.wrapping_sub(before.count).cast_signed();
@@ -274,10 +291,18 @@ impl Exact {
                     let row = Row::new(context, thread, more).at(time);
                     profile.series_mut(times).push(row);
                 }
+                for (at, series) in counted.iter().enumerate() {
+                    let more = now.counted[at].wrapping_sub(before.counted[at]).cast_signed();
+                    if let (Some(series), true) = (series, more != 0) {
+                        let row = Row::new(context, thread, more).at(time);
+                        profile.series_mut(*series).push(row);
+                    }
+                }
                 if let Some(seen) = self.seen(node.at) {
                     *seen = now;
                 }
                 self.totals.calls += node.count;
+                self.totals.bytecodes += node.bytecodes;
                 self.totals.contexts += usize::from(node.method != layout::REST);
             }
         }
@@ -291,7 +316,7 @@ impl Exact {
 
     /// Takes a node's figures out of its context again: they are now in the rest of another.
     fn take_back(&self, seen: Seen, snapshot: &Snapshot, profile: &mut Profile) {
-        let Some((calls, times)) = self.series else { return };
+        let Some(AllSeries { calls, times, counted }) = self.series else { return };
         let time = self.looked / BUCKET * BUCKET;
         if seen.count > 0 {
             let less = i64::try_from(seen.count).map_or(i64::MIN, |count| -count);
@@ -302,6 +327,13 @@ impl Exact {
         {
             let less = nanos(snapshot, seen.net.wrapping_neg());
             profile.series_mut(times).push(Row::new(seen.context, seen.thread, less).at(time));
+        }
+        for (series, had) in counted.iter().zip(seen.counted) {
+            if let (Some(series), true) = (series, had > 0) {
+                let less = had.wrapping_neg().cast_signed();
+                let row = Row::new(seen.context, seen.thread, less).at(time);
+                profile.series_mut(*series).push(row);
+            }
         }
     }
 
@@ -314,17 +346,22 @@ impl Exact {
         self.pages = pages;
     }
 
-    fn series(
-        &mut self,
-        snapshot: &Snapshot,
-        profile: &mut Profile,
-    ) -> (SeriesId, Option<SeriesId>) {
+    fn series(&mut self, snapshot: &Snapshot, profile: &mut Profile) -> AllSeries {
         *self.series.get_or_insert_with(|| {
             let axis = self.axis;
             let mut add = |kind| profile.add_series(SeriesInfo::new("exact", kind).with_time(axis));
             let calls = add(ValueKind::Invocations);
             let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
-            (calls, snapshot.timed.then(|| add(kind)))
+            let times = (snapshot.holds == Holds::Times).then(|| add(kind));
+            let mut counted = [None; COUNTED];
+            if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations) {
+                counted[0] = Some(add(ValueKind::Bytecodes));
+            }
+            if snapshot.holds == Holds::Allocations {
+                counted[1] = Some(add(ValueKind::AllocatedObjects));
+                counted[2] = Some(add(ValueKind::AllocatedBytes));
+            }
+            AllSeries { calls, times, counted }
         })
     }
 

@@ -308,7 +308,7 @@ impl Body {
             if weight != 0 {
                 self.asm.add(input.locals.count, u32::from(weight));
             }
-            if flags & flag::BACK != 0 && flags & flag::RETHROW == 0 && probes.flush.is_some() {
+            if flags & flag::BACK != 0 && flags & flag::RETHROW == 0 && probes.flushes_in_loops() {
                 self.flush_if_full(input, pool)?;
                 if flags & flag::FRAME != 0 && input.frames {
                     self.frames.push((self.asm.pos(), Source::Original(pc32)));
@@ -317,6 +317,12 @@ impl Body {
             if let (Some(check), 1..) = (probes.check, tick) {
                 self.asm.begin();
                 self.call(input, pool, check, Given { weight: u32::from(tick), ..first(input) })?;
+            }
+            if flags & flag::INIT_ESCAPES != 0 && probes.flushes_before_init() {
+                self.asm.begin();
+                self.flush(input, pool)?;
+                self.asm.zero(Kind::Int);
+                self.asm.store(Kind::Int, input.locals.count);
             }
             let len = len_at(code, pc).map_err(Refusal::BadCode)?;
             let returns = b & bits::RETURN != 0;

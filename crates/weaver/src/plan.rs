@@ -54,6 +54,20 @@ impl MethodInfo<'_> {
     }
 }
 
+impl MethodInfo<'_> {
+    /// Whether no jump leads backwards, so that no stretch of the code runs twice in a call.
+    pub fn has_no_loops(&self) -> bool {
+        Insns::from(self.code, 0).all(|insn| {
+            let Ok(insn) = insn else { return false };
+            let here = i64::from(insn.offset);
+            insn.target().is_none_or(|target| target > here)
+                && insn.switch().is_none_or(|switch| switch.targets().all(|t| t > here))
+                // The end of a subroutine leads back to behind its call.
+                && !matches!(insn.opcode, op::JSR | op::JSR_W | op::RET | op::WIDE)
+        })
+    }
+}
+
 /// The probes that one method gets.
 #[derive(Clone, Debug)]
 pub struct MethodPlan<'p> {

@@ -75,7 +75,8 @@ pub struct CountProbe {
     /// Takes [`Arg::Count`] to where a reader finds it; may take the token of the first frame
     /// probe. Called at loop heads, and at exits unless the exit probe takes the count itself.
     pub flush: Call,
-    /// At a loop head the count is flushed once it has passed this.
+    /// At a loop head the count is flushed once it has passed this; 0 means never, for code
+    /// without loops.
     pub threshold: u32,
 }
 
@@ -313,6 +314,18 @@ impl Probes {
             call_throw,
             region,
         })
+    }
+
+    /// Whether the count goes out at loop heads.
+    pub(crate) fn flushes_in_loops(&self) -> bool {
+        self.set.count.as_ref().is_some_and(|count| count.threshold > 0)
+    }
+
+    /// Whether the count goes out before a constructor calls another: an exception that leaves
+    /// that call passes no handler of ours. Only the analysis that promises to be exact under
+    /// exceptions pays for it.
+    pub(crate) fn flushes_before_init(&self) -> bool {
+        self.set.count.as_ref().is_some_and(|count| !matches!(count.blocks, Blocks::Default))
     }
 
     /// The description that this was made from.

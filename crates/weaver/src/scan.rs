@@ -34,6 +34,8 @@ pub(crate) mod flag {
     pub const REGION: u16 = 1 << 10;
     /// A call that gets a call probe.
     pub const CALL: u16 = 1 << 11;
+    /// This call initialises `this` and may throw: no handler can cover it.
+    pub const INIT_ESCAPES: u16 = 1 << 12;
 }
 
 #[derive(Debug, Default)]

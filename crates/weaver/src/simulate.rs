@@ -577,6 +577,9 @@ pub(crate) fn mark_constructor(
             let at = state.stack.len().checked_sub(below + 1);
             if at.and_then(|at| state.stack.get(at)) == Some(&Ty::UninitThis) {
                 flags |= flag::INIT_CALL;
+                if m.owner != b"java/lang/Object" {
+                    flags |= flag::INIT_ESCAPES;
+                }
             }
         }
         marks.push((insn.offset, flags));

@@ -32,11 +32,15 @@ public final class TareProbe {
     private static final int KIDS = 28;    // int, first child, or (odd) a table of children
     private static final int START = 32;   // long, only in timed sessions
     private static final int TOTAL = 40;   // long, only in timed sessions
+    private static final int BYTECODES = 32; // long, only where bytecodes are counted
+    private static final int OBJECTS = 40; // long, only where allocations are counted, too
+    private static final int BYTES = 48;   // long, as OBJECTS
 
     /** In place of a last child: where its method would be there is the node's zero. */
     private static final int NO_CHILD = NOBODY - METHOD;
 
     // The arena's header, at the beginning of the slot.
+    private static final int H_HOLDS = 28;       // int, what a node holds beside its invocations
     private static final int H_BUMP = 64;        // long, offset of the next free page
     private static final int H_LIMIT = 72;       // long, end of the memory that is backed
     private static final int H_RESERVE = 80;     // long, where ordinary nodes stop
@@ -56,6 +60,9 @@ public final class TareProbe {
     private static final int H_PRUNING = 184;    // int, how often a thread began to prune its tree
     private static final int H_PRUNED = 188;     // int, how often it was done
     private static final int H_DROPPED = 192;    // long, nodes that were pruned
+
+    private static final int HOLDS_TIMES = 1;
+    private static final int HOLDS_BYTECODES = 2; // From here on; three has allocations, too.
 
     // A page, and the first page of a tree.
     private static final int PAGE = 4096;
@@ -385,6 +392,126 @@ public final class TareProbe {
         }
     }
 
+    // ---- executed bytecodes ----
+
+    // A method counts its bytecodes in a local and takes them to its node when it ends, and from
+    // time to time in a loop. At that moment the thread's current node is its own; after an
+    // exception it may be one below. Who has no node (the token is zero) and is not outside gives
+    // them to the rest in which its call was counted.
+
+    /** Exit of a method that ran so many bytecodes since it last told. */
+    @ForceInline
+    public static void exitCounted(long token, int bytecodes) {
+        if (token > 0) {
+            if (FIELD) {
+                Thread thread = Thread.currentThread();
+                spend(U.getLong(thread, CUR), token, bytecodes);
+                U.putLong(thread, CUR, token);
+            } else {
+                long outer = token & ADDRESS;
+                long place = (outer & ~LOW) + TABLE + 8 + (token >>> PLACE << 4);
+                spend(U.getLong(place), outer, bytecodes);
+                U.putLong(place, outer);
+            }
+        } else {
+            flushCounted(token, bytecodes);
+            if (token != 0) {
+                leave(token);
+            }
+        }
+    }
+
+    /** An exception leaves the method. */
+    public static void exitThrowCounted(long token, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        long own = own(node, token);
+        if (own != 0) {
+            spend(own, outer(token), bytecodes);
+        } else {
+            flushCounted(token, bytecodes);
+        }
+        exit(token);
+    }
+
+    /** The method goes on, and counts from zero again. */
+    @ForceInline
+    public static void flushCounted(long token, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (token != 0) {
+            spend(node, outer(token), bytecodes);
+        } else if (node > 0) {
+            spendFar(node, bytecodes);
+        }
+    }
+
+    /** A node that is older than this session, or newer than the frame, is left alone. */
+    @ForceInline
+    private static void spend(long node, long outer, int bytecodes) {
+        if ((node ^ outer) >>> 32 == 0) {
+            U.putLong(node + BYTECODES, U.getLong(node + BYTECODES) + bytecodes);
+        }
+    }
+
+    /** For a call that got no node. */
+    @DontInline
+    private static void spendFar(long node, int bytecodes) {
+        long rest = restOf(node);
+        if (rest != 0) {
+            U.putLong(rest + BYTECODES, U.getLong(rest + BYTECODES) + bytecodes);
+        }
+    }
+
+    /** Where a call was counted that got no node below this one; zero if it was not. */
+    private static long restOf(long node) {
+        long base = node & ~LOW;
+        if (base >>> 32 != session || U.getInt(base + H_HOLDS) < HOLDS_BYTECODES) {
+            return 0;
+        }
+        int method = U.getInt(node + METHOD);
+        if (method == REST) {
+            return node;
+        }
+        return method > 0 ? page(node) + T_ROOT + U.getInt(base + H_NODE) : 0;
+    }
+
+    // A method that calls nothing and has no loop tells all at its end.
+
+    @ForceInline
+    public static void leafCounted(int id, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node > 0) {
+            countAll(node, id, bytecodes);
+        }
+    }
+
+    @ForceInline
+    public static void leafRootCounted(int id, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node <= 0 || !countAll(node, id, bytecodes)) {
+            exitCounted(begin(thread, id), bytecodes);
+        }
+    }
+
+    /** Counts a call and its bytecodes; false when the node is older than this session. */
+    @ForceInline
+    private static boolean countAll(long node, int id, int bytecodes) {
+        long child = node + U.getInt(node + LAST);
+        if (U.getInt(child + METHOD) != id) {
+            child = find(node, id);
+            if (child == 0) {
+                spendFar(node, bytecodes);
+                return node >>> 32 == session;
+            }
+        }
+        U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
+        U.putLong(child + BYTECODES, U.getLong(child + BYTECODES) + bytecodes);
+        return true;
+    }
+
     // ---- timing ----
 
     // A tree's clock stands still while its thread is in here for longer than a probe takes, or is
@@ -689,7 +816,7 @@ public final class TareProbe {
         if (base >>> 32 != session) {
             return 0; // Older than this session.
         }
-        if (U.getInt(base + H_NODE) <= START) {
+        if (U.getInt(base + H_HOLDS) != HOLDS_TIMES) {
             return make(base, node, id, length);
         }
         long tree = page(node);
@@ -947,7 +1074,9 @@ public final class TareProbe {
     /** One round; it is worth it when an eighth of the nodes goes. */
     private static boolean prune(long base, long tree, long node, int sieve) {
         int size = U.getInt(base + H_NODE);
-        boolean timed = size > START;
+        int holds = U.getInt(base + H_HOLDS);
+        boolean timed = holds == HOLDS_TIMES;
+        boolean counted = holds >= HOLDS_BYTECODES;
         // What stays, and whatever leads to it.
         stay(node);
         long all = 0;
@@ -958,7 +1087,8 @@ public final class TareProbe {
             }
             all++;
             if (method < 0 && method != REST || U.getLong(at + COUNT) > sieve
-                || timed && U.getLong(at + TOTAL) > (long) sieve << 12) {
+                || timed && U.getLong(at + TOTAL) > (long) sieve << 12
+                || counted && U.getLong(at + BYTECODES) > (long) sieve << 6) {
                 stay(at);
             }
         }
@@ -983,6 +1113,8 @@ public final class TareProbe {
                     U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(at + COUNT));
                     if (timed) {
                         U.putLong(rest + TOTAL, U.getLong(rest + TOTAL) + U.getLong(at + TOTAL));
+                    } else {
+                        hand(at, rest, size);
                     }
                 }
                 U.putInt(at + KIDS, (int) rest);
@@ -1005,6 +1137,9 @@ public final class TareProbe {
             long rest = base | kids & LOW;
             for (long way = at; U.getInt(way + NOBODY) == 0; way = parent(way)) {
                 U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(way + COUNT));
+                if (!timed) {
+                    hand(way, rest, size);
+                }
                 U.putInt(way + KIDS, kids);
                 U.putInt(way + NOBODY, GOES);
             }
@@ -1033,6 +1168,13 @@ public final class TareProbe {
         }
         U.getAndAddLong(null, base + H_DROPPED, freed);
         return freed > all / 8;
+    }
+
+    /** Adds what a node holds beside its invocations to another: bytecodes, allocations. */
+    private static void hand(long from, long to, int size) {
+        for (int at = BYTECODES; at < size; at += 8) {
+            U.putLong(to + at, U.getLong(to + at) + U.getLong(from + at));
+        }
     }
 
     private static void stay(long node) {

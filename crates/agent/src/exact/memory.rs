@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tare_arena::layout::{self, PAGE, SLOT_BYTES, header, node, threads, tree};
+use tare_arena::layout::{self, Holds, PAGE, SLOT_BYTES, header, threads, tree};
 use tare_arena::{MethodName, NameLog};
 
 /// Slots to ask for; fewer if the process may not have that many addresses.
@@ -95,7 +95,7 @@ struct Names {
 /// What a session's arena holds.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    pub timed: bool,
+    pub holds: Holds,
     pub roots: bool,
     pub cpu_time: bool,
     pub fold: bool,
@@ -124,11 +124,10 @@ impl Memory {
         memory.map(libc::MAP_SHARED, memory.arena.as_raw_fd())?;
         memory.put64(header::MAGIC, layout::MAGIC);
         memory.put32(header::SESSION, session);
-        memory.put32(header::TIMED, u32::from(shape.timed));
+        memory.put32(header::HOLDS, shape.holds.code());
         memory.put64(header::FIRST, first);
         memory.put64(header::BUMP, first);
-        let size = if shape.timed { node::SIZE_TIMED } else { node::SIZE_COUNTED };
-        memory.put32(header::NODE, size as u32);
+        memory.put32(header::NODE, shape.holds.node_size() as u32);
         memory.put32(header::ROOTS, u32::from(shape.roots));
         memory.put32(header::DEPTH, shape.depth);
         memory.put32(header::CPU, u32::from(shape.cpu_time));

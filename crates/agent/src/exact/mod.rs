@@ -8,6 +8,7 @@
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
 //! is held for no longer than a class takes.
 
+mod bytecodes;
 mod choice;
 mod clock;
 mod field;
@@ -51,6 +52,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::{Chosen, Subgraph};
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
+use tare_arena::layout::Holds;
 use tare_classfile::access;
 use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
@@ -193,7 +195,12 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     }
     let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
     let shape = Shape {
-        timed: plan.timed,
+        holds: match (plan.timed, plan.bytecodes, plan.allocations) {
+            (true, ..) => Holds::Times,
+            (false, Some(_), false) => Holds::Bytecodes,
+            (false, Some(_), true) => Holds::Allocations,
+            (false, None, _) => Holds::Nothing,
+        },
         roots: !plan.roots.is_empty(),
         cpu_time: plan.cpu_time,
         fold: plan.fold && !plan.timed,
@@ -201,8 +208,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         budget: plan.memory,
     };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
-    let probes =
-        AllProbes::new(plan.timed, !plan.regions.is_empty()).map_err(StartError::Runtime)?;
+    let probes = AllProbes::new(&plan).map_err(StartError::Runtime)?;
     let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
     let regions = Regions::new(&plan.regions);
     clock::set_cpu_time(plan.cpu_time);
@@ -625,11 +631,14 @@ impl Engine {
         let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
         let timed = self.plan.timed && !fits(&self.plan.count_only);
-        let kind = match timed {
-            true => Kind::Timed,
-            // The JVM runs constructors of its exceptions, which may be woven too.
-            false if info.calls_nothing() && !self.wants_class(IMPLICIT) => Kind::CountedLeaf,
-            false => Kind::Counted,
+        // The JVM runs constructors of its exceptions, which may be woven too.
+        let is_leaf = || info.calls_nothing() && !self.wants_class(IMPLICIT);
+        let kind = match (timed, self.plan.bytecodes) {
+            (true, _) => Kind::Timed,
+            (false, None) if is_leaf() => Kind::CountedLeaf,
+            (false, None) => Kind::Counted,
+            (false, Some(_)) if is_leaf() && info.has_no_loops() => Kind::BytecodesLeaf,
+            (false, Some(_)) => Kind::Bytecodes,
         };
         Some(MethodPlan::new(id, self.probes.choose(begins, kind)))
     }

@@ -1,6 +1,8 @@
 //! What woven methods call in the probe runtime, for each kind of method.
 
+use super::bytecodes::BytecodeProbes;
 use super::inject;
+use tare_protocol::ExactPlan;
 use tare_weaver::{Arg, Call, FrameProbe, ProbeSet, Probes, RegionProbe};
 
 /// Probes of methods where the subgraph may begin and of the others, timed or only counted, and
@@ -13,6 +15,7 @@ pub struct AllProbes {
     root_leaf: Probes,
     inner_leaf: Probes,
     region: Probes,
+    bytecodes: Option<BytecodeProbes>,
 }
 
 /// How the calls of a method are recorded.
@@ -21,9 +24,12 @@ pub enum Kind {
     Timed,
     Counted,
     CountedLeaf,
+    /// With the bytecodes that they execute; only in sessions that count those.
+    Bytecodes,
+    BytecodesLeaf,
 }
 
-const UNFIT: &str = "the probes do not fit their runtime";
+pub(super) const UNFIT: &str = "the probes do not fit their runtime";
 
 /// What woven methods call.
 fn probes(timed: bool, region: Option<&RegionProbe>) -> Result<(Probes, Probes), &'static str> {
@@ -65,15 +71,25 @@ fn region_probe() -> RegionProbe {
 
 impl AllProbes {
     /// With regions every method can have some, whatever else it has.
-    pub fn new(timed: bool, regions: bool) -> Result<Self, &'static str> {
+    pub fn new(plan: &ExactPlan) -> Result<Self, &'static str> {
         let probe = region_probe();
-        let with = regions.then_some(&probe);
+        let with = (!plan.regions.is_empty()).then_some(&probe);
         let (root, inner) = probes(false, with)?;
-        let (root_timed, inner_timed) = probes(timed, with)?;
+        let (root_timed, inner_timed) = probes(plan.timed, with)?;
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
+        let bytecodes = plan.bytecodes.map(BytecodeProbes::new).transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });
         let region = region.map_err(|_| UNFIT)?;
-        Ok(AllProbes { root, inner, root_timed, inner_timed, root_leaf, inner_leaf, region })
+        Ok(AllProbes {
+            root,
+            inner,
+            root_timed,
+            inner_timed,
+            root_leaf,
+            inner_leaf,
+            region,
+            bytecodes,
+        })
     }
 
     /// For methods that have a region and nothing else.
@@ -82,13 +98,17 @@ impl AllProbes {
     }
 
     pub fn choose(&self, begins: bool, kind: Kind) -> &Probes {
+        let leaf = matches!(kind, Kind::BytecodesLeaf);
+        if let (Kind::Bytecodes | Kind::BytecodesLeaf, Some(probes)) = (kind, &self.bytecodes) {
+            return probes.choose(begins, leaf);
+        }
         match (begins, kind) {
-            (true, Kind::Counted) => &self.root,
-            (false, Kind::Counted) => &self.inner,
+            (true, Kind::Counted | Kind::Bytecodes) => &self.root,
+            (false, Kind::Counted | Kind::Bytecodes) => &self.inner,
             (true, Kind::Timed) => &self.root_timed,
             (false, Kind::Timed) => &self.inner_timed,
-            (true, Kind::CountedLeaf) => &self.root_leaf,
-            (false, Kind::CountedLeaf) => &self.inner_leaf,
+            (true, Kind::CountedLeaf | Kind::BytecodesLeaf) => &self.root_leaf,
+            (false, Kind::CountedLeaf | Kind::BytecodesLeaf) => &self.inner_leaf,
         }
     }
 }

@@ -9,6 +9,7 @@ mod recording;
 
 mod attach;
 mod attach_forbidden;
+mod bytecodes;
 mod container_limit;
 mod control_socket;
 mod credentials;

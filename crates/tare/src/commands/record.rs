@@ -45,7 +45,7 @@ pub fn run(args: RecordArgs) -> ExitCode {
 
 /// Regions are woven, too.
 fn is_exact(args: &RecordArgs) -> bool {
-    args.exact || !args.region.is_empty()
+    args.exact || args.bytecodes || !args.region.is_empty()
 }
 
 /// A name that cannot be written is said before anything is recorded.

@@ -33,7 +33,9 @@ impl Session for ExactSession {
 
     fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
         let plan = ExactPlan {
-            timed: !args.count,
+            timed: !args.count && !args.bytecodes,
+            bytecodes: args.bytecodes.then_some(args.blocks),
+            allocations: false,
             include: args.include.clone(),
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
@@ -102,8 +104,13 @@ impl Session for ExactSession {
         let profile = source::load(&recorded.path, None)?;
         let (path, size) = files.complete(recorded.size)?;
         let (totals, status) = (exact.totals(), &exact.status);
+        let bytecodes = match totals.bytecodes {
+            0 => String::new(),
+            n => format!(" and {} bytecodes", term::count(n)),
+        };
         anstream::println!(
-            "{BOLD}{}{BOLD:#}: {} calls in {} contexts of {} threads, {} methods woven; {} KiB",
+            "{BOLD}{}{BOLD:#}: {} calls{bytecodes} in {} contexts of {} threads, {} methods woven; \
+             {} KiB",
             path.display(),
             term::count(totals.calls),
             term::count(totals.contexts as u64),
@@ -208,9 +215,10 @@ fn say_subgraph(exact: &Exact) -> Result<()> {
 }
 
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
-    let mode = match (args.count, args.cpu_time) {
-        (true, _) => "count",
-        (_, true) => "cpu-time",
+    let mode = match (args.count, args.bytecodes, args.cpu_time) {
+        (true, ..) => "count",
+        (_, true, _) => "bytecodes",
+        (_, _, true) => "cpu-time",
         _ => "time",
     };
     let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
@@ -221,6 +229,9 @@ fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
         options.extend(methods.iter().map(|method| (key, method.to_string())));
     }
     options.extend(args.region.iter().map(|region| ("region", region.to_string())));
+    if args.bytecodes {
+        options.push(("blocks", args.blocks.to_string()));
+    }
     if !args.root.is_empty() {
         options.push(("scheme", args.scheme.to_string()));
     }
