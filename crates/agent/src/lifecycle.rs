@@ -132,7 +132,7 @@ pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
         return Err(failure.into());
     }
     if options.exact {
-        exact::prepare(vm, jvmti);
+        exact::prepare(vm, jvmti, options.fixed);
     }
     *state = State::Waiting { vm, jvmti, options };
     Ok(())

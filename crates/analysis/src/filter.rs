@@ -1,6 +1,7 @@
 //! What a user wants to see, as one value that every analysis understands.
 
 use crate::names::Pattern;
+use crate::unstable;
 use std::fmt;
 use std::ops::Range;
 use tare_profile::Profile;
@@ -20,7 +21,7 @@ pub enum Grouping {
 
 /// Restrictions and simplifications. The default shows everything.
 ///
-/// `time`, `threads`, `packages` and `roots` leave values out; the rest only moves them.
+/// `time`, `threads`, `packages`, `roots` and `stable` leave values out; the rest only moves them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Filter {
     /// Only what happened then, in nanoseconds since the start of the run.
@@ -31,6 +32,8 @@ pub struct Filter {
     pub packages: Vec<Pattern>,
     /// Only what was called from one of these; the tree begins there.
     pub roots: Vec<Pattern>,
+    /// Leave out what differs from run to run although the program does the same.
+    pub stable: bool,
     /// What is smaller than this share of the whole is folded (0.01 is one per cent).
     pub min_share: f64,
     /// A method that is already on the stack joins its outer call.
@@ -44,8 +47,8 @@ impl Filter {
     /// Only the part that leaves values out.
     #[must_use]
     pub fn restriction(&self) -> Filter {
-        let Filter { time, threads, packages, roots, .. } = self.clone();
-        Filter { time, threads, packages, roots, ..Filter::default() }
+        let Filter { time, threads, packages, roots, stable, .. } = self.clone();
+        Filter { time, threads, packages, roots, stable, ..Filter::default() }
     }
 
     /// Only the part that moves values.
@@ -65,23 +68,27 @@ impl Filter {
         &self,
         profile: &Profile,
     ) -> Result<Option<Vec<bool>>, AnalysisError> {
-        if self.threads.is_empty() {
+        if self.threads.is_empty() && !self.stable {
             return Ok(None);
         }
         let wanted = |name: &str| {
-            self.threads.iter().any(|text| {
-                // A thread's name has no dots that would matter, so that one star means anything.
-                let glob = text.replace('*', "**");
-                if text.contains('*') {
-                    Pattern::new(&glob).matches(name)
-                } else {
-                    name.contains(text)
-                }
-            })
+            if self.stable && unstable::is_service(name) {
+                return false;
+            }
+            self.threads.is_empty()
+                || self.threads.iter().any(|text| {
+                    // A thread's name has no dots that would matter, so that one star means anything.
+                    let glob = text.replace('*', "**");
+                    if text.contains('*') {
+                        Pattern::new(&glob).matches(name)
+                    } else {
+                        name.contains(text)
+                    }
+                })
         };
         let rows: Vec<bool> =
             profile.threads.iter().map(|(id, _)| wanted(&profile.thread_name(id))).collect();
-        match rows.contains(&true) {
+        match self.threads.is_empty() || rows.contains(&true) {
             true => Ok(Some(rows)),
             false => Err(AnalysisError::NoThread { wanted: self.threads.join(", ") }),
         }

@@ -24,6 +24,7 @@ mod regions;
 mod select;
 mod threads;
 mod tree;
+mod unstable;
 mod upside;
 
 pub use diff::{Change, Diff, DiffNode, DiffOptions};

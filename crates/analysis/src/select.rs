@@ -2,6 +2,7 @@
 
 use crate::filter::{AnalysisError, Filter};
 use crate::names::Pattern;
+use crate::unstable;
 use tare_profile::{ContextId, Event, Profile, Row, SeriesId, TimeAxis};
 
 /// Which contexts pass, and where in them the tree begins.
@@ -11,6 +12,8 @@ pub(crate) struct Selection {
     /// Whether it passes through one of the packages that were asked for. Empty: all do.
     in_package: Vec<bool>,
     threads: Option<Vec<bool>>,
+    /// Whether it passes through what differs from run to run. Empty: that does not matter.
+    unstable: Vec<bool>,
 }
 
 impl Selection {
@@ -19,6 +22,7 @@ impl Selection {
             below_root: below(profile, &filter.roots)?,
             in_package: below(profile, &filter.packages)?,
             threads: filter.thread_rows(profile)?,
+            unstable: if filter.stable { unstable::contexts(profile) } else { Vec::new() },
         })
     }
 
@@ -29,7 +33,8 @@ impl Selection {
     /// Whether a context's own values count.
     pub(crate) fn has(&self, context: ContextId) -> bool {
         let packaged = self.in_package.get(context.index()).copied().unwrap_or(true);
-        packaged && self.is_below_root(context)
+        let unstable = self.unstable.get(context.index()).copied().unwrap_or(false);
+        packaged && !unstable && self.is_below_root(context)
     }
 
     /// Whether an event is among what was asked for.

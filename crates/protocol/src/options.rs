@@ -12,6 +12,8 @@ pub struct AgentOptions {
     pub rendezvous: Option<String>,
     /// An exact recording will come: prepare what can only be prepared now.
     pub exact: bool,
+    /// With `exact`: seeds that come from the clock are to be the same in every run.
+    pub fixed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +27,10 @@ impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OptionError::Unknown(key) => {
-                write!(f, "unknown agent option {key:?}; there are rendezvous=SOCKET and exact")
+                write!(
+                    f,
+                    "unknown agent option {key:?}; there are rendezvous=SOCKET, exact and fixed"
+                )
             }
             OptionError::BadEscape(value) => write!(f, "bad %XX escape in agent option {value:?}"),
             OptionError::NotText => write!(f, "the agent options are not UTF-8 text"),
@@ -43,6 +48,7 @@ impl AgentOptions {
             match key {
                 "rendezvous" => options.rendezvous = Some(unescape(value)?),
                 "exact" => options.exact = true,
+                "fixed" => options.fixed = true,
                 other => return Err(OptionError::Unknown(other.to_owned())),
             }
         }
@@ -55,7 +61,8 @@ impl fmt::Display for AgentOptions {
         let rendezvous =
             self.rendezvous.as_ref().map(|path| format!("rendezvous={}", escape(path)));
         let exact = self.exact.then(|| "exact".to_owned());
-        let all: Vec<String> = rendezvous.into_iter().chain(exact).collect();
+        let fixed = self.fixed.then(|| "fixed".to_owned());
+        let all: Vec<String> = rendezvous.into_iter().chain(exact).chain(fixed).collect();
         f.write_str(&all.join(","))
     }
 }
@@ -97,7 +104,8 @@ mod tests {
     #[test]
     fn options_survive_every_character() {
         for path in ["/tmp/plain", "/tmp/a b,c=d%\"'ü\n/x"] {
-            let options = AgentOptions { rendezvous: Some(path.into()), exact: path.len() > 10 };
+            let long = path.len() > 10;
+            let options = AgentOptions { rendezvous: Some(path.into()), exact: long, fixed: long };
             let text = options.to_string();
             assert!(!text.contains([' ', '"', '\'', '\n']), "{text}");
             assert_eq!(AgentOptions::parse(&text), Ok(options));

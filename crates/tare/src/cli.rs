@@ -307,6 +307,10 @@ pub struct RecordArgs {
     /// (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
     pub blocks: BlockAnalysis,
+    /// With --bytecodes: leave identity hash codes, the order of Set.of and Map.of, and the seeds of
+    /// random numbers of a program that is started as they come; without it they are the same in every run
+    #[arg(long, requires = "bytecodes", help_heading = EXACT)]
+    pub as_it_comes: bool,
     /// Count calls only; times are left out, and the program stays much quicker
     #[arg(long, conflicts_with = "bytecodes", requires = "woven", help_heading = EXACT)]
     pub count: bool,

@@ -53,6 +53,8 @@ pub fn exit_code(status: ExitStatus) -> ExitCode {
 pub struct Settings {
     /// They prepare for an exact recording.
     pub exact: bool,
+    /// They leave nothing to chance that can be had from elsewhere.
+    pub fixed: bool,
     /// Flags before all others, so that the user's own win.
     pub flags: &'static [&'static str],
     /// What the user is told about them.
@@ -69,7 +71,11 @@ pub fn launch(
     let [program, arguments @ ..] = command else { bail!("name a command after --") };
     let library = library::install()?;
     let meeting = Meeting::new()?;
-    let options = AgentOptions { rendezvous: Some(meeting.path()?), exact: settings.exact };
+    let options = AgentOptions {
+        rendezvous: Some(meeting.path()?),
+        exact: settings.exact,
+        fixed: settings.fixed,
+    };
     let flag = agent_flag(&library, &options)?;
 
     let mut child = Command::new(program);

@@ -5,8 +5,19 @@
 
 use super::inject;
 use super::probes::UNFIT;
-use tare_protocol::BlockAnalysis;
+use tare_arena::layout::Holds;
+use tare_protocol::{BlockAnalysis, ExactPlan};
 use tare_weaver::{Arg, Blocks, Call, CountProbe, FrameProbe, ProbeSet, Probes};
+
+/// What the nodes of a session hold.
+pub fn holds(plan: &ExactPlan) -> Holds {
+    match (plan.timed, plan.bytecodes, plan.allocations) {
+        (true, ..) => Holds::Times,
+        (false, Some(_), false) => Holds::Bytecodes,
+        (false, Some(_), true) => Holds::Allocations,
+        (false, None, _) => Holds::Nothing,
+    }
+}
 
 /// A loop takes its count to the tree once it is larger than this: seldom enough to cost nothing,
 /// often enough for somebody who looks at a method that never ends.

@@ -43,7 +43,7 @@ pub fn prepare(vm: Vm) {
 }
 
 /// A JVM that must use its archive refuses to start with a hook as early as ours.
-fn archive_is_demanded() -> bool {
+pub fn archive_is_demanded() -> bool {
     const DEMANDS: [&str; 3] = ["-Xshare:on", "-XX:+RequireSharedSpaces", "-XX:AOTMode=on"];
     let mut words = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     for key in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {

@@ -12,6 +12,7 @@ mod bytecodes;
 mod choice;
 mod clock;
 mod field;
+mod fixed;
 mod follow;
 mod headroom;
 mod inject;
@@ -52,7 +53,6 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::{Chosen, Subgraph};
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
-use tare_arena::layout::Holds;
 use tare_classfile::access;
 use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
@@ -183,8 +183,11 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
 
 /// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
 /// change classes from the start, HotSpot need not throw all compiled code away at the first.
-pub fn prepare(vm: Vm, jvmti: Jvmti) {
+pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
     field::prepare(vm);
+    if without_chance {
+        fixed::prepare(vm);
+    }
     FROM_THE_START.store(jvmti.add_capabilities(&capabilities()).is_ok(), Relaxed);
 }
 
@@ -195,12 +198,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     }
     let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
     let shape = Shape {
-        holds: match (plan.timed, plan.bytecodes, plan.allocations) {
-            (true, ..) => Holds::Times,
-            (false, Some(_), false) => Holds::Bytecodes,
-            (false, Some(_), true) => Holds::Allocations,
-            (false, None, _) => Holds::Nothing,
-        },
+        holds: bytecodes::holds(&plan),
         roots: !plan.roots.is_empty(),
         cpu_time: plan.cpu_time,
         fold: plan.fold && !plan.timed,
@@ -633,13 +631,7 @@ impl Engine {
         let timed = self.plan.timed && !fits(&self.plan.count_only);
         // The JVM runs constructors of its exceptions, which may be woven too.
         let is_leaf = || info.calls_nothing() && !self.wants_class(IMPLICIT);
-        let kind = match (timed, self.plan.bytecodes) {
-            (true, _) => Kind::Timed,
-            (false, None) if is_leaf() => Kind::CountedLeaf,
-            (false, None) => Kind::Counted,
-            (false, Some(_)) if is_leaf() && info.has_no_loops() => Kind::BytecodesLeaf,
-            (false, Some(_)) => Kind::Bytecodes,
-        };
+        let kind = Kind::of(&self.plan, timed, info, is_leaf);
         Some(MethodPlan::new(id, self.probes.choose(begins, kind)))
     }
 }

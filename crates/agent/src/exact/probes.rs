@@ -3,7 +3,7 @@
 use super::bytecodes::BytecodeProbes;
 use super::inject;
 use tare_protocol::ExactPlan;
-use tare_weaver::{Arg, Call, FrameProbe, ProbeSet, Probes, RegionProbe};
+use tare_weaver::{Arg, Call, FrameProbe, MethodInfo, ProbeSet, Probes, RegionProbe};
 
 /// Probes of methods where the subgraph may begin and of the others, timed or only counted, and
 /// of counted methods that call nothing.
@@ -27,6 +27,26 @@ pub enum Kind {
     /// With the bytecodes that they execute; only in sessions that count those.
     Bytecodes,
     BytecodesLeaf,
+}
+
+impl Kind {
+    /// How a method is recorded; `is_leaf` says whether it calls nothing.
+    pub fn of(
+        plan: &ExactPlan,
+        timed: bool,
+        info: &MethodInfo<'_>,
+        is_leaf: impl Fn() -> bool,
+    ) -> Self {
+        match (timed, plan.bytecodes) {
+            (true, _) => Kind::Timed,
+            (false, None) if is_leaf() => Kind::CountedLeaf,
+            (false, None) => Kind::Counted,
+            (false, Some(_)) if !plan.allocations && info.has_no_loops() && is_leaf() => {
+                Kind::BytecodesLeaf
+            }
+            (false, Some(_)) => Kind::Bytecodes,
+        }
+    }
 }
 
 pub(super) const UNFIT: &str = "the probes do not fit their runtime";

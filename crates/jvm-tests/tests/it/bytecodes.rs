@@ -4,7 +4,8 @@
 use crate::recording::{Recorded, begin, end};
 use std::collections::BTreeMap;
 use tare_jvm_tests::{
-    Counts, Jdk, Scratch, Tare, Target, on_each_jdk, path, program_classes, single_step,
+    Counts, Jdk, Scratch, Tare, Target, demo_classes, on_each_jdk, on_jdk, path, program_classes,
+    single_step,
 };
 use tare_profile::ValueKind;
 
@@ -132,6 +133,67 @@ on_each_jdk! {
         counted.retain(|name, _| own(name));
         assert!(stepped.len() > 15);
         assert_equal(&stepped, &counted);
+    }
+}
+
+/// The profile of a program as text: every context with its value. Which thread began first is no
+/// part of it.
+fn profile(jdk: &Jdk, vm: &[&str], options: &[&str], program: &[&str]) -> String {
+    let scratch = Scratch::new();
+    let (file, text) = (scratch.path().join("x.tare"), scratch.path().join("x.collapsed"));
+    let (file, text) = (file.display().to_string(), text.display().to_string());
+    let mut words = vec!["record", "--bytecodes", "-o", &file];
+    words.extend(options);
+    let java = jdk.java().display().to_string();
+    let classes = path(&[program_classes(), demo_classes()]).into_string().expect("plain paths");
+    words.extend(["--", &java]);
+    words.extend(vm);
+    words.extend(["-cp", &classes]);
+    words.extend(program);
+    Tare::this().run(&words).ok();
+    let mut all = String::new();
+    for metric in ["bytecodes", "invocations"] {
+        Tare::this().run(&["export", &file, "--metric", metric, "-o", &text]).ok();
+        let text = std::fs::read_to_string(&text).expect("an export");
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        all.push_str(&lines.join("\n"));
+    }
+    all
+}
+
+/// Bit for bit the same, whatever the JVM is told, and from version to version.
+#[test]
+fn the_same_in_every_run() {
+    let mut seen: Option<String> = None;
+    for (version, vm) in [
+        (17, &["-XX:+UseSerialGC", "-Xmn4m"][..]),
+        (17, &["-XX:+UseParallelGC", "-Xint"]),
+        (21, &["-XX:+UseG1GC", "-XX:TieredStopAtLevel=1"]),
+        (25, &["-XX:+UseZGC", "-Xcomp"]),
+    ] {
+        on_jdk(version, |jdk| {
+            let this = profile(jdk, vm, &[], &["programs.All"]);
+            assert!(this.lines().count() > 1000, "{this}");
+            let first = seen.get_or_insert_with(|| this.clone());
+            assert!(*first == this, "Java {version} {vm:?} gives another profile");
+        });
+    }
+}
+
+on_each_jdk! {
+    /// What a program leaves to chance is the same in every run that is launched for it, and a
+    /// service with orders, rules and a ledger does the same work.
+    fn chance_is_taken_away(jdk) {
+        let chance = ["programs.All", "Chance"];
+        let shop = ["shop.Main", "--orders", "200", "--threads", "1", "--report-every", "0"];
+        for program in [&chance[..], &shop] {
+            let [first, second] = [(); 2].map(|()| profile(jdk, &[], &[], program));
+            assert!(first == second, "{program:?} gives two profiles");
+        }
+        let left = || profile(jdk, &[], &["--as-it-comes"], &chance);
+        let first = left();
+        assert!((0..5).any(|_| left() != first), "without it the program differs");
     }
 }
 

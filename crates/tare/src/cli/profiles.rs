@@ -115,6 +115,11 @@ pub struct ViewArgs {
     /// Only what was called from this method, class or package; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub root: Vec<String>,
+    /// Leave out what differs from run to run although the program does the same: static
+    /// initialisers, the JDK's reflection, method handles, class loading, references and locks, and
+    /// threads of the JVM
+    #[arg(long)]
+    pub stable: bool,
     /// Fold what is smaller than this share of the whole [default: what makes a page of it, from 1%]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub min_share: Option<f64>,
@@ -171,6 +176,7 @@ impl ViewArgs {
             threads: self.thread.clone(),
             packages: patterns(&self.package),
             roots: patterns(&self.root),
+            stable: self.stable,
             min_share: 0.0,
             fold_recursion: self.fold_recursion,
             hide_jdk: self.hide_jdk,

@@ -93,6 +93,7 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
 /// Starts a program and records each of its JVMs, from before its `main` to its end.
 fn launched<S: Session>(args: RecordArgs) -> Result<ExitCode> {
     let command = args.command.clone();
+    let settings = S::settings(&args);
     let attend = {
         let names = Names::default();
         move |guest: Guest| {
@@ -102,10 +103,10 @@ fn launched<S: Session>(args: RecordArgs) -> Result<ExitCode> {
             }
         }
     };
-    if let Some(word) = S::SETTINGS.word {
+    if let Some(word) = settings.word {
         anstream::eprintln!("{DIM}tare: {word}{DIM:#}");
     }
-    let launched = launch::launch(&command, &S::SETTINGS, attend)?;
+    let launched = launch::launch(&command, &settings, attend)?;
     if launched.guests == 0 {
         launched.warn_of_no_guest();
     }
@@ -153,7 +154,7 @@ impl Names {
 /// One recording under way.
 trait Session: Sized {
     /// What a JVM that is started for such a recording gets.
-    const SETTINGS: Settings;
+    fn settings(args: &RecordArgs) -> Settings;
 
     fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self>;
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-const SETTINGS: Settings = Settings { exact: false, flags: &[], word: None };
+const SETTINGS: Settings = Settings { exact: false, fixed: false, flags: &[], word: None };
 
 pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
     let attend = move |guest: Guest| {

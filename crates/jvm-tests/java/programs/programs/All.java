@@ -4,7 +4,8 @@ import java.io.PrintStream;
 
 /**
  * Twelve small programs, one after the other, or those that are named: {@code programs.All
- * [NAME…]}. Each does the same in every run, and says what came out.
+ * [NAME…]}. Each does the same in every run (but {@link Chance}, which only runs by name), and says
+ * what came out.
  *
  * <p>HotSpot posts no step at the same bytecode of the same method twice in a row, so no method
  * here calls itself and then returns at once: its caller's return would not be seen.

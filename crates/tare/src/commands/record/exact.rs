@@ -20,6 +20,20 @@ use tare_protocol::{ExactPlan, REGIONS_MAX, Request};
 /// How long it may take to weave or restore all of a large program on a busy machine.
 const WEAVING: Duration = Duration::from_secs(60);
 
+/// For recordings that are to be the same in every run: what the JVM leaves to chance comes from a
+/// counter or a constant instead.
+pub fn fixed() -> Settings {
+    Settings {
+        exact: true,
+        fixed: true,
+        flags: &["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"],
+        word: Some(
+            "identity hash codes, the order of Set.of and Map.of, and seeds of Random are the same \
+             in every run; --as-it-comes leaves them to chance",
+        ),
+    }
+}
+
 /// An exact recording under way.
 pub struct ExactSession {
     exact: Exact,
@@ -29,7 +43,10 @@ pub struct ExactSession {
 }
 
 impl Session for ExactSession {
-    const SETTINGS: Settings = Settings { exact: true, flags: &[], word: None };
+    fn settings(args: &RecordArgs) -> Settings {
+        let usual = Settings { exact: true, fixed: false, flags: &[], word: None };
+        if args.bytecodes && !args.as_it_comes { fixed() } else { usual }
+    }
 
     fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
         let plan = ExactPlan {

@@ -44,15 +44,21 @@ enum Store {
     Memory(Box<Keeper>),
 }
 
+/// What a program that is started for it gets.
+const SETTINGS: Settings = Settings {
+    exact: false,
+    fixed: false,
+    flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
+    word: Some(
+        "started with -XX:+DebugNonSafepoints, so that compiled code tells its lines and inlined \
+         methods everywhere",
+    ),
+};
+
 impl Session for SamplingSession {
-    const SETTINGS: Settings = Settings {
-        exact: false,
-        flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
-        word: Some(
-            "started with -XX:+DebugNonSafepoints, so that compiled code tells its lines and inlined \
-             methods everywhere",
-        ),
-    };
+    fn settings(_: &RecordArgs) -> Settings {
+        SETTINGS
+    }
 
     fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
         let defaults = SamplePlan::default();

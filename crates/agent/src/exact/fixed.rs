@@ -1,0 +1,128 @@
+//! Takes chance out of the JDK, for recordings that are to be the same in every run.
+//!
+//! The order of `Set.of` and `Map.of` and the seeds of random number generators come from the clock,
+//! in a handful of methods of java.base. Where a launch asked for it, those methods get constants
+//! instead, as their classes are loaded: a call of `System.nanoTime()` has three bytes, and so has
+//! the loading of a constant, so nothing else moves. As for the field of threads, a JVMTI environment
+//! of its own does it, which cannot retransform.
+
+use super::field::archive_is_demanded;
+use crate::gate;
+use crate::jvm::{Jvmti, Vm};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
+use std::ffi::{CStr, c_char};
+use tare_classfile::opcode::op;
+use tare_classfile::{ClassFile, Code, Insns};
+
+/// The classes and methods that ask a clock for a seed.
+const SEEDED: [(&CStr, &[u8]); 5] = [
+    (c"java/util/ImmutableCollections", b"<clinit>"),
+    (c"java/util/Random", b"<init>"),
+    (c"java/util/concurrent/ThreadLocalRandom", b"<clinit>"),
+    (c"jdk/internal/util/random/RandomSupport", b"initialSeed"),
+    (c"java/util/SplittableRandom", b"<clinit>"),
+];
+
+/// What the clocks say to them.
+const TIME: u64 = 0x7461_7265_2074_6172;
+
+const LONG: u8 = 5;
+
+/// Begins. Called before the JVM is up.
+pub fn prepare(vm: Vm) {
+    if archive_is_demanded() {
+        gate::say(
+            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so Set.of, Map.of \
+             and random numbers differ from run to run, as ever",
+        );
+        return;
+    }
+    let Some(jvmti) = vm.jvmti() else { return };
+    let mut capabilities = jvmtiCapabilities::default();
+    capabilities.set_can_generate_all_class_hook_events(true);
+    capabilities.set_can_generate_early_class_hook_events(true);
+    let mut callbacks = jvmtiEventCallbacks::default();
+    callbacks.ClassFileLoadHook = Some(hook);
+    let ready = jvmti
+        .add_capabilities(&capabilities)
+        .and_then(|()| jvmti.set_callbacks(&callbacks))
+        .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, true));
+    if ready.is_err() {
+        let _ = jvmti.dispose();
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
+extern "system" fn hook(
+    env: *mut jvmtiEnv,
+    _: *mut JNIEnv,
+    again: jclass,
+    loader: jobject,
+    name: *const c_char,
+    _: jobject,
+    length: jint,
+    data: *const u8,
+    new_length: *mut jint,
+    new_data: *mut *mut u8,
+) {
+    gate::enter((), || {
+        if name.is_null() || !loader.is_null() || !again.is_null() {
+            return;
+        }
+        // SAFETY: the JVM passes a NUL-terminated name.
+        let name = unsafe { CStr::from_ptr(name) };
+        let Some((_, method)) = SEEDED.iter().find(|(class, _)| *class == name) else { return };
+        // SAFETY: the JVM passes that many bytes, alive during this call.
+        let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
+        if let Some(changed) = without_clocks(bytes, method)
+            && let (Ok(size), Ok(copy)) =
+                (jint::try_from(changed.len()), Jvmti(env).copy_to_jvm(&changed))
+        {
+            // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
+            unsafe {
+                *new_length = size;
+                *new_data = copy;
+            }
+        }
+    });
+}
+
+/// The class with a constant in place of each clock that the method reads; nothing if it reads none.
+fn without_clocks(bytes: &[u8], method: &[u8]) -> Option<Vec<u8>> {
+    let class = ClassFile::parse(bytes).ok()?;
+    let constant = class.pool.count();
+    let mut reads = Vec::new();
+    for member in &class.methods {
+        if class.pool.utf8(member.name_index).ok()? != method {
+            continue;
+        }
+        let Some(code) = member.attributes.find(&class.pool, "Code") else { continue };
+        let code = Code::parse(&code).ok()?;
+        for insn in Insns::from(code.code, 0) {
+            let insn = insn.ok()?;
+            let called = insn.constant().and_then(|index| class.pool.member(index).ok());
+            let is_clock = called.is_some_and(|called| {
+                called.owner == b"java/lang/System"
+                    && [&b"nanoTime"[..], b"currentTimeMillis"].contains(&called.name)
+            });
+            if insn.opcode == op::INVOKESTATIC && is_clock {
+                reads.push(code.code_offset + insn.offset as usize);
+            }
+        }
+    }
+    if reads.is_empty() {
+        return None;
+    }
+    let pool_end =
+        class.pool.bytes().as_ptr() as usize - bytes.as_ptr() as usize + class.pool.bytes().len();
+    let mut out = bytes.to_vec();
+    for at in reads {
+        let [high, low] = constant.to_be_bytes();
+        out.get_mut(at..at + 3)?.copy_from_slice(&[op::LDC2_W, high, low]);
+    }
+    // A long takes two places in the pool.
+    out.get_mut(8..10)?.copy_from_slice(&constant.checked_add(2)?.to_be_bytes());
+    out.splice(pool_end..pool_end, [LONG].into_iter().chain(TIME.to_be_bytes()));
+    Some(out)
+}
