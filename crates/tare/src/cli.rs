@@ -307,6 +307,9 @@ pub struct RecordArgs {
     /// (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
     pub blocks: BlockAnalysis,
+    /// With --bytecodes: count objects and bytes that the woven code allocates, too
+    #[arg(long, requires = "bytecodes", help_heading = EXACT)]
+    pub allocations: bool,
     /// With --bytecodes: leave identity hash codes, the order of Set.of and Map.of, and the seeds of
     /// random numbers of a program that is started as they come; without it they are the same in every run
     #[arg(long, requires = "bytecodes", help_heading = EXACT)]

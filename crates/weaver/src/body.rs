@@ -547,7 +547,7 @@ impl Body {
         let operand = operand.or(insn.number().map(|n| n as u16)).unwrap_or(0);
         self.sites.push(Site { id, kind, offset: pc as u32, operand });
         self.asm.begin();
-        self.call(input, pool, call, Given { site: id, ..first(input) })
+        self.call(input, pool, call, Given { site: id, class: operand, ..first(input) })
     }
 
     /// The handlers behind the original code: around single calls, and around everything.
@@ -618,6 +618,10 @@ impl Body {
                 Arg::Site => self.asm.int(pool, given.site as i32)?,
                 Arg::Count => self.asm.load(Kind::Int, input.locals.count),
                 Arg::Parameter(slot) => self.asm.load(Kind::Reference, *slot),
+                Arg::Class => {
+                    self.asm.with_u2(op::LDC_W, given.class);
+                    self.asm.pushed(1);
+                }
                 Arg::Object | Arg::Exception => {
                     self.asm.op(op::DUP);
                     self.asm.pushed(1);
@@ -646,6 +650,8 @@ struct Given {
     token: Option<(Kind, u16)>,
     weight: u32,
     site: u32,
+    /// The `Class` entry of what was made.
+    class: u16,
 }
 
 fn local(slots: &[u16], at: usize) -> u16 {

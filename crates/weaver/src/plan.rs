@@ -55,6 +55,11 @@ impl MethodInfo<'_> {
 }
 
 impl MethodInfo<'_> {
+    /// Version of the class file.
+    pub fn major(&self) -> u16 {
+        self.file.major
+    }
+
     /// Whether no jump leads backwards, so that no stretch of the code runs twice in a call.
     pub fn has_no_loops(&self) -> bool {
         Insns::from(self.code, 0).all(|insn| {

@@ -21,6 +21,9 @@ pub enum Arg {
     Weight,
     /// The id of an allocation or call site, or of a region, as an `int`.
     Site,
+    /// The class of the object that was just made, as a `Class`. Only for objects, and only in class
+    /// files of version 49 or later: for the plan to know.
+    Class,
     /// The array or clone that was just made, or whose method is about to be called, as an
     /// `Object`. Only as first argument.
     Object,
@@ -265,7 +268,7 @@ impl Probes {
         let (mut object, mut array, mut clone) = (None, None, None);
         if let Some(a) = &set.allocation {
             let args = [Arg::Token, Arg::MethodId, Arg::Site, Arg::Object];
-            let no_object = &args[..3];
+            let no_object = &[Arg::Token, Arg::MethodId, Arg::Site, Arg::Class];
             let mut one = |call: &Option<Call>, args: &[Arg]| {
                 call.as_ref().map(|x| c.closing(x, args, first.as_ref())).transpose()
             };
@@ -389,6 +392,7 @@ impl Checker {
                 Arg::Object | Arg::Exception if at != 0 => {
                     return Err(fault(call, "what is on the stack must be the first argument"));
                 }
+                Arg::Class => parameter == b"Ljava/lang/Class;",
                 Arg::Object | Arg::Parameter(_) => parameter == b"Ljava/lang/Object;",
                 Arg::Exception => parameter == b"Ljava/lang/Throwable;",
                 Arg::Token => match token {

@@ -5,9 +5,14 @@
 
 use super::inject;
 use super::probes::UNFIT;
+use crate::classes::OwnClass;
+use crate::jvm::{Jni, Jvmti};
+use crate::vm_tables::Tables;
 use tare_arena::layout::Holds;
 use tare_protocol::{BlockAnalysis, ExactPlan};
-use tare_weaver::{Arg, Blocks, Call, CountProbe, FrameProbe, ProbeSet, Probes};
+use tare_weaver::{
+    AllocationProbe, Arg, Blocks, Call, CountProbe, FrameProbe, MethodInfo, ProbeSet, Probes,
+};
 
 /// What the nodes of a session hold.
 pub fn holds(plan: &ExactPlan) -> Holds {
@@ -23,45 +28,60 @@ pub fn holds(plan: &ExactPlan) -> Holds {
 /// often enough for somebody who looks at a method that never ends.
 const FLUSH: u32 = 4096;
 
+/// Class files from this version on can name a class as a constant.
+const NAMES_CLASSES: u16 = 49;
+
 /// Probes of methods where the subgraph may begin and of the others, and of those that call
-/// nothing and have no loop.
+/// nothing and have no loop; and of methods in old class files, if allocations are counted.
 pub struct BytecodeProbes {
     root: Probes,
     inner: Probes,
     root_leaf: Probes,
     inner_leaf: Probes,
+    root_old: Probes,
+    inner_old: Probes,
 }
 
 impl BytecodeProbes {
-    pub fn new(analysis: BlockAnalysis) -> Result<Self, &'static str> {
+    pub fn new(analysis: BlockAnalysis, allocations: bool) -> Result<Self, &'static str> {
         let blocks = match analysis {
             BlockAnalysis::Default => Blocks::Default,
             BlockAnalysis::Precise => Blocks::Precise,
         };
+        let frame = |enter, old| frame(enter, &blocks, allocations.then(|| allocation(old)));
         Ok(BytecodeProbes {
-            root: frame("enterRoot", blocks.clone())?,
-            inner: frame("enter", blocks.clone())?,
-            root_leaf: leaf("leafRootCounted", blocks.clone())?,
-            inner_leaf: leaf("leafCounted", blocks)?,
+            root: frame("enterRoot", false)?,
+            inner: frame("enter", false)?,
+            root_leaf: leaf("leafRootCounted", &blocks)?,
+            inner_leaf: leaf("leafCounted", &blocks)?,
+            root_old: frame("enterRoot", true)?,
+            inner_old: frame("enter", true)?,
         })
     }
 
-    pub fn choose(&self, begins: bool, leaf: bool) -> &Probes {
-        match (begins, leaf) {
-            (true, false) => &self.root,
-            (false, false) => &self.inner,
-            (true, true) => &self.root_leaf,
-            (false, true) => &self.inner_leaf,
+    pub fn choose(&self, begins: bool, leaf: bool, info: &MethodInfo<'_>) -> &Probes {
+        match (begins, leaf, info.major() < NAMES_CLASSES) {
+            (true, false, false) => &self.root,
+            (false, false, false) => &self.inner,
+            (true, true, _) => &self.root_leaf,
+            (false, true, _) => &self.inner_leaf,
+            (true, false, true) => &self.root_old,
+            (false, false, true) => &self.inner_old,
         }
     }
 }
 
-fn frame(enter: &str, blocks: Blocks) -> Result<Probes, &'static str> {
-    let owner = inject::runtime_name();
-    let call = |name: &str, descriptor: &str, arguments: &[Arg]| {
-        Call::new(&owner, name, descriptor, arguments)
-    };
+fn call(name: &str, descriptor: &str, arguments: &[Arg]) -> Call {
+    Call::new(&inject::runtime_name(), name, descriptor, arguments)
+}
+
+fn frame(
+    enter: &str,
+    blocks: &Blocks,
+    allocation: Option<AllocationProbe>,
+) -> Result<Probes, &'static str> {
     let counted = |name| call(name, "(JI)V", &[Arg::Token, Arg::Count]);
+    let flush = counted("flushCounted");
     Probes::new(ProbeSet {
         frames: vec![FrameProbe {
             enter: call(enter, "(I)J", &[Arg::MethodId]),
@@ -69,15 +89,51 @@ fn frame(enter: &str, blocks: Blocks) -> Result<Probes, &'static str> {
             exit_throw: Some(counted("exitThrowCounted")),
             caught: Some(call("caught", "(JI)V", &[Arg::Token, Arg::MethodId])),
         }],
-        count: Some(CountProbe { blocks, flush: counted("flushCounted"), threshold: FLUSH }),
+        count: Some(CountProbe { blocks: blocks.clone(), flush, threshold: FLUSH }),
+        allocation,
         ..ProbeSet::default()
     })
     .map_err(|_| UNFIT)
 }
 
+fn allocation(old: bool) -> AllocationProbe {
+    let object = match old {
+        true => call("newUnknown", "()V", &[]),
+        false => call("newObject", "(Ljava/lang/Class;)V", &[Arg::Class]),
+    };
+    let made = |name| call(name, "(Ljava/lang/Object;)V", &[Arg::Object]);
+    AllocationProbe {
+        object: Some(object),
+        array: Some(made("newArray")),
+        clone: Some(made("cloned")),
+    }
+}
+
 /// All is told at the end, which is the one place where such a method tells its count.
-fn leaf(name: &str, blocks: Blocks) -> Result<Probes, &'static str> {
-    let flush = Call::new(&inject::runtime_name(), name, "(II)V", &[Arg::MethodId, Arg::Count]);
-    let count = Some(CountProbe { blocks, flush, threshold: 0 });
+fn leaf(name: &str, blocks: &Blocks) -> Result<Probes, &'static str> {
+    let flush = call(name, "(II)V", &[Arg::MethodId, Arg::Count]);
+    let count = Some(CountProbe { blocks: blocks.clone(), flush, threshold: 0 });
     Probes::new(ProbeSet { count, ..ProbeSet::default() }).map_err(|_| UNFIT)
+}
+
+/// Why there are objects without bytes.
+pub const NO_SIZES: &str = "this JVM does not tell where it keeps the sizes of objects";
+
+/// Tells the runtime where the JVM keeps the sizes of objects; false when that cannot be known, and
+/// objects are counted without bytes.
+pub fn tell_sizes(jvmti: Jvmti, jni: Jni, runtime: OwnClass) -> bool {
+    let places = || {
+        let tables = Tables::read(jvmti.inside_libjvm()).ok()?;
+        // An int, in a table that is read by eight bytes.
+        let klass = tables.static_value("java_lang_Class", "_klass_offset").ok()? as u32;
+        let layout = tables.offset(&["Klass"], "_layout_helper").ok()?;
+        (klass > 0).then_some((i64::from(klass), layout.cast_signed()))
+    };
+    let Some((klass, layout)) = places() else { return false };
+    let plausible = jni.call_static_longs(runtime, c"layout", klass, layout)
+        && jni.get_static_long(runtime, c"smallest").is_some_and(|size| (8..=24).contains(&size));
+    if !plausible {
+        jni.call_static_longs(runtime, c"layout", 0, 0);
+    }
+    plausible
 }

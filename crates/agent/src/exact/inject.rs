@@ -91,6 +91,7 @@ mod tests {
             ("H_HOLDS", header::HOLDS),
             ("HOLDS_TIMES", layout::Holds::Times.code() as usize),
             ("HOLDS_BYTECODES", layout::Holds::Bytecodes.code() as usize),
+            ("HOLDS_ALLOCATIONS", layout::Holds::Allocations.code() as usize),
             ("H_BUMP", header::BUMP),
             ("H_LIMIT", header::LIMIT),
             ("H_RESERVE", header::RESERVE),

@@ -249,7 +249,12 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
                 Err(StartError::Runtime("the probe runtime does not begin"))
             }
         })
-        .inspect(|()| engine.calibrate(jni, runtime))
+        .inspect(|()| {
+            engine.calibrate(jni, runtime);
+            if engine.plan.allocations && !bytecodes::tell_sizes(jvmti, jni, runtime) {
+                engine.refuse("bytes of objects", bytecodes::NO_SIZES);
+            }
+        })
         .inspect(|()| engine.listen_to_threads(jni, runtime, true))
         .and_then(|()| match &engine.subgraph {
             Some(subgraph) => {
@@ -632,7 +637,7 @@ impl Engine {
         // The JVM runs constructors of its exceptions, which may be woven too.
         let is_leaf = || info.calls_nothing() && !self.wants_class(IMPLICIT);
         let kind = Kind::of(&self.plan, timed, info, is_leaf);
-        Some(MethodPlan::new(id, self.probes.choose(begins, kind)))
+        Some(MethodPlan::new(id, self.probes.choose(begins, kind, info)))
     }
 }
 

@@ -97,7 +97,8 @@ impl AllProbes {
         let (root, inner) = probes(false, with)?;
         let (root_timed, inner_timed) = probes(plan.timed, with)?;
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
-        let bytecodes = plan.bytecodes.map(BytecodeProbes::new).transpose()?;
+        let bytecodes = plan.bytecodes.map(|blocks| BytecodeProbes::new(blocks, plan.allocations));
+        let bytecodes = bytecodes.transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });
         let region = region.map_err(|_| UNFIT)?;
         Ok(AllProbes {
@@ -117,10 +118,10 @@ impl AllProbes {
         &self.region
     }
 
-    pub fn choose(&self, begins: bool, kind: Kind) -> &Probes {
+    pub fn choose(&self, begins: bool, kind: Kind, info: &MethodInfo<'_>) -> &Probes {
         let leaf = matches!(kind, Kind::BytecodesLeaf);
         if let (Kind::Bytecodes | Kind::BytecodesLeaf, Some(probes)) = (kind, &self.bytecodes) {
-            return probes.choose(begins, leaf);
+            return probes.choose(begins, leaf, info);
         }
         match (begins, kind) {
             (true, Kind::Counted | Kind::Bytecodes) => &self.root,

@@ -52,7 +52,7 @@ impl Session for ExactSession {
         let plan = ExactPlan {
             timed: !args.count && !args.bytecodes,
             bytecodes: args.bytecodes.then_some(args.blocks),
-            allocations: false,
+            allocations: args.allocations,
             include: args.include.clone(),
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
@@ -60,7 +60,7 @@ impl Session for ExactSession {
             skip_trivial: skips_trivial(args),
             follow_threads: args.follow_threads,
             regions: args.region.clone(),
-            regions_only: !args.exact,
+            regions_only: !args.exact && !args.bytecodes,
             count_only: args.count_only.clone(),
             cpu_time: args.cpu_time,
             fold: args.fold_recursion,
