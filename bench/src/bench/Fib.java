@@ -4,8 +4,8 @@ package bench;
 final class Fib implements Workload {
     private final int n;
 
-    Fib(int n) {
-        this.n = n;
+    Fib(String[] args) {
+        n = Integer.parseInt(args[0]);
     }
 
     @Override

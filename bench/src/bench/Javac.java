@@ -27,7 +27,9 @@ final class Javac implements Workload {
     private final List<JavaFileObject> sources = new ArrayList<>();
     private final List<String> options;
 
-    Javac(Path root, Path directory) throws IOException {
+    Javac(String[] args) throws IOException {
+        Path root = Path.of(args[0]);
+        Path directory = Path.of(args[1]);
         if (compiler == null) {
             throw new IllegalStateException("this Java has no compiler");
         }

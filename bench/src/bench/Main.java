@@ -46,13 +46,11 @@ public final class Main {
         System.out.println("bench done");
     }
 
+    /** The class has the workload's name; some are compiled apart, with their libraries. */
     private static Workload workload(String name, String[] args) throws Exception {
-        return switch (name) {
-            case "fib" -> new Fib(Integer.parseInt(args[0]));
-            case "javac" -> new Javac(Path.of(args[0]), Path.of(args[1]));
-            case "h2" -> new Sql(Integer.parseInt(args[0]));
-            default -> throw new IllegalArgumentException("no workload is called " + name);
-        };
+        String type = "bench." + Character.toUpperCase(name.charAt(0)) + name.substring(1);
+        var constructor = Class.forName(type).getDeclaredConstructor(String[].class);
+        return (Workload) constructor.newInstance((Object) args);
     }
 
     /**

@@ -71,6 +71,7 @@ mod tests {
             class_path: Vec::new(),
             arguments: Vec::new(),
             needs_compiler: false,
+            since: 0,
             warm_up: Amount { iterations: 1, seconds: 0.0 },
             measured: Amount { iterations: 1, seconds: 0.0 },
         };

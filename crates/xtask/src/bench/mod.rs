@@ -42,7 +42,9 @@ Measures what profiling costs: plain and profiled JVMs in turns, and their ratio
 
 Usage: cargo xtask bench [OPTION…] [NAME…]
 
-Workloads are fib, javac and h2; with NAMEs, only these. Configurations are the plain program, our
+Workloads are real programs (javac, h2, scala, lucene, jetty, saxon, pdfbox, clojure) and small ones that
+are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
+h2, and `all` means all of them. Configurations are the plain program, our
 exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
 async-profiler. With the name `sampling` they are the plain program, our sampling and async-profiler's,
 each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. Two benchmarks
@@ -98,9 +100,13 @@ impl Args {
                 "--tare" => tare = Some(PathBuf::from(value()?)),
                 word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
                 "sampling" => sampling = true,
-                name if workloads::NAMES.contains(&name) => names.push(name.to_owned()),
+                "all" => names.extend(workloads::names().map(str::to_owned)),
+                name if workloads::names().any(|known| known == name) => {
+                    names.push(name.to_owned());
+                }
                 name => {
-                    bail!("no workload is called {name}; there are {}", workloads::NAMES.join(", "))
+                    let known: Vec<_> = workloads::names().collect();
+                    bail!("no workload is called {name}; there are {}", known.join(", "))
                 }
             }
         }
@@ -110,7 +116,7 @@ impl Args {
             );
         }
         if names.is_empty() {
-            names = workloads::NAMES.map(str::to_owned).into();
+            names = workloads::DEFAULT.map(str::to_owned).into();
         }
         let defaults = if quick { (1, vec![25]) } else { (5, vec![17, 25]) };
         Ok(Args {
@@ -299,6 +305,9 @@ fn groups<'a>(
     for (workload, jdk) in workloads.iter().flat_map(|w| jdks.iter().map(move |jdk| (w, jdk))) {
         if workload.needs_compiler && !jdk.javac {
             notes.push(format!("NOT COVERED: {} needs a whole JDK {}", workload.name, jdk.major));
+            continue;
+        }
+        if jdk.major < workload.since {
             continue;
         }
         let rows = configs

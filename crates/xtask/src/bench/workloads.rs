@@ -25,14 +25,114 @@ pub struct Workload {
     pub arguments: Vec<String>,
     /// Whether it needs a JDK and not only a runtime.
     pub needs_compiler: bool,
+    /// The first JDK that it runs on.
+    pub since: u32,
     pub warm_up: Amount,
     pub measured: Amount,
 }
 
-pub const NAMES: [&str; 3] = ["fib", "javac", "h2"];
+/// What is known of a workload before anything is fetched.
+struct Recipe {
+    name: &'static str,
+    include: &'static str,
+    /// Of Maven; what these depend on comes along.
+    artifacts: &'static [&'static str],
+    /// How much to do: in a quick run, and in a real one.
+    sizes: [u32; 2],
+    /// What it is, after the artifacts.
+    what: &'static str,
+    /// Whether its class below `bench/with` is compiled against the artifacts.
+    compiled_with: bool,
+    /// The first JDK that it runs on.
+    since: u32,
+    amounts: Amounts,
+}
 
-const H2: &str = "com.h2database:h2:2.3.232";
+const fn micro(name: &'static str, include: &'static str, sizes: [u32; 2]) -> Recipe {
+    let what = "";
+    let (artifacts, compiled_with, since, amounts) = (&[], false, 0, SMALL);
+    Recipe { name, include, artifacts, sizes, what, compiled_with, since, amounts }
+}
+
+const fn real(
+    name: &'static str,
+    include: &'static str,
+    artifacts: &'static [&'static str],
+    sizes: [u32; 2],
+    what: &'static str,
+) -> Recipe {
+    let (compiled_with, since, amounts) = (false, 0, LARGE);
+    Recipe { name, include, artifacts, sizes, what, compiled_with, since, amounts }
+}
+
+/// Real programs first, then small ones that are nothing but one hard case.
+const RECIPES: [Recipe; 14] = [
+    real("javac", "com.sun.tools.javac.**", &[SOURCES], [0, 0], ""),
+    real("h2", "org.h2.**", &["com.h2database:h2:2.3.232"], [500, 3000], "in memory, orders:"),
+    real("scala", "scala.tools.**", &["org.scala-lang:scala-compiler:2.13.16"], [0, 0], ""),
+    Recipe {
+        compiled_with: true,
+        ..real(
+            "lucene",
+            "org.apache.lucene.**",
+            &["org.apache.lucene:lucene-core:9.12.1"],
+            [500, 6000],
+            "in memory, documents:",
+        )
+    },
+    Recipe {
+        compiled_with: true,
+        ..real(
+            "jetty",
+            "org.eclipse.jetty.**",
+            &["org.eclipse.jetty:jetty-servlet:11.0.24", "org.slf4j:slf4j-nop:2.0.9"],
+            [500, 8000],
+            "with two clients on loopback, requests:",
+        )
+    },
+    real(
+        "saxon",
+        "net.sf.saxon.**",
+        &["net.sf.saxon:Saxon-HE:12.5"],
+        [500, 8000],
+        "transforming a document, orders:",
+    ),
+    Recipe {
+        compiled_with: true,
+        ..real(
+            "pdfbox",
+            "org.apache.pdfbox.**",
+            &["org.apache.pdfbox:pdfbox:3.0.3"],
+            [5, 120],
+            "writing and reading a document, pages:",
+        )
+    },
+    real(
+        "clojure",
+        "clojure.**",
+        &["org.clojure:clojure:1.12.0"],
+        [6, 8],
+        "compiling and running a script, size:",
+    ),
+    micro("fib", "bench.Fib", [32, 36]),
+    micro("trees", "bench.Trees*", [200, 4000]),
+    micro("throws", "bench.Throws*", [20_000, 400_000]),
+    micro("locks", "bench.Locks*", [100_000, 2_000_000]),
+    micro("garbage", "bench.Garbage*", [1_000_000, 30_000_000]),
+    Recipe { since: 21, ..micro("virtual", "bench.Virtual*", [5_000, 100_000]) },
+];
+
+/// The names of all workloads.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    RECIPES.iter().map(|recipe| recipe.name)
+}
+
+/// Those that are measured unless others are named: each tells something of its own.
+pub const DEFAULT: [&str; 3] = ["fib", "javac", "h2"];
+
 const SOURCES: &str = "org.apache.commons:commons-lang3:3.17.0:jar:sources";
+const SCALA_SOURCES: &str =
+    "org.scala-lang.modules:scala-parser-combinators_2.13:2.4.0:jar:sources";
 const ASYNC_PROFILER: &str = "tools.profiler:async-profiler:4.0";
 
 /// The package that javac compiles, of about eight thousand lines.
@@ -49,19 +149,26 @@ const LARGE: Amounts =
 /// Of warm-up and of measurement.
 type Amounts = (Amount, Amount);
 
-/// The Java side, compiled.
+/// The Java side, compiled, but for what is compiled with libraries.
 pub fn compile(workspace: &Workspace, javac: &Jdk, work: &Path) -> Result<PathBuf> {
     let classes = work.join("classes");
-    let mut sources: Vec<PathBuf> = fs::read_dir(workspace.root.join("bench/src/bench"))
-        .context("the Java side of the benchmarks")?
+    compile_into(&classes, &workspace.root.join("bench/src/bench"), &[], javac)?;
+    Ok(classes)
+}
+
+fn compile_into(place: &Path, sources: &Path, with: &[PathBuf], javac: &Jdk) -> Result<()> {
+    let mut files: Vec<PathBuf> = fs::read_dir(sources)
+        .with_context(|| format!("the Java side of the benchmarks, {}", sources.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "java"))
         .collect();
-    sources.sort();
+    files.sort();
     let mut command = Command::new(javac.home.join("bin/javac"));
-    command.args(["--release", "17", "-g", "-d"]).arg(&classes).args(sources);
-    shell::run(&mut command).context("compiling the Java side of the benchmarks")?;
-    Ok(classes)
+    command.args(["--release", "17", "-g", "-d"]).arg(place);
+    if !with.is_empty() {
+        command.arg("-cp").arg(std::env::join_paths(with).context("the class path")?);
+    }
+    shell::run(command.args(files)).context("compiling the Java side of the benchmarks")
 }
 
 /// What `prepare` needs to know.
@@ -75,67 +182,79 @@ pub struct Kitchen<'a> {
 
 /// Prepares a workload; `None` if what it needs cannot be had, which the stages then tell.
 pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Option<Workload>> {
-    let own = vec![kitchen.classes.to_owned()];
-    let amounts = match name {
-        _ if kitchen.quick => QUICK,
-        "fib" => SMALL,
-        _ => LARGE,
+    let Some(recipe) = RECIPES.iter().find(|recipe| recipe.name == name) else {
+        bail!("no workload is called {name}; there are {}", names().collect::<Vec<_>>().join(", "));
     };
-    let (warm_up, measured) = amounts;
-    Ok(Some(match name {
-        "fib" => {
-            let n = if kitchen.quick { 32 } else { 36 };
-            Workload {
-                name: "fib",
-                include: "bench.Fib",
-                what: format!("recursive fib({n}), the class woven whole"),
-                class_path: own,
-                arguments: vec![n.to_string()],
-                needs_compiler: false,
-                warm_up,
-                measured,
-            }
-        }
-        "h2" => {
-            let Some(jars) = fetch(stages, "h2", &[H2]) else { return Ok(None) };
-            let orders = if kitchen.quick { 500 } else { 3000 };
-            Workload {
-                name: "h2",
-                include: "org.h2.**",
-                what: format!("{H2} in memory, {orders} orders, all of `org.h2.**` woven"),
-                class_path: own.into_iter().chain(Subject::jars(&jars)?).collect(),
-                arguments: vec![orders.to_string()],
-                needs_compiler: false,
-                warm_up,
-                measured,
-            }
-        }
-        "javac" => {
-            // The demo is small enough for a quick run, and needs no network.
-            let (root, directory, what) = if kitchen.quick {
-                let demo = kitchen.workspace.root.join("demo/src");
-                (demo.clone(), demo, "demo/src".to_owned())
-            } else {
-                let group = "commons-lang3-sources";
-                let Some(place) = fetch(stages, group, &[SOURCES]) else { return Ok(None) };
-                let root = unpack(kitchen, &place, group)?;
-                (root.clone(), root.join(PACKAGE), format!("`{PACKAGE}` of {SOURCES}"))
-            };
-            Workload {
-                name: "javac",
-                include: "com.sun.tools.javac.**",
-                what: format!(
-                    "the JDK's compiler on {what}, all of `com.sun.tools.javac.**` woven"
-                ),
-                class_path: own,
-                arguments: [root, directory].map(|path| path.display().to_string()).into(),
-                needs_compiler: true,
-                warm_up,
-                measured,
-            }
-        }
-        other => bail!("no workload is called {other}; there are {}", NAMES.join(", ")),
+    let prepared = match name {
+        "javac" => javac(kitchen, stages)?,
+        "scala" => scala(recipe, kitchen, stages)?,
+        _ => by_size(recipe, kitchen, stages)?,
+    };
+    let Some((what, libraries, arguments)) = prepared else { return Ok(None) };
+    let (warm_up, measured) = if kitchen.quick { QUICK } else { recipe.amounts };
+    Ok(Some(Workload {
+        name: recipe.name,
+        include: recipe.include,
+        what: format!("{what}, all of `{}` woven", recipe.include),
+        class_path: [vec![kitchen.classes.to_owned()], libraries].concat(),
+        arguments,
+        needs_compiler: name == "javac",
+        since: recipe.since,
+        warm_up,
+        measured,
     }))
+}
+
+/// What it is, libraries and arguments.
+type Prepared = Option<(String, Vec<PathBuf>, Vec<String>)>;
+
+/// A workload that only has to know how much to do.
+fn by_size(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
+    let size = recipe.sizes[usize::from(!kitchen.quick)];
+    if recipe.artifacts.is_empty() {
+        let what = format!("`{} {size}`", recipe.name);
+        return Ok(Some((what, Vec::new(), vec![size.to_string()])));
+    }
+    let Some(place) = fetch(stages, recipe.name, recipe.artifacts) else { return Ok(None) };
+    let mut libraries = Subject::jars(&place)?;
+    if recipe.compiled_with {
+        let sources = kitchen.workspace.root.join("bench/with").join(recipe.name).join("bench");
+        let own = kitchen.work.join(format!("classes-{}", recipe.name));
+        let with = [vec![kitchen.classes.to_owned()], libraries.clone()].concat();
+        compile_into(&own, &sources, &with, kitchen.javac)?;
+        libraries.insert(0, own);
+    }
+    let what = format!("{} {} {size}", recipe.artifacts[0], recipe.what);
+    Ok(Some((what, libraries, vec![size.to_string()])))
+}
+
+fn javac(kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
+    // The demo is small enough for a quick run, and needs no network.
+    let (root, directory, what) = if kitchen.quick {
+        let demo = kitchen.workspace.root.join("demo/src");
+        (demo.clone(), demo, "demo/src".to_owned())
+    } else {
+        let group = "commons-lang3-sources";
+        let Some(place) = fetch(stages, group, &[SOURCES]) else { return Ok(None) };
+        let root = unpack(kitchen, &place, group)?;
+        (root.clone(), root.join(PACKAGE), format!("`{PACKAGE}` of {SOURCES}"))
+    };
+    let arguments = [root, directory].map(|path| path.display().to_string()).into();
+    Ok(Some((format!("the JDK's compiler on {what}"), Vec::new(), arguments)))
+}
+
+fn scala(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
+    let group = "scala-parser-sources";
+    let (Some(compiler), Some(sources)) =
+        (fetch(stages, recipe.name, recipe.artifacts), fetch(stages, group, &[SCALA_SOURCES]))
+    else {
+        return Ok(None);
+    };
+    let jars = Subject::jars(&compiler)?;
+    let library = std::env::join_paths(&jars).context("the class path")?;
+    let root = unpack(kitchen, &sources, group)?;
+    let arguments = vec![root.display().to_string(), library.to_string_lossy().into_owned()];
+    Ok(Some((format!("{} on {SCALA_SOURCES}", recipe.artifacts[0]), jars, arguments)))
 }
 
 /// async-profiler's library; `None` if it cannot be had.

@@ -8,12 +8,12 @@ import java.sql.SQLException;
 import java.sql.Statement;
 
 /** H2 in memory: tables are made and filled, asked, changed in transactions, and dropped. */
-final class Sql implements Workload {
+final class H2 implements Workload {
     private final int orders;
     private final Connection connection;
 
-    Sql(int orders) throws SQLException {
-        this.orders = orders;
+    H2(String[] args) throws SQLException {
+        orders = Integer.parseInt(args[0]);
         connection = DriverManager.getConnection("jdbc:h2:mem:bench");
         connection.setAutoCommit(false);
     }
