@@ -148,6 +148,12 @@ impl Snapshot {
         Ok(used)
     }
 
+    /// The agent's last note of the time, given the header.
+    pub fn noted(head: &[u8]) -> Result<u64, ReadError> {
+        Self::used(head)?;
+        u64_at(head, header::TICKS_1).ok_or(ReadError::NotAnArena)
+    }
+
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let used = Self::used(bytes)?;
         let head = |at| u64_at(bytes, at).ok_or(ReadError::NotAnArena);

@@ -78,6 +78,9 @@ pub enum Command {
         #[command(flatten)]
         patience: Patience,
     },
+    /// Complete a recording if the tool dies; `record --exact` starts it
+    #[command(hide = true)]
+    Guard { pid: u32, recording: PathBuf },
     /// Record what a running JVM does, or a program started for it: samples, or every call
     #[command(
         after_help = "Without a mode it samples what threads do on the processors, until Ctrl-C, after -d, \

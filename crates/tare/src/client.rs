@@ -32,17 +32,16 @@ pub enum Found {
 }
 
 impl Agent {
-    fn open(stream: UnixStream, patience: Duration) -> Result<Self> {
+    fn of(stream: UnixStream, patience: Duration) -> Result<Self> {
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         let nobody = Greeting { protocol: 0, version: String::new(), build: String::new() };
-        let mut agent = Agent {
-            stream,
-            decoder: Decoder::default(),
-            patience,
-            files: Vec::new(),
-            greeting: nobody,
-        };
+        let (decoder, files) = (Decoder::default(), Vec::new());
+        Ok(Agent { stream, decoder, patience, files, greeting: nobody })
+    }
+
+    fn open(stream: UnixStream, patience: Duration) -> Result<Self> {
+        let mut agent = Agent::of(stream, patience)?;
         let first = agent.receive()?;
         if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
             bail!("the agent refused the connection: {message}");
@@ -72,6 +71,10 @@ impl Agent {
     pub fn tell_for_files<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
         self.files.clear();
         self.tell(request)?;
+        self.take_files()
+    }
+
+    fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
         let files = std::mem::take(&mut self.files);
         files.try_into().map_err(|_| anyhow::anyhow!("the agent's answer lacks its descriptors"))
     }
@@ -139,6 +142,15 @@ impl Agent {
             }
         }
         Ok(got.bytes)
+    }
+}
+
+/// What the tool tells a guard of its own: the agent's status, and the memory of a recording.
+pub fn hear_status(stream: &UnixStream, patience: Duration) -> Result<(Status, [File; 2])> {
+    let mut teller = Agent::of(stream.try_clone()?, patience)?;
+    match Response::from_message(&teller.receive()?)? {
+        Response::Status(status) => Ok((*status, teller.take_files()?)),
+        _ => bail!("a guard has to be told of a status"),
     }
 }
 

@@ -52,6 +52,11 @@ impl Arena {
         }
     }
 
+    /// The time of the agent's last note.
+    pub fn noted(&self) -> Result<u64> {
+        Ok(Snapshot::noted(&read_up_to(&self.trees, Snapshot::HEADER as u64)?)?)
+    }
+
     /// The names logged so far. Every name is logged before it occurs in a tree, so they are to be
     /// read after the trees.
     fn names(&self) -> Result<Names> {
@@ -89,9 +94,7 @@ pub fn live(who: &str) -> Result<Profile> {
     profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
     let elapsed = profile.run.duration;
     let mut exact = Exact::new(arena, status, Origins::of(&jvm));
-    // One look tells how much there is, not when it came.
-    exact.axis = TimeAxis::None;
-    exact.look(&mut profile, elapsed)?;
+    exact.look_once(&mut profile, elapsed)?;
     exact.account(&mut profile.run);
     Ok(profile)
 }
@@ -222,6 +225,12 @@ impl Exact {
             regions: Regions::default(),
             of_trees: HashMap::new(),
         }
+    }
+
+    /// The only look that is taken: it tells how much there is, not when it came.
+    pub fn look_once(&mut self, profile: &mut Profile, elapsed: u64) -> Result<()> {
+        self.axis = TimeAxis::None;
+        self.look(profile, elapsed)
     }
 
     pub fn totals(&self) -> Totals {

@@ -7,6 +7,7 @@ mod desk;
 mod doctor;
 mod exact;
 mod figures;
+mod guard;
 mod keep;
 mod launch;
 mod library;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Explain(args)) => commands::explain::run(&args),
+        Some(Command::Guard { pid, recording }) => guard::run(pid, &recording),
         Some(Command::Record(args)) => return commands::record::run(*args),
         Some(Command::Dump { jvm, output }) => commands::orders::dump(&jvm, output.as_deref()),
         Some(Command::Stop { jvm }) => commands::orders::give(&jvm, &Order::Stop),

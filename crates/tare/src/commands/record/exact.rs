@@ -5,6 +5,7 @@ use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
 use crate::exact::{self, Arena, Exact};
+use crate::guard::Guard;
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
@@ -40,6 +41,8 @@ pub struct ExactSession {
     recorder: Recorder,
     began: Instant,
     files: Files,
+    /// Until the file is complete.
+    guard: Option<Guard>,
 }
 
 impl Session for ExactSession {
@@ -84,9 +87,12 @@ impl Session for ExactSession {
         // The file comes after the start, which may fail, and leaves an older one alone then.
         let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
         // A program may end before the first look.
-        let status = agent.status()?.exact.unwrap_or_default();
-        let exact = Exact::new(Arena::new(memory), status, Origins::of(jvm));
-        Ok(ExactSession { exact, recorder, began, files })
+        let status = agent.status()?;
+        // A machine that has no room for one more process has other worries.
+        let guard = Guard::set(jvm, &files.recording, &memory, &status).ok();
+        let exact =
+            Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
+        Ok(ExactSession { exact, recorder, began, files, guard })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -114,8 +120,9 @@ impl Session for ExactSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {
-        let ExactSession { mut exact, recorder, files, .. } = self;
+        let ExactSession { mut exact, recorder, files, guard, .. } = self;
         let finished = recorder.finish(&mut [&mut exact]);
+        drop(guard);
         watched?;
         let recorded = finished?;
         let profile = source::load(&recorded.path, None)?;

@@ -1,0 +1,150 @@
+//! The guard of an exact recording: a process that holds the memory with the trees, too, and does
+//! nothing. If the tool dies without a word (a bug, `kill -9`, the system short of memory), it takes a last
+//! look at the trees and completes the file, whether the JVM lives or not.
+//!
+//! The tool's own looks may be far apart when trees are large; with a guard that costs no call.
+
+use crate::client;
+use crate::exact::{Arena, Exact};
+use crate::origins::Origins;
+use crate::recorder::Source;
+use anyhow::{Context, Result, bail};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fs::{self, File};
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+use tare_attach::Jvm;
+use tare_profile::{LossKind, Profile, RunInfo};
+use tare_protocol::{Response, Status};
+use tare_recording::{Recording, Warning, Writer};
+
+/// How long the tool may take to say what is to be guarded.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the agent may take to notice that it is alone, and to restore the program's code.
+const RESTORING: Duration = Duration::from_secs(60);
+/// What the tool says when it needs no guard any more.
+const FAREWELL: u8 = b'.';
+
+/// A guard on duty; it goes when this is dropped.
+pub struct Guard {
+    stream: UnixStream,
+    child: Child,
+}
+
+impl Guard {
+    /// Sets one over a recording that has begun. Without it the recording goes on as well.
+    pub fn set(jvm: &Jvm, recording: &Path, memory: &[File; 2], status: &Status) -> Result<Guard> {
+        let (mut stream, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("guard").arg(jvm.pid.to_string()).arg(recording);
+        command.stdin(Stdio::from(OwnedFd::from(theirs)));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // What a terminal sends to the tool is none of the guard's business.
+        let child = command.process_group(0).spawn()?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut extra = SendAncillaryBuffer::new(&mut space);
+        let files = [memory[0].as_fd(), memory[1].as_fd()];
+        let message = Response::Status(Box::new(status.clone())).to_message().encode();
+        let guard = if extra.push(SendAncillaryMessage::ScmRights(&files)) {
+            let sent =
+                sendmsg(&stream, &[IoSlice::new(&message)], &mut extra, SendFlags::NOSIGNAL)?;
+            stream.write_all(&message[sent..])?;
+            Guard { stream, child }
+        } else {
+            bail!("no room for two descriptors");
+        };
+        Ok(guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // A tool that panics is one that dies.
+        if thread::panicking() {
+            return;
+        }
+        let _ = self.stream.write_all(&[FAREWELL]);
+        let _ = self.child.wait();
+    }
+}
+
+/// What the guard does, in a process of its own.
+pub fn run(pid: u32, recording: &Path) -> Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let jvm = tare_attach::inspect(pid)?;
+    let origins = Origins::of(&jvm);
+    let stream = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let (status, memory) = client::hear_status(&stream, PATIENCE)?;
+    stream.set_read_timeout(None)?;
+    let mut last = [0];
+    if matches!((&stream).read(&mut last), Ok(1)) {
+        return Ok(());
+    }
+    let arena = Arena::new(memory);
+    wait_for_quiet(&arena)?;
+    rescue(Exact::new(arena, status.exact.unwrap_or_default(), origins), recording)
+}
+
+/// Waits until the agent has ended the session. It notes the time while it is on.
+fn wait_for_quiet(arena: &Arena) -> Result<()> {
+    let limit = Instant::now() + RESTORING;
+    let mut before = None;
+    while Instant::now() < limit {
+        let now = Some(arena.noted()?);
+        if now == before {
+            break;
+        }
+        before = now;
+        thread::sleep(Duration::from_secs(1));
+    }
+    Ok(())
+}
+
+/// Writes the whole recording anew, from what is in memory, in place of the one without an end.
+fn rescue(mut exact: Exact, recording: &Path) -> Result<()> {
+    // A link stays one.
+    let recording = fs::canonicalize(recording)?;
+    let mut begun = Recording::open(&recording)?;
+    let ends = !begun.warnings().contains(&Warning::NoEnd);
+    if ends || !fs::metadata(&recording)?.is_file() {
+        return Ok(());
+    }
+    let mut profile = Profile::new();
+    let run = begun.summary()?.run;
+    let duration = run.started.and_then(since).unwrap_or(run.duration);
+    exact.look_once(&mut profile, duration)?;
+    let mut losses: Vec<_> = run.losses.clone();
+    // What is counted anew.
+    losses.retain(|loss| matches!(loss.kind, LossKind::Refused | LossKind::Skipped));
+    let mut now = RunInfo { duration, losses: Vec::new(), ..run };
+    exact.status.refused.clear();
+    exact.account(&mut now);
+    now.losses.splice(0..0, losses);
+    let reason = "the tool was killed; what its guard found in memory is whole, but not by time";
+    now.lose(LossKind::Dropped, "the timeline", 1, reason);
+    profile.run = now;
+    let mut part = recording.clone().into_os_string();
+    part.push(".part");
+    let written = Writer::create(part.as_ref()).and_then(|writer| writer.finish(&profile));
+    written.with_context(|| format!("cannot complete {}", recording.display()))?;
+    fs::rename(&part, &recording)?;
+    Ok(())
+}
+
+/// Nanoseconds since a moment, given in nanoseconds since 1970.
+fn since(started: i64) -> Option<u64> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+    u64::try_from(i128::try_from(now).ok()? - i128::from(started)).ok()
+}
