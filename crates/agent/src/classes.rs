@@ -6,7 +6,7 @@ use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use crate::loaders;
 use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::ptr;
 
 /// Local references to classes; valid inside the [`Jni::frame`] they were made in.
@@ -168,10 +168,15 @@ impl Jni {
         !self.failed()
     }
 
-    /// Calls a static method `calibrate(int, boolean) long` of a class of ours.
-    pub fn call_static_calibrate(self, class: OwnClass, rounds: i32, timed: bool) -> Option<i64> {
-        let arguments = [jni::jvalue { i: rounds }, jni::jvalue { z: u8::from(timed) }];
-        self.get_static(class, c"calibrate", c"(IZ)J", &arguments)
+    /// Calls a static method of a class of ours that takes so many `int`s and returns a `long`.
+    pub fn call_static_ints<const N: usize>(
+        self,
+        class: OwnClass,
+        name: &CStr,
+        values: [i32; N],
+    ) -> Option<i64> {
+        let signature = CString::new(format!("({})J", "I".repeat(N))).ok()?;
+        self.get_static(class, name, &signature, &values.map(|i| jni::jvalue { i }))
     }
 
     /// Calls a static method `() long` of a class of ours.

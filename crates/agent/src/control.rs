@@ -81,7 +81,7 @@ impl<'a> Control<'a> {
             if self.session.vm_is_dead() {
                 return (End::VmDeath, None);
             }
-            exact::tick();
+            gate::enter((), || exact::tick(self.jni));
             gate::enter((), || sampling::tick(self.jvmti, self.jni));
             let mut leaver = None;
             if ready.get(2 + self.connections.len()) == Some(&true) {
@@ -240,13 +240,19 @@ impl<'a> Control<'a> {
                 }
             }
             Request::ExactOpen => self.hand_over(index),
+            Request::ExactDemote { ids } if self.connections[index].exact => {
+                match exact::demote(self.jni, ids) {
+                    Ok(()) => Response::Ok,
+                    Err(e) => Response::error(ErrorCode::Internal, e),
+                }
+            }
             Request::ExactStop if self.connections[index].exact => {
                 let before = self.wanted();
                 self.connections[index].exact = false;
                 self.settle(before);
                 Response::Ok
             }
-            Request::ExactStop => {
+            Request::ExactStop | Request::ExactDemote { .. } => {
                 Response::error(ErrorCode::Request, "this front end has begun no recording")
             }
             Request::Explain(pattern) => match exact::explain(pattern) {

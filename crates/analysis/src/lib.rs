@@ -11,11 +11,14 @@
 
 #![forbid(unsafe_code)]
 
+mod calibration;
+mod compensate;
 mod diff;
 mod filter;
 mod findings;
 mod hash;
 mod hot;
+mod join;
 mod labels;
 mod metrics;
 mod names;
@@ -27,10 +30,13 @@ mod tree;
 mod unstable;
 mod upside;
 
+pub use calibration::{Bounded, Calibration, OPTION as CALIBRATION};
+pub use compensate::{Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{Finding, FindingKind, findings};
 pub use hot::{Hot, Neighbours, hot_list, neighbours};
+pub use join::{JOINED, Joined, join};
 pub use labels::{Label, LabelKind};
 pub use metrics::{default_metrics, find_metric};
 pub use names::{Pattern, is_jdk_class, package_of, stable};

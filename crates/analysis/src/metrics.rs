@@ -1,5 +1,6 @@
 //! Which of a profile's series to show, by default or by a name that a user gives.
 
+use crate::join::JOINED;
 use tare_profile::{Estimate, Profile, Series, SeriesId, ValueKind};
 
 /// What a report shows when nothing else is asked: the most telling series, and beside it the
@@ -29,7 +30,9 @@ fn with_invocations(profile: &Profile, id: SeriesId) -> Vec<SeriesId> {
     let info = profile.series(id).info();
     let same = profile.all_series().find(|(other, series)| {
         let counts = series.info().kind == ValueKind::Invocations && !series.is_empty();
-        counts && *other != id && series.info().name == info.name
+        let of_same = series.info().name == info.name
+            || (info.name == JOINED && series.info().name == "exact");
+        counts && *other != id && of_same
     });
     let timed = info.kind != ValueKind::Samples;
     std::iter::once(id).chain(same.filter(|_| timed).map(|(other, _)| other)).collect()

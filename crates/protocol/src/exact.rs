@@ -221,6 +221,9 @@ pub struct ExactStatus {
     pub elapsed_ns: u64,
     /// What one call costs at least in probes, measured in this JVM when the recording began.
     pub probe_ps: u64,
+    /// What probes cost around work of several lengths, as it was last measured; PROTOCOL.md has
+    /// the form of the lines.
+    pub calibration: Vec<String>,
     /// When what roots reach is found while the program runs.
     pub subgraph: Option<SubgraphStatus>,
     /// The regions, in the order of their numbers.
@@ -284,7 +287,8 @@ impl ExactStatus {
             .with("exact-budget", self.budget)
             .with("exact-elapsed-ns", self.elapsed_ns)
             .with("exact-probe-ps", self.probe_ps)
-            .with_all("exact-region", &self.regions);
+            .with_all("exact-region", &self.regions)
+            .with_all("exact-calibration", &self.calibration);
         match self.subgraph {
             Some(subgraph) => subgraph.add_to(message),
             None => message,
@@ -309,6 +313,7 @@ impl ExactStatus {
             budget: m.parse("exact-budget")?,
             elapsed_ns: m.parse("exact-elapsed-ns")?,
             probe_ps: m.parse("exact-probe-ps")?,
+            calibration: m.list("exact-calibration"),
             subgraph: SubgraphStatus::from_message(m)?,
             regions: all(m, "exact-region")?,
         }))
@@ -353,6 +358,7 @@ mod tests {
             }],
             longest_pause_ns: 7,
             probe_ps: 1_900,
+            calibration: vec!["clock 5000".into(), "wide 0 9700 9500".into()],
             subgraph: Some(SubgraphStatus { reachable: 9, gave_up: 1, ..Default::default() }),
             regions: vec!["a.B:7-9".parse().unwrap()],
             ..ExactStatus::default()

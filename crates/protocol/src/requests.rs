@@ -57,6 +57,11 @@ pub enum Request {
     /// Begins an exact recording, which ends with this connection at the latest. Answered by
     /// `ok` with two descriptors: the arena and the log of names.
     ExactStart(Box<ExactPlan>),
+    /// From now on, of the methods of a timed recording just these, by the ids of the log of names,
+    /// are only counted. Their calls appear under ids of their own, logged with the same names.
+    ExactDemote {
+        ids: Vec<u32>,
+    },
     /// Ends it. Answered when the program's code is as it was.
     ExactStop,
     /// The two descriptors of a recording that another front end has begun.
@@ -92,6 +97,7 @@ impl Request {
             Request::Status => Message::new("status"),
             Request::Counters { on } => Message::new("counters").with("on", on),
             Request::ExactStart(plan) => plan.to_message(),
+            Request::ExactDemote { ids } => Message::new("exact-demote").with_all("id", ids),
             Request::ExactStop => Message::new("exact-stop"),
             Request::ExactOpen => Message::new("exact-open"),
             Request::SampleStart(plan) => plan.to_message(),
@@ -110,6 +116,11 @@ impl Request {
             "status" => Request::Status,
             "counters" => Request::Counters { on: m.parse("on")? },
             "exact-start" => Request::ExactStart(Box::new(ExactPlan::from_message(m)?)),
+            "exact-demote" => {
+                let bad = |_| WireError::BadField { verb: m.verb.clone(), key: "id" };
+                let ids = m.list("id").iter().map(|id| id.parse()).collect::<Result<_, _>>();
+                Request::ExactDemote { ids: ids.map_err(bad)? }
+            }
             "exact-stop" => Request::ExactStop,
             "exact-open" => Request::ExactOpen,
             "sample-start" => Request::SampleStart(Box::new(SamplePlan::from_message(m)?)),

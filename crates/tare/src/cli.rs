@@ -4,7 +4,7 @@ mod export;
 mod profiles;
 
 pub use export::{ExportArgs, help as help_of_export};
-pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat};
+pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -354,6 +354,10 @@ pub struct RecordArgs {
     /// Methods to count but not to time, for short ones that are called often
     #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
+    /// Hold the probes to this share of the program's own time: methods that are short and called
+    /// often are counted and not timed, for as long as they are: 20%
+    #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
+    pub overhead: Option<f64>,
     /// Measure time that threads spent on a processor, not time that passed; dearer, and not for
     /// virtual threads
     #[arg(long, conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]

@@ -2,6 +2,7 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 use crate::client::{self, Found};
+use crate::demotion::{Costs, Load, Steering};
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
@@ -10,12 +11,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
+use tare_analysis::{CALIBRATION, Calibration, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
-use tare_arena::{MethodName, Names, Pruning, Snapshot, Tree};
+use tare_arena::{MethodName, Names, Node, Pruning, Snapshot, Tree};
 use tare_attach::Jvm;
 use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
-    Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
+    Thread, ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
 };
 use tare_protocol::{ExactStatus, Request};
 
@@ -151,14 +153,24 @@ pub struct Exact {
     regions: Regions,
     /// The names of the threads whose trees were seen, by where the tree lies.
     of_trees: HashMap<u32, String>,
+    /// When methods are not timed for the sake of a budget.
+    pub steering: Option<Steering>,
+    /// What each method did up to the last look, if somebody steers.
+    loads: HashMap<i32, Load>,
+}
+
+/// What only timed sessions have: net times, and calls that have none.
+#[derive(Clone, Copy)]
+struct Timed {
+    net: SeriesId,
+    untimed: SeriesId,
 }
 
 /// Invocations, and what else the session counts.
 #[derive(Clone, Copy)]
 struct AllSeries {
     calls: SeriesId,
-    /// Net times.
-    times: Option<SeriesId>,
+    times: Option<Timed>,
     /// In the order of [`Seen::counted`].
     counted: [Option<SeriesId>; COUNTED],
 }
@@ -186,6 +198,8 @@ struct Seen {
     parent: u32,
     look: u32,
     count: u64,
+    /// Those of the calls that have no time.
+    untimed: u64,
     /// Ticks of its own.
     net: i64,
     /// Bytecodes, objects and bytes, as far as the session counts them.
@@ -224,6 +238,66 @@ impl Exact {
             look: 0,
             regions: Regions::default(),
             of_trees: HashMap::new(),
+            steering: None,
+            loads: HashMap::new(),
+        }
+    }
+
+    /// The ids of methods that are not to be timed from now on, if that is to change.
+    pub fn steer(&mut self) -> Option<Vec<u32>> {
+        let steering = self.steering.as_mut()?;
+        let costs = Calibration::from_lines(&self.status.calibration)?;
+        let (inside, outside) = costs.empty();
+        let costs = Costs { timed: inside + outside, counted: costs.counted };
+        // A method has two ids when it was timed and counted in turn; the first is the smaller.
+        let mut first: HashMap<(u32, &str, &str, &str), u32> = HashMap::new();
+        let mut loads: HashMap<u32, Load> = HashMap::new();
+        let mut known: Vec<(u32, Load)> = self
+            .loads
+            .iter()
+            .filter_map(|(id, load)| Some((u32::try_from(*id).ok()?, *load)))
+            .collect();
+        known.sort_unstable_by_key(|(id, _)| *id);
+        for (id, load) in known {
+            let Some(name) = self.names.get(id) else { continue };
+            let key = (name.loader, &*name.class, &*name.name, &*name.descriptor);
+            let sum = loads.entry(*first.entry(key).or_insert(id)).or_default();
+            sum.timed += load.timed;
+            sum.counted += load.counted;
+            sum.own += load.own;
+        }
+        steering.look(loads, costs)
+    }
+
+    /// Methods that were not timed all the time, as losses.
+    fn demoted(&self, run: &mut RunInfo) {
+        let Some(steering) = &self.steering else { return };
+        let mut demoted: Vec<(u32, bool)> = steering.ever_demoted().collect();
+        demoted.sort_unstable();
+        let key = |name: &MethodName| {
+            (name.loader, name.class.clone(), name.name.clone(), name.descriptor.clone())
+        };
+        let mut counted: HashMap<_, f64> = HashMap::new();
+        for (id, load) in self.loads.iter().filter(|(_, load)| load.counted > 0.0) {
+            if let Some(name) = u32::try_from(*id).ok().and_then(|id| self.names.get(id)) {
+                *counted.entry(key(name)).or_default() += load.counted;
+            }
+        }
+        for (id, still) in demoted {
+            let Some(name) = self.names.get(id) else { continue };
+            let calls = counted.get(&key(name)).copied().unwrap_or(0.0) as u64;
+            let when = if still { "" } else { " for a while" };
+            let reason = format!(
+                "calls counted{when} and not timed, for an overhead of {:.0} %: short and called often",
+                steering.budget() * 100.0
+            );
+            let what = format!("{}.{}", name.class.replace('/', "."), name.name);
+            run.lose(LossKind::Skipped, &what, calls, &reason);
+        }
+        let shown = |share: f64| format!("{:.1} %", share * 100.0);
+        run.options.push(("overhead budget".to_owned(), shown(steering.budget())));
+        if let Some(overhead) = steering.overhead() {
+            run.options.push(("overhead".to_owned(), shown(overhead)));
         }
     }
 
@@ -254,6 +328,7 @@ impl Exact {
             snapshot.trees.iter().map(|tree| self.thread(tree, profile)).collect();
         let in_nanos = |ticks: u64| nanos(snapshot, ticks.cast_signed());
         self.regions.look(snapshot, &threads, &self.status.regions, time, in_nanos, profile);
+        self.loads.clear();
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
@@ -284,9 +359,16 @@ impl Exact {
                     parent,
                     look: self.look,
                     count: node.count,
+                    untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [node.bytecodes, node.objects, node.bytes],
                 };
+                if self.steering.is_some() {
+                    let load = self.loads.entry(node.method).or_default();
+                    load.timed += (now.count - now.untimed) as f64;
+                    load.counted += now.untimed as f64;
+                    load.own += nanos(snapshot, now.net) as f64;
+                }
                 // Less than before, if it was pruned and came back.
                 let more = now.count.wrapping_sub(before.count).cast_signed();
                 if more != 0 {
@@ -298,7 +380,14 @@ impl Exact {
                 {
                     let more = nanos(snapshot, now.net.wrapping_sub(before.net));
                     let row = Row::new(context, thread, more).at(time);
-                    profile.series_mut(times).push(row);
+                    profile.series_mut(times.net).push(row);
+                }
+                if let Some(times) = times
+                    && now.untimed != before.untimed
+                {
+                    let more = now.untimed.wrapping_sub(before.untimed).cast_signed();
+                    let row = Row::new(context, thread, more).at(time);
+                    profile.series_mut(times.untimed).push(row);
                 }
                 for (at, series) in counted.iter().enumerate() {
                     let more = now.counted[at].wrapping_sub(before.counted[at]).cast_signed();
@@ -335,7 +424,14 @@ impl Exact {
             && seen.net != 0
         {
             let less = nanos(snapshot, seen.net.wrapping_neg());
-            profile.series_mut(times).push(Row::new(seen.context, seen.thread, less).at(time));
+            profile.series_mut(times.net).push(Row::new(seen.context, seen.thread, less).at(time));
+        }
+        if let Some(times) = times
+            && seen.untimed != 0
+        {
+            let less = seen.untimed.cast_signed().wrapping_neg();
+            let row = Row::new(seen.context, seen.thread, less).at(time);
+            profile.series_mut(times.untimed).push(row);
         }
         for (series, had) in counted.iter().zip(seen.counted) {
             if let (Some(series), true) = (series, had > 0) {
@@ -361,7 +457,10 @@ impl Exact {
             let mut add = |kind| profile.add_series(SeriesInfo::new("exact", kind).with_time(axis));
             let calls = add(ValueKind::Invocations);
             let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
-            let times = (snapshot.holds == Holds::Times).then(|| add(kind));
+            let unit = Unit::Count;
+            let untimed = ValueKind::Other { name: UNTIMED.to_owned(), unit };
+            let times = (snapshot.holds == Holds::Times)
+                .then(|| Timed { net: add(kind), untimed: add(untimed) });
             let mut counted = [None; COUNTED];
             if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations) {
                 counted[0] = Some(add(ValueKind::Bytecodes));
@@ -438,6 +537,10 @@ impl Source for Exact {
     }
 
     fn account(&self, run: &mut RunInfo) {
+        if !self.status.calibration.is_empty() {
+            run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
+        }
+        self.demoted(run);
         // The agent's last word may be older than the last look.
         let names = self.status.regions.iter().enumerate();
         let passed: Vec<String> = names
@@ -540,13 +643,22 @@ fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         .collect();
     let mut net = gross.clone();
     for (at, node) in tree.nodes.iter().enumerate() {
-        // What stands for the begin of a thread or task is no code, and takes no time.
-        let parent = &tree.nodes[node.parent as usize];
-        if node.parent as usize != at && layout::origin(parent.method).is_none() {
-            net[node.parent as usize] -= gross[at];
+        // What has no time of its own is in its caller's, and what it calls is not; what stands for
+        // the begin of a thread or task is no code, and has no caller.
+        let mut caller = node.parent as usize;
+        while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
+            caller = tree.nodes[caller].parent as usize;
+        }
+        if caller != at {
+            net[caller] -= gross[at];
         }
     }
     net
+}
+
+/// Whether a node of a timed session is timed: its first call has begun, or has ended.
+fn has_time(node: &Node) -> bool {
+    node.total != 0 || node.start != 0
 }
 
 /// A difference of ticks in nanoseconds. It is the differences that are turned: the clock's rate gets

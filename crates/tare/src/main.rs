@@ -3,6 +3,7 @@
 mod cli;
 mod client;
 mod commands;
+mod demotion;
 mod desk;
 mod doctor;
 mod exact;

@@ -1,12 +1,13 @@
 //! Where a profile comes from: the file that a user names, ours or another tool's, read into the model.
 //! Warnings about it go to standard error; what is done with the profile is left to the commands.
 
+use crate::cli::ViewArgs;
 use crate::exact;
 use crate::term::WARN;
 use anyhow::{Context, Result, bail};
 use std::ops::Range;
 use std::path::Path;
-use tare_analysis::{default_metrics, find_metric};
+use tare_analysis::{Compensation, Joined, compensate, default_metrics, find_metric, join};
 use tare_profile::{Profile, SeriesId};
 use tare_recording::{LoadOptions, ReadError, Recording};
 
@@ -14,7 +15,55 @@ use tare_recording::{LoadOptions, ReadError, Recording};
 const WARNINGS: usize = 5;
 
 /// Reads a profile. With a range of time only what happened then, with its times; otherwise the sums.
+/// Times of exact recordings come with estimates of what they would be without probes.
 pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
+    load_as(path, time, Compensation::default(), None)
+}
+
+/// What a view of a profile asks for.
+pub fn load_view(path: &Path, view: &ViewArgs) -> Result<Profile> {
+    load_as(path, view.time.as_ref(), view.compensate.how(), view.samples.as_deref())
+}
+
+/// The same, by a way of compensation that was asked for, and joined with the samples of another run.
+pub fn load_as(
+    path: &Path,
+    time: Option<&Range<u64>>,
+    how: Compensation,
+    samples: Option<&Path>,
+) -> Result<Profile> {
+    let mut profile = read(path, time)?;
+    compensate(&mut profile, how);
+    let others = samples.map(|path| read(path, None)).transpose()?;
+    let joined = join(&mut profile, others.as_ref());
+    if let (Some(path), None) = (samples, &joined) {
+        bail!(
+            "{} and the recording cannot be joined: it takes exact counts in one, samples of \
+             processor time in the other, and methods that are in both",
+            path.display()
+        );
+    }
+    if let Some(joined) = joined {
+        profile.run.options.push(("joined".to_owned(), told(&joined)));
+    }
+    Ok(profile)
+}
+
+/// How counts and samples came together, for the head of a report.
+fn told(joined: &Joined) -> String {
+    let scale = match joined.by_length {
+        true => "by the recordings' lengths, as if calls came as often in both".to_owned(),
+        false => format!("to ± {:.1} %", joined.doubt * 100.0),
+    };
+    format!(
+        "{} samples in woven methods, {:.1} % of all, scaled by {:.3}, {scale}",
+        joined.samples,
+        joined.share * 100.0,
+        joined.scale
+    )
+}
+
+fn read(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
     let name = path.display();
     if !path.exists() {
         // Not a file; perhaps a JVM that is being recorded.

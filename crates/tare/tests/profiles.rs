@@ -196,9 +196,9 @@ fn exact_profiles_show_calls_beside_times() {
         &ok(&["report", text(&file)]),
         &[
             "1.00 s of exact wall-time",
-            "   itself    total       value       calls\n",
-            "  75.0 %   75.0 %      750 ms      12,345  com.acme.Key.hashCode\n",
-            "  25.0 %  100.0 %      250 ms          10  com.acme.Shop.sell\n",
+            "   itself    total       value       calls  per call\n",
+            "  75.0 %   75.0 %      750 ms      12,345   60.8 µs  com.acme.Key.hashCode\n",
+            "  25.0 %  100.0 %      250 ms          10   25.0 ms  com.acme.Shop.sell\n",
             "    total   itself      value       calls\n",
             "  75.0 %   75.0 %     750 ms      12,345  └─com.acme.Key.hashCode\n",
             "the probes' own weight is in them",

@@ -9,8 +9,10 @@
 //! is held for no longer than a class takes.
 
 mod bytecodes;
+mod calibrate;
 mod choice;
 mod clock;
+mod demote;
 mod field;
 mod fixed;
 mod follow;
@@ -29,13 +31,14 @@ mod rules;
 mod subgraph;
 mod waiters;
 
-use crate::classes::{Classes, OwnClass, is_about_a_class};
+use crate::classes::{Classes, is_about_a_class};
 use crate::events;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;
 use clock::{probe_clock, ticks};
+pub use demote::demote;
 use intrinsics::Candidates;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
@@ -45,6 +48,7 @@ use redefined::{changed, digest};
 use refusals::Refusals;
 use regions::Regions;
 use registry::Registry;
+use std::collections::HashSet;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -99,12 +103,6 @@ impl fmt::Display for StartError {
     }
 }
 
-/// For the calibration: the JVM needs a while to compile the probes as well as it can, and longer
-/// on a machine that is busy. Probes slower than this are not compiled yet.
-const CALIBRATION_TIME: Duration = Duration::from_millis(80);
-const CALIBRATION_MOST: Duration = Duration::from_millis(400);
-const SLOW_PROBE_NS: i64 = 60;
-
 /// One session.
 struct Engine {
     jvmti: Jvmti,
@@ -117,8 +115,10 @@ struct Engine {
     /// When threads and tasks are followed.
     follow: Option<follow::Follow>,
     regions: Regions,
-    /// What a call costs in probes, in picoseconds.
-    probe_ps: AtomicU64,
+    /// What probes cost, as it was last measured, and how often it was.
+    calibration: Mutex<(calibrate::Table, u64)>,
+    /// Methods that the front end has asked not to time, by their ids.
+    demoted: Mutex<HashSet<u32>>,
     weavers: Mutex<Vec<Weaver>>,
     classes: AtomicU64,
     methods: AtomicU64,
@@ -136,9 +136,11 @@ struct Engine {
 unsafe impl Sync for Engine {}
 
 /// What classes are loaded again for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Purpose {
     Weave,
+    /// Woven already, to be woven in another way: loaders and names.
+    WeaveAnew(HashSet<(u32, String)>),
     /// To see what is called by reflection and handles.
     Watch,
     Restore,
@@ -222,7 +224,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         watches: reveal::Watches::new().map_err(StartError::Runtime)?,
         follow: follow.map_err(StartError::Runtime)?,
         regions,
-        probe_ps: AtomicU64::new(0),
+        calibration: Mutex::default(),
+        demoted: Mutex::default(),
         weavers: Mutex::default(),
         classes: AtomicU64::new(0),
         methods: AtomicU64::new(0),
@@ -250,7 +253,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
             }
         })
         .inspect(|()| {
-            engine.calibrate(jni, runtime);
+            engine.calibrate_first(jni, runtime);
             if engine.plan.allocations && !bytecodes::tell_sizes(jvmti, jni, runtime) {
                 engine.refuse("bytes of objects", bytecodes::NO_SIZES);
             }
@@ -327,10 +330,10 @@ pub fn thread_ended(jni: Jni) {
 }
 
 /// To be called several times a second while a session is on.
-pub fn tick() {
-    if let Some(engine) = engine() {
-        engine.memory.tick();
-    }
+pub fn tick(jni: Jni) {
+    let Some(engine) = engine() else { return };
+    engine.memory.tick();
+    engine.calibrate_again(jni);
 }
 
 /// The descriptors of the running session's memory: trees, names.
@@ -341,6 +344,7 @@ pub fn files() -> Option<io::Result<[File; 2]>> {
 pub fn status() -> Option<ExactStatus> {
     let engine = engine()?;
     let pauses = *locked(&engine.pauses);
+    let calibration = locked(&engine.calibration).0.clone();
     Some(ExactStatus {
         session: engine.memory.session,
         timed: engine.plan.timed,
@@ -354,7 +358,8 @@ pub fn status() -> Option<ExactStatus> {
         used: engine.memory.used(),
         budget: engine.memory.budget(),
         elapsed_ns: nanos_of(engine.since.elapsed()),
-        probe_ps: engine.probe_ps.load(Relaxed),
+        probe_ps: calibration.probe_ps,
+        calibration: calibration.lines,
         subgraph: engine.subgraph.as_ref().map(Subgraph::status),
         regions: engine.regions.list(),
     })
@@ -368,26 +373,6 @@ impl Engine {
     fn events(&self) -> impl Iterator<Item = jvmti::jvmtiEvent> {
         let of_waits: &[_] = if self.sees_waits() { &waiters::EVENTS } else { &[] };
         EVENTS.into_iter().chain(of_waits.iter().copied())
-    }
-
-    /// Measures what a call costs in probes: the quickest of several batches, once the JVM has
-    /// compiled them. It holds up nobody but the one who asked for the recording.
-    fn calibrate(&self, jni: Jni, runtime: OwnClass) {
-        const ROUNDS: i32 = 5_000;
-        let began = Instant::now();
-        let mut best: Option<i64> = None;
-        while let Some(ns) = jni.call_static_calibrate(runtime, ROUNDS, self.plan.timed) {
-            best = Some(best.map_or(ns, |best| best.min(ns)));
-            let plausible = best.is_some_and(|best| best < i64::from(ROUNDS) * SLOW_PROBE_NS);
-            let elapsed = began.elapsed();
-            if elapsed > CALIBRATION_MOST || (plausible && elapsed > CALIBRATION_TIME) {
-                break;
-            }
-        }
-        if let Some(ns) = best.and_then(|ns| u64::try_from(ns).ok()) {
-            self.probe_ps.store(ns * 1000 / ROUNDS as u64, Relaxed);
-        }
-        jni.call_static(runtime, c"ended");
     }
 
     /// What the probes take for time, but for pauses, which they leave out.
@@ -427,8 +412,12 @@ impl Engine {
     fn reload(&self, jni: Jni, purpose: Purpose) -> Result<(), Failure> {
         let outcome = jni.frame(|| {
             self.jvmti.with_loaded_classes(jni, |classes| {
-                let mut chosen = classes.select(|name, class| match purpose {
+                let mut chosen = classes.select(|name, class| match &purpose {
                     Purpose::Weave => self.wants_class(name),
+                    Purpose::WeaveAnew(wanted) => {
+                        wanted.contains(&(classes.loader(class), name.to_owned()))
+                            && self.has_woven(name, classes.loader(class))
+                    }
                     Purpose::Watch => {
                         self.is_watched(name, classes.loader(class))
                             || (self.subgraph.is_some() && self.regions.fits_class(name))
@@ -631,9 +620,14 @@ impl Engine {
             Some(chosen) => (*chosen.get(info.index)?)?.1,
             None => fits(&self.plan.roots),
         };
-        let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
+        let mut id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
-        let timed = self.plan.timed && !fits(&self.plan.count_only);
+        let mut timed = self.plan.timed && !fits(&self.plan.count_only);
+        if timed && locked(&self.demoted).contains(&id) {
+            timed = false;
+            let (name, descriptor) = (info.name, info.descriptor);
+            id = locked(&REGISTRY).as_mut()?.demoted_id(loader, class, name, descriptor);
+        }
         // The JVM runs constructors of its exceptions, which may be woven too.
         let is_leaf = || info.calls_nothing() && !self.wants_class(IMPLICIT);
         let kind = Kind::of(&self.plan, timed, info, is_leaf);

@@ -25,9 +25,9 @@ impl Engine {
             else {
                 continue;
             };
-            let is_new = locked(&REGISTRY)
-                .as_mut()
-                .is_some_and(|registry| registry.log(loader, class, name, descriptor, session));
+            let is_new = locked(&REGISTRY).as_mut().is_some_and(|registry| {
+                registry.log(loader, class, (name, descriptor), id, session)
+            });
             if !is_new {
                 continue;
             }

@@ -49,6 +49,7 @@ mod stops;
 mod subgraph;
 mod temporary_directories;
 mod thread_retransformed;
+mod time;
 mod upcalls;
 mod versions;
 mod virtual_threads;

@@ -3,7 +3,7 @@
 use clap::{Args, Parser, ValueEnum};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tare_analysis::{Filter, Grouping, Pattern};
+use tare_analysis::{Compensation, Filter, Grouping, Pattern};
 
 #[derive(Args)]
 pub struct ReportArgs {
@@ -100,6 +100,14 @@ pub struct ViewArgs {
     /// (exact:invocations)
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// How the probes' own weight is taken out of the times of exact recordings: not at all, by what
+    /// they cost around work of the same length, or by the least for each pair of transitions
+    #[arg(long, value_enum, default_value_t = Compensate::Calibrated)]
+    pub compensate: Compensate,
+    /// Samples (`tare record`) of the same program with nothing woven: with an exact recording, the
+    /// processor time of each context by them, and so the time per call
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
     /// Group by this
     #[arg(long, value_enum, default_value_t = By::Method)]
     pub by: By,
@@ -129,6 +137,26 @@ pub struct ViewArgs {
     /// Frames of the JDK join what called them
     #[arg(long)]
     pub hide_jdk: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compensate {
+    /// As measured
+    None,
+    /// By what probes cost around work of the same length
+    Calibrated,
+    /// By the least that each pair of transitions costs
+    Sequences,
+}
+
+impl Compensate {
+    pub fn how(self) -> Compensation {
+        match self {
+            Compensate::None => Compensation::None,
+            Compensate::Calibrated => Compensation::Calibrated,
+            Compensate::Sequences => Compensation::Sequences,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -186,7 +214,7 @@ impl ViewArgs {
 }
 
 /// `5%`, `0.5 %`, `0.05`: a share between 0 and 1.
-fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, String> {
     let (number, scale) = match text.trim().strip_suffix('%') {
         Some(number) => (number.trim(), 100.0),
         None => (text.trim(), 1.0),

@@ -22,8 +22,8 @@ const MIN_SHARE: f64 = 0.001;
 const PATH: usize = 4;
 
 pub fn run(args: &DiffArgs) -> Result<ExitCode> {
-    let old = source::load(&args.old, args.view.time.as_ref())?;
-    let new = source::load(&args.new, args.view.time.as_ref())?;
+    let old = source::load_view(&args.old, &args.view)?;
+    let new = source::load_view(&args.new, &args.view)?;
     let old_metric = source::metrics(&old, args.view.metric.as_deref())?[0];
     let info = old.series(old_metric).info();
     let new_metric = same_metric(&new, info, args)?;

@@ -1,13 +1,12 @@
 //! `tare export`: a recording in another tool's format, chosen by the ending of the file's name.
 
-use crate::cli::{ExportArgs, help_of_export};
+use crate::cli::{ExportArgs, ViewArgs, help_of_export};
 use crate::source;
 use crate::term::{DIM, WARN};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tare_analysis::{Filter, narrow};
+use tare_analysis::{Compensation, Filter, narrow};
 use tare_formats::{Format, Options, series_name};
 use tare_profile::{LossKind, Profile};
 
@@ -24,13 +23,13 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     if same_file(&args.file, &args.output) {
         bail!("{} would overwrite the file that is read", args.output.display());
     }
-    let profile = load(args.view.time.as_ref(), &args.file, format)?;
+    let profile = load(Some(&args.view), &args.file, format)?;
     let filter = Filter { min_share: args.view.min_share.unwrap_or(0.0), ..args.view.filter() };
     let series = source::metrics(&profile, args.view.metric.as_deref())?[0];
     let profile = narrow(profile, series, &filter)?;
     let baseline = match &args.baseline {
         Some(path) => {
-            let profile = load(args.view.time.as_ref(), path, format)?;
+            let profile = load(Some(&args.view), path, format)?;
             let series = source::metrics(&profile, args.view.metric.as_deref())?[0];
             Some(narrow(profile, series, &filter)?)
         }
@@ -63,7 +62,8 @@ pub fn save(recording: &Path, format: Format, gzip: bool, path: &Path) -> Result
 }
 
 /// Reads a recording, with its times if the format has a place for them.
-fn load(time: Option<&Range<u64>>, path: &Path, format: Format) -> Result<Profile> {
+fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile> {
+    let time = view.and_then(|view| view.time.as_ref());
     let always = 0..u64::MAX;
     let all = match format {
         Format::Collapsed | Format::Html | Format::Pprof | Format::Callgrind => None,
@@ -71,7 +71,9 @@ fn load(time: Option<&Range<u64>>, path: &Path, format: Format) -> Result<Profil
             Some(&always)
         }
     };
-    let profile = source::load(path, time.or(all))?;
+    let how = view.map_or_else(Compensation::default, |view| view.compensate.how());
+    let samples = view.and_then(|view| view.samples.as_deref());
+    let profile = source::load_as(path, time.or(all), how, samples)?;
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
         let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
         anstream::eprintln!(

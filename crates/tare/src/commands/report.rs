@@ -14,8 +14,8 @@ use crate::source;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Finding, FindingKind, Hot, LabelId, Pattern, Region, ThreadShare, Tree, by_thread, findings,
-    hot_list, narrow,
+    Finding, FindingKind, Hot, LabelId, Pattern, Region, ThreadShare, Tree, bounds_of, by_thread,
+    findings, hot_list, narrow,
 };
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
@@ -24,12 +24,22 @@ pub struct Report<'a> {
     args: &'a ReportArgs,
     profile: &'a Profile,
     metrics: Vec<SeriesId>,
+    /// Where in the metrics the bounds of the first are, if it has some.
+    bounds: Option<Bounds>,
     /// The whole tree of what the filters let through.
     tree: Tree,
     hot: Vec<Hot>,
     threads: Vec<ThreadShare>,
     findings: Vec<Finding>,
     regions: Vec<Region>,
+}
+
+/// Numbers of metrics.
+#[derive(Clone, Copy)]
+struct Bounds {
+    lower: usize,
+    upper: usize,
+    measured: usize,
 }
 
 impl Report<'_> {
@@ -48,7 +58,7 @@ impl Report<'_> {
 }
 
 pub fn run(args: &ReportArgs) -> Result<()> {
-    let profile = source::load(&args.file, args.view.time.as_ref())?;
+    let profile = source::load_view(&args.file, &args.view)?;
     let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
     let profile = narrow(profile, metrics[0], &args.view.filter().restriction())?;
     show(&profile, metrics, args)
@@ -67,6 +77,13 @@ pub fn whole(profile: &Profile, args: &ReportArgs) -> Result<()> {
 /// Reports on what the filters have left of a profile.
 fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<()> {
     let filter = args.view.filter().shape();
+    let mut metrics = metrics;
+    // Behind the invocations, which are the second wherever there are some.
+    let bounds = bounds_of(profile, metrics[0]).filter(|_| metrics.len() == 2).map(|bounds| {
+        let lower = metrics.len();
+        metrics.extend(bounds);
+        Bounds { lower, upper: lower + 1, measured: lower + 2 }
+    });
     let tree = Tree::build(profile, &metrics, &filter)?;
     let hot = hot_list(&tree);
     let threads = by_thread(profile, metrics[0], &filter)?;
@@ -76,7 +93,7 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
         findings.push(Finding { kind: FindingKind::Lost, text });
     }
     let regions = tare_analysis::regions(profile);
-    let report = Report { args, profile, metrics, tree, hot, threads, findings, regions };
+    let report = Report { args, profile, metrics, bounds, tree, hot, threads, findings, regions };
     match args.format {
         ReportFormat::Text => page::print(&report),
         ReportFormat::Json => json::print(&report),

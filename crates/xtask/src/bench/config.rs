@@ -346,13 +346,13 @@ fn after(mut tare: Command, java: &Command) -> Command {
 }
 
 /// A `tare record` of a JVM that runs.
-struct Recorder {
+pub struct Recorder {
     child: Child,
     began: Instant,
 }
 
 impl Recorder {
-    fn start(command: &mut Command, said: &Path) -> Result<Recorder> {
+    pub fn start(command: &mut Command, said: &Path) -> Result<Recorder> {
         let log = File::create(said).context("creating a log")?;
         let began = Instant::now();
         let child = command
@@ -365,7 +365,7 @@ impl Recorder {
     }
 
     /// A live report is refused as long as there is no recording, and waits while code is woven.
-    fn wait_until_woven(&mut self, tare: &Path, pid: u32) -> Result<f64> {
+    pub fn wait_until_woven(&mut self, tare: &Path, pid: u32) -> Result<f64> {
         loop {
             if let Some(status) = self.child.try_wait()? {
                 bail!("tare record ended at once ({status})");
@@ -380,8 +380,30 @@ impl Recorder {
         }
     }
 
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Until it has begun the file that it writes.
+    pub fn wait_for(&mut self, file: &Path) -> Result<()> {
+        let fresh = || {
+            let begun = fs::metadata(file).and_then(|known| known.modified());
+            begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age < self.began.elapsed()))
+        };
+        while !fresh() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("tare record ended at once ({status})");
+            }
+            if self.began.elapsed() > Duration::from_secs(60) {
+                bail!("nothing was recorded in 60 s");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
     /// As Ctrl-C does it.
-    fn stop(&mut self) -> Result<()> {
+    pub fn stop(&mut self) -> Result<()> {
         let kill = format!("kill -INT {}", self.child.id());
         shell::run(Command::new("sh").args(["-c", &kill]))?;
         let status = self.child.wait()?;

@@ -4,6 +4,7 @@
 //! `config` say what is run and how, `program` talks with a JVM, `stats` and `figures` make numbers
 //! of it, `table`, `plot` and `docs` show them. No time is ever asserted: a benchmark reports.
 
+mod accuracy;
 mod config;
 mod docs;
 mod figures;
@@ -49,6 +50,10 @@ exact modes (count, time, and woven but outside the subgraph; each launched and 
 async-profiler. With the name `sampling` they are the plain program, our sampling and async-profiler's,
 each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. Two benchmarks
 never run at the same time on a machine: the second one waits.
+
+With the name `accuracy` as the first word it measures how right times are, not what they cost:
+programs whose true costs are known, beside what Tare says of them, by every way of compensation.
+It takes --quick, --jdk, --tare, --json and --mode (compiled or interpreted; default: both).
 
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
@@ -134,6 +139,9 @@ impl Args {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
+    if let ["accuracy", options @ ..] = words {
+        return accuracy::run(options);
+    }
     let args = Args::parse(words)?;
     let workspace = Workspace::open()?;
     let javac = compiler()?;

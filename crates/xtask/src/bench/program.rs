@@ -113,6 +113,21 @@ impl Program {
         }
     }
 
+    /// Has it do something else, and returns what it says until it is done.
+    pub fn ask(&mut self, line: &str) -> Result<Vec<String>> {
+        let input = self.child.stdin.as_mut().context("the program has no input")?;
+        writeln!(input, "{line}")?;
+        input.flush()?;
+        let mut said = Vec::new();
+        loop {
+            let (_, line) = self.next_line()?;
+            if line == "done" {
+                return Ok(said);
+            }
+            said.push(line);
+        }
+    }
+
     /// Lets it end. Iterations that computed different things are an error.
     pub fn quit(mut self) -> Result<Ended> {
         let mut input = self.child.stdin.take().context("the program has no input")?;

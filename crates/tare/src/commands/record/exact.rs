@@ -4,6 +4,7 @@ use super::{Files, Names, STEP, Session, predict};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
+use crate::demotion::Steering;
 use crate::exact::{self, Arena, Exact};
 use crate::guard::Guard;
 use crate::launch::Settings;
@@ -90,8 +91,9 @@ impl Session for ExactSession {
         let status = agent.status()?;
         // A machine that has no room for one more process has other worries.
         let guard = Guard::set(jvm, &files.recording, &memory, &status).ok();
-        let exact =
+        let mut exact =
             Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
+        exact.steering = args.overhead.map(Steering::new);
         Ok(ExactSession { exact, recorder, began, files, guard })
     }
 
@@ -105,6 +107,11 @@ impl Session for ExactSession {
                 self.exact.status = status;
                 self.recorder.append(&mut [&mut self.exact])?;
                 progress.show(&self.exact);
+                if let Some(ids) = self.exact.steer() {
+                    let demote = Request::ExactDemote { ids };
+                    // A JVM that has ended meanwhile is noticed at the next turn.
+                    let _ = agent.patiently(WEAVING, |agent| agent.tell(&demote));
+                }
             }
         }
         Ok(())
@@ -155,6 +162,16 @@ impl Session for ExactSession {
             status.pause_ns as f64 / 1e6,
             status.longest_pause_ns as f64 / 1e6,
         );
+        if let Some(steering) = &exact.steering {
+            let now = steering.overhead().map_or_else(String::new, |share| {
+                format!("{:.0} % of the program's own time at last, ", share * 100.0)
+            });
+            anstream::println!(
+                "{DIM}probes took {now}{:.0} % were allowed; {} methods were counted and not timed{DIM:#}",
+                steering.budget() * 100.0,
+                steering.ever_demoted().count(),
+            );
+        }
         if let Some(longest) = recorded.stretched {
             anstream::println!(
                 "{DIM}the trees were large: up to {longest:.1?} passed between two looks at them{DIM:#}"

@@ -1,6 +1,6 @@
 //! The report as one JSON object. A promise to scripts: fields are added, never renamed.
 
-use super::{Report, labels_like};
+use super::{Bounds, Report, labels_like};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -34,6 +34,14 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         if let Some(calls) = hot.own.get(1) {
             row["invocations"] = (*calls).into();
         }
+        if let Some(Bounds { lower, upper, measured }) = report.bounds {
+            row["self_lower"] = hot.own[lower].into();
+            row["self_upper"] = hot.own[upper].into();
+            row["self_measured"] = hot.own[measured].into();
+            row["total_lower"] = hot.total[lower].into();
+            row["total_upper"] = hot.total[upper].into();
+            row["total_measured"] = hot.total[measured].into();
+        }
         row
     });
     root.insert("methods".into(), hot.collect());
@@ -54,14 +62,14 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     }
     root.insert(
         "tree".into(),
-        nodes(&report.shown_tree(report.args.view.min_share.unwrap_or(0.0))),
+        nodes(&report.shown_tree(report.args.view.min_share.unwrap_or(0.0)), report.bounds),
     );
     serde_json::to_writer_pretty(std::io::stdout().lock(), &Value::Object(root))?;
     Ok(writeln!(std::io::stdout())?)
 }
 
 /// Flat, with the numbers of parents: a deep stack must not overflow anybody's parser.
-fn nodes(tree: &Tree) -> Value {
+fn nodes(tree: &Tree, bounds: Option<Bounds>) -> Value {
     let nodes = tree.nodes().map(|node| {
         let mut row = json!({
             "parent": tree.parent(node).map(NodeId::index),
@@ -71,6 +79,11 @@ fn nodes(tree: &Tree) -> Value {
         });
         if tree.metrics() > 1 {
             row["invocations"] = tree.own(1, node).into();
+        }
+        if let Some(Bounds { lower, upper, measured }) = bounds {
+            row["self_lower"] = tree.own(lower, node).into();
+            row["self_upper"] = tree.own(upper, node).into();
+            row["self_measured"] = tree.own(measured, node).into();
         }
         if tree.folded(node) > 0 {
             row["folded"] = tree.folded(node).into();

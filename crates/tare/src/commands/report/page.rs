@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use tare_analysis::{FindingKind, Hot, LabelId, LabelKind, NodeId, Tree, neighbours};
+use tare_analysis::{FindingKind, Hot, JOINED, LabelId, LabelKind, NodeId, Tree, neighbours};
 use tare_formats::Format;
 use tare_profile::{MethodKind, RunInfo, ThreadKind, Unit};
 
@@ -121,7 +121,9 @@ impl Page<'_> {
         }
         let sum = value(self.report.tree.sum(0), self.unit());
         writeln!(out, "{}{DIM} of {what}{DIM:#}", sum)?;
-        if let Some(text) = sampled(run) {
+        let joined = run.options.iter().find(|(key, _)| key == JOINED && info.name == JOINED);
+        let joined = joined.map(|(_, text)| format!("exact counts joined with samples: {text}"));
+        if let Some(text) = joined.or_else(|| sampled(run)) {
             for line in wrap(&text, self.width) {
                 writeln!(out, "{DIM}{line}{DIM:#}")?;
             }
@@ -161,8 +163,19 @@ impl Page<'_> {
         };
         self.title(out, &format!("{subject}, by what each takes {what}"))?;
         let calls = tree.metrics() > 1;
-        let head = if calls { "       calls" } else { "" };
-        writeln!(out, "{DIM}   itself    total {:>11}{head}{DIM:#}", "value")?;
+        let per_call = calls && self.unit() == Unit::Nanoseconds;
+        let mut head = format!("   itself    total {:>11}", "value");
+        if self.report.bounds.is_some() {
+            head.push_str(&format!("{:>10}", "±"));
+        }
+        if calls {
+            head.push_str("       calls");
+        }
+        if per_call {
+            head.push_str(&format!("{:>10}", "per call"));
+        }
+        writeln!(out, "{DIM}{head}{DIM:#}")?;
+        let mut doubtful = 0;
         for hot in hot.iter().take(self.report.args.top) {
             let mut line = format!(
                 "  {}  {} {:>11}",
@@ -170,11 +183,33 @@ impl Page<'_> {
                 percent(tree.share(hot.total[0])),
                 value(by(hot), self.unit()),
             );
+            let mut style = anstyle::Style::new();
+            if let Some(bounds) = self.report.bounds {
+                let own = by(hot) == hot.own[0];
+                let of = |metric: usize| if own { hot.own[metric] } else { hot.total[metric] };
+                let half = of(bounds.upper).saturating_sub(of(bounds.lower)) / 2;
+                line.push_str(&format!("{:>10}", value(half, self.unit())));
+                if half > by(hot) / 2 {
+                    style = DIM;
+                    doubtful += 1;
+                }
+            }
             if calls {
                 line.push_str(&format!("{:>12}", value(hot.own[1], Unit::Count)));
             }
+            if per_call {
+                let one = by(hot).checked_div(hot.own[1]);
+                let one = one.map_or_else(String::new, |one| value(one, self.unit()));
+                line.push_str(&format!("{one:>10}"));
+            }
             let room = self.width.saturating_sub(line.chars().count() + 2).max(12);
-            writeln!(out, "{line}  {}", self.name(hot.label, room))?;
+            writeln!(out, "{style}{line}{style:#}  {}", self.name(hot.label, room))?;
+        }
+        if doubtful > 0 {
+            writeln!(
+                out,
+                "{DIM}  grey: the truth may be half of it or less; samples tell more, see docs/time.md{DIM:#}"
+            )?;
         }
         if let Some(more @ 1..) = hot.len().checked_sub(self.report.args.top) {
             writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;

@@ -1,0 +1,256 @@
+//! What probes cost in this JVM, at this moment: measured by running them around work of known length.
+//!
+//! A processor does several things at a time, so a probe costs less beside work that waits for itself
+//! (*narrow*) than beside work that keeps the processor busy (*wide*), and the clock is read while
+//! such work is still under way. Therefore there is no single figure: probes are put around both
+//! kinds, at several lengths, and the table goes to the front end, which makes bounds of it. Each
+//! figure is the best of several batches, since others on the machine can only slow us down. What
+//! the table is used for is told in docs/time.md.
+
+use super::clock::{nanos, probe_clock};
+use super::{Engine, inject, locked};
+use crate::classes::OwnClass;
+use crate::jvm::Jni;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// When what probes cost is measured again, after the start: the JVM compiles better what has run
+/// for a while, and the machine may have become busier, or less so.
+const CALIBRATIONS: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+
+/// The JVM needs a while to compile the probes as well as it can, and longer on a machine that is
+/// busy. Probes slower than this are not compiled yet.
+const WARM_UP: Duration = Duration::from_millis(80);
+const WARM_UP_MOST: Duration = Duration::from_millis(400);
+const SLOW_PROBE_NS: i64 = 60;
+
+/// Steps of work; a step of narrow work takes about a nanosecond, one of wide work less than half.
+const STEPS: [i32; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];
+const BATCHES: u32 = 10;
+/// A batch is made so long, in rounds and at most in time.
+const ROUNDS: i32 = 500;
+const BATCH_NS: f64 = 300_000.0;
+/// So few that the JVM does not compile what is called, ever: a method of its own does this once.
+const COLD_ROUNDS: i32 = 30;
+const COLD_BATCHES: u32 = 3;
+
+/// The forms of `TareProbe.calibrate`.
+#[derive(Clone, Copy)]
+enum Form {
+    Bare = 0,
+    Timed = 1,
+    Chained = 2,
+    Counted = 3,
+    CountedLeaf = 4,
+    ColdBare = 5,
+    ColdTimed = 6,
+}
+
+/// Nanoseconds per call: in all, and what the outer and the inner of two probed methods measured.
+#[derive(Clone, Copy)]
+struct Cost {
+    all: f64,
+    outer: f64,
+    inner: f64,
+}
+
+/// What a calibration found.
+#[derive(Clone, Default)]
+pub struct Table {
+    /// What one call costs in probes, at least, in picoseconds.
+    pub probe_ps: u64,
+    /// For the front end, one figure or point per line; crates/protocol/PROTOCOL.md.
+    pub lines: Vec<String>,
+}
+
+/// What calls cost that the interpreter does; measured once in a JVM's life, because whoever is
+/// called often is compiled.
+static COLD: OnceLock<(f64, f64)> = OnceLock::new();
+
+impl Engine {
+    /// Before anything is woven.
+    pub(super) fn calibrate_first(&self, jni: Jni, runtime: OwnClass) {
+        self.calibrator(jni, runtime).warm_up();
+        self.calibrate(jni, runtime);
+    }
+
+    /// To be called again and again; measures when it is time.
+    pub(super) fn calibrate_again(&self, jni: Jni) {
+        let done = locked(&self.calibration).1 as usize;
+        let due = done.checked_sub(1).and_then(|done| CALIBRATIONS.get(done));
+        if due.is_some_and(|due| self.since.elapsed() >= *due)
+            && let Ok(runtime) = inject::runtime(jni)
+        {
+            self.calibrate(jni, runtime);
+        }
+    }
+
+    fn calibrator(&self, jni: Jni, runtime: OwnClass) -> Calibrator {
+        Calibrator { jni, runtime, timed: self.plan.timed }
+    }
+
+    /// Measures what probes cost.
+    fn calibrate(&self, jni: Jni, runtime: OwnClass) {
+        let table = self.calibrator(jni, runtime).measure();
+        // The thread's tree is given back; what was measured in it belongs to nobody.
+        jni.call_static(runtime, c"ended");
+        let mut known = locked(&self.calibration);
+        if !table.lines.is_empty() {
+            *known = (table, known.1);
+        }
+        known.1 += 1;
+    }
+}
+
+struct Calibrator {
+    jni: Jni,
+    runtime: OwnClass,
+    timed: bool,
+}
+
+impl Calibrator {
+    /// Runs the probes until they are compiled. It holds up nobody but the one who asked for the
+    /// recording.
+    fn warm_up(&self) {
+        let began = Instant::now();
+        let forms: &[Form] = match self.timed {
+            true => &[Form::Timed, Form::Chained, Form::Counted, Form::CountedLeaf, Form::Bare],
+            false => &[Form::Counted, Form::CountedLeaf, Form::Bare],
+        };
+        let mut best = i64::MAX;
+        loop {
+            for form in forms {
+                for wide in [0, 1] {
+                    if self.run(*form, wide, ROUNDS, 8).is_none() {
+                        return;
+                    }
+                }
+            }
+            best = best.min(self.run(forms[0], 0, ROUNDS, 0).unwrap_or(i64::MAX));
+            let elapsed = began.elapsed();
+            let plausible = best < i64::from(ROUNDS) * SLOW_PROBE_NS;
+            if elapsed > WARM_UP_MOST || (plausible && elapsed > WARM_UP) {
+                return;
+            }
+        }
+    }
+
+    fn measure(&self) -> Table {
+        let mut table = Table::default();
+        let Some(counted) = self.marginal(Form::Counted) else { return table };
+        table.probe_ps = picos(counted).max(0).unsigned_abs();
+        table.lines.push(format!("counted {}", picos(counted)));
+        if let Some(leaf) = self.marginal(Form::CountedLeaf) {
+            table.lines.push(format!("counted-leaf {}", picos(leaf)));
+        }
+        if !self.timed {
+            return table;
+        }
+        table.lines.push(format!("clock {}", picos(clock_cost())));
+        for (wide, name) in [(0, "narrow"), (1, "wide")] {
+            for steps in STEPS {
+                let bare = self.best(Form::Bare, wide, steps);
+                let (Some(bare), Some(timed)) = (bare, self.best(Form::Timed, wide, steps)) else {
+                    return table;
+                };
+                if steps == 0 && wide == 0 {
+                    table.probe_ps = picos(timed.all - bare.all).max(0).unsigned_abs();
+                }
+                table.lines.push(format!(
+                    "{name} {} {} {}",
+                    picos(bare.all),
+                    picos(timed.outer),
+                    picos(timed.all - timed.outer)
+                ));
+            }
+        }
+        if let Some(chained) = self.best(Form::Chained, 0, 0) {
+            table.lines.push(format!("chained {}", picos(chained.outer - chained.inner)));
+        }
+        if let Some((inside, outside)) = self.cold() {
+            table.lines.push(format!("cold {} {}", picos(inside), picos(outside)));
+        }
+        table
+    }
+
+    /// What the interpreter takes for a call in probes, inside the callee's time and outside.
+    fn cold(&self) -> Option<(f64, f64)> {
+        if let Some(known) = COLD.get() {
+            return Some(*known);
+        }
+        let bare = self.batches(Form::ColdBare, 0, COLD_ROUNDS, 0, COLD_BATCHES)?;
+        let timed = self.batches(Form::ColdTimed, 0, COLD_ROUNDS, 0, COLD_BATCHES)?;
+        let inside = timed.outer;
+        Some(*COLD.get_or_init(|| (inside, timed.all - bare.all - inside)))
+    }
+
+    /// What a form costs more than no probes at all, around nothing.
+    fn marginal(&self, form: Form) -> Option<f64> {
+        let bare = self.best(Form::Bare, 0, 0)?;
+        Some(self.best(form, 0, 0)?.all - bare.all)
+    }
+
+    fn best(&self, form: Form, wide: i32, steps: i32) -> Option<Cost> {
+        let one = self.run(form, wide, 1, steps)?;
+        let rounds = (BATCH_NS / (one.max(1) as f64)).clamp(20.0, f64::from(ROUNDS)) as i32;
+        self.batches(form, wide, rounds, steps, BATCHES)
+    }
+
+    /// The quickest of several batches.
+    fn batches(
+        &self,
+        form: Form,
+        wide: i32,
+        rounds: i32,
+        steps: i32,
+        batches: u32,
+    ) -> Option<Cost> {
+        let mut best: Option<Cost> = None;
+        for _ in 0..batches {
+            self.measured()?;
+            let (clock, began) = (probe_clock(), nanos());
+            let all = self.run(form, wide, rounds, steps)?;
+            let rate = probe_clock().saturating_sub(clock) as f64
+                / nanos().saturating_sub(began).max(1) as f64;
+            let (outer, inner) = self.measured()?;
+            let per_call = |ticks: i64| ticks as f64 / rate.max(1e-9) / f64::from(rounds);
+            let all = all as f64 / f64::from(rounds);
+            if best.is_none_or(|best| all < best.all) {
+                best = Some(Cost { all, outer: per_call(outer), inner: per_call(inner) });
+            }
+        }
+        best
+    }
+
+    /// Nanoseconds for so many calls.
+    fn run(&self, form: Form, wide: i32, rounds: i32, steps: i32) -> Option<i64> {
+        self.jni.call_static_ints(self.runtime, c"calibrate", [form as i32, wide, rounds, steps])
+    }
+
+    /// What the probes measured since this was last asked, in ticks.
+    fn measured(&self) -> Option<(i64, i64)> {
+        if !self.timed {
+            return Some((0, 0));
+        }
+        let level = |level| self.jni.call_static_ints(self.runtime, c"calibrated", [level]);
+        Some((level(0)?, level(1)?))
+    }
+}
+
+/// What it takes to read the probes' clock, in nanoseconds.
+fn clock_cost() -> f64 {
+    const READS: u32 = 200;
+    let batch = || {
+        let began = Instant::now();
+        for _ in 0..READS {
+            std::hint::black_box(probe_clock());
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(READS)
+    };
+    (0..BATCHES).map(|_| batch()).fold(f64::MAX, f64::min)
+}
+
+fn picos(nanos: f64) -> i64 {
+    (nanos * 1000.0).round() as i64
+}

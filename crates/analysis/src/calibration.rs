@@ -1,0 +1,222 @@
+//! What probes cost, as the agent measured it around work of known length, and what follows for a
+//! time that probes measured. The derivation, and where it fails, is in docs/time.md.
+//!
+//! A *body* is what a method takes when nothing is woven. Around it, probes measure an *inside* (from
+//! the clock's first reading to its second) and add an *outside* to the caller's time. Both depend on
+//! the body: beside work that waits for itself (*narrow*) a processor does most of a probe for nothing,
+//! and reads the clock too early; beside work that fills it (*wide*) it cannot.
+
+use std::str::FromStr;
+use tare_profile::RunInfo;
+
+/// The name of the option of a run that holds the table.
+pub const OPTION: &str = "calibration";
+
+/// How far two measurements of the same thing lie apart, in nanoseconds and as a share.
+const NOISE_NS: f64 = 1.0;
+const NOISE: f64 = 0.01;
+
+/// All in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Calibration {
+    narrow: Curve,
+    wide: Curve,
+    /// What a method measures as its own that does nothing but call another.
+    pub chained: Option<f64>,
+    /// What a call that is only counted adds to its caller.
+    pub counted: f64,
+    /// Inside and outside of calls that the interpreter does.
+    pub cold: Option<(f64, f64)>,
+}
+
+/// One kind of work at several lengths, the shortest first.
+#[derive(Clone, Debug, PartialEq, Default)]
+struct Curve(Vec<Point>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    body: f64,
+    inside: f64,
+    outside: f64,
+}
+
+/// A figure with what the truth is not below and not above.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Bounded {
+    pub low: f64,
+    pub middle: f64,
+    pub high: f64,
+}
+
+/// Why a table cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadCalibration;
+
+impl FromStr for Calibration {
+    type Err = BadCalibration;
+
+    /// `counted 1100; clock 5000; narrow 600 9700 9500; …`, in picoseconds.
+    fn from_str(text: &str) -> Result<Self, BadCalibration> {
+        let mut table = Calibration::default();
+        for line in text.split(';').map(str::trim).filter(|line| !line.is_empty()) {
+            let mut words = line.split(' ');
+            let name = words.next().ok_or(BadCalibration)?;
+            let numbers = words.map(|word| word.parse::<i64>().map(|ps| ps as f64 / 1000.0));
+            let numbers: Vec<f64> =
+                numbers.collect::<Result<_, _>>().map_err(|_| BadCalibration)?;
+            match (name, numbers.as_slice()) {
+                ("narrow", &[body, inside, outside]) => {
+                    table.narrow.0.push(Point { body, inside, outside });
+                }
+                ("wide", &[body, inside, outside]) => {
+                    table.wide.0.push(Point { body, inside, outside });
+                }
+                ("chained", &[own]) => table.chained = Some(own),
+                ("counted", &[cost]) => table.counted = cost,
+                ("cold", &[inside, outside]) => table.cold = Some((inside, outside)),
+                // What a later version adds, or is only for people.
+                _ => {}
+            }
+        }
+        for curve in [&mut table.narrow, &mut table.wide] {
+            if curve.0.len() < 2 {
+                return Err(BadCalibration);
+            }
+            curve.0.sort_by(|a, b| a.body.total_cmp(&b.body));
+        }
+        Ok(table)
+    }
+}
+
+impl Calibration {
+    /// What a run was calibrated with, if it was timed.
+    pub fn of_run(run: &RunInfo) -> Option<Self> {
+        let (_, text) = run.options.iter().find(|(key, _)| key == OPTION)?;
+        text.parse().ok()
+    }
+
+    /// The table as the agent tells it; `None` if nothing was timed.
+    pub fn from_lines(lines: &[String]) -> Option<Self> {
+        lines.join(";").parse().ok()
+    }
+
+    /// Inside and outside of a method that does nothing: what is subtracted at most.
+    pub fn empty(&self) -> (f64, f64) {
+        let least = |value: fn(&Point) -> f64| {
+            let first = [&self.narrow, &self.wide].map(|curve| curve.0.first().map_or(0.0, value));
+            first[0].min(first[1])
+        };
+        (least(|point| point.inside), least(|point| point.outside))
+    }
+
+    /// The body of a call that measured so much inside. `low` and `high` are what is known of that
+    /// measure, `middle` its best estimate.
+    pub fn body(&self, inside: Bounded) -> Bounded {
+        let curves = [&self.narrow, &self.wide];
+        let middles = curves.map(|curve| {
+            let (low, high) = curve.bodies(inside.middle);
+            (low + high) / 2.0
+        });
+        let low = curves.map(|curve| curve.bodies(inside.low).0);
+        let high = curves.map(|curve| curve.bodies(inside.high).1);
+        Bounded {
+            low: low[0].min(low[1]),
+            middle: (middles[0] + middles[1]) / 2.0,
+            high: high[0].max(high[1]),
+        }
+    }
+
+    /// What a call of a method with this body adds to its caller. How much of it overlaps with what
+    /// the caller does next, nobody knows: the bounds are those of all that was measured.
+    pub fn outside(&self, body: f64) -> Bounded {
+        let curves = [&self.narrow, &self.wide];
+        let all = || curves.into_iter().flat_map(|curve| &curve.0).map(|point| point.outside);
+        Bounded {
+            low: all().fold(f64::MAX, f64::min),
+            middle: (self.narrow.outside(body) + self.wide.outside(body)) / 2.0,
+            high: all().fold(f64::MIN, f64::max),
+        }
+    }
+}
+
+impl Curve {
+    /// The shortest and the longest body that can have measured so much inside.
+    fn bodies(&self, inside: f64) -> (f64, f64) {
+        let [first, .., last] = self.0.as_slice() else { return (inside, inside) };
+        let noise = NOISE_NS.max(inside * NOISE);
+        let least = self.0.iter().map(|point| point.inside).fold(f64::MAX, f64::min);
+        // Beyond the longest work that was measured, the cost stays the same.
+        let beyond = |inside: f64| inside - last.inside + last.body;
+        let wanted = inside - noise;
+        let short = match self.0.windows(2).find(|pair| pair[1].inside >= wanted) {
+            _ if first.inside >= wanted => 0.0,
+            Some(pair) => between(pair, wanted),
+            None => beyond(wanted),
+        };
+        let wanted = inside.max(least) + noise;
+        let long = match self.0.windows(2).rev().find(|pair| pair[0].inside <= wanted) {
+            _ if last.inside <= wanted => beyond(wanted),
+            Some(pair) => between(pair, wanted),
+            None => first.body,
+        };
+        (short.max(0.0), long.max(short).max(0.0))
+    }
+
+    fn outside(&self, body: f64) -> f64 {
+        let Some(last) = self.0.last() else { return 0.0 };
+        let Some(after) = self.0.iter().position(|point| point.body >= body) else {
+            return last.outside;
+        };
+        let Some(before) = after.checked_sub(1) else { return self.0[0].outside };
+        let (a, b) = (self.0[before], self.0[after]);
+        let part = (body - a.body) / (b.body - a.body).max(1e-9);
+        a.outside + part * (b.outside - a.outside)
+    }
+}
+
+/// Where between two points so much is measured inside.
+fn between(pair: &[Point], inside: f64) -> f64 {
+    let (a, b) = (pair[0], pair[1]);
+    let part = (inside - a.inside) / (b.inside - a.inside);
+    let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 1.0 };
+    a.body + part * (b.body - a.body)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// As measured on a machine: the empty probe is 10 ns inside and 10 outside.
+    pub const TABLE: &str = "counted 1000; clock 5000; narrow 0 10000 10000; narrow 10000 10000 \
+        12000; narrow 100000 90000 16000; wide 0 10000 10000; wide 100000 110000 10000; chained \
+        20000; cold 200000 300000; news 1";
+
+    fn exactly(inside: f64) -> Bounded {
+        Bounded { low: inside, middle: inside, high: inside }
+    }
+
+    #[test]
+    fn a_long_body_is_known_within_the_spread_of_the_probes() {
+        let table: Calibration = TABLE.parse().unwrap();
+        let body = table.body(exactly(1000.0));
+        // 1,010 if narrow, 990 if wide; and a hundredth for noise.
+        assert_eq!(body, Bounded { low: 980.0, middle: 1000.0, high: 1020.0 });
+        assert_eq!(table.outside(body.middle), Bounded { low: 10.0, middle: 13.0, high: 16.0 });
+    }
+
+    #[test]
+    fn of_a_short_body_only_the_bounds_are_known() {
+        let table: Calibration = TABLE.parse().unwrap();
+        let body = table.body(exactly(10.0));
+        assert_eq!(body.low, 0.0);
+        assert!(body.high >= 10.0 && body.high < 13.0, "{body:?}");
+        assert!(table.body(exactly(1.0)).high >= 10.0, "less than an empty probe is as much");
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused() {
+        for text in ["", "narrow 0 1 1; narrow 1 1 1", "wide x", "narrow 1 2; wide 3"] {
+            assert!(text.parse::<Calibration>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Times of exact recordings without the probes' own weight, and how far they can be trusted.
+//!
+//! What was measured stays; estimates and bounds become series of their own beside it. The figures
+//! are made of sums per context, so this can be done again, in another way, at any time afterwards.
+//! The derivation, and where it fails, is in docs/time.md.
+
+use crate::calibration::{Bounded, Calibration};
+use std::collections::HashMap;
+use tare_profile::{
+    ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId, ValueKind,
+};
+
+/// The engine whose times are compensated, and its calls that have no time of their own.
+const ENGINE: &str = "exact";
+pub const UNTIMED: &str = "untimed-calls";
+
+/// Calls of a method that the interpreter does, as a JVM is set up by default; and up to how many
+/// calls a method may run in code that is not yet as quick as it will be.
+const INTERPRETED: f64 = 200.0;
+const WARMING: f64 = 5_000.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Compensation {
+    /// As measured.
+    None,
+    /// By what probes cost around work of the same length.
+    #[default]
+    Calibrated,
+    /// By the least that each pair of transitions costs.
+    Sequences,
+}
+
+/// Adds the series of estimates, lower and upper bounds, if the profile is of an exact recording
+/// that was timed and calibrated. Whether it was.
+pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
+    if how == Compensation::None {
+        return false;
+    }
+    let Some(calibration) = Calibration::of_run(&profile.run) else { return false };
+    let Some(times) = find(profile, |info| {
+        matches!(info.kind, ValueKind::WallTime | ValueKind::CpuTime)
+            && info.estimate == Estimate::Measured
+    }) else {
+        return false;
+    };
+    let Some(calls) = find(profile, |info| info.kind == ValueKind::Invocations) else {
+        return false;
+    };
+    let untimed = find(profile, |info| info.kind.name() == UNTIMED);
+    let info = profile.series(times).info().clone();
+    let mut series = [Estimate::Compensated, Estimate::Lower, Estimate::Upper]
+        .map(|estimate| Series::new(info.clone().with_estimate(estimate)));
+    let model = Model { calibration, how, calls: calls_by_method(profile, calls) };
+    for ((thread, time), nodes) in groups(profile, times, calls, untimed) {
+        for (context, net) in model.nodes(profile, &nodes) {
+            let values = [net.middle, net.low, net.high];
+            for (series, value) in series.iter_mut().zip(values) {
+                series.push(Row::new(context, thread, value.round() as i64).at(time));
+            }
+        }
+    }
+    series.into_iter().for_each(|series| _ = profile.add_made_series(series));
+    true
+}
+
+/// The estimate's own bounds, and what was measured: lower, upper, raw.
+pub fn bounds_of(profile: &Profile, id: SeriesId) -> Option<[SeriesId; 3]> {
+    let info = profile.series(id).info();
+    if info.estimate != Estimate::Compensated {
+        return None;
+    }
+    let same = |estimate| {
+        let wanted = SeriesInfo { estimate, ..info.clone() };
+        profile.all_series().find(|(_, series)| *series.info() == wanted).map(|(id, _)| id)
+    };
+    Some([same(Estimate::Lower)?, same(Estimate::Upper)?, same(Estimate::Measured)?])
+}
+
+fn find(profile: &Profile, fits: impl Fn(&SeriesInfo) -> bool) -> Option<SeriesId> {
+    let found = profile.all_series().find(|(_, series)| {
+        series.info().name == ENGINE && fits(series.info()) && !series.is_empty()
+    });
+    found.map(|(id, _)| id)
+}
+
+/// One context of one thread, at one time.
+#[derive(Clone, Copy, Default, Debug)]
+struct Node {
+    nanos: f64,
+    calls: f64,
+    untimed: f64,
+}
+
+type Group = (ThreadId, u64);
+
+fn groups(
+    profile: &Profile,
+    times: SeriesId,
+    calls: SeriesId,
+    untimed: Option<SeriesId>,
+) -> HashMap<Group, HashMap<ContextId, Node>> {
+    let mut groups: HashMap<Group, HashMap<ContextId, Node>> = HashMap::new();
+    let mut add = |id: SeriesId, to: fn(&mut Node) -> &mut f64| {
+        for row in profile.series(id).rows() {
+            let group = groups.entry((row.thread, row.time)).or_default();
+            *to(group.entry(row.context).or_default()) += row.value as f64;
+        }
+    };
+    add(times, |node| &mut node.nanos);
+    add(calls, |node| &mut node.calls);
+    if let Some(untimed) = untimed {
+        add(untimed, |node| &mut node.untimed);
+    }
+    groups
+}
+
+/// How often each method was called in all.
+fn calls_by_method(profile: &Profile, calls: SeriesId) -> Vec<f64> {
+    let mut sums = vec![0.0; profile.methods.len()];
+    for row in profile.series(calls).rows() {
+        if let Some(frame) = profile.contexts.frame(row.context) {
+            sums[profile.frames.get(frame).method.index()] += row.value as f64;
+        }
+    }
+    sums
+}
+
+struct Model {
+    calibration: Calibration,
+    how: Compensation,
+    calls: Vec<f64>,
+}
+
+/// What the callees of a context weigh on its time, and how many of their calls there were.
+#[derive(Clone, Copy, Default)]
+struct Callees {
+    weight: Bounded,
+    timed: f64,
+    untimed: f64,
+}
+
+impl Model {
+    /// Net times of all contexts that have some: callees first, since callers pay for them.
+    fn nodes(
+        &self,
+        profile: &Profile,
+        nodes: &HashMap<ContextId, Node>,
+    ) -> Vec<(ContextId, Bounded)> {
+        let mut order: Vec<ContextId> = nodes.keys().copied().collect();
+        order.sort_unstable_by(|a, b| b.cmp(a));
+        let mut callees: HashMap<ContextId, Callees> = HashMap::new();
+        let mut found = Vec::new();
+        for context in order {
+            let node = nodes[&context];
+            let below = callees.get(&context).copied().unwrap_or_default();
+            let timed = node.calls - node.untimed;
+            let warmth = self.warmth(profile, context);
+            let body = self.body(node, timed, below, warmth);
+            if node.nanos != 0.0 {
+                let net = match self.how {
+                    Compensation::Sequences => {
+                        Bounded { middle: self.by_sequences(node, timed, below), ..body }
+                    }
+                    _ => body,
+                };
+                found.push((context, net));
+            }
+            // A context that is not timed hands on to its caller what its callees weigh.
+            let caller = profile.contexts.parent(context).unwrap_or(ContextId::ROOT);
+            let caller = callees.entry(caller).or_default();
+            if timed > 0.0 {
+                let weight = self.outside(body, timed, warmth);
+                caller.weight = caller.weight + weight;
+                caller.timed += timed;
+            } else {
+                caller.weight = caller.weight + below.weight;
+                caller.timed += below.timed;
+                caller.untimed += below.untimed;
+            }
+            let counted = self.calibration.counted * node.untimed;
+            caller.weight =
+                caller.weight + Bounded { low: 0.0, middle: counted / 2.0, high: counted };
+            caller.untimed += node.untimed;
+        }
+        found
+    }
+
+    /// The share of a method's calls that the interpreter did, as far as can be guessed, and that
+    /// may have run before the JVM had compiled it as well as it can.
+    fn warmth(&self, profile: &Profile, context: ContextId) -> Warmth {
+        let frame = profile.contexts.frame(context);
+        let calls = frame.map_or(0.0, |frame| self.calls[profile.frames.get(frame).method.index()]);
+        let share = |most: f64| if calls > most { most / calls } else { 1.0 };
+        Warmth { interpreted: share(INTERPRETED), warming: share(WARMING) }
+    }
+
+    /// What all calls of a context took by themselves.
+    fn body(&self, node: Node, timed: f64, below: Callees, warmth: Warmth) -> Bounded {
+        let rest = Bounded {
+            low: node.nanos - below.weight.high,
+            middle: node.nanos - below.weight.middle,
+            high: node.nanos - below.weight.low,
+        };
+        if timed <= 0.0 {
+            // A call that began at another time: no probe of its own to pay for here.
+            return rest;
+        }
+        let (empty, _) = self.calibration.empty();
+        let cold = self.calibration.cold.map_or(0.0, |(inside, _)| (inside - empty).max(0.0));
+        let body = self.calibration.body(Bounded {
+            low: rest.low / timed - cold * warmth.warming,
+            middle: rest.middle / timed - cold * warmth.interpreted,
+            high: rest.high / timed,
+        });
+        Bounded { low: body.low * timed, middle: body.middle * timed, high: body.high * timed }
+    }
+
+    /// What calls weigh on their caller's time.
+    fn outside(&self, body: Bounded, timed: f64, warmth: Warmth) -> Bounded {
+        let outside = self.calibration.outside(body.middle / timed);
+        let (_, empty) = self.calibration.empty();
+        let cold = self.calibration.cold.map_or(0.0, |(_, outside)| (outside - empty).max(0.0));
+        Bounded {
+            low: outside.low * timed,
+            middle: (outside.middle + cold * warmth.interpreted) * timed,
+            high: (outside.high + cold * warmth.warming) * timed,
+        }
+    }
+
+    /// Of `calls`, those that called nothing go from entry to exit. The others go from entry to an
+    /// entry and from an exit to exit, and between two calls from exit to entry.
+    fn by_sequences(&self, node: Node, timed: f64, below: Callees) -> f64 {
+        let (entry_exit, exit_entry) = self.calibration.empty();
+        let both_ends = self.calibration.chained.unwrap_or(entry_exit + exit_entry);
+        let callers = timed.min(below.timed);
+        let leaves = timed - callers;
+        node.nanos
+            - leaves * entry_exit
+            - callers * both_ends
+            - (below.timed - callers) * exit_entry
+            - below.untimed * self.calibration.counted
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Warmth {
+    interpreted: f64,
+    warming: f64,
+}
+
+impl std::ops::Add for Bounded {
+    type Output = Bounded;
+
+    fn add(self, other: Bounded) -> Bounded {
+        Bounded {
+            low: self.low + other.low,
+            middle: self.middle + other.middle,
+            high: self.high + other.high,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::{OPTION, tests::TABLE};
+    use tare_profile::{Frame, Method, MethodKind};
+
+    /// A caller called once, and what it calls a million times.
+    fn profile(caller_ns: i64, callee_ns: i64, untimed: bool) -> Profile {
+        let mut profile = Profile::new();
+        profile.run.options.push((OPTION.to_owned(), TABLE.to_owned()));
+        let mut frame = |name: &str| {
+            let name = profile.strings.intern(name);
+            let method = Method { kind: MethodKind::Java, name, ..Method::default() };
+            let method = profile.methods.intern(method);
+            profile.frames.intern(Frame::of(method))
+        };
+        let frames = [frame("caller"), frame("callee")];
+        let caller = profile.contexts.stack([frames[0]]);
+        let callee = profile.contexts.child(caller, frames[1]);
+        let mut add = |kind: ValueKind, values: [i64; 2]| {
+            let id = profile.add_series(SeriesInfo::new(ENGINE, kind));
+            for (context, value) in [caller, callee].into_iter().zip(values) {
+                if value != 0 {
+                    let row = Row::new(context, ThreadId::UNKNOWN, value);
+                    profile.series_mut(id).push(row);
+                }
+            }
+        };
+        add(ValueKind::Invocations, [1, 1_000_000]);
+        add(ValueKind::WallTime, [caller_ns, callee_ns]);
+        if untimed {
+            let unit = tare_profile::Unit::Count;
+            add(ValueKind::Other { name: UNTIMED.to_owned(), unit }, [0, 1_000_000]);
+        }
+        profile
+    }
+
+    fn totals(profile: &Profile) -> [i64; 3] {
+        let time = find(profile, |info| info.estimate == Estimate::Compensated).unwrap();
+        let bounds = bounds_of(profile, time).unwrap();
+        [bounds[0], time, bounds[1]].map(|id| profile.series(id).total())
+    }
+
+    #[test]
+    fn the_weight_of_probes_is_taken_from_callee_and_caller() {
+        // 1,000 ns each by the clock inside, 13 outside.
+        let mut profile = profile(13_000_000, 1_000_000_000, false);
+        assert!(compensate(&mut profile, Compensation::Calibrated));
+        let [low, net, high] = totals(&profile);
+        assert!((995..=1_005).contains(&(net / 1_000_000)), "{net}");
+        assert!(low < net - 10_000_000 && high > net + 10_000_000, "{low} {net} {high}");
+    }
+
+    #[test]
+    fn sequences_subtract_the_least() {
+        let mut profile = profile(10_000_000, 110_000_000, false);
+        assert!(compensate(&mut profile, Compensation::Sequences));
+        // Inside and outside of the callee, and the caller's own call.
+        let [_, net, _] = totals(&profile);
+        assert_eq!(net, 10_000_000 + 110_000_000 - 10_000_000 - 999_999 * 10 - 20);
+    }
+
+    #[test]
+    fn a_call_that_is_only_counted_costs_its_caller_little() {
+        let mut profile = profile(50_000_000, 0, true);
+        assert!(compensate(&mut profile, Compensation::Calibrated));
+        let [low, net, high] = totals(&profile);
+        assert!((48_000_000..50_000_000).contains(&net), "{net}");
+        assert!(low >= 48_000_000 && high >= 50_000_000, "{low} {high}");
+    }
+
+    #[test]
+    fn without_a_calibration_there_is_nothing_to_add() {
+        let mut profile = profile(1, 1, false);
+        profile.run.options.clear();
+        assert!(!compensate(&mut profile, Compensation::Calibrated));
+        assert!(!compensate(&mut profile, Compensation::None));
+    }
+}

@@ -1,0 +1,349 @@
+//! Exact counts joined with samples: how often a context was called from one recording, how much
+//! processor time it takes from another, in which nothing was woven.
+//!
+//! Samples know nothing of probes, so this is right for short methods too; what they cannot tell is
+//! how much work was done while they were taken. That is found by the contexts whose own time is well
+//! known from the exact recording, its *anchors*. docs/time.md has the derivation.
+
+use crate::compensate::{UNTIMED, bounds_of};
+use std::collections::HashMap;
+use tare_profile::{
+    ContextId, Estimate, FrameId, MethodId, MethodKind, Profile, Row, Series, SeriesId, SeriesInfo,
+    ThreadId, ValueKind,
+};
+
+/// The name of the series that this adds.
+pub const JOINED: &str = "joined";
+
+/// The relative width of an anchor's interval at most, tried one after the other until anchors hold
+/// [`ANCHORED`] of the samples.
+const WIDTHS: [f64; 5] = [0.05, 0.1, 0.2, 0.5, f64::MAX];
+const ANCHORED: f64 = 0.05;
+/// Samples that an anchor has at least.
+const ANCHOR: f64 = 30.0;
+/// Of a normal distribution, for a confidence of 95 %.
+const SIGMAS: f64 = 1.96;
+/// With a confidence of 95 % something that was never met is rarer than this many samples.
+const NEVER: f64 = 3.0;
+
+/// What came of joining.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joined {
+    /// Samples in woven methods, and the share of all that they are.
+    pub samples: u64,
+    pub share: f64,
+    /// How much of the exact recording's work was done under the samples: its inverse scales them.
+    pub scale: f64,
+    /// Half the width of the scale's own interval, as a share.
+    pub doubt: f64,
+    /// Whether the scale is only that of the recordings' lengths, for lack of times.
+    pub by_length: bool,
+}
+
+/// Adds the series of processor time per context, with its bounds, from the samples of another profile
+/// or of this one. `None` if one of them lacks what it takes.
+pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> {
+    let calls = exact(profile, |info| info.kind == ValueKind::Invocations)?;
+    let other = samples.unwrap_or(profile);
+    let (sampled, weight) = sampled_series(other)?;
+    let placed = Places::new(profile, calls).place(other, sampled);
+    let all: f64 = other.series(sampled).rows().map(|row| row.value as f64).sum();
+    let found: f64 = placed.values().sum();
+    if found <= 0.0 || all <= 0.0 {
+        return None;
+    }
+    let anchored = anchored(profile, &placed, weight);
+    let (scale, doubt) = match anchored {
+        Some(known) => known,
+        // The same amount of work in the same time: the best that can be said without times.
+        None if profile.run.duration > 0 && other.run.duration > 0 => {
+            (profile.run.duration as f64 / other.run.duration as f64, 0.0)
+        }
+        None => return None,
+    };
+    let joined = Joined {
+        samples: (found / weight).round() as u64,
+        share: found / all,
+        scale,
+        doubt,
+        by_length: anchored.is_none(),
+    };
+    add(profile, calls, &placed, weight, &joined);
+    Some(joined)
+}
+
+fn exact(profile: &Profile, fits: impl Fn(&SeriesInfo) -> bool) -> Option<SeriesId> {
+    let found = profile.all_series().find(|(_, series)| {
+        series.info().name == "exact" && fits(series.info()) && !series.is_empty()
+    });
+    found.map(|(id, _)| id)
+}
+
+/// Samples of processor time, and what one weighs.
+fn sampled_series(profile: &Profile) -> Option<(SeriesId, f64)> {
+    let (id, series) = profile.all_series().find(|(_, series)| {
+        let info = series.info();
+        info.kind == ValueKind::CpuTime && info.name == "cpu" && !series.is_empty()
+    })?;
+    let number = |key: &str| {
+        let found = profile.run.options.iter().find(|(k, _)| k == key);
+        found.and_then(|(_, value)| value.parse::<f64>().ok()).filter(|n| *n > 0.0)
+    };
+    let period = series.info().period as f64;
+    let weight = match (number("weight"), number("samples")) {
+        (Some(weight), Some(samples)) => weight / samples,
+        _ => period,
+    };
+    (weight > 0.0).then_some((id, weight))
+}
+
+/// Finds the exact context of a sampled stack.
+struct Places {
+    /// By class, name and descriptor, the woven methods.
+    woven: HashMap<(String, String, String), u32>,
+    /// The callee's context by caller and method.
+    children: HashMap<(ContextId, u32), ContextId>,
+}
+
+impl Places {
+    fn new(profile: &Profile, calls: SeriesId) -> Self {
+        let mut counted = vec![false; profile.contexts.len()];
+        profile.series(calls).rows().for_each(|row| counted[row.context.index()] = true);
+        let mut woven = HashMap::new();
+        let mut children = HashMap::new();
+        for (context, parent, frame) in profile.contexts.iter() {
+            if !counted[context.index()] {
+                continue;
+            }
+            let next = woven.len() as u32;
+            let key = key(profile, profile.frames.get(frame).method);
+            let method = *woven.entry(key).or_insert(next);
+            children.insert((parent, method), context);
+        }
+        Places { woven, children }
+    }
+
+    /// Nanoseconds of samples by the exact context that they belong to.
+    fn place(&self, other: &Profile, sampled: SeriesId) -> HashMap<ContextId, f64> {
+        let numbers: Vec<Option<u32>> =
+            other.methods.iter().map(|(id, _)| self.woven.get(&key(other, id)).copied()).collect();
+        let mut known: HashMap<ContextId, Option<ContextId>> = HashMap::new();
+        let mut placed = HashMap::new();
+        for row in other.series(sampled).rows() {
+            let place = *known.entry(row.context).or_insert_with(|| {
+                let frames: Vec<FrameId> = other.contexts.frames(row.context).collect();
+                let woven = frames.iter().rev();
+                let woven = woven.filter_map(|f| numbers[other.frames.get(*f).method.index()]);
+                self.deepest(&woven.collect::<Vec<u32>>())
+            });
+            if let Some(place) = place {
+                *placed.entry(place).or_insert(0.0) += row.value as f64;
+            }
+        }
+        placed
+    }
+
+    /// The context of a stack of woven methods. What is above the first root is not in the tree; what
+    /// was never counted in this context belongs to the last caller that was.
+    fn deepest(&self, stack: &[u32]) -> Option<ContextId> {
+        (0..stack.len()).find_map(|start| {
+            let mut at = ContextId::ROOT;
+            for method in &stack[start..] {
+                match self.children.get(&(at, *method)) {
+                    Some(child) => at = *child,
+                    None => break,
+                }
+            }
+            (at != ContextId::ROOT).then_some(at)
+        })
+    }
+}
+
+fn key(profile: &Profile, id: MethodId) -> (String, String, String) {
+    let method = profile.methods.get(id);
+    // Natives and accounts may have the names of Java methods; they are not woven.
+    let class = match method.kind {
+        MethodKind::Java => profile.strings.get(method.class),
+        _ => "[not Java]",
+    };
+    let text = |id| profile.strings.get(id).to_owned();
+    (class.to_owned(), text(method.name), text(method.descriptor))
+}
+
+fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
+    let mut sums = HashMap::new();
+    for row in profile.series(id).rows() {
+        *sums.entry(row.context).or_insert(0.0) += row.value as f64;
+    }
+    sums
+}
+
+/// How much the samples must be scaled so that they agree with the times of contexts that are well
+/// known from both, and how far that is in doubt. A context that waits is known by its time on
+/// the wall only, so the middle one of all counts, by weight, and not their mean.
+fn anchored(
+    profile: &Profile,
+    placed: &HashMap<ContextId, f64>,
+    weight: f64,
+) -> Option<(f64, f64)> {
+    let net = exact(profile, |info| info.estimate == Estimate::Compensated)?;
+    let [low, high, _] = bounds_of(profile, net)?;
+    let [net, low, high] = [net, low, high].map(|id| sums(profile, id));
+    // What is not timed is in its caller's time, but not in its caller's samples.
+    let untimed = exact(profile, |info| info.kind.name() == UNTIMED);
+    let mut mixed: Vec<ContextId> = Vec::new();
+    for (context, count) in untimed.map(|id| sums(profile, id)).unwrap_or_default() {
+        if count > 0.0 {
+            mixed.push(context);
+            mixed.extend(profile.contexts.parent(context));
+        }
+    }
+    let all: f64 = placed.values().sum();
+    for most in WIDTHS {
+        let mut anchors: Vec<(f64, f64)> = Vec::new();
+        for (context, sampled) in placed {
+            let own = net.get(context).copied().unwrap_or(0.0);
+            let bound = |of: &HashMap<ContextId, f64>| of.get(context).copied().unwrap_or(0.0);
+            let width = (bound(&high) - bound(&low)) / own;
+            let enough = *sampled >= ANCHOR * weight;
+            if own > 0.0 && enough && width <= most && !mixed.contains(context) {
+                anchors.push((own / sampled, *sampled));
+            }
+        }
+        let weighed: f64 = anchors.iter().map(|(_, weight)| weight).sum();
+        if weighed >= all * ANCHORED {
+            anchors.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut before = 0.0;
+            let middle = anchors.iter().find(|(_, weight)| {
+                before += weight;
+                before * 2.0 >= weighed
+            });
+            let doubt = (most / 2.0).min(1.0) + SIGMAS / (weighed / weight).sqrt();
+            return middle.map(|(ratio, _)| (*ratio, doubt));
+        }
+    }
+    None
+}
+
+fn add(
+    profile: &mut Profile,
+    calls: SeriesId,
+    placed: &HashMap<ContextId, f64>,
+    weight: f64,
+    joined: &Joined,
+) {
+    // The calls may be those of a stretch of time; what is joined with them is, too.
+    let axis = profile.series(calls).info().time;
+    let time = profile.series(calls).rows().map(|row| row.time).min().unwrap_or(0);
+    let calls = sums(profile, calls);
+    let info = SeriesInfo::new(JOINED, ValueKind::CpuTime).with_time(axis);
+    let estimates = [Estimate::Compensated, Estimate::Lower, Estimate::Upper, Estimate::Measured];
+    let mut series = estimates.map(|estimate| Series::new(info.clone().with_estimate(estimate)));
+    let mut contexts: Vec<ContextId> = calls.keys().copied().collect();
+    contexts.sort_unstable();
+    for context in contexts {
+        let sampled = placed.get(&context).copied().unwrap_or(0.0);
+        let count = sampled / weight;
+        let spread = SIGMAS * count.sqrt() * weight;
+        let low = (sampled - spread).max(0.0) * (1.0 - joined.doubt).max(0.0);
+        let high = (sampled + spread).max(NEVER * weight) * (1.0 + joined.doubt);
+        let values = [sampled * joined.scale, low * joined.scale, high * joined.scale, sampled];
+        for (series, value) in series.iter_mut().zip(values) {
+            let value = value.round() as i64;
+            if value != 0 {
+                series.push(Row::new(context, ThreadId::UNKNOWN, value).at(time));
+            }
+        }
+    }
+    series.into_iter().for_each(|series| _ = profile.add_made_series(series));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::{OPTION, tests::TABLE};
+    use crate::compensate::{Compensation, compensate};
+    use tare_profile::{Frame, Method};
+
+    fn frame(profile: &mut Profile, name: &str) -> FrameId {
+        let (class, name) = (profile.strings.intern("a.B"), profile.strings.intern(name));
+        let method = Method { class, name, ..Method::default() };
+        let method = profile.methods.intern(method);
+        profile.frames.intern(Frame::of(method))
+    }
+
+    /// A long method that is called a thousand times, and a short one that it calls.
+    fn exact_profile() -> (Profile, [ContextId; 2]) {
+        let mut profile = Profile::new();
+        profile.run.options.push((OPTION.to_owned(), TABLE.to_owned()));
+        let frames = ["long", "short"].map(|name| frame(&mut profile, name));
+        let long = profile.contexts.stack([frames[0]]);
+        let short = profile.contexts.child(long, frames[1]);
+        let calls = profile.add_series(SeriesInfo::new("exact", ValueKind::Invocations));
+        let times = profile.add_series(SeriesInfo::new("exact", ValueKind::WallTime));
+        for (context, count, time) in [(long, 1_000, 1_013_000_000), (short, 1_000_000, 10_000_000)]
+        {
+            let row = |value| Row::new(context, ThreadId::UNKNOWN, value);
+            profile.series_mut(calls).push(row(count));
+            profile.series_mut(times).push(row(time));
+        }
+        (profile, [long, short])
+    }
+
+    /// Samples of half as much work; some of what the short method calls, and of somebody else.
+    fn samples() -> Profile {
+        let mut profile = Profile::new();
+        let info = SeriesInfo::new("cpu", ValueKind::CpuTime);
+        let cpu = profile.add_series(info.with_period(1_000_000, ValueKind::CpuTime));
+        let names = ["main", "long", "short", "unwoven"];
+        let [main, long, short, unwoven] = names.map(|name| frame(&mut profile, name));
+        for (stack, millis) in [
+            (vec![main, long], 500),
+            (vec![main, long, short], 2),
+            (vec![main, long, short, unwoven], 1),
+            (vec![main], 100),
+        ] {
+            let context = profile.contexts.stack(stack);
+            let row = Row::new(context, ThreadId::UNKNOWN, millis * 1_000_000);
+            profile.series_mut(cpu).push(row);
+        }
+        profile
+    }
+
+    #[test]
+    fn samples_are_scaled_by_what_is_well_known() {
+        let (mut profile, [_, short]) = exact_profile();
+        assert!(compensate(&mut profile, Compensation::Calibrated));
+        let joined = join(&mut profile, Some(&samples())).unwrap();
+        assert!((1.9..2.1).contains(&joined.scale), "{joined:?}");
+        assert_eq!((joined.samples, joined.by_length), (503, false));
+        assert!((joined.share - 503.0 / 603.0).abs() < 1e-9);
+        let series = |estimate| {
+            let (_, found) = profile
+                .all_series()
+                .find(|(_, s)| s.info().name == JOINED && s.info().estimate == estimate)
+                .unwrap();
+            let rows = found.rows().filter(|row| row.context == short);
+            rows.map(|row| row.value).sum::<i64>() as f64 / 1e6
+        };
+        assert!((5.5..6.5).contains(&series(Estimate::Compensated)), "three samples, twice");
+        assert!(series(Estimate::Lower) < 1.0 && series(Estimate::Upper) > 12.0);
+    }
+
+    #[test]
+    fn without_times_the_lengths_of_the_recordings_decide() {
+        let (mut profile, _) = exact_profile();
+        let mut samples = samples();
+        assert_eq!(join(&mut profile, Some(&samples)), None, "lengths are not known");
+        (profile.run.duration, samples.run.duration) = (30, 10);
+        let joined = join(&mut profile, Some(&samples)).unwrap();
+        assert!(joined.by_length && (joined.scale - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_lacks_samples_or_counts_cannot_be_joined() {
+        let (mut profile, _) = exact_profile();
+        assert_eq!(join(&mut profile, None), None);
+        assert_eq!(join(&mut samples(), None), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Times that say how far they can be trusted: calibrated in the JVM, compensated in reports, joined
+//! with samples, and methods that are better counted than timed.
+
+use crate::recording::{Recorded, counted, record, wait_until_on};
+use serde_json::Value;
+use std::path::Path;
+use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk, wait_until};
+
+fn report(file: &Path, more: &[&str]) -> Value {
+    let file = file.display().to_string();
+    let words = [&["report", &file, "--format", "json"], more].concat();
+    serde_json::from_str(Tare::this().run(&words).ok()).expect("JSON")
+}
+
+/// What a report says of a method.
+#[track_caller]
+fn method<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let all = report["methods"].as_array().expect("methods");
+    all.iter().find(|method| method["name"] == name).expect("the method")
+}
+
+on_each_jdk! {
+    fn probes_are_taken_out_and_bounds_say_how_well(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("Costs").start();
+        let scratch = Scratch::new();
+        let (samples, file) = (scratch.join("s.tare"), scratch.join("x.tare"));
+        let name = target.name();
+        let text = samples.display().to_string();
+        let sampling = Tare::this().start(&["record", "--interval", "1ms", "-o", &text, &name]);
+        wait_until("samples are taken", || samples.exists());
+        target.tell("for 1000");
+        target.wait_for("done for 1000");
+        sampling.signal(rustix::process::Signal::INT);
+        sampling.wait().ok();
+        let recording = Tare::this().start(&record(&["--include", "Costs", &name], &file));
+        wait_until_on(&name);
+        let before = counted(&target.text());
+        target.tell("for 1001");
+        target.wait_for("done for 1001");
+        recording.signal(rustix::process::Signal::INT);
+        recording.wait().ok();
+
+        let net = report(&file, &[]);
+        assert_eq!(net["metric"]["estimate"], "compensated");
+        let table = net["run"]["options"]["calibration"].as_str().expect("a calibration");
+        for word in ["narrow ", "wide ", "clock ", "counted ", "cold "] {
+            assert!(table.contains(word), "{table}");
+        }
+        let value = |of: &Value, key: &str| of[key].as_i64().unwrap_or_else(|| panic!("{key}"));
+        for name in ["Costs.brief", "Costs.lengthy", "Costs.round"] {
+            let said = method(&net, name);
+            let (low, own, high) =
+                (value(said, "self_lower"), value(said, "self"), value(said, "self_upper"));
+            assert!(low <= own && own <= high, "{said}");
+        }
+        let raw = report(&file, &["--compensate", "none"]);
+        assert_eq!(raw["metric"]["estimate"], "measured");
+        assert_eq!(value(method(&raw, "Costs.brief"), "self"), value(method(&net, "Costs.brief"), "self_measured"));
+        assert!(value(&net, "total") < value(&raw, "total"), "probes weigh something");
+        let sequences = report(&file, &["--compensate", "sequences"]);
+        assert!(value(&sequences, "total") < value(&raw, "total"));
+
+        // A call of the long method is as long in both; of the short one samples know more.
+        let joined = report(&file, &["--samples", &text]);
+        assert_eq!(joined["metric"]["name"], "joined");
+        let brief = method(&joined, "Costs.brief");
+        let after = counted(&target.text());
+        assert_eq!(value(brief, "invocations"), after["Costs.brief"] - before["Costs.brief"]);
+        let lengthy = method(&joined, "Costs.lengthy");
+        assert!(value(lengthy, "self") > 0 && value(lengthy, "self_lower") <= value(lengthy, "self"));
+        target.finish();
+    }
+
+    /// Every call is counted, timed or not, and the report lists what was not timed.
+    fn short_methods_are_demoted_and_counted_all_the_same(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("Costs").start();
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let name = target.name();
+        let words = record(&["--include", "Costs", "--overhead", "5%", &name], &file);
+        let recording = Tare::this().start(&words);
+        wait_until_on(&name);
+        let mut times = 0;
+        let demoted = loop {
+            target.tell("for 1500");
+            target.wait_for("done for 1500");
+            times += 1;
+            let losses = Recorded::so_far(&file).losses();
+            if losses.iter().any(|loss| loss.contains("Costs.brief") && !loss.contains(" 0 ")) {
+                break true;
+            }
+            if times == 40 {
+                break false;
+            }
+        };
+        recording.signal(rustix::process::Signal::INT);
+        let said = recording.wait().ok().to_owned();
+        assert!(demoted, "{said}");
+        assert!(said.contains("5 % were allowed"), "{said}");
+        let recorded = Recorded::open(&file);
+        let (truth, counts) = (counted(&target.text()), recorded.counts());
+        for method in ["Costs.brief", "Costs.lengthy"] {
+            assert_eq!(counts[method], truth[method], "{method}");
+        }
+        let losses = recorded.losses();
+        assert!(!losses.iter().any(|loss| loss.contains("Costs.lengthy")), "{losses:?}");
+        // The time of what is only counted is its caller's, and nobody's is negative.
+        let report = report(&file, &["--compensate", "none"]);
+        let all = report["methods"].as_array().expect("methods");
+        assert!(all.iter().all(|method| method["self"].as_i64() >= Some(0)), "{all:?}");
+        target.finish();
+    }
+}
