@@ -26,7 +26,7 @@ final class Clojure implements Workload {
                    (into (sorted-map))
                    (reduce (fn [sum [k v]] (+ sum (* k (reduce + (vals v))))) 0)))
             (defn all [n] (+ (queens n) (words (* n 2500))))
-            (all %d)
+            (all SIZE)
             """;
 
     private final Method load;
@@ -35,7 +35,7 @@ final class Clojure implements Workload {
     Clojure(String[] args) throws ReflectiveOperationException {
         Class.forName("clojure.lang.RT");
         load = Class.forName("clojure.lang.Compiler").getMethod("load", Reader.class);
-        script = SCRIPT.formatted(Integer.parseInt(args[0]));
+        script = SCRIPT.replace("SIZE", args[0]);
     }
 
     @Override

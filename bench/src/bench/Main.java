@@ -31,6 +31,8 @@ public final class Main {
             run(workload, Integer.parseInt(words[1]), Double.parseDouble(words[2]));
         }
         System.out.println("bench memory " + peakMemory());
+        // A server's threads would go on.
+        System.exit(0);
     }
 
     private static void run(Workload workload, int iterations, double seconds) throws Exception {

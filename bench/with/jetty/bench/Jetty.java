@@ -35,13 +35,6 @@ final class Jetty implements Workload {
         server.setHandler(context);
         server.start();
         port = connector.getLocalPort();
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            try {
-                server.stop();
-            } catch (Exception e) {
-                // The program ends anyway.
-            }
-        }));
     }
 
     @Override

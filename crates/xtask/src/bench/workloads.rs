@@ -86,7 +86,7 @@ const RECIPES: [Recipe; 14] = [
             "jetty",
             "org.eclipse.jetty.**",
             &["org.eclipse.jetty:jetty-servlet:11.0.24", "org.slf4j:slf4j-nop:2.0.9"],
-            [500, 8000],
+            [500, 20_000],
             "with two clients on loopback, requests:",
         )
     },
@@ -94,7 +94,7 @@ const RECIPES: [Recipe; 14] = [
         "saxon",
         "net.sf.saxon.**",
         &["net.sf.saxon:Saxon-HE:12.5"],
-        [500, 8000],
+        [500, 40_000],
         "transforming a document, orders:",
     ),
     Recipe {
@@ -103,7 +103,7 @@ const RECIPES: [Recipe; 14] = [
             "pdfbox",
             "org.apache.pdfbox.**",
             &["org.apache.pdfbox:pdfbox:3.0.3"],
-            [5, 120],
+            [5, 400],
             "writing and reading a document, pages:",
         )
     },
@@ -111,15 +111,15 @@ const RECIPES: [Recipe; 14] = [
         "clojure",
         "clojure.**",
         &["org.clojure:clojure:1.12.0"],
-        [6, 8],
+        [6, 10],
         "compiling and running a script, size:",
     ),
     micro("fib", "bench.Fib", [32, 36]),
-    micro("trees", "bench.Trees*", [200, 4000]),
-    micro("throws", "bench.Throws*", [20_000, 400_000]),
-    micro("locks", "bench.Locks*", [100_000, 2_000_000]),
-    micro("garbage", "bench.Garbage*", [1_000_000, 30_000_000]),
-    Recipe { since: 21, ..micro("virtual", "bench.Virtual*", [5_000, 100_000]) },
+    micro("trees", "bench.Trees*", [500, 20_000]),
+    micro("throws", "bench.Throws*", [50_000, 1_500_000]),
+    micro("locks", "bench.Locks*", [100_000, 3_000_000]),
+    micro("garbage", "bench.Garbage*", [2_000_000, 200_000_000]),
+    Recipe { since: 21, ..micro("virtual", "bench.Virtual*", [10_000, 300_000]) },
 ];
 
 /// The names of all workloads.
