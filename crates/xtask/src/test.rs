@@ -3,6 +3,7 @@
 //! What is tested, the tests themselves know; this file brings together what they need and tells
 //! them by environment variables where it is (crates/jvm-tests/src/env.rs reads them).
 
+use crate::bench;
 use crate::setup::{self, Ready};
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
@@ -44,6 +45,9 @@ pub fn run(filters: &[&str]) -> Result<()> {
         let built = stages.run("build", || build(&workspace));
         if let Some(built) = built {
             jvm_tests(&mut stages, &workspace, &ready, &built, filters)?;
+            if filters.is_empty() {
+                stages.run("benchmarks, as a smoke test", || smoke(&ready, &built));
+            }
         }
         for (_, jdk) in &ready.runtimes {
             if let Ok(jdk) = jdk {
@@ -124,6 +128,15 @@ fn jvm_tests(
         stages.note(line);
     }
     Ok(())
+}
+
+/// Whether every configuration of the benchmarks still runs; how long it takes is not looked at.
+fn smoke(ready: &Ready, built: &Built) -> Result<()> {
+    let newest = ready.runtimes.iter().filter(|(_, jdk)| jdk.is_ok()).map(|(major, _)| major).max();
+    let major = newest.context("there is no JDK to measure")?.to_string();
+    let tare = built.bin.join("tare");
+    let tare = tare.to_str().context("a path that is no text")?;
+    bench::run(&["--quick", "--jdk", &major, "--tare", tare, "fib", "trees"])
 }
 
 /// `17=/path:21=/path`, without the versions that are missing.
