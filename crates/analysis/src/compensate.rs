@@ -203,7 +203,7 @@ impl Model {
         };
         if timed <= 0.0 {
             // A call that began at another time: no probe of its own to pay for here.
-            return rest;
+            return Bounded { low: rest.low.max(0.0), ..rest };
         }
         let (empty, _) = self.calibration.empty();
         let cold = self.calibration.cold.map_or(0.0, |(inside, _)| (inside - empty).max(0.0));

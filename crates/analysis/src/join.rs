@@ -15,10 +15,15 @@ use tare_profile::{
 /// The name of the series that this adds.
 pub const JOINED: &str = "joined";
 
+/// The option of a run that says for how many nanoseconds it was sampled before anything was woven.
+pub const WINDOW: &str = "sampled before";
+
 /// The relative width of an anchor's interval at most, tried one after the other until anchors hold
 /// [`ANCHORED`] of the samples.
 const WIDTHS: [f64; 5] = [0.05, 0.1, 0.2, 0.5, f64::MAX];
 const ANCHORED: f64 = 0.05;
+/// The share of the anchors' samples whose ratio is below the one that is taken.
+const QUANTILE: f64 = 0.25;
 /// Samples that an anchor has at least.
 const ANCHOR: f64 = 30.0;
 /// Of a normal distribution, for a confidence of 95 %.
@@ -56,10 +61,7 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     let (scale, doubt) = match anchored {
         Some(known) => known,
         // The same amount of work in the same time: the best that can be said without times.
-        None if profile.run.duration > 0 && other.run.duration > 0 => {
-            (profile.run.duration as f64 / other.run.duration as f64, 0.0)
-        }
-        None => return None,
+        None => (lengths(profile, samples)?, 0.0),
     };
     let joined = Joined {
         samples: (found / weight).round() as u64,
@@ -70,6 +72,15 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     };
     add(profile, calls, &placed, weight, &joined);
     Some(joined)
+}
+
+/// How many times longer calls were counted than samples were taken.
+fn lengths(profile: &Profile, samples: Option<&Profile>) -> Option<f64> {
+    let window = profile.run.options.iter().find(|(key, _)| key == WINDOW);
+    let window = window.and_then(|(_, nanos)| nanos.parse::<u64>().ok()).unwrap_or(0);
+    let counted = profile.run.duration.saturating_sub(window);
+    let sampled = samples.map_or(window, |samples| samples.run.duration);
+    (counted > 0 && sampled > 0).then(|| counted as f64 / sampled as f64)
 }
 
 fn exact(profile: &Profile, fits: impl Fn(&SeriesInfo) -> bool) -> Option<SeriesId> {
@@ -179,8 +190,9 @@ fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
 }
 
 /// How much the samples must be scaled so that they agree with the times of contexts that are well
-/// known from both, and how far that is in doubt. A context that waits is known by its time on
-/// the wall only, so the middle one of all counts, by weight, and not their mean.
+/// known from both, and how far that is in doubt. What spoils an anchor makes its woven time the
+/// longer one: it waits, it lost its processor, its woven code is compiled less well. So one of the
+/// lower ratios counts, by weight, and not their mean.
 fn anchored(
     profile: &Profile,
     placed: &HashMap<ContextId, f64>,
@@ -214,12 +226,12 @@ fn anchored(
         if weighed >= all * ANCHORED {
             anchors.sort_by(|a, b| a.0.total_cmp(&b.0));
             let mut before = 0.0;
-            let middle = anchors.iter().find(|(_, weight)| {
+            let chosen = anchors.iter().find(|(_, weight)| {
                 before += weight;
-                before * 2.0 >= weighed
+                before >= weighed * QUANTILE
             });
             let doubt = (most / 2.0).min(1.0) + SIGMAS / (weighed / weight).sqrt();
-            return middle.map(|(ratio, _)| (*ratio, doubt));
+            return chosen.map(|(ratio, _)| (*ratio, doubt));
         }
     }
     None

@@ -36,7 +36,7 @@ pub use diff::{Change, Diff, DiffNode, DiffOptions};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{Finding, FindingKind, findings};
 pub use hot::{Hot, Neighbours, hot_list, neighbours};
-pub use join::{JOINED, Joined, join};
+pub use join::{JOINED, Joined, WINDOW, join};
 pub use labels::{Label, LabelKind};
 pub use metrics::{default_metrics, find_metric};
 pub use names::{Pattern, is_jdk_class, package_of, stable};

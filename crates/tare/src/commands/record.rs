@@ -7,6 +7,7 @@
 mod exact;
 mod predict;
 mod sampling;
+mod window;
 
 use crate::cli::RecordArgs;
 use crate::client::Agent;

@@ -1,6 +1,6 @@
 //! `tare record --exact`: weaves, counts, and puts the code back.
 
-use super::{Files, Names, STEP, Session, predict};
+use super::{Files, Names, STEP, Session, predict, window};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
@@ -9,12 +9,14 @@ use crate::exact::{self, Arena, Exact};
 use crate::guard::Guard;
 use crate::launch::Settings;
 use crate::origins::Origins;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Source};
+use crate::sampling::Sampling;
 use crate::source;
 use crate::term::{self, BOLD, DIM};
 use anyhow::{Result, bail};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tare_analysis::WINDOW;
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{ExactPlan, REGIONS_MAX, Request};
@@ -39,6 +41,8 @@ pub fn fixed() -> Settings {
 /// An exact recording under way.
 pub struct ExactSession {
     exact: Exact,
+    /// What was sampled before.
+    sampled: Option<Sampling>,
     recorder: Recorder,
     began: Instant,
     files: Files,
@@ -81,8 +85,18 @@ impl Session for ExactSession {
             anstream::eprintln!("{DIM}tare: {sentence}{DIM:#}");
         }
         let files = Files::take(args, jvm, names);
-        let began = Instant::now();
         let started = SystemTime::now();
+        let (sampled, began) = match args.cpu {
+            true => {
+                anstream::eprintln!(
+                    "{DIM}tare: samples for {}, before anything is woven{DIM:#}",
+                    term::time(args.window)
+                );
+                let (sampling, began) = window::sample(agent, jvm, args.window)?;
+                (Some(sampling), began)
+            }
+            false => (None, Instant::now()),
+        };
         let start = Request::ExactStart(Box::new(plan));
         let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
         // The file comes after the start, which may fail, and leaves an older one alone then.
@@ -94,7 +108,7 @@ impl Session for ExactSession {
         let mut exact =
             Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
         exact.steering = args.overhead.map(Steering::new);
-        Ok(ExactSession { exact, recorder, began, files, guard })
+        Ok(ExactSession { exact, sampled, recorder, began, files, guard })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -105,7 +119,7 @@ impl Session for ExactSession {
                 // The agent notes the time when it is asked; calls under way are counted up to it.
                 let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
                 self.exact.status = status;
-                self.recorder.append(&mut [&mut self.exact])?;
+                self.recorder.append(&mut sources(&mut self.exact, self.sampled.as_mut()))?;
                 progress.show(&self.exact);
                 if let Some(ids) = self.exact.steer() {
                     let demote = Request::ExactDemote { ids };
@@ -127,8 +141,8 @@ impl Session for ExactSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {
-        let ExactSession { mut exact, recorder, files, guard, .. } = self;
-        let finished = recorder.finish(&mut [&mut exact]);
+        let ExactSession { mut exact, mut sampled, recorder, files, guard, .. } = self;
+        let finished = recorder.finish(&mut sources(&mut exact, sampled.as_mut()));
         drop(guard);
         watched?;
         let recorded = finished?;
@@ -180,6 +194,11 @@ impl Session for ExactSession {
         say_subgraph(&exact)?;
         report::page(&profile, &path)
     }
+}
+
+fn sources<'a>(exact: &'a mut Exact, sampled: Option<&'a mut Sampling>) -> Vec<&'a mut dyn Source> {
+    let sampled = sampled.map(|sampled| sampled as &mut dyn Source);
+    std::iter::once(exact as &mut dyn Source).chain(sampled).collect()
 }
 
 /// A line on the terminal, if there is one, that says how the recording goes.
@@ -278,6 +297,9 @@ fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     }
     if args.follow_threads {
         options.push(("follow-threads", "yes".to_owned()));
+    }
+    if args.cpu {
+        options.push((WINDOW, args.window.as_nanos().to_string()));
     }
     if skips_trivial(args) {
         options.push(("skip-trivial", "yes".to_owned()));
