@@ -12,6 +12,7 @@ mod machine;
 mod overlap;
 mod plot;
 mod program;
+mod scale;
 mod stats;
 mod table;
 mod workloads;
@@ -54,6 +55,9 @@ never run at the same time on a machine: the second one waits.
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
 programs whose true costs are known, beside what Tare says of them, by every way of compensation.
 It takes --quick, --jdk, --tare, --json and --mode (compiled or interpreted; default: both).
+
+With the name `scale` as the first word it measures how cost grows with threads (10 to 10,000), classes
+(1,000 to 50,000) and contexts (1,000 to 10 million). It takes --quick, --jdk N, --tare and --write-docs.
 
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
@@ -141,6 +145,9 @@ impl Args {
 pub fn run(words: &[&str]) -> Result<()> {
     if let ["accuracy", options @ ..] = words {
         return accuracy::run(options);
+    }
+    if let ["scale", options @ ..] = words {
+        return scale::run(options);
     }
     let args = Args::parse(words)?;
     let workspace = Workspace::open()?;

@@ -1,0 +1,274 @@
+//! `cargo xtask bench scale`: how cost grows with threads, classes and contexts.
+//!
+//! For each size the same amount of work is done plain and counted, attached. What an iteration costs
+//! is a ratio against the plain one of that size; what attaching costs and the tool's file, against the
+//! smallest size in the same run.
+
+use super::config::{Bench, Config, Launch, Mode};
+use super::machine;
+use super::program::Amount;
+use super::stats::median;
+use super::workloads::{self, Workload};
+use crate::jdks::Jdk;
+use crate::setup::compiler;
+use crate::shell::Workspace;
+use crate::stages::Stages;
+use anyhow::{Context, Result, bail};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+struct Dimension {
+    /// Of the workload, and for the reader.
+    name: &'static str,
+    include: &'static str,
+    sizes: &'static [u32],
+    what: &'static str,
+}
+
+const DIMENSIONS: [Dimension; 3] = [
+    Dimension {
+        name: "threads",
+        include: "bench.Threads",
+        sizes: &[10, 100, 1_000, 10_000],
+        what: "4 million calls shared by so many threads",
+    },
+    Dimension {
+        name: "classes",
+        include: "bench.Classes$One",
+        sizes: &[1_000, 5_000, 20_000, 50_000],
+        what: "4 million calls into so many classes, each of a loader of its own",
+    },
+    Dimension {
+        name: "contexts",
+        include: "bench.Contexts$Paths",
+        sizes: &[1_000, 10_000, 100_000, 1_000_000, 10_000_000],
+        what: "about 12 million calls, at least, along so many paths; 256 MiB for trees",
+    },
+];
+
+const AMOUNT: Amount = Amount { iterations: 2, seconds: 0.5 };
+
+/// One size of one dimension.
+struct Point {
+    size: u32,
+    /// Times the plain iteration.
+    cost: f64,
+    /// In milliseconds; shown as ratios only.
+    attach: f64,
+    pause: f64,
+    peak: f64,
+    full: bool,
+}
+
+pub fn run(words: &[&str]) -> Result<()> {
+    let (mut quick, mut write_docs, mut tare, mut major) = (false, false, None, 25);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
+        match *word {
+            "--quick" => quick = true,
+            "--write-docs" => write_docs = true,
+            "--tare" => tare = Some(PathBuf::from(value()?)),
+            "--jdk" => major = value()?.parse().context("--jdk needs one number")?,
+            word => {
+                bail!("`bench scale` takes --quick, --jdk, --tare and --write-docs, not {word}")
+            }
+        }
+    }
+    let workspace = Workspace::open()?;
+    let tare = tare.map_or_else(|| super::build(&workspace), Ok)?;
+    let work = workspace.target.join("bench");
+    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let mut stages = Stages::new();
+    let _turn = super::wait_for_turn()?;
+    let classes = workloads::compile(&workspace, &compiler()?, &work)?;
+    let jdks = super::jdks(&[major], &mut stages)?;
+    let bench = Bench { tare, async_profiler: None, work: work.clone() };
+    let (page, plot) = page(&bench, &classes, &jdks[0], quick)?;
+    let (page_file, plot_file) = match write_docs {
+        true => {
+            let root = &workspace.root;
+            (root.join("docs/benchmarks-scale.md"), root.join("bench/scale.svg"))
+        }
+        false => (work.join("scale.md"), work.join("scale.svg")),
+    };
+    super::write(&page_file, &page)?;
+    super::write(&plot_file, &plot)
+}
+
+/// The page for the documentation, and its plot.
+fn page(bench: &Bench, classes: &Path, jdk: &Jdk, quick: bool) -> Result<(String, String)> {
+    let mut text = format!(
+        "# How cost grows\n\n\
+         This page is generated; `cargo xtask bench scale --write-docs` writes it anew. Do not edit it.\n\n\
+         - Machine: {}\n- JDK {}: {}\n- Load of the machine just before: {}\n\n\
+         Each program is recorded with `--exact --count`, attached. cost: an iteration beside the plain one of the \
+         same size; attaching: from the start of `tare record` until all is woven, longest pause: of those that \
+         weaving made, and memory: the most that the JVM's process had, each beside the first line's. An asterisk: the \
+         memory for trees was used up, so calls were summed up.\n\n\
+         ![How cost grows](../bench/scale.svg)\n",
+        machine::describe(),
+        jdk.major,
+        jdk.version,
+        machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}")),
+    );
+    let mut curves = Vec::new();
+    for dimension in &DIMENSIONS {
+        let sizes = if quick { &dimension.sizes[..2] } else { dimension.sizes };
+        let mut points = Vec::new();
+        for &size in sizes {
+            let point = measure(bench, classes, jdk, dimension, size)?;
+            println!(
+                "{} {size}: {:.2} × plain, attached in {:.0} ms, longest pause {:.0} ms{}",
+                dimension.name,
+                point.cost,
+                point.attach,
+                point.pause,
+                if point.full { ", trees full" } else { "" },
+            );
+            points.push(point);
+        }
+        table(&mut text, dimension, &points);
+        curves.push((dimension.name, points));
+    }
+    Ok((text, svg(&curves)))
+}
+
+fn measure(
+    bench: &Bench,
+    classes: &Path,
+    jdk: &Jdk,
+    dimension: &Dimension,
+    size: u32,
+) -> Result<Point> {
+    let workload = Workload {
+        name: dimension.name,
+        include: dimension.include,
+        what: String::new(),
+        class_path: vec![classes.to_owned()],
+        arguments: vec![size.to_string()],
+        needs_compiler: false,
+        since: 0,
+        warm_up: AMOUNT,
+        measured: AMOUNT,
+    };
+    let plain = bench.launch(&workload, jdk, Config::Plain)?;
+    let counted = bench.launch(&workload, jdk, Config::Attached(Mode::Count))?;
+    let steady = |launch: &Launch| median(&launch.iterations.wall).context("no iteration");
+    Ok(Point {
+        size,
+        cost: steady(&counted)? / steady(&plain)?.max(1e-9),
+        attach: counted.attach.context("no time of attaching")?,
+        pause: counted.pauses.map_or(0.0, |pauses| pauses.longest),
+        peak: counted.peak_memory as f64,
+        full: counted.full,
+    })
+}
+
+fn table(text: &mut String, dimension: &Dimension, points: &[Point]) {
+    let Some(first) = points.first() else { return };
+    let _ = write!(
+        text,
+        "\n## {}\n{}.\n\n| {} | cost | attaching | longest pause | memory |\n|--:|--:|--:|--:|--:|\n",
+        dimension.name, dimension.what, dimension.name
+    );
+    for point in points {
+        let beside = |get: fn(&Point) -> f64| get(point) / get(first).max(1e-9);
+        let _ = writeln!(
+            text,
+            "| {}{} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            point.size,
+            if point.full { "*" } else { "" },
+            point.cost,
+            beside(|p| p.attach),
+            beside(|p| p.pause),
+            beside(|p| p.peak),
+        );
+    }
+}
+
+/// A name, a colour, and a ratio, given the first point too.
+type Curve = (&'static str, &'static str, fn(&Point, &Point) -> f64);
+
+const WIDTH: f64 = 230.0;
+const HEIGHT: f64 = 180.0;
+const MARGIN: f64 = 44.0;
+/// The largest ratio of the plots; a curve that leaves them says enough.
+const MOST: f64 = 100.0;
+const LEAST: f64 = 0.5;
+
+/// One plot for each dimension, both axes logarithmic: what an iteration costs, and what attaching does.
+fn svg(curves: &[(&str, Vec<Point>)]) -> String {
+    let width = curves.len() as f64 * (WIDTH + MARGIN) + MARGIN;
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{:.0}\" \
+         font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+        HEIGHT + 2.0 * MARGIN,
+    );
+    for (number, (name, points)) in curves.iter().enumerate() {
+        let left = MARGIN + number as f64 * (WIDTH + MARGIN);
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
+        let span = (f64::from(last.size) / f64::from(first.size)).ln().max(1e-9);
+        let x = |size: u32| left + WIDTH * (f64::from(size) / f64::from(first.size)).ln() / span;
+        let y =
+            |ratio: f64| MARGIN + HEIGHT * (1.0 - height(ratio.clamp(LEAST, MOST)) / height(MOST));
+        let _ = writeln!(
+            text,
+            "<text x=\"{left:.0}\" y=\"20\" font-weight=\"bold\">{name}</text>\n\
+             <rect x=\"{left:.1}\" y=\"{MARGIN}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>"
+        );
+        for mark in [1.0, 2.0, 5.0, 10.0, 50.0] {
+            let _ = writeln!(
+                text,
+                "<line x1=\"{left:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#eee\"/>\n\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#666\">{mark}×</text>",
+                left + WIDTH,
+                left - 4.0,
+                y(mark) + 4.0,
+                y = y(mark),
+            );
+        }
+        for point in points {
+            let _ = writeln!(
+                text,
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#666\">{}</text>",
+                x(point.size),
+                MARGIN + HEIGHT + 14.0,
+                short(point.size),
+            );
+        }
+        let curves: [Curve; 2] = [
+            ("an iteration", "#1f77b4", |point, _| point.cost),
+            ("attaching", "#d62728", |point, first| point.attach / first.attach.max(1e-9)),
+        ];
+        for (at, (label, colour, ratio)) in curves.into_iter().enumerate() {
+            let line: Vec<String> = points
+                .iter()
+                .map(|p| format!("{:.1},{:.1}", x(p.size), y(ratio(p, first))))
+                .collect();
+            let _ = writeln!(
+                text,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n\
+                 <text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\">{label}</text>",
+                line.join(" "),
+                left + 8.0,
+                MARGIN + 14.0 + at as f64 * 14.0,
+            );
+        }
+    }
+    text + "</svg>\n"
+}
+
+/// Plots begin at a half.
+fn height(ratio: f64) -> f64 {
+    (ratio / LEAST).ln()
+}
+
+fn short(size: u32) -> String {
+    match size {
+        1_000_000.. => format!("{} M", size / 1_000_000),
+        1_000.. => format!("{} k", size / 1_000),
+        _ => size.to_string(),
+    }
+}
