@@ -194,7 +194,7 @@ impl World {
                 let mut found = Vec::new();
                 sites(&class.pool, code.code, |site| found.push(site));
                 self.graph.set_body(method, found);
-                self.graph.ran(method);
+                self.graph.follow(method);
             }
         }
     }
@@ -321,6 +321,31 @@ fn the_jdk_can_call_what_it_declares() {
     class NotATask { public void run() { } }";
     let all = "Base.run K.hashCode T.lambda$made$0 T.root Task.run";
     check(source, &[(Scheme::Lazy, &["T.root"], all)]);
+}
+
+#[test]
+fn looking_ahead_follows_what_has_not_run() {
+    let source = "class T {
+        static void root() { one(); }
+        static void one() { two(); }
+        static void two() { three(); }
+        static void three() { four(); }
+        static void four() { }
+    }";
+    let classes = compile(&[("T.java", source)]);
+    for (levels, expected) in [
+        (0, "T.one T.root"),
+        (1, "T.one T.root T.two"),
+        (2, "T.one T.root T.three T.two"),
+        (9, "T.four T.one T.root T.three T.two"),
+    ] {
+        let mut world = World::new(Scheme::Lazy, &["T.root"]);
+        world.jdk();
+        world.graph.look_ahead(levels);
+        classes.values().for_each(|bytes| _ = world.load(1, bytes));
+        world.run("T.root");
+        assert_eq!(world.reachable(), expected, "{levels} levels");
+    }
 }
 
 #[test]

@@ -32,12 +32,13 @@ impl Engine {
     pub(super) fn all_but_trivial(&self, name: &str, bytes: &[u8]) -> Option<Chosen> {
         let class = ClassFile::parse(bytes).ok()?;
         let pool = &class.pool;
+        let included = rules::is_included(&self.plan, name);
         let wanted = class.methods.iter().map(|member| {
             let method = pool.utf8(member.name_index).ok()?;
             let code = Code::parse(&member.attributes.find(pool, "Code")?).ok()?;
             let descriptor = pool.utf8(member.descriptor_index).ok()?;
             let root = rules::fits_any(&self.plan.roots, name, method, descriptor);
-            let wanted = root || !is_trivial(pool, method, code.code);
+            let wanted = root || (included && !is_trivial(pool, method, code.code));
             wanted.then_some((None, root))
         });
         Some(wanted.collect())

@@ -620,6 +620,10 @@ impl Engine {
             Some(chosen) => (*chosen.get(info.index)?)?.1,
             None => fits(&self.plan.roots),
         };
+        // A class may be here only for its roots, or for a region.
+        if !is_root && chosen.is_none() && !rules::is_included(&self.plan, class) {
+            return None;
+        }
         let mut id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
         let mut timed = self.plan.timed && !fits(&self.plan.count_only);

@@ -122,6 +122,8 @@ struct Method {
     root: bool,
     /// Runs while its class is initialised, when nobody can wait: followed at once.
     hasty: bool,
+    /// So many levels of what it calls are followed with it.
+    ahead: u8,
     expanded: bool,
     body: Option<Box<[Target]>>,
     woven: bool,
@@ -165,6 +167,9 @@ pub struct Graph {
     bodies_wanted: Vec<MethodId>,
     lists_wanted: BTreeSet<ClassId>,
     to_expand: Vec<MethodId>,
+    /// Levels of callees that are followed with a method that runs, and with the one being followed.
+    look_ahead: u8,
+    ahead: u8,
 }
 
 impl Graph {
@@ -183,7 +188,15 @@ impl Graph {
             bodies_wanted: Vec::new(),
             lists_wanted: BTreeSet::new(),
             to_expand: Vec::new(),
+            look_ahead: 0,
+            ahead: 0,
         }
+    }
+
+    /// From now on, what a method calls is followed with it to so many levels: fewer are found when they
+    /// run, and more are taken for reachable.
+    pub fn look_ahead(&mut self, levels: u8) {
+        self.look_ahead = levels;
     }
 
     // ---- facts ----
@@ -285,6 +298,13 @@ impl Graph {
 
     /// A method runs for the first time: what it calls is reachable.
     pub fn ran(&mut self, method: MethodId) {
+        let m = &mut self.methods[method.0 as usize];
+        m.ahead = m.ahead.max(self.look_ahead);
+        self.follow(method);
+    }
+
+    /// What it calls is reachable, whether it runs or not.
+    pub fn follow(&mut self, method: MethodId) {
         self.to_expand.push(method);
         self.settle();
     }
@@ -598,6 +618,7 @@ impl Graph {
                 why: None,
                 root: false,
                 hasty: facts.name == b"<clinit>",
+                ahead: 0,
                 expanded: false,
                 body: None,
                 woven: false,

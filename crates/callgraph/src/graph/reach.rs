@@ -191,9 +191,11 @@ impl Graph {
             let caller = &self.methods[caller.0 as usize];
             caller.hasty && caller.class == class
         });
+        let ahead = self.ahead;
         let m = &mut self.methods[method.0 as usize];
         m.hasty |= hasty;
-        let at_once = m.hasty || self.scheme == Scheme::Eager;
+        m.ahead = m.ahead.max(ahead.saturating_sub(1));
+        let at_once = m.hasty || ahead > 0 || self.scheme == Scheme::Eager;
         if self.class(class).side == Side::Inside || root {
             if root || self.methods[method.0 as usize].left_out.is_none() {
                 self.changed.insert(class);
@@ -236,6 +238,7 @@ impl Graph {
                 continue;
             };
             m.expanded = true;
+            self.ahead = m.ahead;
             for target in body {
                 match target {
                     Target::Call { class, selector, is_virtual } => {
@@ -244,6 +247,7 @@ impl Graph {
                     Target::Use(class) => self.uses(class),
                 }
             }
+            self.ahead = 0;
         }
     }
 }

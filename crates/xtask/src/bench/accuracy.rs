@@ -4,8 +4,8 @@
 //! methods costs; then it does the same work sampled, and woven and timed. What `tare report` says of
 //! it by each way of compensation stands beside the truth. Nothing is asserted: a benchmark reports.
 
-use super::config::Recorder;
 use super::program::Program;
+use super::recorder::Recorder;
 use super::{build, jdks, wait_for_turn, write};
 use crate::jdks::Jdk;
 use crate::setup::compiler;

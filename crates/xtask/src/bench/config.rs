@@ -4,16 +4,16 @@
 //! is told in `figures`.
 
 use super::overlap::Leaves;
+use super::peers::{self, Peers};
 use super::program::{Program, Times};
+use super::recorder::Recorder;
 use super::workloads::Workload;
 use crate::jdks::Jdk;
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -21,6 +21,15 @@ pub enum Mode {
     Time,
     /// Everything woven to count, but below a root that is never called.
     Outside,
+    /// What one root reaches, found while the program runs, with times.
+    Rooted,
+}
+
+/// How much of a program a peer looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    Root,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +42,10 @@ pub enum Config {
     /// Samples of ours, and of async-profiler by the same kind of clock.
     Sampled(Every),
     AsyncSampled(Every),
+    /// VisualVM's instrumenting profiler.
+    VisualVm(Extent),
+    /// The JVM's own events of entry and exit, as hprof used them.
+    MethodEvents,
 }
 
 /// The time between two samples.
@@ -67,6 +80,16 @@ pub const SAMPLING: [Config; 7] = [
     Config::AsyncSampled(Every::Us100),
 ];
 
+/// What `cargo xtask bench peers` runs: profilers that see every call.
+pub const PEERS: [Config; 6] = [
+    Config::Plain,
+    Config::Launched(Mode::Time),
+    Config::VisualVm(Extent::Whole),
+    Config::Launched(Mode::Rooted),
+    Config::VisualVm(Extent::Root),
+    Config::MethodEvents,
+];
+
 pub const ALL: [Config; 9] = [
     Config::Plain,
     Config::Launched(Mode::Count),
@@ -92,6 +115,11 @@ impl Config {
             Config::Launched(Mode::Count) => "count, launched",
             Config::Launched(Mode::Time) => "time, launched",
             Config::Launched(Mode::Outside) => "outside, launched",
+            Config::Launched(Mode::Rooted) => "time below one root, launched",
+            Config::Attached(Mode::Rooted) => "time below one root, attached",
+            Config::VisualVm(Extent::Whole) => "VisualVM, all methods",
+            Config::VisualVm(Extent::Root) => "VisualVM, one root",
+            Config::MethodEvents => "JVMTI method events",
             Config::Attached(Mode::Count) => "count, attached",
             Config::Attached(Mode::Time) => "time, attached",
             Config::Attached(Mode::Outside) => "outside, attached",
@@ -109,7 +137,8 @@ impl Config {
     /// What a user would type, for the documentation.
     pub fn command(self, include: &str) -> String {
         let java = format!("java {} …", JVM_OPTIONS.join(" "));
-        let tare = |mode: Mode| format!("tare record {}", record_options(mode, include).join(" "));
+        let tare =
+            |mode: Mode| format!("tare record {}", record_options(mode, include, "ROOT").join(" "));
         match self {
             Config::Plain => java,
             Config::Launched(mode) => format!("{} -- {java}", tare(mode)),
@@ -119,6 +148,9 @@ impl Config {
                 " …",
                 " -agentpath:libasyncProfiler.so=start,event=ctimer,interval=10ms …",
             ),
+            Config::VisualVm(Extent::Whole) => "JFluid … whole (bench/peers)".to_owned(),
+            Config::VisualVm(Extent::Root) => "JFluid … root (bench/peers)".to_owned(),
+            Config::MethodEvents => java.replace(" …", " -agentpath:method_events.so …"),
             Config::Sampled(every) => {
                 format!("tare record --interval {} -- {java}", every.option())
             }
@@ -149,16 +181,27 @@ impl Config {
         matches!(self, Config::Launched(_) | Config::Attached(_) | Config::Sampled(_))
     }
 
-    pub fn needs_async_profiler(self) -> bool {
-        matches!(self, Config::AsyncProfiler | Config::AsyncSampled(_))
+    fn is_other(self) -> bool {
+        matches!(self, Config::VisualVm(_) | Config::MethodEvents)
+    }
+
+    /// Whether what it needs is here, and knows the JDK.
+    pub fn can_run(self, bench: &Bench, jdk: u32) -> bool {
+        match self {
+            Config::AsyncProfiler | Config::AsyncSampled(_) => bench.async_profiler.is_some(),
+            Config::VisualVm(_) => bench.peers.visual_vm.is_some() && jdk <= peers::VISUAL_VM_KNOWS,
+            Config::MethodEvents => bench.peers.method_events.is_some(),
+            _ => true,
+        }
     }
 }
 
-fn record_options(mode: Mode, include: &str) -> Vec<&str> {
+fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a str> {
     let mut words = vec!["--exact", "--include", include];
     match mode {
         Mode::Count => words.push("--count"),
         Mode::Time => {}
+        Mode::Rooted => words.extend(["--root", root]),
         // What a root reaches would be found, and nothing else woven: all is asked for.
         Mode::Outside => words.extend(["--count", "--scheme", "all", "--root", NEVER]),
     }
@@ -197,6 +240,7 @@ pub struct Pauses {
 pub struct Bench {
     pub tare: PathBuf,
     pub async_profiler: Option<PathBuf>,
+    pub peers: Peers,
     pub work: PathBuf,
 }
 
@@ -211,7 +255,11 @@ impl Bench {
             tare.args(["record", "--interval", every.option(), "-o"]).arg(self.sampled(every));
             java = after(tare, &java);
         }
-        let log = File::create(self.work.join("stderr.log")).context("creating a log")?;
+        if let Config::VisualVm(extent) = config {
+            java = self.peers.visual_vm(&java, jdk, workload, extent)?;
+        }
+        let said = self.work.join("stderr.log");
+        let log = File::create(&said).context("creating a log")?;
         let mut program = Program::start(java.stderr(log))?;
         let mut launch = Launch::default();
         if let Config::Attached(mode) = config {
@@ -228,6 +276,15 @@ impl Bench {
         if let Config::Launched(_) = config {
             launch.heed(&ended.others)?;
         }
+        if config.is_other() {
+            let lines = fs::read_to_string(&said)? + &ended.others.join("\n");
+            let recorded = lines.lines().find_map(|line| line.strip_prefix("recorded: "));
+            let recorded = recorded.context("the peer says of no recording")?;
+            if recorded == "nothing" {
+                bail!("the peer recorded nothing");
+            }
+            launch.recorded = Some(recorded.to_owned());
+        }
         if let Config::Sampled(every) = config {
             let file = self.sampled(every).display().to_string();
             let said = ended.others.iter().find_map(|line| line.strip_prefix(&file));
@@ -238,7 +295,7 @@ impl Bench {
         Ok(launch)
     }
 
-    fn java(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Command> {
+    pub fn java(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Command> {
         let mut java = Command::new(jdk.home.join("bin/java"));
         java.args(JVM_OPTIONS);
         if config == Config::Jfr {
@@ -247,6 +304,10 @@ impl Bench {
                 "-XX:StartFlightRecording:settings=profile,filename={}",
                 file.display()
             ));
+        }
+        if config == Config::MethodEvents {
+            let library = self.peers.method_events.as_ref().context("the agent was not built")?;
+            java.arg(format!("-agentpath:{}", library.display()));
         }
         if config == Config::AsyncProfiler {
             let library = self.async_profiler.as_ref().context("async-profiler is not here")?;
@@ -273,15 +334,15 @@ impl Bench {
         Ok(java)
     }
 
-    fn record(&self, mode: Mode, include: &str) -> Command {
+    fn record(&self, mode: Mode, workload: &Workload) -> Command {
         let mut tare = Command::new(&self.tare);
-        tare.arg("record").args(record_options(mode, include));
+        tare.arg("record").args(record_options(mode, workload.include, &workload.root));
         tare.arg("-o").arg(self.work.join("recording.tare"));
         tare
     }
 
     fn recorded(&self, java: &Command, mode: Mode, workload: &Workload) -> Command {
-        after(self.record(mode, workload.include), java)
+        after(self.record(mode, workload), java)
     }
 
     /// Where the samples of the last launch are.
@@ -321,10 +382,8 @@ impl Bench {
             launch.before = program.run(workload.measured)?;
         }
         let said = self.work.join("record.log");
-        let mut recorder = Recorder::start(
-            self.record(mode, workload.include).arg(program.pid().to_string()),
-            &said,
-        )?;
+        let mut recorder =
+            Recorder::start(self.record(mode, workload).arg(program.pid().to_string()), &said)?;
         launch.attach = Some(recorder.wait_until_woven(&self.tare, program.pid())?);
         program.run(workload.warm_up)?;
         launch.iterations = program.run(workload.measured)?;
@@ -343,82 +402,6 @@ impl Bench {
 fn after(mut tare: Command, java: &Command) -> Command {
     tare.arg("--").arg(java.get_program()).args(java.get_args());
     tare
-}
-
-/// A `tare record` of a JVM that runs.
-pub struct Recorder {
-    child: Child,
-    began: Instant,
-}
-
-impl Recorder {
-    pub fn start(command: &mut Command, said: &Path) -> Result<Recorder> {
-        let log = File::create(said).context("creating a log")?;
-        let began = Instant::now();
-        let child = command
-            .stdin(Stdio::null())
-            .stderr(log.try_clone()?)
-            .stdout(log)
-            .spawn()
-            .context("starting tare")?;
-        Ok(Recorder { child, began })
-    }
-
-    /// A live report is refused as long as there is no recording, and waits while code is woven.
-    pub fn wait_until_woven(&mut self, tare: &Path, pid: u32) -> Result<f64> {
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("tare record ended at once ({status})");
-            }
-            if shell::succeeds(Command::new(tare).args(["report", &pid.to_string()])) {
-                return Ok(self.began.elapsed().as_secs_f64() * 1e3);
-            }
-            if self.began.elapsed() > Duration::from_secs(60) {
-                bail!("nothing was woven in 60 s");
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// Until it has begun the file that it writes.
-    pub fn wait_for(&mut self, file: &Path) -> Result<()> {
-        let fresh = || {
-            let begun = fs::metadata(file).and_then(|known| known.modified());
-            begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age < self.began.elapsed()))
-        };
-        while !fresh() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("tare record ended at once ({status})");
-            }
-            if self.began.elapsed() > Duration::from_secs(60) {
-                bail!("nothing was recorded in 60 s");
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-
-    /// As Ctrl-C does it.
-    pub fn stop(&mut self) -> Result<()> {
-        let kill = format!("kill -INT {}", self.child.id());
-        shell::run(Command::new("sh").args(["-c", &kill]))?;
-        let status = self.child.wait()?;
-        if !status.success() {
-            bail!("tare record ended badly ({status})");
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Launch {

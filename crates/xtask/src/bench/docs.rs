@@ -1,6 +1,6 @@
 //! docs/benchmarks.md, written whole from one run: nothing in it is typed by hand.
 
-use super::config::ALL;
+use super::config::{Config, PEERS};
 use super::figures::{Row, groups};
 use super::table::{LEGEND, markdown};
 use super::workloads::Workload;
@@ -18,7 +18,7 @@ pub struct About {
     pub notes: Vec<String>,
 }
 
-pub fn page(about: &About, workloads: &[&Workload], rows: &[Row]) -> String {
+pub fn page(about: &About, workloads: &[&Workload], rows: &[Row], configs: &[Config]) -> String {
     let mut text = format!(
         "# Benchmarks\n\n\
          This page is generated; `{}` writes it anew. Do not edit it.\n\n\
@@ -38,7 +38,10 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row]) -> String {
     for note in &about.notes {
         text += &format!("- {note}\n");
     }
-    text += &format!("\n{LEGEND}\n![The steady state](../bench/results.svg)\n");
+    text += &format!("\n{LEGEND}\n");
+    if configs != PEERS {
+        text += "![The steady state](../bench/results.svg)\n";
+    }
     for workload in workloads {
         text += &format!("\n## {}\n\nThis is {}.\n", workload.name, workload.what);
         for (plain, same) in groups(rows) {
@@ -49,7 +52,7 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row]) -> String {
     }
     text += "\n## Commands\n\nPATTERN is what a workload says of itself above.\n\n";
     text += "| configuration | command |\n|---|---|\n";
-    for config in ALL {
+    for config in configs {
         text += &format!("| {} | `{}` |\n", config.name(), config.command("PATTERN"));
     }
     text
@@ -58,7 +61,7 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::config::{Config, Mode};
+    use crate::bench::config::{ALL, Mode};
     use crate::bench::figures::tests::row;
     use crate::bench::program::Amount;
 
@@ -67,6 +70,7 @@ mod tests {
         let workload = Workload {
             name: "fib",
             include: "bench.Fib",
+            root: "bench.Fib.iterate".to_owned(),
             what: "a test".to_owned(),
             class_path: Vec::new(),
             arguments: Vec::new(),
@@ -85,7 +89,7 @@ mod tests {
             notes: vec!["NOT COVERED: a peer".to_owned()],
         };
         let rows = [row(Config::Plain, &[10.0]), row(Config::Launched(Mode::Count), &[21.0])];
-        let page = page(&about, &[&workload], &rows);
+        let page = page(&about, &[&workload], &rows, &ALL);
         for part in [
             "one processor",
             "commit abc1234",

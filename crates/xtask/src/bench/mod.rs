@@ -10,10 +10,14 @@ mod docs;
 mod figures;
 mod machine;
 mod overlap;
+mod peers;
 mod plot;
 mod program;
+mod recorder;
 mod scale;
+mod server;
 mod stats;
+mod subgraph;
 mod table;
 mod workloads;
 
@@ -33,6 +37,7 @@ use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use config::{Bench, Config, Every};
 use figures::Row;
+use peers::Peers;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,13 +48,17 @@ pub const HELP: &str = "\
 Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
 
 Usage: cargo xtask bench [OPTION…] [NAME…]
+       cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
+       cargo xtask bench server [OPTION…]              a server under load; see its --help
 
-Workloads are real programs (javac, h2, scala, lucene, jetty, saxon, pdfbox, clojure) and small ones that
+Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
 h2, and `all` means all of them. Configurations are the plain program, our
 exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
 async-profiler. With the name `sampling` they are the plain program, our sampling and async-profiler's,
-each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. Two benchmarks
+each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. With the name
+`peers` they are the plain program, our times of all methods and of what one root reaches, VisualVM's
+the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. Two benchmarks
 never run at the same time on a machine: the second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
@@ -73,6 +82,7 @@ Options:
 struct Args {
     names: Vec<String>,
     sampling: bool,
+    peers: bool,
     quick: bool,
     launches: u32,
     minutes: Option<f64>,
@@ -85,7 +95,7 @@ struct Args {
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
-        let mut sampling = false;
+        let (mut sampling, mut peers) = (false, false);
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
         let mut minutes = None;
         let mut rest = words.iter();
@@ -109,6 +119,7 @@ impl Args {
                 "--tare" => tare = Some(PathBuf::from(value()?)),
                 word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
                 "sampling" => sampling = true,
+                "peers" => peers = true,
                 "all" => names.extend(workloads::names().map(str::to_owned)),
                 name if workloads::names().any(|known| known == name) => {
                     names.push(name.to_owned());
@@ -126,11 +137,18 @@ impl Args {
         }
         if names.is_empty() {
             names = workloads::DEFAULT.map(str::to_owned).into();
+            names.extend(peers.then(|| "trees".to_owned()));
         }
-        let defaults = if quick { (1, vec![25]) } else { (5, vec![17, 25]) };
+        let defaults = match (quick, peers) {
+            // The slowest of them needs small inputs, and the one that matters knows no later JDK.
+            (_, true) => (if quick { 1 } else { 3 }, vec![17]),
+            (true, _) => (1, vec![25]),
+            _ => (5, vec![17, 25]),
+        };
         Ok(Args {
             names,
             sampling,
+            peers,
             quick,
             launches: launches.unwrap_or(defaults.0),
             minutes,
@@ -143,11 +161,20 @@ impl Args {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    if let ["accuracy", options @ ..] = words {
-        return accuracy::run(options);
-    }
-    if let ["scale", options @ ..] = words {
-        return scale::run(options);
+    match words {
+        ["accuracy", options @ ..] => return accuracy::run(options),
+        ["scale", options @ ..] => return scale::run(options),
+        ["subgraph", "--help" | "-h"] => {
+            print!("{}", subgraph::HELP);
+            return Ok(());
+        }
+        ["subgraph", rest @ ..] => return subgraph::run(rest),
+        ["server", "--help" | "-h"] => {
+            print!("{}", server::HELP);
+            return Ok(());
+        }
+        ["server", rest @ ..] => return server::run(rest),
+        _ => {}
     }
     let args = Args::parse(words)?;
     let workspace = Workspace::open()?;
@@ -167,19 +194,34 @@ pub fn run(words: &[&str]) -> Result<()> {
         javac: &javac,
         classes: &classes,
         work: &work,
-        quick: args.quick,
+        quick: args.quick || args.peers,
     };
     let mut workloads = Vec::new();
     for name in &args.names {
         workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);
     }
-    let async_profiler = workloads::async_profiler(&kitchen, &mut stages);
-    let bench = Bench { tare, async_profiler, work: work.clone() };
+    if args.peers {
+        // Small inputs, but the JVM must have compiled them.
+        workloads.iter_mut().for_each(Workload::warm_up_well);
+    }
+    let async_profiler = match args.peers {
+        true => None,
+        false => workloads::async_profiler(&kitchen, &mut stages),
+    };
     let jdks = jdks(&args.jdks, &mut stages)?;
+    let others = match args.peers {
+        true => Peers::prepare(&kitchen, &jdks[0], &mut stages),
+        false => Peers::default(),
+    };
+    let bench = Bench { tare, async_profiler, peers: others, work: work.clone() };
     let load = machine::load();
 
     let mut notes = Vec::new();
-    let configs: &[Config] = if args.sampling { &config::SAMPLING } else { &config::ALL };
+    let configs: &[Config] = match (args.sampling, args.peers) {
+        (true, _) => &config::SAMPLING,
+        (_, true) => &config::PEERS,
+        _ => &config::ALL,
+    };
     let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
     let began = Instant::now();
     let mut agreements = Vec::new();
@@ -224,8 +266,13 @@ pub fn run(words: &[&str]) -> Result<()> {
     write_results(&json, &work.join("results.svg"), &about, &rows)?;
     if args.write_docs {
         let shown: Vec<&Workload> = workloads.iter().collect();
-        write(&workspace.root.join("docs/benchmarks.md"), &docs::page(&about, &shown, &rows))?;
-        write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;
+        let page = docs::page(&about, &shown, &rows, configs);
+        if args.peers {
+            write(&workspace.root.join("docs/peers.md"), &page)?;
+        } else {
+            write(&workspace.root.join("docs/benchmarks.md"), &page)?;
+            write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;
+        }
     }
     stages.run("our configurations ran", || {
         let missing: Vec<String> =
@@ -327,7 +374,7 @@ fn groups<'a>(
         }
         let rows = configs
             .iter()
-            .filter(|config| !config.needs_async_profiler() || bench.async_profiler.is_some())
+            .filter(|config| config.can_run(bench, jdk.major))
             .map(|config| Row {
                 workload: workload.name,
                 jdk: jdk.major,

@@ -180,6 +180,12 @@ impl Drop for Program {
     /// program that is no longer wanted comes here with its input open.
     fn drop(&mut self) {
         if self.child.stdin.take().is_some() {
+            // Politely first: what was started for us may have started something itself.
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+            let limit = Instant::now() + Duration::from_secs(3);
+            while Instant::now() < limit && matches!(self.child.try_wait(), Ok(None)) {
+                thread::sleep(Duration::from_millis(50));
+            }
             let _ = self.child.kill();
         }
         let _ = self.child.wait();

@@ -6,6 +6,7 @@
 
 use super::config::{Bench, Config, Launch, Mode};
 use super::machine;
+use super::peers::Peers;
 use super::program::Amount;
 use super::stats::median;
 use super::workloads::{self, Workload};
@@ -84,7 +85,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let _turn = super::wait_for_turn()?;
     let classes = workloads::compile(&workspace, &compiler()?, &work)?;
     let jdks = super::jdks(&[major], &mut stages)?;
-    let bench = Bench { tare, async_profiler: None, work: work.clone() };
+    let bench = Bench { tare, async_profiler: None, peers: Peers::default(), work: work.clone() };
     let (page, plot) = page(&bench, &classes, &jdks[0], quick)?;
     let (page_file, plot_file) = match write_docs {
         true => {
@@ -143,6 +144,7 @@ fn measure(
     size: u32,
 ) -> Result<Point> {
     let workload = Workload {
+        root: String::new(),
         name: dimension.name,
         include: dimension.include,
         what: String::new(),

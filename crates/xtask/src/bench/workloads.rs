@@ -18,6 +18,8 @@ pub struct Workload {
     pub name: &'static str,
     /// What the profiler weaves.
     pub include: &'static str,
+    /// Where the profile begins when only what one method calls is looked at.
+    pub root: String,
     /// For the reader of the results.
     pub what: String,
     pub class_path: Vec<PathBuf>,
@@ -66,7 +68,7 @@ const fn real(
 }
 
 /// Real programs first, then small ones that are nothing but one hard case.
-const RECIPES: [Recipe; 14] = [
+const RECIPES: [Recipe; 15] = [
     real("javac", "com.sun.tools.javac.**", &[SOURCES], [0, 0], ""),
     real("h2", "org.h2.**", &["com.h2database:h2:2.3.232"], [500, 3000], "in memory, orders:"),
     real("scala", "scala.tools.**", &["org.scala-lang:scala-compiler:2.13.16"], [0, 0], ""),
@@ -89,6 +91,10 @@ const RECIPES: [Recipe; 14] = [
             [500, 20_000],
             "with two clients on loopback, requests:",
         )
+    },
+    Recipe {
+        compiled_with: true,
+        ..real("web", "**", &[SERVER], [50, 300], "answering one connection, requests:")
     },
     real(
         "saxon",
@@ -121,6 +127,31 @@ const RECIPES: [Recipe; 14] = [
     micro("garbage", "bench.Garbage*", [2_000_000, 200_000_000]),
     Recipe { since: 21, ..micro("virtual", "bench.Virtual*", [10_000, 300_000]) },
 ];
+
+/// An embedded server, which needs no more than itself.
+pub const SERVER: &str = "org.apache.tomcat.embed:tomcat-embed-core:10.1.40";
+
+/// Where that server takes a request over from the part that knows the network.
+pub const WEB_ROOT: &str = "org.apache.catalina.connector.CoyoteAdapter.service\
+                            (org.apache.coyote.Request,org.apache.coyote.Response)";
+
+impl Workload {
+    /// For small inputs whose figures are to mean something.
+    pub fn warm_up_well(&mut self) {
+        self.warm_up = Amount { iterations: 3, seconds: 3.0 };
+        self.measured = Amount { iterations: 3, seconds: 1.0 };
+    }
+}
+
+/// The method of ours that calls all the rest; of a server, which is called by its own threads, its own.
+fn root(name: &str) -> String {
+    let mut letters = name.chars();
+    match (name, letters.next()) {
+        ("web", _) => WEB_ROOT.to_owned(),
+        (_, Some(first)) => format!("bench.{}{}.iterate", first.to_uppercase(), letters.as_str()),
+        (_, None) => String::new(),
+    }
+}
 
 /// The names of all workloads.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -195,6 +226,7 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
     Ok(Some(Workload {
         name: recipe.name,
         include: recipe.include,
+        root: root(recipe.name),
         what: format!("{what}, all of `{}` woven", recipe.include),
         class_path: [vec![kitchen.classes.to_owned()], libraries].concat(),
         arguments,

@@ -180,7 +180,7 @@ impl Subgraph {
                     let mut found = Vec::new();
                     sites(pool, &code, |site| found.push(site));
                     state.graph.set_body(method, found);
-                    state.graph.ran(method);
+                    state.graph.follow(method);
                 }
                 // A class that is only just being loaded brings its code itself.
                 _ => state.graph.give_up(method),

@@ -110,7 +110,7 @@ impl Subgraph {
                     sites(pool, code.code, |site| found.push(site));
                     graph.set_body(method, found);
                     if graph.reachable(method).is_some() {
-                        graph.ran(method);
+                        graph.follow(method);
                     }
                 }
             }
@@ -132,7 +132,7 @@ impl Subgraph {
                 }
                 graph.set_body(method, found);
                 if graph.is_hasty(method) {
-                    graph.ran(method);
+                    graph.follow(method);
                 }
                 *slot = Some((Some(method), root));
             }

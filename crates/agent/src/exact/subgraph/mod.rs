@@ -44,6 +44,10 @@ pub const METHODS_MAX: usize = 1 << 22;
 /// reachable methods call in it.
 const OFTEN: u32 = 2;
 
+/// After so many waits callees are followed so many levels ahead. A program in which there is that much to be
+/// found would be held up too often otherwise; what is woven in vain costs it less.
+const PATIENT: [(u64, u8); 3] = [(400, 4), (200, 2), (100, 1)];
+
 /// A thread with one of these on its stack is loading or initialising a class.
 const LOADING: [&[u8]; 5] =
     [b"<clinit>", b"loadClass", b"findClass", b"defineClass", b"loadClassOrNull"];
@@ -280,12 +284,15 @@ impl Subgraph {
             let (began, began_ticks) =
                 (Instant::now(), super::engine().map(|e| e.memory.unpaused()));
             let unfinished = |state: &mut State| !state.over && state.finished < mine;
-            let (after, timeout) = self
+            let (mut after, timeout) = self
                 .settled
                 .wait_timeout_while(state, PATIENCE, unfinished)
                 .unwrap_or_else(PoisonError::into_inner);
             let waited = nanos_of(began.elapsed());
-            self.waits.fetch_add(1, Relaxed);
+            let waits = self.waits.fetch_add(1, Relaxed) + 1;
+            if let Some((_, levels)) = PATIENT.iter().find(|(limit, _)| waits == *limit) {
+                after.graph.look_ahead(*levels);
+            }
             self.wait_ns.fetch_add(waited, Relaxed);
             self.longest_wait_ns.fetch_max(waited, Relaxed);
             drop(after);

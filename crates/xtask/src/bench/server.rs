@@ -1,0 +1,234 @@
+//! `cargo xtask bench server`: a server under load is attached to, looked at below one root, and left, again and
+//! again. Its answers must stay right all the time, and as quick as before whenever we are not there.
+
+use super::recorder::Recorder;
+use super::workloads::{self, Kitchen, WEB_ROOT};
+use super::{jdks, machine, wait_for_turn, write};
+use crate::setup::compiler;
+use crate::shell::Workspace;
+use crate::stages::Stages;
+use anyhow::{Context, Result, bail};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub const HELP: &str = "\
+Profiles one root of a server under load, five times over, and tells what the requests felt of it.
+
+Usage: cargo xtask bench server [OPTION…]
+
+Options:
+  --jdk N          the JDK to run on (default: 25)
+  --seconds N      how long each recording is (default: 30)
+  --tare FILE      use this `tare` instead of building one
+  --write-docs     write docs/server.md from this run
+";
+
+const ROUNDS: usize = 5;
+const CONNECTIONS: &str = "2";
+/// Between recordings; the first seconds after one are told apart, because compiled code comes back then.
+const SETTLING: f64 = 5.0;
+const OUTSIDE: f64 = 10.0;
+
+struct Args {
+    jdk: u32,
+    seconds: f64,
+    tare: Option<PathBuf>,
+    write_docs: bool,
+}
+
+impl Args {
+    fn parse(words: &[&str]) -> Result<Args> {
+        let mut args = Args { jdk: 25, seconds: 30.0, tare: None, write_docs: false };
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
+            match *word {
+                "--write-docs" => args.write_docs = true,
+                "--tare" => args.tare = Some(PathBuf::from(value()?)),
+                "--jdk" => args.jdk = value()?.parse().context("--jdk needs a number")?,
+                "--seconds" => {
+                    args.seconds = value()?.parse().context("--seconds needs a number")?
+                }
+                word => bail!("unknown: {word}\n\n{HELP}"),
+            }
+        }
+        Ok(args)
+    }
+}
+
+/// What the requests of a stretch of time felt; times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Phase {
+    requests: u64,
+    errors: u64,
+    p50: f64,
+    p99: f64,
+    worst: f64,
+}
+
+/// A JVM of ours that is told what to do line by line.
+struct Helper {
+    child: Child,
+    input: ChildStdin,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Helper {
+    fn start(command: &mut Command) -> Result<Helper> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = child.stdin.take().context("no input")?;
+        let lines = BufReader::new(child.stdout.take().context("no output")?);
+        Ok(Helper { child, input, lines })
+    }
+
+    /// The rest of the next line, which must begin with this word.
+    fn expect(&mut self, word: &str) -> Result<String> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line)?;
+        let rest =
+            line.trim().strip_prefix(word).with_context(|| format!("{line:?}, not {word}"))?;
+        Ok(rest.trim().to_owned())
+    }
+
+    fn phase(&mut self, seconds: f64) -> Result<Phase> {
+        writeln!(self.input, "phase {seconds}")?;
+        self.input.flush()?;
+        let line = self.expect("phase")?;
+        phase(&line).with_context(|| format!("{line:?} is no phase"))
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn phase(line: &str) -> Option<Phase> {
+    let mut words = line.split(' ');
+    let (requests, errors) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let mut time = || words.next()?.parse().ok();
+    Some(Phase { requests, errors, p50: time()?, p99: time()?, worst: time()? })
+}
+
+pub fn run(words: &[&str]) -> Result<()> {
+    let args = Args::parse(words)?;
+    let workspace = Workspace::open()?;
+    let javac = compiler()?;
+    let tare = match &args.tare {
+        Some(tare) => tare.clone(),
+        None => super::build(&workspace)?,
+    };
+    let work = workspace.target.join("bench");
+    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let mut stages = Stages::new();
+    let _turn = wait_for_turn()?;
+    let classes = workloads::compile(&workspace, &javac, &work)?;
+    let kitchen = Kitchen {
+        workspace: &workspace,
+        javac: &javac,
+        classes: &classes,
+        work: &work,
+        quick: false,
+    };
+    let found = jdks(&[args.jdk], &mut stages)?;
+    let Some(web) = workloads::prepare("web", &kitchen, &mut stages)? else {
+        return stages.finish();
+    };
+    let path: Vec<String> =
+        web.class_path.iter().map(|entry| entry.display().to_string()).collect();
+    let java = || {
+        let mut java = Command::new(found[0].home.join("bin/java"));
+        java.args(["-Xms256m", "-Xmx256m", "-cp", &path.join(":")]);
+        java
+    };
+    let mut server = Helper::start(java().arg("bench.WebServer"))?;
+    let port = server.expect("port")?;
+    let mut load = Helper::start(java().args(["bench.Load", &port, CONNECTIONS]))?;
+    load.expect("ready")?;
+    // Until the server is compiled.
+    load.phase(2.0 * OUTSIDE)?;
+    let mut phases: Vec<(String, Phase)> = vec![("before".to_owned(), load.phase(OUTSIDE)?)];
+    for round in 1..=ROUNDS {
+        let mut record = Command::new(&tare);
+        record.args(["record", "--exact", "--root", WEB_ROOT, "-o"]).arg(work.join("server.tare"));
+        let said = work.join("server.log");
+        let pid = server.child.id();
+        let mut recorder = Recorder::start(record.arg(pid.to_string()), &said)?;
+        phases.push((format!("profiled, {round}"), load.phase(args.seconds)?));
+        recorder.stop()?;
+        let text = fs::read_to_string(&said)?;
+        println!("{}", text.lines().take(6).collect::<Vec<_>>().join("\n"));
+        phases.push((format!("just after, {round}"), load.phase(SETTLING)?));
+        phases.push((format!("outside, {round}"), load.phase(OUTSIDE)?));
+    }
+    let text = table(&phases);
+    println!("\n{text}");
+    if args.write_docs {
+        let page = format!(
+            "# A server that is looked at under load\n\n\
+             This page is generated; `cargo xtask bench server{}` writes it anew. Do not edit it.\n\n\
+             - Machine: {}\n- JDK: {}\n- Server: {}, {CONNECTIONS} connections that ask and pause 2 ms in turn\n\
+             - Root: `{WEB_ROOT}`, with times, {} s each time\n\n\
+             Times are ratios against the phase before the first recording; the agent is gone after each one. The \
+             first recording of a JVM makes HotSpot throw its compiled code away, and so do changes of classes \
+             for what they concern: what that costs is in the {SETTLING} s *just after*.\n\n{text}",
+            if args.seconds == 30.0 {
+                String::new()
+            } else {
+                format!(" --seconds {}", args.seconds)
+            },
+            machine::describe(),
+            found[0].version,
+            workloads::SERVER,
+            args.seconds,
+        );
+        write(&workspace.root.join("docs/server.md"), &page)?;
+    }
+    stages.run("no answer was wrong or missing", || {
+        let errors: u64 = phases.iter().map(|(_, phase)| phase.errors).sum();
+        if errors > 0 {
+            bail!("{errors} were");
+        }
+        Ok(())
+    });
+    stages.finish()
+}
+
+fn table(phases: &[(String, Phase)]) -> String {
+    let mut text =
+        "| phase | requests | errors | p50 | p99 | worst |\n|---|--:|--:|--:|--:|--:|\n".to_owned();
+    let Some((_, before)) = phases.first() else { return text };
+    for (name, phase) in phases {
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {:.2} | {:.2} | {:.2} |",
+            phase.requests,
+            phase.errors,
+            phase.p50 / before.p50.max(1.0),
+            phase.p99 / before.p99.max(1.0),
+            phase.worst / before.worst.max(1.0),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_are_read_and_shown_as_ratios() {
+        let before = phase("100 0 1000 2000 4000").unwrap();
+        let after = phase("90 1 1500 2000 4000").unwrap();
+        assert_eq!(after.errors, 1);
+        let text = table(&[("before".to_owned(), before), ("after".to_owned(), after)]);
+        assert!(text.contains("| before | 100 | 0 | 1.00 | 1.00 | 1.00 |"), "{text}");
+        assert!(text.contains("| after | 90 | 1 | 1.50 | 1.00 | 1.00 |"), "{text}");
+        assert_eq!(phase("100 0 1000"), None);
+    }
+}
