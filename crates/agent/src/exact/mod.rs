@@ -495,19 +495,6 @@ impl Engine {
         }
     }
 
-    /// The JVM did not take a class as we wove it: it is as it was.
-    fn not_taken(&self, all: &Classes<'_>, class: jclass, failure: &Failure) {
-        let Some(name) = all.name(class) else { return };
-        let loader = all.loader(class);
-        let mut registry = locked(&REGISTRY);
-        let Some(registry) = registry.as_mut() else { return };
-        if let Some(methods) = registry.unweave(loader, &name, self.memory.session) {
-            self.classes.fetch_sub(1, Relaxed);
-            self.methods.fetch_sub(methods, Relaxed);
-        }
-        self.refuse(&dotted(&name), &format!("the JVM did not take the woven class ({failure})"));
-    }
-
     /// The woven bytes of a class, or nothing when it stays as it is. What the JVM gave us may be
     /// older than what the class is now.
     fn weave(

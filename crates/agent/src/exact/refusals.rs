@@ -1,7 +1,11 @@
 //! What was not woven and why: a count for each reason, with the first names.
 
-use super::{Engine, dotted, locked};
+use super::{Engine, REGISTRY, dotted, locked};
+use crate::classes::Classes;
+use crate::jvm::Failure;
+use jvmti_bindings::sys::jni::jclass;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 use tare_classfile::ClassFile;
 use tare_protocol::Refusal;
 
@@ -54,6 +58,19 @@ impl Refusals {
 }
 
 impl Engine {
+    /// The JVM did not take a class as we wove it: it is as it was.
+    pub(super) fn not_taken(&self, all: &Classes<'_>, class: jclass, failure: &Failure) {
+        let Some(name) = all.name(class) else { return };
+        let loader = all.loader(class);
+        let mut registry = locked(&REGISTRY);
+        let Some(registry) = registry.as_mut() else { return };
+        if let Some(methods) = registry.unweave(loader, &name, self.memory.session) {
+            self.classes.fetch_sub(1, Relaxed);
+            self.methods.fetch_sub(methods, Relaxed);
+        }
+        self.refuse(&dotted(&name), &format!("the JVM did not take the woven class ({failure})"));
+    }
+
     pub(super) fn refuse(&self, what: &str, reason: &str) {
         locked(&self.refused).add(what, reason);
     }
