@@ -14,6 +14,10 @@ const SLOWEST: Duration = Duration::from_secs(60);
 /// What is timed again may take the probes to this share of the budget at most.
 const ROOM: f64 = 0.8;
 
+/// A method that costs less than this share of the program's own time stays timed: its contexts
+/// would begin anew, and take memory, for next to nothing.
+const WORTH_IT: f64 = 0.001;
+
 /// What one call costs in probes, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
@@ -111,11 +115,7 @@ fn overhead(
     others: &HashSet<u32>,
     costs: Costs,
 ) -> Option<f64> {
-    let measured: f64 = loads.iter().map(|(_, load)| load.own).sum();
-    let paid: f64 =
-        loads.iter().map(|(_, l)| l.timed * costs.timed + l.counted * costs.counted).sum();
-    // Where probes overlap with work they cost less than they do alone; some work there was.
-    let own = (measured - paid).max(measured * 0.05);
+    let own = own_time(loads, costs);
     let weight: f64 = loads
         .iter()
         .map(|(id, load)| {
@@ -124,6 +124,15 @@ fn overhead(
         })
         .sum();
     (own > 0.0).then(|| weight / own)
+}
+
+/// What the program took without probes.
+fn own_time(loads: &[(u32, Load)], costs: Costs) -> f64 {
+    let measured: f64 = loads.iter().map(|(_, load)| load.own).sum();
+    let paid: f64 =
+        loads.iter().map(|(_, l)| l.timed * costs.timed + l.counted * costs.counted).sum();
+    // Where probes overlap with work they cost less than they do alone; some work there was.
+    (measured - paid).max(measured * 0.05)
 }
 
 /// The methods that are to be counted only.
@@ -140,11 +149,12 @@ fn choose(
     if now > budget {
         // A method that takes longer than this pays for its own probes within the budget.
         let short = costs.timed / budget;
+        let least = own_time(loads, costs) * WORTH_IT / (costs.timed - costs.counted).max(1.0);
         let mut candidates: Vec<&(u32, Load)> = loads
             .iter()
             .filter(|(id, load)| {
                 let body = load.own / load.timed.max(1.0) - costs.timed;
-                load.timed > 0.0 && !demoted.contains(id) && body < short
+                load.timed > least && !demoted.contains(id) && body < short
             })
             .collect();
         candidates.sort_by(|a, b| calls(&b.1).total_cmp(&calls(&a.1)));
@@ -189,6 +199,12 @@ mod tests {
         assert_eq!(chosen, [1].into());
         assert_eq!(choose(&loads, &HashSet::new(), COSTS, 0.01), [1, 2].into());
         assert!(choose(&loads, &HashSet::new(), COSTS, 1.0).is_empty());
+    }
+
+    #[test]
+    fn what_costs_next_to_nothing_stays_timed() {
+        let loads = [timed(1, 1e6, 5.0), timed(2, 100.0, 5.0)];
+        assert_eq!(choose(&loads, &HashSet::new(), COSTS, 0.001), [1].into());
     }
 
     #[test]
