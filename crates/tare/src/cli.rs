@@ -1,8 +1,10 @@
 //! Every flag and every line of help, in one place.
 
+mod check;
 mod export;
 mod profiles;
 
+pub use check::CheckArgs;
 pub use export::{ExportArgs, help as help_of_export};
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
 
@@ -31,10 +33,11 @@ use tare_protocol::{BlockAnalysis, MethodPattern, Pattern, Region, SampleEngine,
                   tare detach 4711           leave that JVM as if we had never been there\n  \
                   tare report run.tare       what a recording says, findings first\n  \
                   tare diff old.tare new.tare     what grew and what shrank\n  \
+                  tare check --baseline perf.tare -- java -jar app.jar   a performance test that does not flake\n  \
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
                   tare class print a.jar!X   look into a class file\n\n\
                   Exit status: 0 done, 1 could not be done (the reason is on standard error), \
-                  2 wrong usage, 3 `tare diff --threshold` was exceeded; `tare run` ends as the \
+                  2 wrong usage, 3 `tare diff --threshold` or `tare check` found growth; `tare run` ends as the \
                   program did."
 )]
 pub struct Cli {
@@ -193,6 +196,20 @@ pub enum Command {
     /// Write a recording in another tool's format: flame graph, pprof, JFR, speedscope, …
     #[command(after_help = help_of_export())]
     Export(ExportArgs),
+    /// Fail if a program, or one of its tests, executes or allocates more than its baseline says
+    #[command(
+        after_help = "Counts executed bytecodes, and objects and bytes that the program's own code allocates, \
+                      per case: these do not depend on the machine or its load, so that the check holds on a \
+                      shared runner. The baseline is a text file of a few lines per case.\n\n\
+                      EXAMPLES:\n  \
+                      tare check --baseline perf.tare --update -- java -cp app.jar com.acme.Main\n  \
+                      tare check --baseline perf.tare -- java -cp app.jar com.acme.Main\n  \
+                      tare check --baseline perf.tare --root com.acme.Orders.place -- java -jar app.jar\n  \
+                      tare check --baseline perf.tare --junit --include 'com.acme.**' -- mvn -q test\n\n\
+                      Exit status: 0 within the tolerance, 1 could not be checked, 2 wrong usage, 3 something \
+                      grew or did not run; that of the program, if it failed."
+    )]
+    Check(CheckArgs),
     /// Look into class files and jars, or weave probes into them, without any JVM
     #[command(subcommand)]
     Class(ClassCommand),
@@ -393,11 +410,27 @@ pub struct RecordArgs {
     /// it a .tare file named after program and pid
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Say nothing of the recording and show no report
+    #[arg(long, short, requires = "woven", help_heading = EXACT)]
+    pub quiet: bool,
     #[command(flatten)]
     pub patience: Patience,
     /// The program to start and record, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+impl RecordArgs {
+    /// What the words of a command line mean.
+    pub fn of(words: Vec<OsString>) -> Result<Self, clap::Error> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: RecordArgs,
+        }
+        let words = std::iter::once("record".into()).chain(words);
+        Alone::try_parse_from(words).map(|alone| alone.args)
+    }
 }
 
 #[derive(Args)]

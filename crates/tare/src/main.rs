@@ -55,6 +55,10 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(e) => Err(e),
         },
+        Some(Command::Check(args)) => match commands::check::run(&args) {
+            Ok(code) => return code,
+            Err(e) => Err(e),
+        },
         Some(Command::Export(args)) => commands::export::run(&args),
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };

@@ -9,6 +9,7 @@ mod corpus;
 mod demo;
 mod jdks;
 mod runtimes;
+mod same;
 mod setup;
 mod shell;
 mod stages;
@@ -33,6 +34,8 @@ Commands:
                   see `cargo xtask weave-corpus --help`
   bench [NAME…]   measure what profiling costs beside the plain program; see
                   `cargo xtask bench --help`
+  same [NAME…]    whether profiles in bytecodes are the same in every run, and what `tare check`
+                  finds; see `cargo xtask same --help`
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
 demo and test install what is missing: a JDK from Debian's packages if we are root (otherwise
@@ -58,6 +61,10 @@ fn main() -> ExitCode {
             print!("{}", bench::HELP);
             Ok(())
         }
+        ["same", "--help" | "-h"] => {
+            print!("{}", same::HELP);
+            Ok(())
+        }
         ["weave-corpus", "--help" | "-h"] => {
             print!("{}", corpus::HELP);
             Ok(())
@@ -68,6 +75,7 @@ fn main() -> ExitCode {
         }
         ["bench", options @ ..] => bench::run(options),
         ["demo"] => demo::run(),
+        ["same", options @ ..] => same::run(options),
         ["setup"] => setup::run(),
         ["tidy"] => tidy::run(),
         ["test", filters @ ..] if filters.iter().all(|f| !f.starts_with('-')) => test::run(filters),

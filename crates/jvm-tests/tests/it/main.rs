@@ -10,6 +10,7 @@ mod recording;
 mod attach;
 mod attach_forbidden;
 mod bytecodes;
+mod check;
 mod container_limit;
 mod control_socket;
 mod credentials;

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod check;
 pub mod class;
 pub mod detach;
 pub mod diff;

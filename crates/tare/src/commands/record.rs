@@ -20,7 +20,7 @@ use sampling::SamplingSession;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,10 +38,15 @@ pub fn run(args: RecordArgs) -> ExitCode {
             (Some(who), false) => {
                 attached::<SamplingSession>(who, &args).map(|()| ExitCode::SUCCESS)
             }
-            (None, true) => launched::<ExactSession>(args),
-            (None, false) => launched::<SamplingSession>(args),
+            (None, true) => launched::<ExactSession>(args).map(launch::exit_code),
+            (None, false) => launched::<SamplingSession>(args).map(launch::exit_code),
         });
     outcome.unwrap_or_else(|e| crate::fail(&e))
+}
+
+/// An exact recording of a program that is started for it, of which nothing is said.
+pub fn launched_quietly(args: RecordArgs) -> Result<ExitStatus> {
+    launched::<ExactSession>(RecordArgs { quiet: true, ..args })
 }
 
 /// Regions are woven, too.
@@ -92,9 +97,9 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
 }
 
 /// Starts a program and records each of its JVMs, from before its `main` to its end.
-fn launched<S: Session>(args: RecordArgs) -> Result<ExitCode> {
+fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
     let command = args.command.clone();
-    let settings = S::settings(&args);
+    let (settings, quiet) = (S::settings(&args), args.quiet);
     let attend = {
         let names = Names::default();
         move |guest: Guest| {
@@ -104,14 +109,14 @@ fn launched<S: Session>(args: RecordArgs) -> Result<ExitCode> {
             }
         }
     };
-    if let Some(word) = settings.word {
+    if let (Some(word), false) = (settings.word, quiet) {
         anstream::eprintln!("{DIM}tare: {word}{DIM:#}");
     }
     let launched = launch::launch(&command, &settings, attend)?;
     if launched.guests == 0 {
         launched.warn_of_no_guest();
     }
-    Ok(launch::exit_code(launched.status))
+    Ok(launched.status)
 }
 
 fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> Result<()> {
@@ -119,7 +124,9 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     let jvm = tare_attach::inspect(guest.pid)?;
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
     let mut session = S::begin(&mut agent, &jvm, args, names)?;
-    anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
+    if !args.quiet {
+        anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
+    }
     let running = guest.let_go();
     let until = args.duration.map(|duration| Instant::now() + duration);
     let over = || until.is_some_and(|until| Instant::now() >= until);

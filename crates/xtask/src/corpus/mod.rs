@@ -9,7 +9,7 @@ mod compiled;
 mod driver;
 mod judge;
 mod mutated;
-mod subjects;
+pub mod subjects;
 mod table;
 
 use crate::jdks::Jdk;

@@ -48,6 +48,7 @@ pub struct ExactSession {
     files: Files,
     /// Until the file is complete.
     guard: Option<Guard>,
+    quiet: bool,
 }
 
 impl Session for ExactSession {
@@ -108,7 +109,7 @@ impl Session for ExactSession {
         let mut exact =
             Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
         exact.steering = args.overhead.map(Steering::new);
-        Ok(ExactSession { exact, sampled, recorder, began, files, guard })
+        Ok(ExactSession { exact, sampled, recorder, began, files, guard, quiet: args.quiet })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -141,11 +142,14 @@ impl Session for ExactSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {
-        let ExactSession { mut exact, mut sampled, recorder, files, guard, .. } = self;
+        let ExactSession { mut exact, mut sampled, recorder, files, guard, quiet, .. } = self;
         let finished = recorder.finish(&mut sources(&mut exact, sampled.as_mut()));
         drop(guard);
         watched?;
         let recorded = finished?;
+        if quiet {
+            return files.complete(recorded.size).map(drop);
+        }
         let profile = source::load(&recorded.path, None)?;
         let (path, size) = files.complete(recorded.size)?;
         let (totals, status) = (exact.totals(), &exact.status);

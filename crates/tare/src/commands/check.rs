@@ -1,0 +1,220 @@
+//! `tare check`: runs a program, counts what it executes and allocates, and compares with a baseline.
+//!
+//! A case is what the recording sees as outermost: a root, a test that a framework calls, `main`, the
+//! `run` of a thread. How it is measured is `record`'s business.
+
+mod baseline;
+mod compare;
+
+use super::record;
+use crate::cli::{CheckArgs, RecordArgs};
+use crate::figures::grouped;
+use crate::source;
+use crate::term::{BAD, BOLD, GOOD, WARN};
+use anyhow::{Context, Result, bail};
+use baseline::{Baseline, Case};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tare_analysis::{Filter, narrow, stable};
+use tare_profile::{ContextId, LossKind, Profile, SeriesId, ValueKind};
+
+/// The exit status for what grew, as of `tare diff --threshold`.
+const GREW: u8 = 3;
+
+/// What test frameworks and build tools bring along; their frames are no cases.
+const FRAMEWORKS: [&str; 14] = [
+    "org.junit.**",
+    "junit.**",
+    "org.testng.**",
+    "org.opentest4j.**",
+    "org.apiguardian.**",
+    "org.hamcrest.**",
+    "org.assertj.**",
+    "org.mockito.**",
+    "org.apache.maven.**",
+    "org.codehaus.**",
+    "org.gradle.**",
+    "worker.org.gradle.**",
+    "org.eclipse.aether.**",
+    "com.beust.jcommander.**",
+];
+
+/// Of a case, the methods with at least this share of its bytecodes are kept.
+const SHARE: f64 = 0.01;
+
+pub fn run(args: &CheckArgs) -> Result<ExitCode> {
+    let old = match std::fs::read_to_string(&args.baseline) {
+        Ok(text) => {
+            Some(Baseline::parse(&text).with_context(|| args.baseline.display().to_string())?)
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && args.update => None,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!(
+            "there is no baseline {}; the first one is written with --update",
+            args.baseline.display()
+        ),
+        Err(e) => return Err(e).context(format!("cannot read {}", args.baseline.display())),
+    };
+    let room = Room::new()?;
+    let status = record::launched_quietly(record_args(args, &room.0)?)?;
+    if !status.success() {
+        anstream::eprintln!(
+            "{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared"
+        );
+        return Ok(crate::launch::exit_code(status));
+    }
+    let new = measured(&room.0)?;
+    if new.cases.is_empty() {
+        bail!(
+            "nothing of the program was counted. Does the command start Java, and do --include and \
+             --root name code that it runs?"
+        );
+    }
+    if args.update {
+        let path = &args.baseline;
+        std::fs::write(path, new.to_text())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        anstream::println!("{GOOD}{}{GOOD:#}: {} cases", path.display(), new.cases.len());
+        if let Some(old) = old {
+            let verdict = compare::compare(&old, &new, args.tolerance, false);
+            anstream::print!("{}", verdict.text);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let old = old.unwrap_or_default();
+    let verdict = compare::compare(&old, &new, args.tolerance, args.partial);
+    anstream::print!("{}", verdict.text);
+    let total: u64 = new.cases.values().map(|case| case.bytecodes).sum();
+    let total = grouped(i64::try_from(total).unwrap_or(i64::MAX));
+    let tolerance = args.tolerance * 100.0;
+    if verdict.failures == 0 {
+        anstream::println!(
+            "{GOOD}ok{GOOD:#}: {} cases, {total} bytecodes, within {tolerance} % of {}",
+            new.cases.len(),
+            args.baseline.display()
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    anstream::println!(
+        "{BAD}{} of {} cases{BAD:#} grew by more than {tolerance} % or are missing; if that is meant, \
+         run again with {BOLD}--update{BOLD:#} and commit {}",
+        verdict.failures,
+        old.cases.len(),
+        args.baseline.display()
+    );
+    Ok(ExitCode::from(GREW))
+}
+
+/// The recording that a check is made of, as the words of `tare record`.
+fn record_args(args: &CheckArgs, room: &Path) -> Result<RecordArgs> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut add = |flag: &str, value: &str| words.extend([flag.into(), value.into()]);
+    args.include.iter().for_each(|pattern| add("--include", &pattern.to_string()));
+    args.exclude.iter().for_each(|pattern| add("--exclude", &pattern.to_string()));
+    args.root.iter().for_each(|root| add("--root", &root.to_string()));
+    if !args.root.is_empty() {
+        // What a root calls for the first time must count as much as the second time.
+        add("--scheme", "all");
+    }
+    if args.junit {
+        FRAMEWORKS.iter().for_each(|pattern| add("--exclude", pattern));
+    }
+    add("--blocks", args.blocks.name());
+    add("--memory", "1G");
+    words.extend(["--bytecodes", "--allocations", "--no-skip-trivial", "-o"].map(OsString::from));
+    words.push(room.join("run.tare").into());
+    words.push("--".into());
+    words.extend(args.command.iter().cloned());
+    RecordArgs::of(words).context("the recording")
+}
+
+/// A directory for the recordings, which goes with its owner.
+struct Room(PathBuf);
+
+impl Room {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!(".tare-check-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Room(path))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The cases of all JVMs that were recorded.
+fn measured(room: &Path) -> Result<Baseline> {
+    let mut all = Baseline::default();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(room)?.flatten().map(|e| e.path()).collect();
+    files.sort();
+    for file in files {
+        let profile = source::load(&file, None)?;
+        let jdk = &profile.run.jdk;
+        all.java = jdk.split(['.', '-', '+']).next().unwrap_or_default().to_owned();
+        for loss in profile.run.losses.iter().filter(|loss| loss.kind != LossKind::Refused) {
+            anstream::eprintln!(
+                "{WARN}tare:{WARN:#} {}, {}: {}",
+                loss.count,
+                loss.name,
+                loss.reason
+            );
+        }
+        add_cases(profile, &mut all.cases)?;
+    }
+    for case in all.cases.values_mut() {
+        let least = (case.bytecodes as f64 * SHARE) as u64;
+        case.methods.retain(|_, own| own.bytecodes >= least.max(1));
+    }
+    Ok(all)
+}
+
+fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()> {
+    let of_kind = |profile: &Profile, wanted: &ValueKind| -> Option<SeriesId> {
+        profile.all_series().find(|(_, series)| series.info().kind == *wanted).map(|(id, _)| id)
+    };
+    let Some(metric) = of_kind(&profile, &ValueKind::Bytecodes) else { return Ok(()) };
+    let profile = narrow(profile, metric, &Filter { stable: true, ..Filter::default() })?;
+    // For each context the outermost one.
+    let mut outermost = vec![ContextId::ROOT; profile.contexts.len()];
+    for (id, parent, _) in profile.contexts.iter() {
+        let above = outermost[parent.index()];
+        outermost[id.index()] = if above == ContextId::ROOT { id } else { above };
+    }
+    let name = |context: ContextId| {
+        let frame = profile.contexts.frame(context)?;
+        let name = stable(&profile.method_name(profile.frames.get(frame).method));
+        // Names of the file are words.
+        Some(name.replace(char::is_whitespace, "_"))
+    };
+    for kind in [
+        ValueKind::Bytecodes,
+        ValueKind::Invocations,
+        ValueKind::AllocatedObjects,
+        ValueKind::AllocatedBytes,
+    ] {
+        let Some(series) = of_kind(&profile, &kind) else { continue };
+        for row in profile.series(series).rows() {
+            let top = outermost[row.context.index()];
+            let (Some(case), Some(method)) = (name(top), name(row.context)) else { continue };
+            let value = u64::try_from(row.value).unwrap_or(0);
+            let case = cases.entry(case).or_default();
+            match kind {
+                ValueKind::Bytecodes => {
+                    case.bytecodes += value;
+                    case.methods.entry(method).or_default().bytecodes += value;
+                }
+                ValueKind::Invocations => {
+                    case.calls += if top == row.context { value } else { 0 };
+                    case.methods.entry(method).or_default().calls += value;
+                }
+                ValueKind::AllocatedObjects => case.objects += value,
+                _ => case.bytes += value,
+            }
+        }
+    }
+    Ok(())
+}
