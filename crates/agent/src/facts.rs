@@ -4,10 +4,11 @@
 //! Belongs to `jvm`; apart only because it is a subject of its own. Nothing here changes the JVM.
 
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
-use jvmti_bindings::sys::jni::{self, jclass, jint, jmethodID, jobject};
+use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiFrameInfo};
 use std::ffi::{CStr, c_char};
 use std::ptr;
+use std::sync::OnceLock;
 
 /// Frames of a stack that are looked at.
 const FRAMES: usize = 1024;
@@ -17,6 +18,24 @@ pub struct WeakClass(jobject);
 
 // SAFETY: weak global references may be used from any thread.
 unsafe impl Send for WeakClass {}
+
+/// What callbacks ask about, of classes of the JDK. Where they run, a class must not be looked up by name:
+/// that may run Java code, which loads classes, which brings the thread back to us.
+struct Known {
+    thread: jclass,
+    holds_lock: jmethodID,
+    executable: jclass,
+    member_name: jclass,
+    member_class: jfieldID,
+    get_name: jmethodID,
+}
+
+// SAFETY: global references and ids may be used from any thread.
+unsafe impl Send for Known {}
+// SAFETY: as above; they are never changed.
+unsafe impl Sync for Known {}
+
+static KNOWN: OnceLock<Known> = OnceLock::new();
 
 /// A method of a loaded class.
 pub struct MethodOf {
@@ -164,6 +183,13 @@ impl Jni {
         (!global.is_null()).then_some(global)
     }
 
+    /// A second reference of the calling thread.
+    pub fn local(self, object: jobject) -> Option<jobject> {
+        // SAFETY: a reference that is alive.
+        let local = unsafe { ((**self.0).NewLocalRef)(self.0, object) };
+        (!local.is_null()).then_some(local)
+    }
+
     pub fn delete_global(self, object: jobject) {
         // SAFETY: it came from NewGlobalRef and is not used again.
         unsafe { ((**self.0).DeleteGlobalRef)(self.0, object) };
@@ -181,27 +207,56 @@ impl Jni {
         if self.failed() || id.is_null() { None } else { Some(id) }
     }
 
+    /// Looks up what callbacks ask about; whether it is all there. To be called by a thread that holds
+    /// nothing, before any of them: looking for a class may run Java code.
+    pub fn learn(self) -> bool {
+        KNOWN.get().is_some() || self.known().is_some_and(|known| KNOWN.set(known).is_ok())
+    }
+
+    fn known(self) -> Option<Known> {
+        let (thread, executable) =
+            (self.lasting(c"java/lang/Thread")?, self.lasting(c"java/lang/reflect/Executable")?);
+        let member_name = self.lasting(c"java/lang/invoke/MemberName")?;
+        // SAFETY: classes that never go; the members have these types, or else the lookup fails.
+        unsafe {
+            let (name, ty) = (c"holdsLock".as_ptr(), c"(Ljava/lang/Object;)Z".as_ptr());
+            let holds_lock = ((**self.0).GetStaticMethodID)(self.0, thread, name, ty);
+            let (name, ty) = (c"clazz".as_ptr(), c"Ljava/lang/Class;".as_ptr());
+            let member_class = ((**self.0).GetFieldID)(self.0, member_name, name, ty);
+            let (name, ty) = (c"getName".as_ptr(), c"()Ljava/lang/String;".as_ptr());
+            let get_name = ((**self.0).GetMethodID)(self.0, member_name, name, ty);
+            let missing = holds_lock.is_null() || member_class.is_null() || get_name.is_null();
+            (!self.failed() && !missing).then_some(Known {
+                thread,
+                holds_lock,
+                executable,
+                member_name,
+                member_class,
+                get_name,
+            })
+        }
+    }
+
+    /// A class of the JDK, by a reference that is never given back.
+    fn lasting(self, name: &CStr) -> Option<jclass> {
+        // SAFETY: the name lives across the call.
+        let class = unsafe { ((**self.0).FindClass)(self.0, name.as_ptr()) };
+        if self.failed() || class.is_null() { None } else { self.global(class) }
+    }
+
     /// Class and name of what a `java.lang.invoke.MemberName` stands for.
     pub fn member_name(self, member: jobject) -> Option<(jclass, Vec<u8>)> {
-        // SAFETY: the caller has the object from the JVM; the class is the JDK's, and its members
-        // have these types, or else the lookup fails.
+        let known = KNOWN.get()?;
+        if !self.is_a(member, known.member_name) {
+            return None;
+        }
+        // SAFETY: the object is of the class that field and method are of.
         unsafe {
-            let class = ((**self.0).FindClass)(self.0, c"java/lang/invoke/MemberName".as_ptr());
-            if self.failed() || class.is_null() || !self.is_a(member, class) {
+            let owner: jclass = ((**self.0).GetObjectField)(self.0, member, known.member_class);
+            if owner.is_null() {
                 return None;
             }
-            let (of, ty) = (c"clazz".as_ptr(), c"Ljava/lang/Class;".as_ptr());
-            let field = ((**self.0).GetFieldID)(self.0, class, of, ty);
-            if self.failed() || field.is_null() {
-                return None;
-            }
-            let owner: jclass = ((**self.0).GetObjectField)(self.0, member, field);
-            let (name, ty) = (c"getName".as_ptr(), c"()Ljava/lang/String;".as_ptr());
-            let method = ((**self.0).GetMethodID)(self.0, class, name, ty);
-            if self.failed() || method.is_null() || owner.is_null() {
-                return None;
-            }
-            let text = ((**self.0).CallObjectMethodA)(self.0, member, method, ptr::null());
+            let text = ((**self.0).CallObjectMethodA)(self.0, member, known.get_name, ptr::null());
             if self.failed() || text.is_null() {
                 return None;
             }
@@ -217,11 +272,7 @@ impl Jni {
 
     /// Whether an object is a `Method` or a `Constructor`.
     pub fn is_executable(self, object: jobject) -> bool {
-        // SAFETY: the class is always there; the object is the caller's.
-        unsafe {
-            let class = ((**self.0).FindClass)(self.0, c"java/lang/reflect/Executable".as_ptr());
-            !self.failed() && !class.is_null() && self.is_a(object, class)
-        }
+        KNOWN.get().is_some_and(|known| self.is_a(object, known.executable))
     }
 
     fn is_a(self, object: jobject, class: jclass) -> bool {
@@ -231,21 +282,13 @@ impl Jni {
 
     /// Whether the calling thread holds an object's lock.
     pub fn holds_lock(self, object: jobject) -> bool {
-        let (name, signature) = (c"holdsLock".as_ptr(), c"(Ljava/lang/Object;)Z".as_ptr());
-        // SAFETY: the class is always there; the method is static and takes one object.
-        unsafe {
-            let thread = ((**self.0).FindClass)(self.0, c"java/lang/Thread".as_ptr());
-            if self.failed() || thread.is_null() {
-                return false;
-            }
-            let method = ((**self.0).GetStaticMethodID)(self.0, thread, name, signature);
-            if self.failed() || method.is_null() {
-                return false;
-            }
-            let arguments = [jni::jvalue { l: object }];
-            let answer =
-                ((**self.0).CallStaticBooleanMethodA)(self.0, thread, method, arguments.as_ptr());
-            !self.failed() && answer != 0
-        }
+        let Some(known) = KNOWN.get() else { return false };
+        let arguments = [jni::jvalue { l: object }];
+        // SAFETY: the method is static, native, and takes one object.
+        let answer = unsafe {
+            let arguments = arguments.as_ptr();
+            ((**self.0).CallStaticBooleanMethodA)(self.0, known.thread, known.holds_lock, arguments)
+        };
+        !self.failed() && answer != 0
     }
 }

@@ -118,8 +118,14 @@ impl Jni {
     /// Frees the local references that `body` makes. A control thread never returns to Java, so
     /// without this they would pile up.
     pub fn frame<R>(self, body: impl FnOnce() -> R) -> Option<R> {
+        self.frame_of(16, body)
+    }
+
+    /// The same for more references than a few.
+    pub fn frame_of<R>(self, most: usize, body: impl FnOnce() -> R) -> Option<R> {
+        let most = jni::jint::try_from(most).ok()?;
         // SAFETY: the environment belongs to the calling thread.
-        if unsafe { ((**self.0).PushLocalFrame)(self.0, 16) } != jni::JNI_OK {
+        if unsafe { ((**self.0).PushLocalFrame)(self.0, most) } != jni::JNI_OK {
             // SAFETY: as above; the pending OutOfMemoryError would make every later call wrong.
             unsafe { ((**self.0).ExceptionClear)(self.0) };
             return None;

@@ -199,6 +199,9 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         return Err(StartError::AlreadyOn);
     }
     let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
+    if !jni.learn() {
+        return Err(StartError::Runtime("this JVM has other classes than those we know"));
+    }
     let shape = Shape {
         holds: bytecodes::holds(&plan),
         roots: !plan.roots.is_empty(),

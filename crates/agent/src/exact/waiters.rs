@@ -20,6 +20,9 @@ use std::sync::Mutex;
 pub const EVENTS: [jvmtiEvent; 2] =
     [jvmti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER, jvmti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED];
 
+/// Of more, some keep the wait in their times: a thread that is held up does not look through thousands.
+const MOST_WAITERS: usize = 200;
+
 /// Who waits, by its tree. A thread waits for one lock at a time.
 #[derive(Default)]
 pub struct Waiters(Mutex<HashMap<u64, Wait>>);
@@ -43,7 +46,8 @@ impl Engine {
         let Some(tree) = current_tree(jni) else { return };
         let Some(object) = jni.global(object) else { return };
         let wait = Wait { object, since: self.memory.unpaused() };
-        if let Some(older) = locked(&self.waiters.0).insert(tree, wait) {
+        let older = locked(&self.waiters.0).insert(tree, wait);
+        if let Some(older) = older {
             jni.delete_global(older.object);
         }
     }
@@ -60,18 +64,30 @@ impl Engine {
 
     /// The calling thread was held up from `began` until now: so were those who wait for it.
     pub(super) fn held_others(&self, jni: Jni, began: u64) {
-        let now = self.memory.unpaused();
-        for (&tree, wait) in locked(&self.waiters.0).iter() {
-            if jni.holds_lock(wait.object) {
-                self.memory.adjust(tree, now.saturating_sub(began.max(wait.since)));
-            }
+        if locked(&self.waiters.0).is_empty() {
+            return;
         }
+        let now = self.memory.unpaused();
+        jni.frame_of(MOST_WAITERS, || {
+            for (tree, object, since) in self.waits_now(jni) {
+                if jni.holds_lock(object) {
+                    self.memory.adjust(tree, now.saturating_sub(began.max(since)));
+                }
+            }
+        });
+    }
+
+    /// Who waits, for what, and since when, by references of the calling thread. The JVM is asked
+    /// nothing that could bring this thread back here while the list is locked.
+    fn waits_now(&self, jni: Jni) -> Vec<(u64, jobject, u64)> {
+        let waiters = locked(&self.waiters.0);
+        let waits = waiters.iter().take(MOST_WAITERS);
+        waits.filter_map(|(&tree, w)| Some((tree, jni.local(w.object)?, w.since))).collect()
     }
 
     pub(super) fn forget_waiters(&self, jni: Jni) {
-        for (_, wait) in locked(&self.waiters.0).drain() {
-            jni.delete_global(wait.object);
-        }
+        let waiters = std::mem::take(&mut *locked(&self.waiters.0));
+        waiters.into_values().for_each(|wait| jni.delete_global(wait.object));
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 /// The classes of `tests/classes/Shapes.java`, compiled for a Java release; `None`, said aloud,
@@ -26,8 +27,11 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Compiles once per version of the source; tests of several processes may come at the same time.
+/// Compiles once per version of the source; tests of several processes may come at the same time, and
+/// threads of one take turns.
 fn compiled(name: &str, source: &Path, options: &[&str]) -> Option<PathBuf> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let text = fs::read(source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
     let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
