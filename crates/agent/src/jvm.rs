@@ -72,6 +72,17 @@ impl Vm {
         (code == jni::JNI_OK && !env.is_null()).then_some(Jvmti(env.cast()))
     }
 
+    /// Makes one environment, idle and without capabilities, that is never disposed of.
+    ///
+    /// HotSpot (17, 21 and 25) keeps notes on threads that had events. A thread that ends has them
+    /// removed only while there is any environment; the notes of those that end after the last one
+    /// was disposed of stay, and the next environment writes through them into freed memory. So the last
+    /// one must never go.
+    pub fn keep_an_environment(self) {
+        static KEPT: std::sync::Once = std::sync::Once::new();
+        KEPT.call_once(|| _ = self.jvmti());
+    }
+
     /// The JNI environment of the calling thread, if the JVM knows that thread.
     pub fn jni(self) -> Option<Jni> {
         let mut env: *mut c_void = ptr::null_mut();

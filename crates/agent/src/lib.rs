@@ -18,6 +18,7 @@ mod perf_memory;
 mod rendezvous;
 mod sampling;
 mod socket;
+mod thread;
 mod vm_tables;
 
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JavaVM, jint};

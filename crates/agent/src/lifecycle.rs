@@ -13,6 +13,7 @@ use crate::jvm::{Failure, Group, Jvmti, Vm};
 use crate::rendezvous;
 use crate::sampling;
 use crate::socket::{self, Place};
+use crate::thread;
 use jvmti_bindings::sys::jni::{JNIEnv, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
 use std::fs::File;
@@ -173,6 +174,7 @@ fn environment(vm: Vm, patience: Duration) -> Result<Jvmti, StartError> {
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
+    vm.keep_an_environment();
     let mut callbacks = jvmtiEventCallbacks::default();
     callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);
@@ -248,10 +250,9 @@ fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<Arc<Session>, S
     enter_state(State::Active(Arc::clone(&session)));
     let theirs = Arc::clone(&session);
     let started = with_signals_blocked(|| {
-        std::thread::Builder::new()
-            .name("tare-control".into())
-            .stack_size(1 << 20)
-            .spawn(move || control_thread(vm, jvmti, &theirs, listener, group))
+        thread::spawn("tare-control", 1 << 20, move || {
+            control_thread(vm, jvmti, &theirs, listener, group);
+        })
     });
     if let Err(e) = started {
         session.place.remove();

@@ -33,6 +33,8 @@ pub struct Env {
     pub agent: PathBuf,
     pub next_bin: PathBuf,
     pub next_agent: PathBuf,
+    /// async-profiler's library, if it was ever fetched.
+    pub async_profiler: Option<PathBuf>,
 }
 
 /// The environment of this run. Without it there is nothing to test.
@@ -70,6 +72,7 @@ fn read() -> Env {
         agent: path("TARE_AGENT"),
         next_bin: path("TARE_NEXT_BIN"),
         next_agent: path("TARE_NEXT_AGENT"),
+        async_profiler: var_os("TARE_TEST_ASYNC_PROFILER").map(PathBuf::from),
     }
 }
 

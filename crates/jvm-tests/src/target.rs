@@ -227,7 +227,10 @@ impl Target {
             }
             let left = limit.saturating_duration_since(Instant::now());
             let all = || state.lines.join("\n");
-            assert!(state.ended < 2, "the target ended without saying {text:?}:\n{}", all());
+            if state.ended == 2 {
+                let how = self.child.wait().expect("our own child");
+                panic!("the target ended without saying {text:?} ({how}):\n{}", all());
+            }
             assert!(!left.is_zero(), "the target did not say {text:?}:\n{}", all());
             state = changed.wait_timeout(state, left).unwrap().0;
         }

@@ -29,8 +29,9 @@ pub enum Order {
 
 /// Orders are a word and a path.
 const LONGEST: u64 = 8192;
-/// Who asks must do so at once: the recording has other things to do.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Who asks must do so at once: the recording has other things to do. On a busy machine a process
+/// may have to wait a second for its turn; the ring holds what comes meanwhile.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Writing a dump may take its time.
 const ANSWER: Duration = Duration::from_secs(60);
 

@@ -114,6 +114,9 @@ fn jvm_tests(
             .env("TARE_AGENT", built.bin.join("libtare_agent.so"))
             .env("TARE_NEXT_BIN", built.next_bin.join("tare"))
             .env("TARE_NEXT_AGENT", built.next_bin.join("libtare_agent.so"));
+        if let Some(library) = crate::bench::fetched_async_profiler(&ready.javac, &work) {
+            command.env("TARE_TEST_ASYNC_PROFILER", library);
+        }
         // A person's own options must not reach the programs under test.
         for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"] {
             command.env_remove(name);

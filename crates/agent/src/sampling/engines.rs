@@ -2,9 +2,11 @@
 //! quarter of what the process may have.
 
 use super::kernel::{self, PerfEvent};
+use super::locked;
 use super::threads::Record;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::*};
 use tare_protocol::SampleEngine;
 
 /// The least interval: below it a thread would do nothing but tell where it is.
@@ -23,6 +25,16 @@ pub struct Armer {
     pub timers_most: u64,
     pub descriptors_most: u64,
     seed: AtomicU64,
+    /// Taken from threads that were inside the handler just then.
+    in_use: Mutex<Vec<InUse>>,
+}
+
+/// A descriptor and its memory, which a handler may still use. Were they given back meanwhile, the
+/// handler would write into memory that somebody else has got at the same address.
+struct InUse {
+    record: &'static Record,
+    fd: i32,
+    pages: u64,
 }
 
 /// What was found out about the engines here.
@@ -98,6 +110,7 @@ impl Armer {
             timers_most: kernel::quarter(libc::RLIMIT_SIGPENDING),
             descriptors_most: kernel::quarter(libc::RLIMIT_NOFILE),
             seed: AtomicU64::new(kernel::monotonic() | 1),
+            in_use: Mutex::default(),
         }
     }
 
@@ -174,22 +187,42 @@ impl Armer {
     }
 
     /// Takes a thread's timer or descriptor away.
-    pub fn disarm(&self, record: &Record) {
+    pub fn disarm(&self, record: &'static Record) {
         let timer = record.timer.swap(-1, Relaxed);
         if timer >= 0 {
             kernel::delete_timer(timer);
             self.timers.fetch_sub(1, Relaxed);
         }
-        let fd = record.fd.swap(-1, Relaxed);
+        let fd = record.fd.swap(-1, SeqCst);
         if fd >= 0 {
             kernel::disable_perf(fd);
-            let pages = record.pages.swap(0, Relaxed);
-            if pages != 0 {
-                kernel::unmap_records(pages);
+            let pages = record.pages.swap(0, SeqCst);
+            let taken = InUse { record, fd, pages };
+            if record.is_inside() {
+                locked(&self.in_use).push(taken);
+            } else {
+                self.release(&taken);
             }
-            kernel::close(fd);
-            self.descriptors.fetch_sub(1, Relaxed);
         }
+    }
+
+    /// Gives back what handlers had in use and have no longer.
+    pub fn tidy(&self) {
+        locked(&self.in_use).retain(|taken| {
+            let busy = taken.record.is_inside();
+            if !busy {
+                self.release(taken);
+            }
+            busy
+        });
+    }
+
+    fn release(&self, taken: &InUse) {
+        if taken.pages != 0 {
+            kernel::unmap_records(taken.pages);
+        }
+        kernel::close(taken.fd);
+        self.descriptors.fetch_sub(1, Relaxed);
     }
 
     /// Another interval for a thread that is armed; zero stops it for a while.

@@ -50,8 +50,8 @@ static PREVIOUS: Previous = Previous::new();
 pub static MODULES: Published<Modules> = Published::new();
 
 /// Puts the handler in for good: a signal of ours that is still pending when a session ends
-/// would kill the JVM if nobody handled it.
-pub fn install() -> std::io::Result<()> {
+/// would kill the JVM if nobody handled it. True if somebody had put another over it.
+pub fn install() -> std::io::Result<bool> {
     PREVIOUS.install(kernel::SIGNAL, on_signal)
 }
 
@@ -195,8 +195,9 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
     let Some(cause) = (unsafe { cause(info) }) else { return false };
     let tid = kernel::gettid();
     let record = threads::table().and_then(|table| table.find(tid));
+    let _inside = record.map(Record::enter);
     if let Cause::Perf { fd } = cause
-        && record.is_none_or(|record| record.fd.load(Relaxed) != fd)
+        && record.is_none_or(|record| record.fd.load(SeqCst) != fd)
     {
         return false;
     }
@@ -220,11 +221,11 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
             let interval = shared.interval.load(Relaxed);
             shared.ring.add(Counter::Overruns, u64::from(overruns));
             let weight = interval.saturating_mul(u64::from(overruns) + 1);
-            shared.sample(tid, record, &registers, weight, State::Running);
+            shared.sample(tid, record, &registers, weight, None);
         }
         Cause::Perf { fd } => {
             let weight = shared.perf_weight(record);
-            shared.sample(tid, record, &registers, weight, State::Running);
+            shared.sample(tid, record, &registers, weight, None);
             if record.fresh.swap(0, Relaxed) != 0 {
                 let interval = shared.interval.load(Relaxed);
                 kernel::set_perf_period(fd, engines::period(shared.engine, interval));
@@ -302,11 +303,66 @@ struct Walk<'a> {
     shared: &'a Shared,
     modules: Option<&'a Modules>,
     thread: u64,
+    /// The thread's own id.
+    java_id: u64,
     /// Where the kernel has left its frames; zero for nowhere.
     pages: u64,
+    /// How long it took to answer, if it was asked; then its state is wanted.
+    answered_after: Option<u64>,
     registers: &'a Registers,
     frames: &'a mut Frames,
+    /// What was found out beside the frames.
+    found: Found,
+}
+
+/// What a walk tells of a thread beside its frames; what stands in it when a fault ends the walk
+/// is what was known by then.
+#[derive(Clone, Copy)]
+struct Found {
     end: Option<Special>,
+    /// The virtual thread that is mounted; zero for none.
+    mounted: u64,
+    /// What the thread did until it was interrupted, where that is asked for.
+    state: State,
+}
+
+impl Walk<'_> {
+    /// The virtual thread that is mounted, and what the thread did. HotSpot's thread is read like
+    /// everything else: a thread that left the JVM while it was being found has none any more.
+    fn facts(&self) -> (u64, State) {
+        (self.mounted(), self.answered_after.map_or(State::Running, |after| self.state(after)))
+    }
+
+    /// The id of the virtual thread that is mounted on a thread, where the JVM keeps it as a
+    /// plain number; zero when there is none.
+    fn mounted(&self) -> u64 {
+        match self.shared.layout.thread_owner_id {
+            Some(offset) if self.thread != 0 && self.java_id != 0 => {
+                let id = Own.word(self.thread.wrapping_add(offset));
+                id.filter(|id| *id != self.java_id).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// What the thread did until it was interrupted.
+    fn state(&self, answered_after: u64) -> State {
+        if !in_system_call(self.registers.place.pc) {
+            // A thread on a processor is interrupted at once; one that waits for a processor
+            // must first get one.
+            return if answered_after > PROMPT { State::Runnable } else { State::Running };
+        }
+        if self.thread == 0 {
+            return State::SystemCall;
+        }
+        let layout = &self.shared.layout;
+        let os = Own.word(self.thread.wrapping_add(layout.thread_os)).unwrap_or(0);
+        match Own.int(os.wrapping_add(layout.os_state)) {
+            Some(MONITOR_WAIT) => State::Blocked,
+            Some(CONDVAR_WAIT | OBJECT_WAIT) => State::Waiting,
+            _ => State::SystemCall,
+        }
+    }
 }
 
 extern "C" fn walk(argument: *mut c_void) {
@@ -318,6 +374,12 @@ extern "C" fn walk(argument: *mut c_void) {
         });
     }
     let layout = &walk.shared.layout;
+    let (mounted, state) = walk.facts();
+    // SAFETY: fields of the argument; volatile, because a fault may end the walk at any load.
+    unsafe {
+        ptr::write_volatile(&raw mut walk.found.mounted, mounted);
+        ptr::write_volatile(&raw mut walk.found.state, state);
+    }
     let top = match walk.thread {
         0 => None,
         thread => Own.word(thread.wrapping_add(layout.thread_stack_base)),
@@ -337,7 +399,7 @@ extern "C" fn walk(argument: *mut c_void) {
         }
     };
     // SAFETY: a field of the argument; volatile, because a fault may end the walk before.
-    unsafe { ptr::write_volatile(&raw mut walk.end, end) };
+    unsafe { ptr::write_volatile(&raw mut walk.found.end, end) };
 }
 
 impl Shared {
@@ -360,25 +422,29 @@ impl Shared {
     }
 
     /// Walks and records. `None` when the sample is lost, which is counted; else its trace.
+    /// `answered_after` is the time that a thread which was asked took.
     fn sample(
         &self,
         tid: u32,
         record: &Record,
         registers: &Registers,
         weight: u64,
-        state: State,
+        answered_after: Option<u64>,
     ) -> Option<u32> {
         let Some((index, mut frames)) = self.buffers.take(tid) else {
             self.lose(Counter::LostBuffer, weight);
             return None;
         };
-        let end = self.stack(index, tid, record, registers, &mut frames);
-        if let Some(end) = end {
+        let found = self.stack(index, tid, record, registers, answered_after, &mut frames);
+        if let Some(end) = found.end {
             frames.end(end);
             self.ring.add_failure(end);
         }
-        let cut = end == Some(Special::Cut);
-        let state = if self.wall { self.refine(state, frames.as_slice()) } else { state };
+        let cut = found.end == Some(Special::Cut);
+        let state = match answered_after {
+            Some(_) => self.refine(found.state, frames.as_slice()),
+            None => found.state,
+        };
         let trace = self.traces.intern(&self.ring, frames.as_slice(), cut);
         self.buffers.give_back(index);
         let sent = trace.filter(|trace| {
@@ -386,7 +452,7 @@ impl Shared {
                 thread: record.number.load(Relaxed),
                 time: kernel::monotonic(),
                 weight,
-                java_id: self.mounted(record),
+                java_id: found.mounted,
                 trace: *trace,
                 state,
                 unchanged: false,
@@ -413,69 +479,43 @@ impl Shared {
         tid: u32,
         record: &Record,
         registers: &Registers,
+        answered_after: Option<u64>,
         frames: &mut Frames,
-    ) -> Option<Special> {
+    ) -> Found {
         let modules = MODULES.read(tid as usize);
-        let thread = record.thread.load(Relaxed);
-        let pages = record.pages.load(Relaxed);
-        let end = Some(Special::Fault);
-        let modules = modules.as_deref();
-        let mut job = Walk { shared: self, modules, thread, pages, registers, frames, end };
+        let mut job = Walk {
+            shared: self,
+            modules: modules.as_deref(),
+            thread: record.thread.load(Relaxed),
+            java_id: record.java_id.load(Relaxed),
+            pages: record.pages.load(SeqCst),
+            answered_after,
+            registers,
+            frames,
+            found: Found { end: Some(Special::Fault), mounted: 0, state: State::Running },
+        };
         let argument = (&raw mut job).cast();
         // SAFETY: `walk` calls nothing outside this library and owns nothing; what it has pushed
         // so far stays when it is ended by a fault.
         if !unsafe { guard::run(index, tid, walk, argument) } {
             self.ring.add(Counter::Faults, 1);
-            return Some(Special::Fault);
         }
-        job.end
-    }
-
-    /// The id of the virtual thread that is mounted on a thread, where the JVM keeps it as a
-    /// plain number; zero when there is none.
-    fn mounted(&self, record: &Record) -> u64 {
-        let own = record.java_id.load(Relaxed);
-        let thread = record.thread.load(Relaxed);
-        match self.layout.thread_owner_id {
-            Some(offset) if thread != 0 && own != 0 => {
-                Own.word(thread.wrapping_add(offset)).filter(|id| *id != own).unwrap_or(0)
-            }
-            _ => 0,
-        }
+        // SAFETY: a field of ours; volatile because a fault may have ended the writer.
+        unsafe { ptr::read_volatile(&raw const job.found) }
     }
 
     /// A thread was asked in wall-clock mode.
     fn asked(&self, tid: u32, record: &Record, registers: &Registers) {
         let now = kernel::monotonic();
         let last = record.last_time.swap(now, Relaxed);
-        let state = self.state(record, registers.place.pc, now);
-        let trace = self.sample(tid, record, registers, now.saturating_sub(last), state);
+        let after = now.saturating_sub(record.asked_at.load(Relaxed));
+        let weight = now.saturating_sub(last);
+        let trace = self.sample(tid, record, registers, weight, Some(after));
         record.last_trace.store(trace.unwrap_or(0), Relaxed);
         record.looked_at.store(now, Relaxed);
         record.settled.store(0, Relaxed);
         record.last_cpu.store(kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID), Relaxed);
         record.asked.store(0, Release);
-    }
-
-    /// What the thread did until it was interrupted.
-    fn state(&self, record: &Record, pc: u64, now: u64) -> State {
-        if !in_system_call(pc) {
-            let waited = now.saturating_sub(record.asked_at.load(Relaxed));
-            // A thread on a processor is interrupted at once; one that waits for a processor
-            // must first get one.
-            return if waited > PROMPT { State::Runnable } else { State::Running };
-        }
-        let thread = record.thread.load(Relaxed);
-        if thread == 0 {
-            return State::SystemCall;
-        }
-        // The thread's own structures: they are there while it is.
-        let os = Own.word(thread.wrapping_add(self.layout.thread_os)).unwrap_or(0);
-        match Own.int(os.wrapping_add(self.layout.os_state)) {
-            Some(MONITOR_WAIT) => State::Blocked,
-            Some(CONDVAR_WAIT | OBJECT_WAIT) => State::Waiting,
-            _ => State::SystemCall,
-        }
     }
 
     /// Waiting is waiting for something in particular when the innermost Java method says so.

@@ -6,9 +6,13 @@ use std::io;
 use std::mem;
 use std::sync::atomic::AtomicU8;
 
-/// The signal by which threads are asked where they are: what profilers have always used, so
-/// programs expect it and the JVM leaves it alone.
-pub const SIGNAL: libc::c_int = libc::SIGPROF;
+/// The signal by which threads are asked where they are: one that Linux has kept for decades and
+/// nobody uses. SIGPROF is every other profiler's: signals of ours that came late, after their
+/// descriptor was closed and its number given to a file of the program, would reach handlers that read from it
+/// (async-profiler's does), and JFR would count our timers as its own. A real-time signal
+/// would not do: when no more of them can be queued, the kernel sends SIGIO for a perf event,
+/// which ends the process.
+pub const SIGNAL: libc::c_int = libc::SIGSTKFLT;
 
 /// In the payload of our signals, to tell them from others': an address nobody else has.
 static COOKIE: AtomicU8 = AtomicU8::new(0);
@@ -243,12 +247,12 @@ pub fn map_records(fd: i32) -> u64 {
 }
 
 pub fn unmap_records(at: u64) {
-    // SAFETY: a mapping of ours of this length; whoever still reads it does so under a guard.
+    // SAFETY: a mapping of ours of this length, which no handler uses any more.
     unsafe { libc::munmap(at as *mut libc::c_void, RECORDS) };
 }
 
 /// Calls `push` with the kernel's frames in the newest record, the innermost first, and marks all
-/// records as read. To be called under a guard: the mapping may go at any moment.
+/// records as read. The mapping stays while its thread is inside the handler.
 pub fn kernel_frames(at: u64, memory: &impl super::walk::Memory, mut push: impl FnMut(u64)) {
     const HEAD: u64 = 1024;
     const TAIL: u64 = 1032;
@@ -284,7 +288,7 @@ pub fn kernel_frames(at: u64, memory: &impl super::walk::Memory, mut push: impl 
         }
     }
     std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
-    // SAFETY: the field through which the kernel learns what was read; under a guard.
+    // SAFETY: the field through which the kernel learns what was read, in a mapping that stays.
     unsafe { std::ptr::write_volatile((at + TAIL) as *mut u64, head) };
 }
 

@@ -128,6 +128,8 @@ struct Session {
     prepared: (u64, Duration),
     since: Instant,
     notes: Vec<String>,
+    /// Somebody has put other handlers over ours.
+    displaced: bool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -175,7 +177,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
     if !guard::learn_code() {
         return Err(StartError::Signal(io::Error::other("/proc/self/maps is not readable")));
     }
-    guard::install().and_then(|()| handler::install()).map_err(StartError::Signal)?;
+    guard::install().and_then(|_| handler::install()).map_err(StartError::Signal)?;
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
     let own = jni.frame(|| own_thread(jvmti, jni, fields)).flatten();
     let environment = own.map_or(0, |own| jni.environment().wrapping_sub(own));
@@ -200,6 +202,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         prepared: (0, Duration::ZERO),
         since: now,
         notes: choice.notes,
+        displaced: false,
         plan,
     };
     let file = match shared.ring.file() {
@@ -539,6 +542,7 @@ impl Session {
 
     fn tick(&mut self, jvmti: Jvmti, jni: Jni) {
         self.stamp();
+        self.stay_on_top();
         self.names.scan(&self.watch.shared.ring);
         self.names.send(&self.watch.shared.ring, jvmti, jni, None);
         self.ring().free(self.names.scanned);
@@ -546,9 +550,36 @@ impl Session {
         if now >= self.next_scan {
             self.load_modules();
             handler::MODULES.tidy();
+            self.watch.armer.tidy();
             self.watch.scan_tasks(HashMap::new());
             self.watch.balance();
             self.next_scan = now + SCAN_EVERY.max(now.elapsed() * SCAN_SHARE);
+        }
+    }
+
+    /// Another profiler that came after us may have put its handlers over ours. Then threads were
+    /// asked in vain, and a perf event that nobody answered stays silent: all are armed anew.
+    fn stay_on_top(&mut self) {
+        let faults = guard::install().unwrap_or(false);
+        let signals = handler::install().unwrap_or(false);
+        if signals {
+            self.rearm(self.watch.shared.paused.load(Relaxed));
+        }
+        if (faults || signals) && !std::mem::replace(&mut self.displaced, true) {
+            self.notes.push(
+                "Another profiler put its signal handlers over ours; ours were put on top again \
+                 and hand on what is not for us. Some samples around that moment are missing."
+                    .into(),
+            );
+        }
+    }
+
+    /// Has all threads begin a new interval, or with `paused` none.
+    fn rearm(&self, paused: bool) {
+        let shared = &self.watch.shared;
+        let interval = if paused { 0 } else { shared.interval.load(Relaxed) };
+        for record in self.watch.table.change().all() {
+            self.watch.armer.rearm(record, record.tid(), interval);
         }
     }
 
@@ -591,6 +622,8 @@ impl Session {
         while handler::busy() && Instant::now() < limit {
             std::thread::sleep(Duration::from_micros(200));
         }
+        // Whoever is still inside keeps what it uses, for ever.
+        self.watch.armer.tidy();
         self.watch.forget_threads();
         self.names.scan(&self.watch.shared.ring);
         self.names.send(&self.watch.shared.ring, jvmti, jni, Some(usize::MAX));

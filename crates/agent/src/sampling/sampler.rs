@@ -12,11 +12,11 @@ use super::threads::Record;
 use super::{Watch, locked};
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, Vm};
+use crate::thread::Handle;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tare_arena::samples::{Counter, How, Sample, Special, State};
 use tare_protocol::SampleEngine;
@@ -51,7 +51,7 @@ pub fn note_control_thread() {
 
 pub struct Sampler {
     ends: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    thread: Handle,
 }
 
 impl Sampler {
@@ -68,17 +68,14 @@ impl Sampler {
             });
         };
         let thread = crate::lifecycle::with_signals_blocked(|| {
-            std::thread::Builder::new()
-                .name("tare-sampler".into())
-                .stack_size(512 << 10)
-                .spawn(body)
+            crate::thread::spawn("tare-sampler", 512 << 10, body)
         })?;
         Ok(Sampler { ends, thread })
     }
 
     pub fn stop(self) {
         self.ends.store(true, Relaxed);
-        let _ = self.thread.join();
+        self.thread.join();
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Record {
     pub fd: AtomicI32,
     /// Where the kernel puts its own frames for the descriptor; zero for nowhere.
     pub pages: AtomicU64,
+    /// The thread is inside our handler, and may use the two.
+    inside: AtomicU8,
     /// Processor time that samples stand for so far; for engines whose signals carry no count.
     pub charged: AtomicU64,
     /// The perf event still has the length of its first, random period.
@@ -56,6 +58,20 @@ impl Record {
         self.tid.load(Acquire)
     }
 
+    /// The calling thread, whose record this is, is inside the handler until the value is dropped.
+    /// What it finds in the record meanwhile stays valid.
+    pub fn enter(&self) -> Inside<'_> {
+        self.inside.store(1, SeqCst);
+        Inside(self)
+    }
+
+    /// Whether its thread may use what was in the record when it entered the handler. All orderings
+    /// are sequentially consistent: who takes something out looks here afterwards, who enters
+    /// looks into the record afterwards, and one of them sees the other.
+    pub fn is_inside(&self) -> bool {
+        self.inside.load(SeqCst) != 0
+    }
+
     fn clear(&self) {
         self.number.store(0, Relaxed);
         self.thread.store(0, Relaxed);
@@ -73,6 +89,15 @@ impl Record {
         self.settled.store(0, Relaxed);
         self.asked.store(0, Relaxed);
         self.last_cpu.store(0, Relaxed);
+    }
+}
+
+/// See [`Record::enter`].
+pub struct Inside<'a>(&'a Record);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.store(0, SeqCst);
     }
 }
 

@@ -44,6 +44,7 @@ mod sampling_accuracy;
 mod sampling_commands;
 mod sampling_hostile;
 mod sampling_sessions;
+mod sampling_soak;
 mod sampling_wall;
 mod stopped;
 mod stops;

@@ -4,7 +4,9 @@
 use crate::common::assert_no_trace;
 use crate::recording::Recorded;
 use std::path::Path;
-use tare_jvm_tests::{Demo, Jdk, Running, Scratch, Tare, demo_classes, on_each_jdk, wait_until};
+use tare_jvm_tests::{
+    Demo, Jdk, Running, Scratch, Tare, control_socket, demo_classes, on_each_jdk, wait_until,
+};
 use tare_profile::MethodKind;
 
 /// Nanoseconds of all samples.
@@ -36,6 +38,9 @@ fn begin(target: &str, words: &[&str], file: &Path) -> Running {
     let file = file.display().to_string();
     let all = [&["record", "-o", &file], words, &[target]].concat();
     let recording = Tare::this().start(&all);
+    // `status` would bring the agent in if it came first, and then the recording would not take it
+    // out again at its end.
+    control_socket(target.parse().expect("a pid"));
     wait_until("sampling is on", || {
         Tare::this().status(target)["engines"] == serde_json::json!(["sampling"])
     });
@@ -109,8 +114,9 @@ on_each_jdk! {
         let late = Tare::this().run(&["dump", &name]);
         assert!(late.code != 0 && late.err.contains("is not being recorded"), "{}", late.err);
         // The next recording begins as if there had been none.
-        let again = begin(&name, &[], &file);
-        wait_for_samples(&name, 20);
+        let again = begin(&name, &["--interval", "1ms"], &file);
+        // So many that a function of the JVM is among them.
+        wait_for_samples(&name, 300);
         again.signal(rustix::process::Signal::INT);
         again.wait().ok();
         assert_names(&Recorded::open(&file));

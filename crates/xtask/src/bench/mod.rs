@@ -44,6 +44,8 @@ use std::process::Command;
 use std::time::Instant;
 use workloads::{Kitchen, Workload};
 
+pub use workloads::fetched_async_profiler;
+
 pub const HELP: &str = "\
 Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
 

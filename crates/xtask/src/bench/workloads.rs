@@ -4,7 +4,7 @@
 //! corpus uses as well; what was fetched once is never fetched again.
 
 use super::program::Amount;
-use super::subjects::{Subject, fetch};
+use super::subjects::{Subject, fetch, fetched};
 use crate::jdks::Jdk;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
@@ -166,6 +166,13 @@ const SCALA_SOURCES: &str =
     "org.scala-lang.modules:scala-parser-combinators_2.13:2.4.0:jar:sources";
 const ASYNC_PROFILER: &str = "tools.profiler:async-profiler:4.0";
 
+/// Where the library for this machine is in its jar.
+const ASYNC_LIBRARY: &str = if cfg!(target_arch = "aarch64") {
+    "linux-arm64/libasyncProfiler.so"
+} else {
+    "linux-x64/libasyncProfiler.so"
+};
+
 /// The package that javac compiles, of about eight thousand lines.
 const PACKAGE: &str = "org/apache/commons/lang3/time";
 
@@ -293,22 +300,32 @@ fn scala(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<
 pub fn async_profiler(kitchen: &Kitchen<'_>, stages: &mut Stages) -> Option<PathBuf> {
     let place = fetch(stages, "async-profiler", &[ASYNC_PROFILER])?;
     let unpacked = unpack(kitchen, &place, "async-profiler").ok()?;
-    let machine = if cfg!(target_arch = "aarch64") { "linux-arm64" } else { "linux-x64" };
-    let library = unpacked.join(machine).join("libasyncProfiler.so");
+    let library = unpacked.join(ASYNC_LIBRARY);
     if !library.is_file() {
-        stages.note(format!("NOT COVERED: {ASYNC_PROFILER} has no library for {machine}"));
+        stages.note(format!("NOT COVERED: {ASYNC_PROFILER} has no {ASYNC_LIBRARY}"));
         return None;
     }
     Some(library)
 }
 
+/// The same for those who can do without: only if it was fetched at some time.
+pub fn fetched_async_profiler(javac: &Jdk, work: &Path) -> Option<PathBuf> {
+    let place = fetched("async-profiler", &[ASYNC_PROFILER])?;
+    let library = unpack_jars(javac, work, &place, "async-profiler").ok()?.join(ASYNC_LIBRARY);
+    library.is_file().then_some(library)
+}
+
 /// Unpacks the jars of a directory, with the JDK's own tool.
 fn unpack(kitchen: &Kitchen<'_>, jars: &Path, name: &str) -> Result<PathBuf> {
-    let place = kitchen.work.join(name);
+    unpack_jars(kitchen.javac, kitchen.work, jars, name)
+}
+
+fn unpack_jars(javac: &Jdk, work: &Path, jars: &Path, name: &str) -> Result<PathBuf> {
+    let place = work.join(name);
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place)?;
     for jar in Subject::jars(jars)? {
-        let mut command = Command::new(kitchen.javac.home.join("bin/jar"));
+        let mut command = Command::new(javac.home.join("bin/jar"));
         shell::run(command.current_dir(&place).arg("-xf").arg(jar))?;
     }
     Ok(place)

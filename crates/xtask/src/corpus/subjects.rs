@@ -125,15 +125,22 @@ pub fn fetch(stages: &mut Stages, name: &str, artifacts: &[&str]) -> Option<Path
     }
 }
 
+/// Where these jars are, if they were fetched before.
+pub fn fetched(name: &str, artifacts: &[&str]) -> Option<PathBuf> {
+    let place = cache_dir().ok()?.join("weave-corpus").join(name);
+    // The list is part of the place: another version is another list.
+    let known = fs::read_to_string(place.join("list")).ok()?;
+    (known == artifacts.join("\n")).then_some(place)
+}
+
 /// Where jars come from, only Maven's own settings know.
 fn try_fetch(name: &str, artifacts: &[&str]) -> Result<PathBuf> {
-    let cache = cache_dir()?.join("weave-corpus");
-    let place = cache.join(name);
-    // The list is part of the place: another version is another list.
-    let list = artifacts.join("\n");
-    if fs::read_to_string(place.join("list")).is_ok_and(|known| known == list) {
+    if let Some(place) = fetched(name, artifacts) {
         return Ok(place);
     }
+    let cache = cache_dir()?.join("weave-corpus");
+    let place = cache.join(name);
+    let list = artifacts.join("\n");
     if which("mvn").is_none() {
         bail!("there is no mvn to fetch {}; install Maven", artifacts.join(", "));
     }
