@@ -303,11 +303,11 @@ impl Drop for Load {
     }
 }
 
-/// One method of commons-lang3, as it is and dearer: one pass more for every thirty or so.
+/// One method of commons-lang3, as it is and dearer: a few passes more.
 const METHOD: &str = "org.apache.commons.lang3.StringUtils.getLevenshteinDistance";
 const AS_IT_IS: &str = "            upperleft = p[0];\n            jOfT = t.charAt(j - 1);\n";
 const DEARER: &str = "            upperleft = p[0];\n            jOfT = t.charAt(j - 1);\n\
-                      for (int twice = n / 28; twice >= 0; twice--) {\n jOfT = t.charAt(j - 1);\n }\n";
+                      for (int twice = n / 14; twice >= 0; twice--) {\n jOfT = t.charAt(j - 1);\n }\n";
 
 fn power(bench: &Bench, clean: usize, bad: usize) -> Result<()> {
     let place = fetch(&mut Stages::new(), "commons-lang3-sources", &[LANG]);

@@ -23,6 +23,9 @@ pub enum Mode {
     Outside,
     /// What one root reaches, found while the program runs, with times.
     Rooted,
+    /// Executed bytecodes, by the default analysis of blocks and by the precise one.
+    Bytecodes,
+    Precise,
 }
 
 /// How much of a program a peer looks at.
@@ -90,6 +93,14 @@ pub const PEERS: [Config; 6] = [
     Config::MethodEvents,
 ];
 
+/// What `cargo xtask bench bytecodes` runs.
+pub const BYTECODES: [Config; 4] = [
+    Config::Plain,
+    Config::Launched(Mode::Bytecodes),
+    Config::Launched(Mode::Precise),
+    Config::Attached(Mode::Bytecodes),
+];
+
 pub const ALL: [Config; 9] = [
     Config::Plain,
     Config::Launched(Mode::Count),
@@ -120,6 +131,10 @@ impl Config {
             Config::VisualVm(Extent::Whole) => "VisualVM, all methods",
             Config::VisualVm(Extent::Root) => "VisualVM, one root",
             Config::MethodEvents => "JVMTI method events",
+            Config::Launched(Mode::Bytecodes) => "bytecodes, launched",
+            Config::Launched(Mode::Precise) => "bytecodes precise, launched",
+            Config::Attached(Mode::Bytecodes) => "bytecodes, attached",
+            Config::Attached(Mode::Precise) => "bytecodes precise, attached",
             Config::Attached(Mode::Count) => "count, attached",
             Config::Attached(Mode::Time) => "time, attached",
             Config::Attached(Mode::Outside) => "outside, attached",
@@ -170,6 +185,9 @@ impl Config {
             (Config::Launched(Mode::Count), "javac") => 3.0,
             (Config::Launched(Mode::Time), "javac") if jdk < 25 => 7.5,
             (Config::Launched(Mode::Time), "javac") => 8.8,
+            (Config::Launched(Mode::Bytecodes), "fib") => 3.7,
+            (Config::Launched(Mode::Bytecodes), "javac") if jdk < 25 => 3.2,
+            (Config::Launched(Mode::Bytecodes), "javac") => 3.7,
             (Config::Launched(Mode::Outside), _) => 1.1,
             (Config::Attached(Mode::Count), _) => 4.5,
             (Config::Attached(Mode::Outside), _) => 1.5,
@@ -202,6 +220,8 @@ fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a st
         Mode::Count => words.push("--count"),
         Mode::Time => {}
         Mode::Rooted => words.extend(["--root", root]),
+        Mode::Bytecodes => words.push("--bytecodes"),
+        Mode::Precise => words.extend(["--bytecodes", "--blocks", "precise"]),
         // What a root reaches would be found, and nothing else woven: all is asked for.
         Mode::Outside => words.extend(["--count", "--scheme", "all", "--root", NEVER]),
     }

@@ -60,7 +60,8 @@ exact modes (count, time, and woven but outside the subgraph; each launched and 
 async-profiler. With the name `sampling` they are the plain program, our sampling and async-profiler's,
 each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. With the name
 `peers` they are the plain program, our times of all methods and of what one root reaches, VisualVM's
-the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. Two benchmarks
+the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. With the
+name `bytecodes` they are the plain program and the ways to count executed bytecodes. Two benchmarks
 never run at the same time on a machine: the second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
@@ -85,6 +86,7 @@ struct Args {
     names: Vec<String>,
     sampling: bool,
     peers: bool,
+    bytecodes: bool,
     quick: bool,
     launches: u32,
     minutes: Option<f64>,
@@ -97,7 +99,7 @@ struct Args {
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
-        let (mut sampling, mut peers) = (false, false);
+        let (mut sampling, mut peers, mut bytecodes) = (false, false, false);
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
         let mut minutes = None;
         let mut rest = words.iter();
@@ -122,6 +124,7 @@ impl Args {
                 word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
                 "sampling" => sampling = true,
                 "peers" => peers = true,
+                "bytecodes" => bytecodes = true,
                 "all" => names.extend(workloads::names().map(str::to_owned)),
                 name if workloads::names().any(|known| known == name) => {
                     names.push(name.to_owned());
@@ -132,9 +135,10 @@ impl Args {
                 }
             }
         }
-        if sampling && write_docs {
+        if (sampling || bytecodes) && write_docs {
             bail!(
-                "--write-docs writes the page on exact modes; docs/sampling.md is written by hand"
+                "--write-docs writes the page on exact modes; docs/sampling.md and docs/bytecodes.md \
+                 are written by hand"
             );
         }
         if names.is_empty() {
@@ -151,6 +155,7 @@ impl Args {
             names,
             sampling,
             peers,
+            bytecodes,
             quick,
             launches: launches.unwrap_or(defaults.0),
             minutes,
@@ -219,9 +224,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     let load = machine::load();
 
     let mut notes = Vec::new();
-    let configs: &[Config] = match (args.sampling, args.peers) {
-        (true, _) => &config::SAMPLING,
-        (_, true) => &config::PEERS,
+    let configs: &[Config] = match (args.sampling, args.peers, args.bytecodes) {
+        (true, ..) => &config::SAMPLING,
+        (_, true, _) => &config::PEERS,
+        (.., true) => &config::BYTECODES,
         _ => &config::ALL,
     };
     let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
