@@ -9,7 +9,7 @@
 use crate::gate;
 use crate::jvm::{Jvmti, Vm};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
-use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jvmti::{self, jvmtiEnv};
 use std::ffi::{CStr, c_char};
 use tare_classfile::ClassFile;
 
@@ -27,19 +27,7 @@ pub fn prepare(vm: Vm) {
         );
         return;
     }
-    let Some(jvmti) = vm.jvmti() else { return };
-    let mut capabilities = jvmtiCapabilities::default();
-    capabilities.set_can_generate_all_class_hook_events(true);
-    capabilities.set_can_generate_early_class_hook_events(true);
-    let mut callbacks = jvmtiEventCallbacks::default();
-    callbacks.ClassFileLoadHook = Some(hook);
-    let ready = jvmti
-        .add_capabilities(&capabilities)
-        .and_then(|()| jvmti.set_callbacks(&callbacks))
-        .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, true));
-    if ready.is_err() {
-        let _ = jvmti.dispose();
-    }
+    vm.hook_early(hook);
 }
 
 /// A JVM that must use its archive refuses to start with a hook as early as ours.

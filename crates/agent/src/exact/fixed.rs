@@ -10,7 +10,7 @@ use super::field::archive_is_demanded;
 use crate::gate;
 use crate::jvm::{Jvmti, Vm};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
-use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jvmti::jvmtiEnv;
 use std::ffi::{CStr, c_char};
 use tare_classfile::opcode::op;
 use tare_classfile::{ClassFile, Code, Insns};
@@ -38,19 +38,7 @@ pub fn prepare(vm: Vm) {
         );
         return;
     }
-    let Some(jvmti) = vm.jvmti() else { return };
-    let mut capabilities = jvmtiCapabilities::default();
-    capabilities.set_can_generate_all_class_hook_events(true);
-    capabilities.set_can_generate_early_class_hook_events(true);
-    let mut callbacks = jvmtiEventCallbacks::default();
-    callbacks.ClassFileLoadHook = Some(hook);
-    let ready = jvmti
-        .add_capabilities(&capabilities)
-        .and_then(|()| jvmti.set_callbacks(&callbacks))
-        .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, true));
-    if ready.is_err() {
-        let _ = jvmti.dispose();
-    }
+    vm.hook_early(hook);
 }
 
 #[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
