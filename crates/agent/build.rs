@@ -1,4 +1,4 @@
-//! Compiles the probe runtime, the one Java class that the agent brings into a JVM.
+//! Compiles the probe runtime, the Java classes that the agent brings into a JVM.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,30 +7,30 @@ use std::{env, fs};
 fn main() {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let runtime = manifest.join("../../runtime");
-    let source = runtime.join("java/lang/TareProbe.java");
+    let sources = sources(&runtime.join("java/lang"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
-    println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-changed={}", runtime.display());
     println!("cargo:rerun-if-env-changed=JAVA_HOME");
     println!("cargo:rerun-if-env-changed=PATH");
     write_export(&out);
 
     let javac = javac().unwrap_or_else(|| {
         panic!(
-            "no javac found: the agent holds a small Java class. Install a JDK of version 17 or \
+            "no javac found: the agent holds a few small Java classes. Install a JDK of version 17 or \
              later (`cargo xtask setup` does it), or set JAVA_HOME"
         )
     });
     let classes = out.join("classes");
     let _ = fs::remove_dir_all(&classes);
-    fs::create_dir_all(&classes).expect("a directory for the class");
-    // The class lives in java.lang, so it is compiled as a part of java.base.
+    fs::create_dir_all(&classes).expect("a directory for the classes");
+    // The classes live in java.lang, so they are compiled as a part of java.base.
     let output = Command::new(&javac)
         .args(["-source", "17", "-target", "17", "-Xlint:all,-options", "-Werror", "-proc:none"])
         .arg("--patch-module")
         .arg(format!("java.base={}", runtime.display()))
         .arg("-d")
         .arg(&classes)
-        .arg(&source)
+        .args(&sources)
         .output()
         .unwrap_or_else(|e| panic!("cannot run {}: {e}", javac.display()));
     assert!(
@@ -39,26 +39,47 @@ fn main() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    let class = fs::read_dir(classes.join("java/lang")).expect("javac wrote a class");
-    assert_eq!(class.count(), 1, "the probe runtime must be one class");
-    fs::copy(classes.join("java/lang/TareProbe.class"), out.join("TareProbe.class"))
-        .expect("the class can be copied");
+    write_classes(&out, &classes);
 }
 
-/// The native methods of the probes, under the names by which the JVM looks for them in a class
-/// whose name carries the build. (Binding it by RegisterNatives would make the JVM print a warning.)
+/// The sources of the runtime, in the order of their names.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).expect("the sources of the runtime");
+    let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|it| it == "java"));
+    files.sort();
+    files
+}
+
+/// A table of the compiled classes.
+fn write_classes(out: &Path, classes: &Path) {
+    let files = fs::read_dir(classes.join("java/lang")).expect("javac wrote classes");
+    let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+    files.sort();
+    let mut code = "const CLASSES: &[(&str, &[u8])] = &[\n".to_owned();
+    for file in files {
+        let name = file.file_stem().expect("a name").to_string_lossy();
+        assert!(name.starts_with("Tare") && !name.contains('$'), "{name} cannot be renamed");
+        code += &format!("    (\"java/lang/{name}\", include_bytes!({:?})),\n", file.display());
+    }
+    code += "];\n";
+    fs::write(out.join("classes.rs"), code).expect("the table can be written");
+}
+
+/// The native methods of the runtime, under the names by which the JVM looks for them in classes
+/// whose names carry the build. (Binding it by RegisterNatives would make the JVM print a warning.)
 fn write_export(out: &Path) {
     let id = env::var("DEP_TARE_PROTOCOL_BUILD_ID").expect("from tare-protocol's build script");
     let code = format!(
-        "#[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_ticks\")]\n\
+        "#[unsafe(export_name = \"Java_java_lang_TareClock_1{id}_ticks\")]\n\
          extern \"system\" fn java_ticks(_: *mut c_void, _: *mut c_void) -> i64 {{\n    \
              super::clock::probe_clock().cast_signed()\n\
          }}\n\
-         #[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_first\")]\n\
+         #[unsafe(export_name = \"Java_java_lang_TareDiscovery_1{id}_first\")]\n\
          extern \"system\" fn java_first(jni: *mut JNIEnv, _: *mut c_void, id: i32) {{\n    \
              gate::enter((), || super::first(Jni(jni), id));\n\
          }}\n\
-         #[unsafe(export_name = \"Java_java_lang_TareProbe_1{id}_reveal\")]\n\
+         #[unsafe(export_name = \"Java_java_lang_TareDiscovery_1{id}_reveal\")]\n\
          extern \"system\" fn java_reveal(\n    \
              jni: *mut JNIEnv, _: *mut c_void, member: jobject, wait: u8,\n\
          ) -> u8 {{\n    \

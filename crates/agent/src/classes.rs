@@ -126,6 +126,15 @@ impl Jni {
         self.own(class)
     }
 
+    /// Has the JVM initialise a class of ours.
+    pub fn initialise(self, class: OwnClass) {
+        let (name, signature) = (c"<clinit>".as_ptr(), c"()V".as_ptr());
+        // SAFETY: the class is ours and alive; the texts live across the call. Looking for any static
+        // method initialises the class, also when there is no such method.
+        unsafe { ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature) };
+        self.failed();
+    }
+
     fn own(self, class: jclass) -> Option<OwnClass> {
         if self.failed() || class.is_null() {
             return None;

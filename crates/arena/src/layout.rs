@@ -1,5 +1,5 @@
 //! Offsets and sizes, one place for the agent and the readers. The probe runtime repeats them in
-//! Java (`runtime/java/lang/TareProbe.java`); a test of the agent compares the two.
+//! Java (`runtime/java/lang/TareLayout.java`); a test of the agent compares the two.
 
 /// The unit in which memory is handed out. Each page begins with what it is and whose.
 pub const PAGE: usize = 4096;

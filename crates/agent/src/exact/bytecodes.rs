@@ -3,9 +3,8 @@
 //! Woven code adds up the lengths of its blocks in a local; the probes take the sum to the tree when
 //! a method ends, and now and then in a loop, so that whoever looks finds it there.
 
-use super::inject;
+use super::inject::{Part, Runtime};
 use super::probes::UNFIT;
-use crate::classes::OwnClass;
 use crate::jvm::{Jni, Jvmti};
 use crate::vm_tables::Tables;
 use tare_arena::layout::Holds;
@@ -71,8 +70,8 @@ impl BytecodeProbes {
     }
 }
 
-fn call(name: &str, descriptor: &str, arguments: &[Arg]) -> Call {
-    Call::new(&inject::runtime_name(), name, descriptor, arguments)
+fn call(part: Part, name: &str, descriptor: &str, arguments: &[Arg]) -> Call {
+    Call::new(&part.name(), name, descriptor, arguments)
 }
 
 fn frame(
@@ -80,14 +79,14 @@ fn frame(
     blocks: &Blocks,
     allocation: Option<AllocationProbe>,
 ) -> Result<Probes, &'static str> {
-    let counted = |name| call(name, "(JI)V", &[Arg::Token, Arg::Count]);
+    let counted = |name| call(Part::Bytecodes, name, "(JI)V", &[Arg::Token, Arg::Count]);
     let flush = counted("flushCounted");
     Probes::new(ProbeSet {
         frames: vec![FrameProbe {
-            enter: call(enter, "(I)J", &[Arg::MethodId]),
+            enter: call(Part::Probe, enter, "(I)J", &[Arg::MethodId]),
             exit: counted("exitCounted"),
             exit_throw: Some(counted("exitThrowCounted")),
-            caught: Some(call("caught", "(JI)V", &[Arg::Token, Arg::MethodId])),
+            caught: Some(call(Part::Probe, "caught", "(JI)V", &[Arg::Token, Arg::MethodId])),
         }],
         count: Some(CountProbe { blocks: blocks.clone(), flush, threshold: FLUSH }),
         allocation,
@@ -98,10 +97,10 @@ fn frame(
 
 fn allocation(old: bool) -> AllocationProbe {
     let object = match old {
-        true => call("newUnknown", "()V", &[]),
-        false => call("newObject", "(Ljava/lang/Class;)V", &[Arg::Class]),
+        true => call(Part::Allocations, "newUnknown", "()V", &[]),
+        false => call(Part::Allocations, "newObject", "(Ljava/lang/Class;)V", &[Arg::Class]),
     };
-    let made = |name| call(name, "(Ljava/lang/Object;)V", &[Arg::Object]);
+    let made = |name| call(Part::Allocations, name, "(Ljava/lang/Object;)V", &[Arg::Object]);
     AllocationProbe {
         object: Some(object),
         array: Some(made("newArray")),
@@ -111,7 +110,7 @@ fn allocation(old: bool) -> AllocationProbe {
 
 /// All is told at the end, which is the one place where such a method tells its count.
 fn leaf(name: &str, blocks: &Blocks) -> Result<Probes, &'static str> {
-    let flush = call(name, "(II)V", &[Arg::MethodId, Arg::Count]);
+    let flush = call(Part::Bytecodes, name, "(II)V", &[Arg::MethodId, Arg::Count]);
     let count = Some(CountProbe { blocks: blocks.clone(), flush, threshold: 0 });
     Probes::new(ProbeSet { count, ..ProbeSet::default() }).map_err(|_| UNFIT)
 }
@@ -121,7 +120,8 @@ pub const NO_SIZES: &str = "this JVM does not tell where it keeps the sizes of o
 
 /// Tells the runtime where the JVM keeps the sizes of objects; false when that cannot be known, and
 /// objects are counted without bytes.
-pub fn tell_sizes(jvmti: Jvmti, jni: Jni, runtime: OwnClass) -> bool {
+pub fn tell_sizes(jvmti: Jvmti, jni: Jni, runtime: Runtime) -> bool {
+    let runtime = runtime[Part::Allocations];
     let places = || {
         let tables = Tables::read(jvmti.inside_libjvm()).ok()?;
         // An int, in a table that is read by eight bytes.

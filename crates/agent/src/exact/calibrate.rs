@@ -8,8 +8,8 @@
 //! the table is used for is told in docs/time.md.
 
 use super::clock::{nanos, probe_clock};
-use super::{Engine, inject, locked};
-use crate::classes::OwnClass;
+use super::inject::{self, Part, Runtime};
+use super::{Engine, locked};
 use crate::jvm::Jni;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ const BATCH_NS: f64 = 300_000.0;
 const COLD_ROUNDS: i32 = 30;
 const COLD_BATCHES: u32 = 3;
 
-/// The forms of `TareProbe.calibrate`.
+/// The forms of `TareCalibration.calibrate`.
 #[derive(Clone, Copy)]
 enum Form {
     Bare = 0,
@@ -70,7 +70,7 @@ static COLD: OnceLock<(f64, f64)> = OnceLock::new();
 
 impl Engine {
     /// Before anything is woven.
-    pub(super) fn calibrate_first(&self, jni: Jni, runtime: OwnClass) {
+    pub(super) fn calibrate_first(&self, jni: Jni, runtime: Runtime) {
         self.calibrator(jni, runtime).warm_up();
         self.calibrate(jni, runtime);
     }
@@ -86,15 +86,15 @@ impl Engine {
         }
     }
 
-    fn calibrator(&self, jni: Jni, runtime: OwnClass) -> Calibrator {
+    fn calibrator(&self, jni: Jni, runtime: Runtime) -> Calibrator {
         Calibrator { jni, runtime, timed: self.plan.timed }
     }
 
     /// Measures what probes cost.
-    fn calibrate(&self, jni: Jni, runtime: OwnClass) {
+    fn calibrate(&self, jni: Jni, runtime: Runtime) {
         let table = self.calibrator(jni, runtime).measure();
         // The thread's tree is given back; what was measured in it belongs to nobody.
-        jni.call_static(runtime, c"ended");
+        jni.call_static(runtime[Part::Probe], c"ended");
         let mut known = locked(&self.calibration);
         if !table.lines.is_empty() {
             *known = (table, known.1);
@@ -105,7 +105,7 @@ impl Engine {
 
 struct Calibrator {
     jni: Jni,
-    runtime: OwnClass,
+    runtime: Runtime,
     timed: bool,
 }
 
@@ -225,7 +225,8 @@ impl Calibrator {
 
     /// Nanoseconds for so many calls.
     fn run(&self, form: Form, wide: i32, rounds: i32, steps: i32) -> Option<i64> {
-        self.jni.call_static_ints(self.runtime, c"calibrate", [form as i32, wide, rounds, steps])
+        let class = self.runtime[Part::Calibration];
+        self.jni.call_static_ints(class, c"calibrate", [form as i32, wide, rounds, steps])
     }
 
     /// What the probes measured since this was last asked, in ticks.
@@ -233,7 +234,9 @@ impl Calibrator {
         if !self.timed {
             return Some((0, 0));
         }
-        let level = |level| self.jni.call_static_ints(self.runtime, c"calibrated", [level]);
+        let level = |level| {
+            self.jni.call_static_ints(self.runtime[Part::Calibration], c"calibrated", [level])
+        };
         Some((level(0)?, level(1)?))
     }
 }

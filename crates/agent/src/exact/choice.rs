@@ -1,9 +1,9 @@
 //! Which methods of a class are woven when that is less than all, which of the JDK's have probes for other
 //! reasons, and what becomes of them.
 
+use super::inject::{Part, Runtime};
 use super::subgraph::Chosen;
 use super::{Engine, follow, locked, reveal, rules};
-use crate::classes::OwnClass;
 use crate::jvm::Jni;
 use tare_callgraph::is_trivial;
 use tare_classfile::{ClassFile, Code};
@@ -60,10 +60,10 @@ impl Engine {
     }
 
     /// Tells the probes where they note tasks on their way, or that nobody follows them.
-    pub(super) fn listen_to_threads(&self, jni: Jni, runtime: OwnClass, on: bool) {
+    pub(super) fn listen_to_threads(&self, jni: Jni, runtime: Runtime, on: bool) {
         if self.follow.is_some() {
             let table = if on { follow::table().as_ptr() as i64 } else { 0 };
-            jni.call_static_longs(runtime, c"following", table, follow::TASKS as i64);
+            jni.call_static_longs(runtime[Part::Tasks], c"following", table, follow::TASKS as i64);
         }
     }
 

@@ -5,7 +5,7 @@
 //! The tasks on their way are in a table that the probes keep by themselves; it is here because it must
 //! outlive every session in which a probe may be looking at it.
 
-use super::inject;
+use super::inject::Part;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_classfile::descriptor::{MethodDescriptor, slots};
@@ -61,7 +61,7 @@ pub struct Follow {
 
 impl Follow {
     pub fn new() -> Result<Self, &'static str> {
-        let owner = inject::runtime_name();
+        let owner = Part::Tasks.name();
         let given = |name: &str, place: u16| {
             Call::new(&owner, name, "(Ljava/lang/Object;)V", &[Arg::Parameter(place)])
         };

@@ -5,65 +5,137 @@ use crate::gate;
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use std::ffi::{CString, c_void};
+use std::ops::Index;
 use std::sync::Mutex;
 use tare_classfile::ClassFile;
 use tare_protocol::BUILD_ID;
 
-/// The class as compiled, under its source's name.
-const COMPILED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/TareProbe.class"));
-const COMPILED_NAME: &str = "java/lang/TareProbe";
+// The classes as compiled, under their sources' names: `CLASSES: &[(name, bytes)]`.
+include!(concat!(env!("OUT_DIR"), "/classes.rs"));
 
-/// Defined once in a JVM's life: a JVM cannot forget a class of its own loader.
-static RUNTIME: Mutex<Option<OwnClass>> = Mutex::new(None);
-
-/// The name by which woven code calls the runtime.
-pub fn runtime_name() -> String {
-    format!("{COMPILED_NAME}_{BUILD_ID}")
+/// The classes of the runtime that woven code or the agent calls; there are more.
+#[derive(Clone, Copy)]
+pub enum Part {
+    Probe,
+    Threads,
+    Clock,
+    Bytecodes,
+    Allocations,
+    Regions,
+    Tasks,
+    Discovery,
+    Calibration,
 }
 
-/// The runtime's class, brought in if it is not there yet.
-pub fn runtime(jni: Jni) -> Result<OwnClass, &'static str> {
-    let mut runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(class) = *runtime {
-        return Ok(class);
+const PARTS: [Part; 9] = [
+    Part::Probe,
+    Part::Threads,
+    Part::Clock,
+    Part::Bytecodes,
+    Part::Allocations,
+    Part::Regions,
+    Part::Tasks,
+    Part::Discovery,
+    Part::Calibration,
+];
+
+impl Part {
+    fn compiled_name(self) -> &'static str {
+        match self {
+            Part::Probe => "java/lang/TareProbe",
+            Part::Threads => "java/lang/TareThreads",
+            Part::Clock => "java/lang/TareClock",
+            Part::Bytecodes => "java/lang/TareBytecodes",
+            Part::Allocations => "java/lang/TareAllocations",
+            Part::Regions => "java/lang/TareRegions",
+            Part::Tasks => "java/lang/TareTasks",
+            Part::Discovery => "java/lang/TareDiscovery",
+            Part::Calibration => "java/lang/TareCalibration",
+        }
     }
-    let name = runtime_name();
-    let bytes = renamed(COMPILED, COMPILED_NAME.as_bytes(), name.as_bytes())
-        .ok_or("the probe runtime is not a class file")?;
-    let c_name = CString::new(name).map_err(|_| "the probe runtime has no usable name")?;
-    let class = jni
-        .frame(|| jni.define(&c_name, &bytes))
+
+    /// The name by which woven code calls it.
+    pub fn name(self) -> String {
+        named(self.compiled_name())
+    }
+}
+
+fn named(compiled: &str) -> String {
+    format!("{compiled}_{BUILD_ID}")
+}
+
+/// The runtime in a JVM.
+#[derive(Clone, Copy)]
+pub struct Runtime([OwnClass; PARTS.len()]);
+
+impl Index<Part> for Runtime {
+    type Output = OwnClass;
+
+    fn index(&self, part: Part) -> &OwnClass {
+        &self.0[part as usize]
+    }
+}
+
+/// Defined once in a JVM's life: a JVM cannot forget a class of its own loader.
+static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
+
+/// The runtime, brought in if it is not there yet.
+pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
+    let mut runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(known) = *runtime {
+        return Ok(known);
+    }
+    let mut classes = Vec::with_capacity(CLASSES.len());
+    for (name, bytes) in CLASSES {
+        classes.push((*name, define(jni, name, bytes)?));
+    }
+    // All are there, so all can be initialised, before a probe does it in the middle of the program.
+    classes.iter().for_each(|(_, class)| jni.initialise(*class));
+    let of = |part: &Part| classes.iter().find(|(name, _)| *name == part.compiled_name());
+    let parts: Vec<OwnClass> = PARTS.iter().filter_map(of).map(|(_, class)| *class).collect();
+    let parts = parts.try_into().map_err(|_| "the probe runtime is not complete")?;
+    Ok(*runtime.insert(Runtime(parts)))
+}
+
+fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<OwnClass, &'static str> {
+    let bytes = renamed(bytes).ok_or("the probe runtime is not made of class files")?;
+    let name = CString::new(named(name)).map_err(|_| "the probe runtime has no usable name")?;
+    jni.frame(|| jni.define(&name, &bytes))
         .flatten()
-        .ok_or("the JVM does not take the probe runtime")?;
-    *runtime = Some(class);
-    Ok(class)
+        .ok_or("the JVM does not take the probe runtime")
 }
 
 // The runtime's native methods, under the names that the JVM looks for.
 include!(concat!(env!("OUT_DIR"), "/export.rs"));
 
-/// The class with every mention of one name replaced: in the constant pool a class's own name is
-/// one text that everything else points to.
-fn renamed(bytes: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
+/// A class of the runtime with the build in its name and in those of the others that it mentions: in
+/// the constant pool the name of a class is one text that everything else points to.
+fn renamed(bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
-    let wanted = [&[1_u8][..], &u16::try_from(from.len()).ok()?.to_be_bytes(), from].concat();
-    let pool = class.pool.bytes();
-    let start = pool.as_ptr() as usize - bytes.as_ptr() as usize;
-    let mut at = None;
+    let mut out = Vec::with_capacity(bytes.len() + 256);
+    let mut copied = 0;
     for (index, _) in class.pool.iter() {
-        if class.pool.tag(index) == Some(1) && class.pool.utf8(index).ok()? == from {
-            let text = class.pool.utf8(index).ok()?;
-            at = Some(text.as_ptr() as usize - bytes.as_ptr() as usize - 3);
+        if class.pool.tag(index) != Some(UTF8) {
+            continue;
         }
+        let text = class.pool.utf8(index).ok()?;
+        let Some((name, _)) = CLASSES.iter().find(|(name, _)| name.as_bytes() == text) else {
+            continue;
+        };
+        let at = text.as_ptr() as usize - bytes.as_ptr() as usize;
+        let name = named(name);
+        // Before the text is its length, in two bytes.
+        out.extend_from_slice(bytes.get(copied..at.checked_sub(2)?)?);
+        out.extend_from_slice(&u16::try_from(name.len()).ok()?.to_be_bytes());
+        out.extend_from_slice(name.as_bytes());
+        copied = at + text.len();
     }
-    let at = at.filter(|&at| at >= start && bytes[at..].starts_with(&wanted))?;
-    let mut out = bytes[..at].to_vec();
-    out.push(1);
-    out.extend_from_slice(&u16::try_from(to.len()).ok()?.to_be_bytes());
-    out.extend_from_slice(to);
-    out.extend_from_slice(&bytes[at + wanted.len()..]);
+    out.extend_from_slice(bytes.get(copied..)?);
     Some(out)
 }
+
+/// The tag of a text in the constant pool.
+const UTF8: u8 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -73,7 +145,12 @@ mod tests {
     #[test]
     fn the_runtime_has_the_layout() {
         use tare_arena::layout::{self, header, node, page, region, tree};
-        let source = include_str!("../../../../runtime/java/lang/TareProbe.java");
+        let source = [
+            include_str!("../../../../runtime/java/lang/TareLayout.java"),
+            include_str!("../../../../runtime/java/lang/TareTasks.java"),
+            include_str!("../../../../runtime/java/lang/TareDiscovery.java"),
+        ]
+        .concat();
         let constant = |name: &str| {
             let at = source.find(&format!(" {name} = ")).unwrap_or_else(|| panic!("no {name}"));
             let text = source[at..].split(['=', ';']).nth(1).unwrap().trim();
@@ -151,11 +228,22 @@ mod tests {
         assert_eq!(constant("TABLE_ENTRIES"), layout::threads::ENTRIES as i64);
     }
 
+    /// Nothing in a class leads to one of another build, and every part is there.
     #[test]
-    fn the_runtime_gets_its_new_name() {
-        let name = runtime_name();
-        let bytes = renamed(COMPILED, COMPILED_NAME.as_bytes(), name.as_bytes()).unwrap();
-        let class = ClassFile::parse(&bytes).unwrap();
-        assert_eq!(class.name().unwrap(), name.as_bytes());
+    fn the_runtime_gets_its_new_names() {
+        for (name, bytes) in CLASSES {
+            let bytes = renamed(bytes).unwrap();
+            let class = ClassFile::parse(&bytes).unwrap();
+            assert_eq!(class.name().unwrap(), named(name).as_bytes());
+            for (index, _) in class.pool.iter().filter(|(i, _)| class.pool.tag(*i) == Some(UTF8)) {
+                let text = String::from_utf8_lossy(class.pool.utf8(index).unwrap());
+                let ours = text.contains("java/lang/Tare");
+                assert!(!ours || text.ends_with(BUILD_ID), "{name} mentions {text}");
+            }
+        }
+        for part in PARTS {
+            assert!(CLASSES.iter().any(|(name, _)| *name == part.compiled_name()));
+            assert!(super::super::rules::is_runtime(&part.name()));
+        }
     }
 }

@@ -39,6 +39,7 @@ use crate::loaders;
 use crate::perf_memory;
 use clock::{probe_clock, ticks};
 pub use demote::demote;
+use inject::Part;
 use intrinsics::Candidates;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
@@ -249,7 +250,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         .fold(Ok(()), Result::and)
         .map_err(StartError::Jvmti)
         .and_then(|()| {
-            if jni.call_static_long(runtime, c"session", base) {
+            if jni.call_static_long(runtime[Part::Threads], c"session", base) {
                 Ok(())
             } else {
                 Err(StartError::Runtime("the probe runtime does not begin"))
@@ -299,7 +300,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
         subgraph.release(jni);
     }
     if let Ok(runtime) = inject::runtime(jni) {
-        jni.call_static_long(runtime, c"session", -1);
+        jni.call_static_long(runtime[Part::Threads], c"session", -1);
     }
     engine.memory.tick();
     engine.events().for_each(|event| events::off(jvmti, event));
@@ -328,7 +329,7 @@ pub fn thread_ended(jni: Jni) {
     if engine().is_some()
         && let Ok(runtime) = inject::runtime(jni)
     {
-        jni.call_static(runtime, c"ended");
+        jni.call_static(runtime[Part::Probe], c"ended");
     }
 }
 
@@ -640,7 +641,7 @@ fn held(jni: Jni, began: u64) {
     let Some(engine) = engine().filter(|engine| engine.plan.timed) else { return };
     let Ok(runtime) = inject::runtime(jni) else { return };
     let ticks = engine.probe_clock().saturating_sub(began);
-    jni.call_static_long(runtime, c"held", ticks.cast_signed());
+    jni.call_static_long(runtime[Part::Clock], c"held", ticks.cast_signed());
     if engine.sees_waits() {
         engine.held_others(jni, began);
     }

@@ -1,7 +1,7 @@
 //! What woven methods call in the probe runtime, for each kind of method.
 
 use super::bytecodes::BytecodeProbes;
-use super::inject;
+use super::inject::Part;
 use tare_protocol::ExactPlan;
 use tare_weaver::{Arg, Call, FrameProbe, MethodInfo, ProbeSet, Probes, RegionProbe};
 
@@ -53,7 +53,7 @@ pub(super) const UNFIT: &str = "the probes do not fit their runtime";
 
 /// What woven methods call.
 fn probes(timed: bool, region: Option<&RegionProbe>) -> Result<(Probes, Probes), &'static str> {
-    let owner = inject::runtime_name();
+    let owner = Part::Probe.name();
     let suffix = if timed { "Timed" } else { "" };
     let set = |enter: &str| {
         let call = |name: &str, descriptor: &str, arguments: &[Arg]| {
@@ -76,13 +76,13 @@ fn probes(timed: bool, region: Option<&RegionProbe>) -> Result<(Probes, Probes),
 }
 
 fn leaf_probes(name: &str, region: Option<&RegionProbe>) -> Result<Probes, &'static str> {
-    let entry = Call::new(&inject::runtime_name(), name, "(I)V", &[Arg::MethodId]);
+    let entry = Call::new(&Part::Probe.name(), name, "(I)V", &[Arg::MethodId]);
     let region = region.cloned();
     Probes::new(ProbeSet { entry: Some(entry), region, ..ProbeSet::default() }).map_err(|_| UNFIT)
 }
 
 fn region_probe() -> RegionProbe {
-    let owner = inject::runtime_name();
+    let owner = Part::Regions.name();
     RegionProbe {
         start: Call::new(&owner, "regionStart", "(JI)J", &[Arg::Token, Arg::Site]),
         stop: Call::new(&owner, "regionStop", "(J)V", &[Arg::Token]),

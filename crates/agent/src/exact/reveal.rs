@@ -1,7 +1,7 @@
 //! Where the JDK shows which method is called although no code names it: reflection and method
 //! handles. In these few methods the search for callees has a probe that passes on what is called.
 
-use super::inject;
+use super::inject::Part;
 use tare_classfile::descriptor::{MethodDescriptor, slots};
 use tare_weaver::{Arg, Call, MethodInfo, ProbeSet, Probes};
 
@@ -25,7 +25,7 @@ pub struct Watches {
 
 impl Watches {
     pub fn new() -> Result<Self, &'static str> {
-        let owner = inject::runtime_name();
+        let owner = Part::Discovery.name();
         let probes = |name: &str, place: u16| {
             let arguments = [Arg::Parameter(place)];
             let call = Call::new(&owner, name, "(Ljava/lang/Object;)V", &arguments);

@@ -18,9 +18,9 @@ const MARKS: [&str; 2] = [
     "Ljdk/internal/vm/annotation/JvmtiMountTransition;",
 ];
 
-/// Whether a class is the probe runtime, of whatever build. It is ours, so nobody is told.
+/// Whether a class is of the probe runtime, of whatever build. It is ours, so nobody is told.
 pub fn is_runtime(class: &str) -> bool {
-    class.starts_with("java/lang/TareProbe")
+    class.starts_with("java/lang/Tare")
 }
 
 /// Why a class is never woven. Frames of a continuation are entered on one thread and left on

@@ -8,7 +8,8 @@
 //! Not seen are waits inside the JVM: for the end of a class's initialisation, and for a class that
 //! the JVM's own loader is loading for another thread.
 
-use super::{Engine, engine, inject, locked};
+use super::inject::{self, Part};
+use super::{Engine, engine, locked};
 use crate::gate;
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::{JNIEnv, jobject, jthread};
@@ -93,7 +94,7 @@ impl Engine {
 
 /// The tree of the calling thread, if it is inside the subgraph.
 fn current_tree(jni: Jni) -> Option<u64> {
-    let tree = jni.get_static_long(inject::runtime(jni).ok()?, c"tree")?;
+    let tree = jni.get_static_long(inject::runtime(jni).ok()?[Part::Probe], c"tree")?;
     (tree != 0).then_some(tree.cast_unsigned())
 }
 

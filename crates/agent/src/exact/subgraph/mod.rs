@@ -18,8 +18,8 @@ mod loading;
 pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
 use loading::read_pool;
 
+use super::inject::{Part, Runtime};
 use super::{Engine, Purpose, locked, nanos_of, redefined, rules};
-use crate::classes::OwnClass;
 use crate::facts::WeakClass;
 use crate::jvm::{Jni, Jvmti};
 use jvmti_bindings::sys::jni::{jclass, jobject};
@@ -161,12 +161,13 @@ impl Subgraph {
     }
 
     /// Tells the probes where they find what need not be told any more, or that nobody listens.
-    pub fn listen(jni: Jni, runtime: OwnClass, on: bool) -> bool {
+    pub fn listen(jni: Jni, runtime: Runtime, on: bool) -> bool {
         let (bits, most) = (done().as_ptr() as i64, METHODS_MAX as i64);
         let (table, entries) = (reflected().as_ptr() as i64, REVEALED_ENTRIES as i64);
         let on = i64::from(on);
-        jni.call_static_longs(runtime, c"discovery", on * bits, most)
-            && jni.call_static_longs(runtime, c"revelation", on * table, entries)
+        let discovery = runtime[Part::Discovery];
+        jni.call_static_longs(discovery, c"discovery", on * bits, most)
+            && jni.call_static_longs(discovery, c"revelation", on * table, entries)
     }
 
     pub fn bell(&self) -> RawFd {

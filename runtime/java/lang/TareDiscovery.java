@@ -1,0 +1,118 @@
+package java.lang;
+
+import static java.lang.TareClock.held;
+import static java.lang.TareClock.unpaused;
+import static java.lang.TareLayout.*;
+import static java.lang.TareThreads.here;
+import static java.lang.TareThreads.offset;
+import static java.lang.TareTree.depth;
+
+import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
+
+/**
+ * Tells the agent which methods run for the first time, and which ones reflection and method handles
+ * reveal, so that it can weave what they call before it is called.
+ */
+public final class TareDiscovery {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    /** Found in the agent: a method may run for the first time; returns when its callees are woven. */
+    private static native void first(int id);
+
+    /** One bit for each method that {@link #first} need not be told of; zero when it needs none. */
+    private static long known;
+    private static long knownMax;
+
+    private TareDiscovery() {}
+
+    /** Called by the agent: begins or ends the search for what the methods that run call. */
+    static void discovery(long bits, long methods) {
+        if (bits != 0) {
+            knownMax = methods;
+        }
+        known = bits;
+    }
+
+    /** Whether anybody looks for what the methods that run call. */
+    @ForceInline
+    static boolean searches() {
+        return known != 0;
+    }
+
+    /** A method is entered in a new context: if it never ran before, the agent looks at it. */
+    @DontInline
+    static void discover(long node, int id) {
+        long bits = known;
+        if (bits == 0 || id <= 0 || id >= knownMax
+            || (U.getInt(bits + ((long) (id >>> 5) << 2)) >>> id & 1) != 0) {
+            return;
+        }
+        long base = node & ~LOW;
+        int deepest = U.getInt(base + H_DEPTH);
+        if (deepest != 0 && depth(node) + 1 >= deepest) {
+            return; // What it calls gets no node.
+        }
+        first(id); // The tree's clock stands still: this is part of making a node.
+    }
+
+    /**
+     * Found in the agent: a method is about to be called, or can be from now on, in a way that no
+     * code tells. A Method, a Constructor or the JDK's own MemberName. True when all is done.
+     */
+    private static native boolean reveal(Object member, boolean wait);
+
+    /** Methods that were revealed, by class and place in it; zero when nobody looks for callees. */
+    private static long revealed;
+    private static final int REVEALED_ENTRIES = 4096;
+    private static final long METHOD_CLASS = offset(java.lang.reflect.Method.class, "clazz");
+    private static final long METHOD_SLOT = offset(java.lang.reflect.Method.class, "slot");
+    private static final long CONSTRUCTOR_CLASS =
+        offset(java.lang.reflect.Constructor.class, "clazz");
+    private static final long CONSTRUCTOR_SLOT =
+        offset(java.lang.reflect.Constructor.class, "slot");
+
+    /** Called by the agent, as {@link #discovery}. */
+    static void revelation(long table, long entries) {
+        boolean found = METHOD_CLASS != -1 && METHOD_SLOT != -1
+            && CONSTRUCTOR_CLASS != -1 && CONSTRUCTOR_SLOT != -1;
+        revealed = found && entries == REVEALED_ENTRIES ? table : 0;
+    }
+
+    /** A Method or a Constructor is about to be called. */
+    public static void reflects(Object executable) {
+        long table = revealed;
+        if (table == 0) {
+            return;
+        }
+        long node = here();
+        if (node == 0) {
+            return;
+        }
+        boolean method = executable instanceof java.lang.reflect.Method;
+        Object type = U.getReference(executable, method ? METHOD_CLASS : CONSTRUCTOR_CLASS);
+        int slot = U.getInt(executable, method ? METHOD_SLOT : CONSTRUCTOR_SLOT);
+        long key = (long) System.identityHashCode(type) << 32 | slot & LOW;
+        long place = table + ((key * 0x9e37_79b9_7f4a_7c15L >>> 52) << 3);
+        if (U.getLong(place) != key) {
+            long began = unpaused(node & ~LOW);
+            if (reveal(executable, true)) {
+                U.putLong(place, key);
+            }
+            held(node, unpaused(node & ~LOW) - began);
+        }
+    }
+
+    /** A method handle is being made for a MemberName. */
+    public static void links(Object member) {
+        if (revealed != 0) {
+            long node = here();
+            long began = node == 0 ? 0 : unpaused(node & ~LOW);
+            reveal(member, node != 0);
+            if (node != 0) {
+                held(node, unpaused(node & ~LOW) - began);
+            }
+        }
+    }
+}
