@@ -49,7 +49,10 @@ public final class Stale {
     }
 
     static int park() throws Exception {
-        Runnable task = () -> outer(5);
+        Runnable task = () -> {
+            outer(5);
+            RETURNED.incrementAndGet();
+        };
         new Thread(task, "parked").start();
         try {
             Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
@@ -73,7 +76,6 @@ public final class Stale {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
-        RETURNED.incrementAndGet();
     }
 
     static void inner(int i) {
