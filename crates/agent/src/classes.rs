@@ -4,7 +4,7 @@
 
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use crate::loaders;
-use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject};
+use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject, jthread};
 use jvmti_bindings::sys::jvmti;
 use std::ffi::{CStr, CString};
 use std::ptr;
@@ -191,6 +191,17 @@ impl Jni {
     /// Calls a static method `() long` of a class of ours.
     pub fn get_static_long(self, class: OwnClass, name: &CStr) -> Option<i64> {
         self.get_static(class, name, c"()J", &[])
+    }
+
+    /// Calls a static method `(Thread) long` of a class of ours.
+    pub fn get_static_long_of_thread(
+        self,
+        class: OwnClass,
+        name: &CStr,
+        thread: jthread,
+    ) -> Option<i64> {
+        let signature = c"(Ljava/lang/Thread;)J";
+        self.get_static(class, name, signature, &[jni::jvalue { l: thread }])
     }
 
     /// Calls a static method that returns a long, with as many arguments as its signature says.

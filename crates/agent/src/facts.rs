@@ -4,7 +4,7 @@
 //! Belongs to `jvm`; apart only because it is a subject of its own. Nothing here changes the JVM.
 
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
-use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jint, jmethodID, jobject};
+use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jint, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiFrameInfo};
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -138,6 +138,28 @@ impl Jvmti {
         Ok(frames.into_iter().map(|frame| frame.method).collect())
     }
 
+    /// Platform threads alive, as local references.
+    pub fn threads(self) -> Option<Vec<jthread>> {
+        let (mut count, mut list) = (0 as jint, ptr::null_mut());
+        call!(self, GetAllThreads, &raw mut count, &raw mut list).ok()?;
+        Some(self.take_array(count, list))
+    }
+
+    /// The method that a thread is in, and where in it.
+    pub fn top_frame(self, thread: jthread) -> Option<(jmethodID, i64)> {
+        let mut frame = jvmtiFrameInfo { method: ptr::null_mut(), location: 0 };
+        let mut count: jint = 0;
+        call!(self, GetStackTrace, thread, 0, 1, &raw mut frame, &raw mut count).ok()?;
+        (count == 1).then_some((frame.method, frame.location))
+    }
+
+    /// What a thread has used of a processor.
+    pub fn thread_cpu_ns(self, thread: jthread) -> Option<i64> {
+        let mut nanos = 0;
+        call!(self, GetThreadCpuTime, thread, &raw mut nanos).ok()?;
+        Some(nanos)
+    }
+
     fn take_text(self, text: *mut c_char) -> Vec<u8> {
         // SAFETY: the JVM gave us a NUL-terminated text that we now own.
         let copy = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
@@ -188,6 +210,11 @@ impl Jni {
         // SAFETY: a reference that is alive.
         let local = unsafe { ((**self.0).NewLocalRef)(self.0, object) };
         (!local.is_null()).then_some(local)
+    }
+
+    pub fn is_same(self, one: jobject, other: jobject) -> bool {
+        // SAFETY: both are null or references that are alive or weak; a weak one that has gone is null.
+        unsafe { ((**self.0).IsSameObject)(self.0, one, other) != 0 }
     }
 
     pub fn delete_global(self, object: jobject) {

@@ -73,7 +73,7 @@ impl Loaders {
     }
 
     fn known(&self, jni: Jni, loader: jobject, hash: jint) -> Option<u32> {
-        let same = |(weak, _): &&(Weak, u32)| is_same(jni, weak.0, loader);
+        let same = |(weak, _): &&(Weak, u32)| jni.is_same(weak.0, loader);
         self.by_hash.get(&hash)?.iter().find(same).map(|(_, number)| *number)
     }
 
@@ -108,14 +108,9 @@ fn name_of_class(jvmti: Jvmti, jni: Jni, object: jobject) -> Option<String> {
     name
 }
 
-fn is_same(jni: Jni, one: jobject, other: jobject) -> bool {
-    // SAFETY: both are null or references that are alive or weak; a weak one that has gone is null.
-    unsafe { ((**jni.0).IsSameObject)(jni.0, one, other) != 0 }
-}
-
 /// Whether the loader was collected; then the reference is given back.
 fn is_gone(jni: Jni, weak: &Weak) -> bool {
-    let gone = is_same(jni, weak.0, ptr::null_mut());
+    let gone = jni.is_same(weak.0, ptr::null_mut());
     if gone {
         // SAFETY: a weak reference of ours, which the caller forgets.
         unsafe { ((**jni.0).DeleteWeakGlobalRef)(jni.0, weak.0) };

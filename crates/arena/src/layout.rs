@@ -26,6 +26,8 @@ pub mod header {
     pub const LOCK: usize = 108;
     pub const POOL: usize = 112;
     pub const ROOTS: usize = 116;
+    /// How many trees of platform threads were made.
+    pub const TREES: usize = 120;
     /// Two readings of both clocks give the rate of the first: (ticks, nanoseconds) at the start
     /// of the session and at the last look of the agent.
     pub const TICKS_0: usize = 128;

@@ -343,7 +343,12 @@ public final class TareProbe {
 
     /** Called by the agent: the calling thread's tree; zero outside the subgraph. */
     static long tree() {
-        long node = here();
+        return treeOf(Thread.currentThread());
+    }
+
+    /** Called by the agent: the tree of a thread; zero outside the subgraph. */
+    static long treeOf(Thread thread) {
+        long node = here(thread);
         return node == 0 ? 0 : page(node);
     }
 

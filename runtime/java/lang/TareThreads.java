@@ -68,7 +68,10 @@ final class TareThreads {
 
     /** The thread's current node; zero outside the subgraph. */
     static long here() {
-        Thread thread = Thread.currentThread();
+        return here(Thread.currentThread());
+    }
+
+    static long here(Thread thread) {
         long node = get(thread, entry(thread));
         return node >>> 32 == session ? node : 0;
     }

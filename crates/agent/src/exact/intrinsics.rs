@@ -58,6 +58,13 @@ pub const STILL_ON: &str = "the JVM's compilers use code of their own in place o
 const NOT_RENEWED: &str = "it calls methods that were intrinsics before the recording and cannot be \
                            loaded again; where the JVM had compiled it, those calls are missing";
 
+/// What is said of calls that leave no trace at their caller.
+const NOT_FOUND: (&str, &str) = (
+    "constant method handles",
+    "code that the JVM compiled before this recording, while their methods were intrinsics, cannot be \
+     found and thrown away; its calls through them are missing",
+);
+
 /// Why those are not woven.
 pub const REASON: &str = "the JVM runs code of its own in its place, also where it interprets";
 
@@ -84,6 +91,8 @@ pub struct Candidates {
     classes: HashMap<String, Vec<Candidate>>,
     /// Those whose callers may have been compiled while they were intrinsics.
     fresh: HashSet<(Vec<u8>, Vec<u8>)>,
+    /// Whether some are woven to be counted, and not only to see what reflection reveals.
+    counted: bool,
     /// Methods that are no intrinsics for now, and methods that still are.
     pub off: u64,
     pub on: u64,
@@ -142,7 +151,11 @@ impl Engine {
             }
             _ => None,
         });
-        locked(&self.candidates).note(class, woven.collect());
+        let woven: Vec<Candidate> = woven.collect();
+        let counted = !woven.is_empty() && self.is_asked_for(class);
+        let mut candidates = locked(&self.candidates);
+        candidates.counted |= counted;
+        candidates.note(class, woven);
     }
 
     /// A class is ready that was not there before.
@@ -192,6 +205,9 @@ impl Engine {
             } else if self.has_compiled_code_of_before() {
                 self.refuse(&dotted(&name), NOT_RENEWED);
             }
+        }
+        if locked(&self.candidates).counted && self.memory.session > 1 {
+            self.refuse(NOT_FOUND.0, NOT_FOUND.1);
         }
         for batch in callers.chunks(BATCH) {
             self.retransform(all, batch)?;

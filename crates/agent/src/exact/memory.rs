@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tare_arena::layout::{self, Holds, PAGE, SLOT_BYTES, header, threads, tree};
 use tare_arena::{MethodName, NameLog};
 
@@ -185,6 +185,10 @@ impl Memory {
         ticks().wrapping_sub(self.get64(header::PAUSED))
     }
 
+    pub fn has_other_trees(&self) -> bool {
+        self.get32(header::TREES) > 1
+    }
+
     /// Keeps time out of a tree's figures. Only while its thread cannot run.
     pub fn adjust(&self, tree: u64, ticks: u64) {
         let at = (tree as u32) as usize + tree::ADJUST;
@@ -257,10 +261,17 @@ impl Memory {
         self.word64(at).store(value, Ordering::Release);
     }
 
-    fn put32(&self, at: usize, value: u32) {
+    fn word32(&self, at: usize) -> &AtomicU32 {
         // SAFETY: as in `word64`, with multiples of four.
-        let word = unsafe { &*((self.base as usize + at) as *const std::sync::atomic::AtomicU32) };
-        word.store(value, Ordering::Release);
+        unsafe { &*((self.base as usize + at) as *const AtomicU32) }
+    }
+
+    fn get32(&self, at: usize) -> u32 {
+        self.word32(at).load(Ordering::Acquire)
+    }
+
+    fn put32(&self, at: usize, value: u32) {
+        self.word32(at).store(value, Ordering::Release);
     }
 }
 

@@ -175,6 +175,7 @@ fn capabilities() -> jvmtiCapabilities {
     set.set_can_get_constant_pool(true);
     set.set_can_get_bytecodes(true);
     set.set_can_generate_monitor_events(true);
+    set.set_can_get_thread_cpu_time(true);
     set
 }
 

@@ -3,10 +3,13 @@
 //! A thread that loads a class waits until it is woven, and whoever wants a lock that it holds waits
 //! with it: that of the class loader, or any other. The JVM tells when a thread begins to wait for a
 //! lock and when it has it. A thread that was held up looks who waits for what it holds: those can
-//! not go on before it does, so that it may stop their clocks in their stead.
+//! not go on before it does, so that it may stop their clocks in their stead. Who waited for one of
+//! those is told by it, when it has its lock.
 //!
-//! Not seen are waits inside the JVM: for the end of a class's initialisation, and for a class that
-//! the JVM's own loader is loading for another thread.
+//! Of waits inside the JVM nobody is told: [`initialiser`] sees those for a class that is being
+//! initialised.
+
+mod initialiser;
 
 use super::inject::{self, Part};
 use super::{Engine, engine, locked};
@@ -15,6 +18,7 @@ use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::{JNIEnv, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// What has to be on for it, where times are recorded.
@@ -24,12 +28,25 @@ pub const EVENTS: [jvmtiEvent; 2] =
 /// Of more, some keep the wait in their times: a thread that is held up does not look through thousands.
 const MOST_WAITERS: usize = 200;
 
-/// Who waits, by its tree. A thread waits for one lock at a time.
+/// Who waits, by its tree.
 #[derive(Default)]
-pub struct Waiters(Mutex<HashMap<u64, Wait>>);
+pub struct Waiters {
+    /// A thread waits for one lock at a time.
+    locks: Mutex<HashMap<u64, Wait>>,
+    initialisers: Mutex<initialiser::Seen>,
+}
 
 struct Wait {
     /// A global reference.
+    object: jobject,
+    since: u64,
+    /// When it waited for our sake.
+    held: Vec<Range<u64>>,
+}
+
+/// A thread that waits now, by a reference of the calling thread.
+struct Waiting {
+    tree: u64,
     object: jobject,
     since: u64,
 }
@@ -46,48 +63,73 @@ impl Engine {
     fn waits(&self, jni: Jni, object: jobject) {
         let Some(tree) = current_tree(jni) else { return };
         let Some(object) = jni.global(object) else { return };
-        let wait = Wait { object, since: self.memory.unpaused() };
-        let older = locked(&self.waiters.0).insert(tree, wait);
+        let wait = Wait { object, since: self.memory.unpaused(), held: Vec::new() };
+        let older = locked(&self.waiters.locks).insert(tree, wait);
         if let Some(older) = older {
             jni.delete_global(older.object);
         }
     }
 
     fn has_it(&self, jni: Jni) {
-        if locked(&self.waiters.0).is_empty() {
+        if locked(&self.waiters.locks).is_empty() {
             return;
         }
-        let wait = current_tree(jni).and_then(|tree| locked(&self.waiters.0).remove(&tree));
-        if let Some(wait) = wait {
-            jni.delete_global(wait.object);
+        let wait = current_tree(jni).and_then(|tree| locked(&self.waiters.locks).remove(&tree));
+        let Some(wait) = wait else { return };
+        if !wait.held.is_empty() {
+            // Who waits for the lock that this thread has got waited for the same holder.
+            self.for_those_held(jni, |waiting| {
+                let same = jni.is_same(waiting.object, wait.object);
+                if same { Vec::new() } else { wait.held.clone() }
+            });
         }
+        jni.delete_global(wait.object);
     }
 
     /// The calling thread was held up from `began` until now: so were those who wait for it.
     pub(super) fn held_others(&self, jni: Jni, began: u64) {
-        if locked(&self.waiters.0).is_empty() {
-            return;
+        let held = began..self.memory.unpaused();
+        self.held_initialisers(jni, &held);
+        if !locked(&self.waiters.locks).is_empty() {
+            self.for_those_held(jni, |_| vec![held.clone()]);
         }
-        let now = self.memory.unpaused();
+    }
+
+    /// Keeps times out of the figures of all who wait for a lock of the calling thread.
+    fn for_those_held(&self, jni: Jni, times: impl Fn(&Waiting) -> Vec<Range<u64>>) {
         jni.frame_of(MOST_WAITERS, || {
-            for (tree, object, since) in self.waits_now(jni) {
-                if jni.holds_lock(object) {
-                    self.memory.adjust(tree, now.saturating_sub(began.max(since)));
+            for waiting in self.waits_now(jni) {
+                let times = times(&waiting);
+                if times.is_empty() || !jni.holds_lock(waiting.object) {
+                    continue;
+                }
+                let times: Vec<Range<u64>> = times
+                    .into_iter()
+                    .map(|time| time.start.max(waiting.since)..time.end)
+                    .filter(|time| !time.is_empty())
+                    .collect();
+                let ticks = times.iter().map(|time| time.end - time.start).sum();
+                self.memory.adjust(waiting.tree, ticks);
+                if let Some(wait) = locked(&self.waiters.locks).get_mut(&waiting.tree) {
+                    wait.held.extend(times);
                 }
             }
         });
     }
 
-    /// Who waits, for what, and since when, by references of the calling thread. The JVM is asked
-    /// nothing that could bring this thread back here while the list is locked.
-    fn waits_now(&self, jni: Jni) -> Vec<(u64, jobject, u64)> {
-        let waiters = locked(&self.waiters.0);
-        let waits = waiters.iter().take(MOST_WAITERS);
-        waits.filter_map(|(&tree, w)| Some((tree, jni.local(w.object)?, w.since))).collect()
+    /// Who waits. The JVM is asked nothing that could bring this thread back here while the list is
+    /// locked.
+    fn waits_now(&self, jni: Jni) -> Vec<Waiting> {
+        let locks = locked(&self.waiters.locks);
+        let waits = locks.iter().take(MOST_WAITERS);
+        let waiting = |(&tree, wait): (&u64, &Wait)| {
+            Some(Waiting { tree, object: jni.local(wait.object)?, since: wait.since })
+        };
+        waits.filter_map(waiting).collect()
     }
 
     pub(super) fn forget_waiters(&self, jni: Jni) {
-        let waiters = std::mem::take(&mut *locked(&self.waiters.0));
+        let waiters = std::mem::take(&mut *locked(&self.waiters.locks));
         waiters.into_values().for_each(|wait| jni.delete_global(wait.object));
     }
 }

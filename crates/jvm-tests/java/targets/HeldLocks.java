@@ -3,62 +3,107 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 
 /**
- * One thread loads classes while it holds a lock that another one waits for. Says how long each of
- * them took, and whether the lock was the class loader's own.
+ * One thread loads classes while it holds a lock that another one waits for, which holds a lock that
+ * a third one waits for. With {@code initialise}, it loads them in a static initialiser, and another
+ * thread needs that class. Says how long each of them took.
  */
 public final class HeldLocks {
     private static final int CLASSES = 400;
     private static final Object LOCK = new Object();
+    private static final Object SECOND = new Object();
     private static volatile boolean locked;
+    private static volatile boolean secondLocked;
+    private static volatile boolean initialising;
+    private static byte[] big;
     private static Thread waiter;
+    private static Thread last;
 
     private HeldLocks() {}
 
     public static void main(String[] args) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        byte[] big;
         try (InputStream file = HeldLocks.class.getResourceAsStream("Everything.class")) {
             big = file.readAllBytes();
         }
         System.out.println("ready");
         for (String line; (line = in.readLine()) != null;) {
-            locked = false;
-            long[] took = new long[1];
-            waiter = new Thread(() -> {
-                while (!locked) {
-                    Thread.onSpinWait();
-                }
-                long began = System.nanoTime();
-                waits();
-                took[0] = System.nanoTime() - began;
-            }, "waiter");
-            waiter.start();
-            long began = System.nanoTime();
-            holds(big);
-            long held = System.nanoTime() - began;
-            waiter.join();
-            System.out.println("took holds " + held);
-            System.out.println("took waits " + took[0]);
+            if (line.equals("initialise")) {
+                waiter = new Thread(() -> took("needs", HeldLocks::needs), "waiter");
+                took("initialises", HeldLocks::initialises);
+                waiter.join();
+            } else {
+                waiter = new Thread(() -> took("waits", HeldLocks::waits), "waiter");
+                last = new Thread(() -> took("waitsForTheWaiter", HeldLocks::waitsForTheWaiter), "last");
+                took("holds", HeldLocks::holds);
+                waiter.join();
+                last.join();
+            }
             System.out.println("done " + line);
         }
     }
 
+    private static void took(String what, Runnable part) {
+        long began = System.nanoTime();
+        part.run();
+        System.out.println("took " + what + " " + (System.nanoTime() - began));
+    }
+
     private static void waits() {
-        synchronized (LOCK) {
-            locked = false;
+        synchronized (SECOND) {
+            last.start();
+            await(last);
+            synchronized (LOCK) {
+                locked = true;
+            }
         }
     }
 
-    private static void holds(byte[] big) {
-        synchronized (LOCK) {
-            locked = true;
-            while (waiter.getState() != Thread.State.BLOCKED) {
-                Thread.onSpinWait();
-            }
-            for (int i = 0; i < CLASSES; i++) {
-                new Loader().define(big);
-            }
+    private static void waitsForTheWaiter() {
+        synchronized (SECOND) {
+            secondLocked = true;
         }
+    }
+
+    private static void holds() {
+        synchronized (LOCK) {
+            waiter.start();
+            await(waiter);
+            loadClasses();
+        }
+    }
+
+    /** Until a thread waits for a lock. */
+    private static void await(Thread thread) {
+        while (thread.getState() != Thread.State.BLOCKED) {
+            Thread.onSpinWait();
+        }
+    }
+
+    private static void initialises() {
+        Slow.touch();
+    }
+
+    private static void needs() {
+        while (!initialising) {
+            Thread.onSpinWait();
+        }
+        Slow.touch();
+    }
+
+    private static void loadClasses() {
+        for (int i = 0; i < CLASSES; i++) {
+            new Loader().define(big);
+        }
+    }
+
+    private static final class Slow {
+        static {
+            waiter.start();
+            initialising = true;
+            loadClasses();
+        }
+
+        static void touch() {}
     }
 
     /** A new one each time, so that the class is a new one, too. */

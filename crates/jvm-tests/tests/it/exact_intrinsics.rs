@@ -74,6 +74,8 @@ on_each_jdk! {
         }
         let (truth, recorded) = calls_of_a_recording(&mut target, &JDK_CLASSES);
         assert_counted(&truth, &recorded);
+        let said = recorded.losses();
+        assert!(said.iter().any(|loss| loss.contains("constant method handles")), "{said:?}");
         // What was loaded again for that is not taken for a change by somebody else.
         let (truth, recorded) = calls_of_a_recording(&mut target, &all);
         assert_counted(&truth, &recorded);
