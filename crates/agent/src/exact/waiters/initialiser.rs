@@ -137,6 +137,7 @@ impl Engine {
 
 /// The tree of a thread that is inside the subgraph.
 fn tree_of(jni: Jni, thread: jthread) -> Option<u64> {
-    let tree = jni.get_static_long_of_thread(inject::runtime(jni).ok()?, c"treeOf", thread)?;
+    let tree =
+        jni.get_static_long_of_thread(inject::runtime(jni).ok()?.probe, c"treeOf", thread)?;
     (tree != 0).then_some(tree.cast_unsigned())
 }
