@@ -7,7 +7,8 @@
 //! class by way of a subclass or of reflection.
 
 use super::current_tree;
-use crate::exact::{Engine, inject, locked};
+use crate::exact::inject::{self, Part};
+use crate::exact::{Engine, locked};
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::{jmethodID, jthread};
 use std::collections::HashMap;
@@ -138,6 +139,6 @@ impl Engine {
 /// The tree of a thread that is inside the subgraph.
 fn tree_of(jni: Jni, thread: jthread) -> Option<u64> {
     let tree =
-        jni.get_static_long_of_thread(inject::runtime(jni).ok()?.probe, c"treeOf", thread)?;
+        jni.get_static_long_of_thread(inject::runtime(jni).ok()?[Part::Probe], c"treeOf", thread)?;
     (tree != 0).then_some(tree.cast_unsigned())
 }
