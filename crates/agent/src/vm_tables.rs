@@ -79,6 +79,22 @@ impl Tables {
         Ok(unsafe { word(address) })
     }
 
+    /// The value of one of the JVM's flags that are on or off.
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        let start = self.static_value("JVMFlag", "flags").ok()?;
+        let count = self.static_value("JVMFlag", "numFlags").ok()?;
+        let (size, name_at) = (self.size("JVMFlag").ok()?, self.field("JVMFlag", "_name")?.offset);
+        let value_at = self.field("JVMFlag", "_addr")?.offset;
+        let mut flags = (0..count).map(|index| start + index * size);
+        // SAFETY: an array of so many flags, made with the JVM; the last one may have no name, the
+        // others have a text and the address of a value, which for this kind of flag is one byte.
+        unsafe {
+            let flag =
+                flags.find(|flag| word(flag + name_at) != 0 && text(flag + name_at) == name)?;
+            Some(*(word(flag + value_at) as *const u8) != 0)
+        }
+    }
+
     pub fn size(&self, of: &str) -> Result<u64, Missing> {
         self.sizes.get(of).copied().ok_or_else(|| Missing(format!("size of {of}")))
     }

@@ -16,6 +16,7 @@ use super::kernel;
 use super::ring::Ring;
 use super::threads::{self, Record};
 use super::traces::Traces;
+use super::virtuals::VirtualIds;
 use super::walk::{FramePointers, Memory, NativeStep, Own, Place, Registers, Walker};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -37,6 +38,7 @@ pub struct Shared {
     pub paused: AtomicBool,
     /// Methods in which a thread waits: their keys tell what it waits for.
     pub waits: [AtomicU64; WAITS],
+    pub virtual_ids: VirtualIds,
 }
 
 /// Methods that tell a state, at most.
@@ -333,15 +335,16 @@ impl Walk<'_> {
         (self.mounted(), self.answered_after.map_or(State::Running, |after| self.state(after)))
     }
 
-    /// The id of the virtual thread that is mounted on a thread, where the JVM keeps it as a
-    /// plain number; zero when there is none.
+    /// The id of the virtual thread that is mounted on a thread, from where the JVM keeps it as a
+    /// plain number, or from the object; zero when there is none.
     fn mounted(&self) -> u64 {
         match self.shared.layout.thread_owner_id {
             Some(offset) if self.thread != 0 && self.java_id != 0 => {
                 let id = Own.word(self.thread.wrapping_add(offset));
                 id.filter(|id| *id != self.java_id).unwrap_or(0)
             }
-            _ => 0,
+            Some(_) => 0,
+            None => self.shared.virtual_ids.mounted(&Own, self.thread),
         }
     }
 

@@ -191,6 +191,33 @@ impl Jni {
         }
     }
 
+    /// Makes a `VirtualThread` that never runs, with `id` in its field, and has `look` look at it through the address
+    /// of a reference to it. `None` where there are no virtual threads.
+    pub fn with_marked_virtual_thread<R>(
+        self,
+        fields: ThreadFields,
+        id: jlong,
+        look: impl FnOnce(u64) -> Option<R>,
+    ) -> Option<R> {
+        self.frame(|| {
+            // SAFETY: the text lives across the call; the environment is this thread's, the field one of the
+            // object's class. A local reference is the address of the object's address.
+            unsafe {
+                let class = ((**self.0).FindClass)(self.0, c"java/lang/VirtualThread".as_ptr());
+                if self.failed() || class.is_null() {
+                    return None;
+                }
+                let object = ((**self.0).AllocObject)(self.0, class);
+                if self.failed() || object.is_null() {
+                    return None;
+                }
+                ((**self.0).SetLongField)(self.0, object, fields.id, id);
+                look(object as u64)
+            }
+        })
+        .flatten()
+    }
+
     /// The key of a method; zero if there is none of that name.
     pub fn method_key(self, class: &CStr, name: &CStr, descriptor: &CStr) -> u64 {
         let find = || {

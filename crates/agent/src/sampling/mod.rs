@@ -22,6 +22,7 @@ mod ring;
 mod sampler;
 mod threads;
 mod traces;
+mod virtuals;
 mod walk;
 #[cfg(test)]
 mod walk_tests;
@@ -156,8 +157,8 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
     let interval = plan.interval_ns.clamp(engines::SHORTEST, engines::LONGEST);
     let choice = engines::choose(plan.engine, plan.wall, interval).map_err(StartError::Engine)?;
     let major = jvmti.java_version().and_then(|v| v.split('.').next()?.parse().ok()).unwrap_or(0);
-    let layout = Tables::read(jvmti.inside_libjvm())
-        .and_then(|tables| Layout::new(&tables, major))
+    let (tables, layout) = Tables::read(jvmti.inside_libjvm())
+        .and_then(|tables| Layout::new(&tables, major).map(|layout| (tables, layout)))
         .map_err(|missing| StartError::Unknown(missing.0))?;
     let fields = jni.thread_fields().ok_or(StartError::Unknown("the fields of Thread".into()))?;
     let table = threads::make().ok_or_else(|| StartError::Memory(out_of_memory()))?;
@@ -173,6 +174,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         interval: AtomicU64::new(interval),
         paused: AtomicBool::new(false),
         waits: Default::default(),
+        virtual_ids: Default::default(),
     });
     if !guard::learn_code() {
         return Err(StartError::Signal(io::Error::other("/proc/self/maps is not readable")));
@@ -191,6 +193,9 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         layout,
         shared: Arc::clone(&shared),
     });
+    if watch.layout.thread_owner_id.is_none() {
+        shared.virtual_ids.learn(&tables, jni, fields, |at| watch.peek(at));
+    }
     let now = Instant::now();
     let mut new = Session {
         watch: Arc::clone(&watch),

@@ -420,7 +420,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             let offset = self.int_field(blob.at, l.nmethod_orig_pc)?;
             pc = self.memory.word(place.sp.wrapping_add_signed(i64::from(offset)))?;
         }
-        if self.scopes(blob, pc, how, frames).is_none() {
+        if self.scopes(blob, pc, leaf, how, frames).is_none() {
             frames.push(Frame::java(self.method_id(method)?, -1, how));
         }
         if leaf && let Some(next) = self.epilogue(place) {
@@ -502,14 +502,23 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
     }
 
     /// The method at a place in compiled code and those that it is inlined into.
-    fn scopes(&self, blob: Blob, pc: u64, outer: How, frames: &mut Frames) -> Option<()> {
+    fn scopes(
+        &self,
+        blob: Blob,
+        pc: u64,
+        leaf: bool,
+        outer: How,
+        frames: &mut Frames,
+    ) -> Option<()> {
         let l = self.layout;
         let pcs = self.resolve(blob.at, l.scopes_pcs)?;
         let end = self.resolve(blob.at, l.scopes_pcs_end)?;
         let data = self.resolve(blob.at, l.scopes_data)?;
         let metadata = self.resolve(blob.at, l.metadata)?;
-        let wanted = i32::try_from(pc.checked_sub(blob.code)?).ok()?;
-        // The first description at or after the place: those of calls are at the return address.
+        // A description stands at the end of what it describes: of a call, where it returns to. An
+        // interrupted instruction is not behind anything yet, so one that begins there is not its.
+        let place = pc.checked_sub(blob.code)?.checked_add(u64::from(leaf))?;
+        let wanted = i32::try_from(place).ok()?;
         let (mut low, mut high) = (0, end.checked_sub(pcs)? / PC_DESC);
         while low < high {
             let middle = low.midpoint(high);

@@ -151,10 +151,24 @@ fn recursion(m: &mut Fake, sp: u64, depth: u64) {
 fn compiled_frames_with_what_is_inlined() {
     let mut m = memory();
     recursion(&mut m, STACK, 3);
-    let (frames, end) = walk(&m, Place { pc: CODE + 0x25, sp: STACK, fp: 0 });
+    let (frames, end) = walk(&m, Place { pc: CODE + 0x22, sp: STACK, fp: 0 });
     assert_eq!(end, None);
     let pair = [Frame::java(KEY, 9, How::Inlined), Frame::java(KEY, 4, How::Compiled)];
     assert_eq!(frames, [pair; 3].concat());
+}
+
+#[test]
+fn a_description_ends_where_an_interrupted_instruction_begins() {
+    let mut m = memory();
+    // A second one, up to 0x40: bytecode 4 of the method itself.
+    m.put(BLOB + 48, 0xb000 + 32);
+    m.bytes(0xb010, &0x40_u32.to_le_bytes());
+    m.bytes(0xb014, &8_u32.to_le_bytes());
+    recursion(&mut m, STACK, 2);
+    // The same address is one that was returned to in the caller, whose call is before it.
+    let (frames, _) = walk(&m, Place { pc: CODE + 0x25, sp: STACK, fp: 0 });
+    let own = Frame::java(KEY, 4, How::Compiled);
+    assert_eq!(frames, [own, Frame::java(KEY, 9, How::Inlined), own]);
 }
 
 #[test]

@@ -246,7 +246,10 @@ impl<A: Addresses> Collector<A> {
         let carrier = self.threads.get(&sample.thread).copied().unwrap_or(ThreadId::UNKNOWN);
         if sample.java_id != 0 {
             return *self.virtuals.entry(sample.java_id).or_insert_with(|| {
-                let name = profile.strings.intern(&format!("virtual thread {}", sample.java_id));
+                // It may be mounted on others later.
+                let first = profile.thread_name(carrier);
+                let name = format!("virtual thread {}, first on {first}", sample.java_id);
+                let name = profile.strings.intern(&name);
                 let (kind, java_id) = (ThreadKind::Virtual, Some(sample.java_id));
                 profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
             });
@@ -570,7 +573,7 @@ mod tests {
         collector.add(&mut profile, records, false);
         let found = rows(&profile);
         assert!(found[0].starts_with("1 virtual, id unknown, on main "), "{}", found[0]);
-        assert!(found[1].starts_with("2 virtual thread 34 "), "{}", found[1]);
+        assert!(found[1].starts_with("2 virtual thread 34, first on main "), "{}", found[1]);
         assert!(found[2].starts_with("3 main "), "{}", found[2]);
         assert!(found[0].ends_with("java.lang.VirtualThread.run:7;A.work:7"), "{}", found[0]);
     }
