@@ -123,16 +123,30 @@ fn answer(
 
 /// Gives an order to the recording of a JVM; what it answers.
 pub fn ask(pid: u32, order: &Order) -> Result<String> {
-    let Ok(mut stream) = UnixStream::connect_addr(&address(pid)?) else {
-        bail!(
+    match find(pid)? {
+        Some(stream) => ask_at(stream, order),
+        None => bail!(
             "JVM {pid} is not being recorded by a `tare record` here; begin with `tare record {pid}`"
-        );
-    };
+        ),
+    }
+}
+
+/// The same, if there is a recording that takes orders.
+pub fn ask_if_any(pid: u32, order: &Order) -> Result<Option<String>> {
+    find(pid)?.map(|stream| ask_at(stream, order)).transpose()
+}
+
+fn find(pid: u32) -> Result<Option<UnixStream>> {
+    let Ok(stream) = UnixStream::connect_addr(&address(pid)?) else { return Ok(None) };
     let peer = socket_peercred(&stream)?.uid;
     let ours = rustix::process::geteuid();
     if peer.as_raw() != ours.as_raw() && !peer.is_root() && !ours.is_root() {
         bail!("JVM {pid} is being recorded by another user");
     }
+    Ok(Some(stream))
+}
+
+fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     stream.set_read_timeout(Some(ANSWER))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(format!("{order}\n").as_bytes())?;

@@ -83,19 +83,18 @@ fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
 }
 
 /// The profile, as it is now, of a JVM that somebody records at this moment.
-pub fn live(who: &str) -> Result<Profile> {
-    let jvm = tare_attach::find(who)?;
-    let Found::Ours(mut agent) = client::find(&jvm, PATIENCE)? else {
-        bail!("JVM {} is not being recorded; begin with `tare record --exact {0}`", jvm.pid);
+pub fn live(jvm: &Jvm) -> Result<Profile> {
+    let Found::Ours(mut agent) = client::find(jvm, PATIENCE)? else {
+        bail!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
     };
     let Some(status) = agent.status()?.exact else {
-        bail!("JVM {} is not being recorded; begin with `tare record --exact {0}`", jvm.pid);
+        bail!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
     };
     let arena = Arena::new(agent.tell_for_files(&Request::ExactOpen)?);
     let mut profile = Profile::new();
-    profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(&jvm) };
+    profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(jvm) };
     let elapsed = profile.run.duration;
-    let mut exact = Exact::new(arena, status, Origins::of(&jvm));
+    let mut exact = Exact::new(arena, status, Origins::of(jvm));
     exact.look_once(&mut profile, elapsed)?;
     exact.account(&mut profile.run);
     Ok(profile)

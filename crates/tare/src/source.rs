@@ -1,11 +1,15 @@
-//! Where a profile comes from: the file that a user names, ours or another tool's, read into the model.
+//! Where a profile comes from: the file that a user names, ours or another tool's, or a recording that is
+//! under way, read into the model.
 //! Warnings about it go to standard error; what is done with the profile is left to the commands.
 
 use crate::cli::ViewArgs;
+use crate::desk::{self, Order};
 use crate::exact;
 use crate::term::WARN;
 use anyhow::{Context, Result, bail};
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use tare_analysis::{Compensation, Joined, compensate, default_metrics, find_metric, join};
 use tare_profile::{Profile, SeriesId};
@@ -64,12 +68,28 @@ fn told(joined: &Joined) -> String {
 }
 
 fn read(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
-    let name = path.display();
-    if !path.exists() {
-        // Not a file; perhaps a JVM that is being recorded.
-        return exact::live(&name.to_string())
-            .with_context(|| format!("there is no file {name}, and no JVM to look into"));
+    let name = path.display().to_string();
+    if path.exists() {
+        return read_file(path, &name, time);
     }
+    // Not a file; perhaps a JVM that is being recorded.
+    live(&name, time).with_context(|| format!("there is no file {name}, and no JVM to look into"))
+}
+
+/// What a recording that is under way has by now: of samples the `tare` that records them has it, of exact
+/// profiles the JVM.
+fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
+    let jvm = tare_attach::find(who)?;
+    // Memory of ours, which the other opens by a path: no file is left behind, none can be planted.
+    let memory = memfd_create("tare-report", MemfdFlags::CLOEXEC)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
+    match desk::ask_if_any(jvm.pid, &Order::Dump(path.clone().into()))? {
+        Some(_) => read_file(path.as_ref(), who, time),
+        None => exact::live(&jvm),
+    }
+}
+
+fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let mut recording = match Recording::open(path) {
         Ok(recording) => recording,
         Err(ReadError::NotARecording) => return foreign(path),

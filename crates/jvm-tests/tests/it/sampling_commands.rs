@@ -103,6 +103,9 @@ on_each_jdk! {
         order(&["dump", &name, "-o", &dump.display().to_string()]);
         let early = Recorded::open(&dump);
         assert_names(&early);
+        // A report by the JVM's number is one of what there is so far, and leaves nothing behind.
+        let live = Tare::this().run(&["report", &name]);
+        assert!(live.ok().contains("shop.orders.OrderDesk."), "{}", live.out);
         order(&["pause", &name]);
         assert!(Tare::this().run(&["status", &name]).ok().contains("paused"));
         order(&["resume", &name]);
@@ -132,6 +135,7 @@ on_each_jdk! {
         wait_for_samples(&name, 50);
         std::thread::sleep(std::time::Duration::from_secs(3));
         order(&["dump", &name, "-o", &dump.display().to_string()]);
+        assert!(Tare::this().run(&["report", &name]).ok().contains("shop.orders."), "live, too");
         assert!(!file.exists(), "nothing is written before the end");
         let kept = Recorded::open(&dump);
         let (_, series) = kept.profile.all_series().next().expect("a series");
