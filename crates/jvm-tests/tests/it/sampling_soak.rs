@@ -96,7 +96,8 @@ fn async_profiler(target: &Target, scratch: &Scratch, what: &str) {
     command
         .args([&target.name(), "JVMTI.agent_load"])
         .arg(library)
-        .arg(format!("{what},collapsed,file={file}"))
+        // In quotes, since the tool would take what is behind an equals sign for its own.
+        .arg(format!("\"{what},collapsed,file={file}\""))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     // What it answers is its own affair.

@@ -3,17 +3,15 @@
 //! One call of [`Bench::launch`] is one JVM from its start to its end. How launches become figures
 //! is told in `figures`.
 
-use super::overlap::Leaves;
 use super::peers::{self, Peers};
-use super::program::{Program, Times};
+use super::program::{Amount, Program, Times};
 use super::recorder::Recorder;
 use super::workloads::Workload;
 use crate::jdks::Jdk;
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -71,17 +69,6 @@ impl Every {
         }
     }
 }
-
-/// What `cargo xtask bench sampling` runs: the two samplers in turns, at equal intervals.
-pub const SAMPLING: [Config; 7] = [
-    Config::Plain,
-    Config::Sampled(Every::Ms10),
-    Config::AsyncSampled(Every::Ms10),
-    Config::Sampled(Every::Ms1),
-    Config::AsyncSampled(Every::Ms1),
-    Config::Sampled(Every::Us100),
-    Config::AsyncSampled(Every::Us100),
-];
 
 /// What `cargo xtask bench peers` runs: profilers that see every call.
 pub const PEERS: [Config; 6] = [
@@ -270,11 +257,6 @@ impl Bench {
         if let Config::Launched(mode) = config {
             java = self.recorded(&java, mode, workload);
         }
-        if let Config::Sampled(every) = config {
-            let mut tare = Command::new(&self.tare);
-            tare.args(["record", "--interval", every.option(), "-o"]).arg(self.sampled(every));
-            java = after(tare, &java);
-        }
         if let Config::VisualVm(extent) = config {
             java = self.peers.visual_vm(&java, jdk, workload, extent)?;
         }
@@ -305,14 +287,34 @@ impl Bench {
             }
             launch.recorded = Some(recorded.to_owned());
         }
-        if let Config::Sampled(every) = config {
-            let file = self.sampled(every).display().to_string();
-            let said = ended.others.iter().find_map(|line| line.strip_prefix(&file));
-            let said =
-                said.with_context(|| format!("tare says of no recording: {:?}", ended.others))?;
-            launch.recorded = Some(said.trim_start_matches([':', ' ']).to_owned());
-        }
         Ok(launch)
+    }
+
+    /// Only the first iteration of a new JVM.
+    pub fn start(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Launch> {
+        let mut java = self.java(workload, jdk, config)?;
+        if let Config::Sampled(every) = config {
+            java = self.sampled_from_the_start(&java, every);
+        }
+        let log = File::create(self.work.join("stderr.log")).context("creating a log")?;
+        let mut program = Program::start(java.stderr(log))?;
+        program.run(Amount { iterations: 1, seconds: 0.0 })?;
+        let (startup, first) = (Some(program.startup), program.first);
+        let ended = program.quit()?;
+        Ok(Launch {
+            startup,
+            first,
+            peak_memory: ended.peak_memory,
+            result: ended.result,
+            ..Launch::default()
+        })
+    }
+
+    fn sampled_from_the_start(&self, java: &Command, every: Every) -> Command {
+        let mut tare = Command::new(&self.tare);
+        tare.args(["record", "--interval", every.option(), "-o"]);
+        tare.arg(self.work.join("sampled.tare"));
+        after(tare, java)
     }
 
     pub fn java(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Command> {
@@ -344,7 +346,7 @@ impl Bench {
                 "-agentpath:{}=start,event=cpu-clock,interval={},collapsed,file={}",
                 library.display(),
                 every.option(),
-                self.async_sampled(every).display()
+                self.work.join("sampled.collapsed").display()
             ));
         }
         let path: Vec<String> =
@@ -363,29 +365,6 @@ impl Bench {
 
     fn recorded(&self, java: &Command, mode: Mode, workload: &Workload) -> Command {
         after(self.record(mode, workload), java)
-    }
-
-    /// Where the samples of the last launch are.
-    fn sampled(&self, every: Every) -> PathBuf {
-        self.work.join(format!("sampled-{}.tare", every.option()))
-    }
-
-    fn async_sampled(&self, every: Every) -> PathBuf {
-        self.work.join(format!("async-{}.collapsed", every.option()))
-    }
-
-    /// Our samples of the last launch and async-profiler's, by method.
-    pub fn leaves(&self, every: Every) -> Result<(Leaves, Leaves)> {
-        let ours = self.work.join(format!("sampled-{}.collapsed", every.option()));
-        let mut export = Command::new(&self.tare);
-        export.arg("export").arg(self.sampled(every)).arg("-o").arg(&ours).stderr(Stdio::null());
-        shell::output(&mut export)?;
-        let read = |path: &Path| {
-            let text = fs::read_to_string(path);
-            text.with_context(|| format!("reading {}", path.display()))
-        };
-        let theirs = read(&self.async_sampled(every))?;
-        Ok((Leaves::of_collapsed(&read(&ours)?), Leaves::of_collapsed(&theirs)))
     }
 
     fn attached(

@@ -14,6 +14,7 @@ mod peers;
 mod plot;
 mod program;
 mod recorder;
+mod sampling;
 mod scale;
 mod server;
 mod stats;
@@ -35,7 +36,7 @@ use crate::setup::compiler;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
-use config::{Bench, Config, Every};
+use config::{Bench, Config};
 use figures::Row;
 use peers::Peers;
 use std::fs::{self, File};
@@ -52,13 +53,13 @@ Measures what profiling costs: plain and profiled JVMs in turns, and their ratio
 Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help
+       cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
 
 Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
 h2, and `all` means all of them. Configurations are the plain program, our
 exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
-async-profiler. With the name `sampling` they are the plain program, our sampling and async-profiler's,
-each every 10 ms, 1 ms and 100 µs, and how far the two profiles agree is told as well. With the name
+async-profiler. With the name
 `peers` they are the plain program, our times of all methods and of what one root reaches, VisualVM's
 the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. With the
 name `bytecodes` they are the plain program and the ways to count executed bytecodes. Two benchmarks
@@ -84,7 +85,6 @@ Options:
 
 struct Args {
     names: Vec<String>,
-    sampling: bool,
     peers: bool,
     bytecodes: bool,
     quick: bool,
@@ -99,7 +99,7 @@ struct Args {
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
-        let (mut sampling, mut peers, mut bytecodes) = (false, false, false);
+        let (mut peers, mut bytecodes) = (false, false);
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
         let mut minutes = None;
         let mut rest = words.iter();
@@ -122,7 +122,6 @@ impl Args {
                 "--json" => json = Some(PathBuf::from(value()?)),
                 "--tare" => tare = Some(PathBuf::from(value()?)),
                 word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
-                "sampling" => sampling = true,
                 "peers" => peers = true,
                 "bytecodes" => bytecodes = true,
                 "all" => names.extend(workloads::names().map(str::to_owned)),
@@ -135,10 +134,9 @@ impl Args {
                 }
             }
         }
-        if (sampling || bytecodes) && write_docs {
+        if bytecodes && write_docs {
             bail!(
-                "--write-docs writes the page on exact modes; docs/sampling.md and docs/bytecodes.md \
-                 are written by hand"
+                "--write-docs writes the page on exact modes; docs/bytecodes.md is written by hand"
             );
         }
         if names.is_empty() {
@@ -153,7 +151,6 @@ impl Args {
         };
         Ok(Args {
             names,
-            sampling,
             peers,
             bytecodes,
             quick,
@@ -170,6 +167,7 @@ impl Args {
 pub fn run(words: &[&str]) -> Result<()> {
     match words {
         ["accuracy", options @ ..] => return accuracy::run(options),
+        ["sampling", options @ ..] => return sampling::run(options),
         ["scale", options @ ..] => return scale::run(options),
         ["subgraph", "--help" | "-h"] => {
             print!("{}", subgraph::HELP);
@@ -224,15 +222,13 @@ pub fn run(words: &[&str]) -> Result<()> {
     let load = machine::load();
 
     let mut notes = Vec::new();
-    let configs: &[Config] = match (args.sampling, args.peers, args.bytecodes) {
-        (true, ..) => &config::SAMPLING,
-        (_, true, _) => &config::PEERS,
-        (.., true) => &config::BYTECODES,
+    let configs: &[Config] = match (args.peers, args.bytecodes) {
+        (true, _) => &config::PEERS,
+        (_, true) => &config::BYTECODES,
         _ => &config::ALL,
     };
     let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
     let began = Instant::now();
-    let mut agreements = Vec::new();
     let mut skipped = 0;
     for turn in 1..=args.launches {
         for group in &mut groups {
@@ -240,9 +236,6 @@ pub fn run(words: &[&str]) -> Result<()> {
                 skipped += 1;
             } else {
                 group.take_turn(&bench, turn, &mut notes);
-                if args.sampling {
-                    agreements.extend(group.agreements(&bench));
-                }
             }
         }
     }
@@ -255,12 +248,6 @@ pub fn run(words: &[&str]) -> Result<()> {
         stages.note(note.clone());
     }
     print!("{}\n{}", table::text(&rows), table::LEGEND);
-    if !agreements.is_empty() {
-        println!(
-            "\nOur samples and async-profiler's agree, by the Java method that each was taken in:"
-        );
-        agreements.iter().for_each(|line| println!("  {line}"));
-    }
     let about = docs::About {
         machine: machine::describe(),
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
@@ -428,35 +415,6 @@ impl Group<'_> {
     }
 }
 
-impl Group<'_> {
-    /// How far the profiles of the last turn agree with async-profiler's, at each interval.
-    fn agreements(&self, bench: &Bench) -> Vec<String> {
-        let both = |every: Every| {
-            let ran =
-                |config| self.rows.iter().any(|r| r.config == config && !r.launches.is_empty());
-            ran(Config::Sampled(every)) && ran(Config::AsyncSampled(every))
-        };
-        let all = Every::ALL.into_iter().filter(|every| both(*every));
-        let line = |every: Every| {
-            let place = format!("{} on {}, {}", self.workload.name, self.jdk.major, every.option());
-            let (ours, theirs) = match bench.leaves(every) {
-                Ok(leaves) => leaves,
-                Err(error) => return format!("{place}: {error:#}"),
-            };
-            let most = ours.differences(&theirs, 3).into_iter();
-            let most: Vec<String> = most
-                .map(|(name, a, b)| format!("{name} {:.1}/{:.1}", a * 100.0, b * 100.0))
-                .collect();
-            format!(
-                "{place}: {:.1} %; most apart: {}",
-                ours.overlap(&theirs) * 100.0,
-                most.join(", ")
-            )
-        };
-        all.map(line).collect()
-    }
-}
-
 impl Row {
     fn describe(&self) -> String {
         format!("{} on {}: {}", self.workload, self.jdk, self.config.name())
@@ -503,11 +461,9 @@ mod tests {
         assert_eq!(args.names, ["fib", "h2"]);
         let quick = Args::parse(&["--quick"]).unwrap();
         assert_eq!((quick.names.len(), quick.launches, quick.jdks), (3, 1, vec![25]));
-        let sampling = Args::parse(&["sampling", "h2"]).unwrap();
-        assert!(sampling.sampling && sampling.names == ["h2"]);
         for wrong in [
             &["--launches", "0"][..],
-            &["sampling", "--write-docs"],
+            &["bytecodes", "--write-docs"],
             &["--jdk", "x"],
             &["--jdk"],
             &["--no"],

@@ -2,28 +2,50 @@
 //! two shares. Equal profiles give 100 %, profiles that share nothing 0.
 //!
 //! Methods are those in which samples were taken: the innermost Java method of each stack, since tools
-//! name native code differently. Both come as collapsed stacks.
+//! name native code differently. Sampled profiles come as collapsed stacks.
 
 use std::collections::HashMap;
 
 /// Shares of the methods in which samples were taken.
 pub struct Leaves {
     shares: HashMap<String, f64>,
+    total: f64,
 }
 
 impl Leaves {
+    /// Stacks without Java do not count: what collectors and compilers do changes in a JVM's life.
     pub fn of_collapsed(text: &str) -> Self {
+        Self::by(text, |stack| stack.rsplit(';').find_map(java_name))
+    }
+
+    /// The innermost method whose name begins like one of these; stacks without one do not count.
+    pub fn within(text: &str, places: &[&str]) -> Self {
+        let inside = |name: &String| places.iter().any(|place| name.starts_with(place));
+        let named = |frame: &str| java_name(frame).filter(inside);
+        Self::by(text, |stack| stack.rsplit(';').find_map(named))
+    }
+
+    fn by(text: &str, name: impl Fn(&str) -> Option<String>) -> Self {
+        Self::of_values(text.lines().filter_map(|line| {
+            let (stack, value) = line.rsplit_once(' ')?;
+            Some((name(stack)?, value.parse().ok()?))
+        }))
+    }
+
+    pub fn of_values(values: impl Iterator<Item = (String, f64)>) -> Self {
         let mut shares: HashMap<String, f64> = HashMap::new();
         let mut total = 0.0;
-        for line in text.lines() {
-            let Some((stack, value)) = line.rsplit_once(' ') else { continue };
-            let Ok(value) = value.parse::<f64>() else { continue };
-            let leaf = stack.rsplit(';').find_map(java_name);
-            *shares.entry(leaf.unwrap_or_else(|| "no Java".to_owned())).or_default() += value;
+        for (name, value) in values {
+            *shares.entry(name).or_default() += value;
             total += value;
         }
         shares.values_mut().for_each(|value| *value /= total);
-        Leaves { shares }
+        Leaves { shares, total }
+    }
+
+    /// The sum of all values.
+    pub fn total(&self) -> f64 {
+        self.total
     }
 
     /// Between 0 and 1.
@@ -53,7 +75,8 @@ impl Leaves {
 fn java_name(frame: &str) -> Option<String> {
     let kernel = frame.ends_with("_[k]");
     let frame = frame.split("_[").next().unwrap_or(frame);
-    let native = kernel || frame.starts_with('[') || frame.contains("::") || frame.contains(".so");
+    let marks = ["::", ".so", "@"];
+    let native = kernel || frame.starts_with('[') || marks.iter().any(|mark| frame.contains(mark));
     if native || !frame.contains('.') {
         return None;
     }
@@ -78,6 +101,7 @@ mod tests {
             ("libc.so.6+0x77", None),
             ("[unknown_Java]", None),
             ("memcpy", None),
+            ("pthread_mutex_lock@@GLIBC_2.2.5", None),
             ("finish_task_switch.isra.0_[k]", None),
         ] {
             assert_eq!(java_name(frame).as_deref(), expected, "{frame}");
@@ -88,11 +112,13 @@ mod tests {
     fn equal_profiles_agree_and_others_as_far_as_they_are_equal() {
         let ours = Leaves::of_collapsed("m;A.a 30\nm;A.b;memcpy 70\n");
         assert!((ours.overlap(&ours) - 1.0).abs() < 1e-9);
-        let theirs = Leaves::of_collapsed("x;A.a 5\nx;A.b 4\ngc_thread 1\n");
+        let theirs = Leaves::of_collapsed("x;A.a 6\nx;A.b 4\ngc_thread 5\n");
         assert!((ours.overlap(&theirs) - 0.7).abs() < 1e-9);
-        let (name, a, b) = ours.differences(&theirs, 1).remove(0);
-        assert_eq!(name, "A.b");
-        assert!((a - 0.7).abs() < 1e-9 && (b - 0.4).abs() < 1e-9);
+        let (_, a, b) = ours.differences(&theirs, 1).remove(0);
+        assert!(((a - b).abs() - 0.3).abs() < 1e-9);
+        // Of those below a package, each stack's innermost.
+        let woven = Leaves::within("m;p.A.a;p.A.b;q.C.c 3\nm;p.A.a;q.C.c 1\nm;q.C.c 9\n", &["p."]);
+        assert_eq!((woven.total(), woven.shares.get("p.A.b").copied()), (4.0, Some(0.75)));
         assert_eq!(ours.overlap(&Leaves::of_collapsed("")), 0.0);
     }
 }

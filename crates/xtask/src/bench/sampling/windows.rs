@@ -1,0 +1,349 @@
+//! One warm JVM, and windows in it: plain, ours, async-profiler's, at each interval.
+
+use crate::bench::config::{Bench, Config, Every};
+use crate::bench::overlap::Leaves;
+use crate::bench::program::{Amount, Program};
+use crate::bench::recorder::Recorder;
+use crate::bench::stats::median;
+use crate::bench::workloads::Workload;
+use crate::jdks::Jdk;
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Who samples in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Plain,
+    Ours(Every),
+    Async(Every),
+}
+
+/// One of each in a round.
+const KINDS: [Kind; 7] = [
+    Kind::Plain,
+    Kind::Ours(Every::Ms10),
+    Kind::Async(Every::Ms10),
+    Kind::Ours(Every::Ms1),
+    Kind::Async(Every::Ms1),
+    Kind::Ours(Every::Us100),
+    Kind::Async(Every::Us100),
+];
+
+/// The interval whose profiles are compared: others have too few samples for the many methods of a
+/// real program.
+pub const COMPARED: Every = Every::Us100;
+
+/// Windows whose profiles are compared are longer by this factor.
+const LONGER: f64 = 2.5;
+
+/// Until the JVM has compiled most of what there is to compile; profiles would differ by it.
+const WARM_UP: Amount = Amount { iterations: 5, seconds: 15.0 };
+
+/// What a window cost: of an iteration, the time and the processor time of the whole process.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    pub wall: f64,
+    pub cpu: f64,
+}
+
+/// What is told of the resources of a process while a profiler is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Held {
+    pub descriptors: u64,
+    pub timers: u64,
+}
+
+/// All windows of one kind, a round each.
+pub struct Windows {
+    pub kind: Kind,
+    pub costs: Vec<Cost>,
+    pub held: Held,
+    /// Collapsed stacks of each window, of those that are compared.
+    profiles: Vec<String>,
+}
+
+pub struct Measured {
+    pub rounds: usize,
+    pub windows: Vec<Windows>,
+    pub agreement: Agreement,
+    /// What the last of our recordings says of itself.
+    pub said: String,
+}
+
+/// How far profiles agree, and with how many samples.
+pub struct Agreement {
+    /// Halves of the windows with the other's halves, and with each other.
+    pub both: f64,
+    pub ours: f64,
+    pub theirs: f64,
+    /// All windows of the one with all of the other.
+    pub whole: f64,
+    /// Samples of each half, ours and theirs.
+    pub samples: [[u64; 2]; 2],
+    /// Which methods are most apart: name, ours, theirs.
+    pub apart: Vec<(String, f64, f64)>,
+    /// With the exact profile of the same JVM, by the innermost woven method.
+    pub exact: Option<Exact>,
+}
+
+/// How far samples agree with exact times of the same run, by the innermost woven method.
+pub struct Exact {
+    /// What was woven.
+    pub what: String,
+    pub overlap: f64,
+    pub apart: Vec<(String, f64, f64)>,
+}
+
+/// What is woven to compare samples with: methods that take longer than a probe. Those that do not take another
+/// share of the woven program than of the plain one, whoever measures it.
+const WOVEN: [(&str, &[&str]); 4] = [
+    ("javac", &["com.sun.tools.javac.main."]),
+    ("h2", &["org.h2.jdbc."]),
+    (
+        "lucene",
+        &["org.apache.lucene.index.IndexWriter.", "org.apache.lucene.search.IndexSearcher."],
+    ),
+    ("saxon", &["net.sf.saxon.expr.instruct."]),
+];
+
+/// Of the comparison with exact times.
+const EXACT: Amount = Amount { iterations: 3, seconds: 4.0 };
+
+/// What both tools give a JVM that they launch.
+const DEBUG: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
+
+pub fn measure(
+    bench: &Bench,
+    jcmd: &Path,
+    workload: &Workload,
+    jdk: &Jdk,
+    rounds: usize,
+) -> Result<Measured> {
+    let plain = bench.java(workload, jdk, Config::Plain)?;
+    let mut java = Command::new(plain.get_program());
+    java.args(DEBUG).args(plain.get_args());
+    let log = File::create(bench.work.join("stderr.log")).context("creating a log")?;
+    let mut program = Program::start(java.stderr(log))?;
+    // The first attaching of each tool is no part of anything.
+    program.run(WARM_UP)?;
+    let mut stage = Stage { bench, jcmd, program };
+    for kind in [Kind::Ours(Every::Ms10), Kind::Async(Every::Ms10)] {
+        stage.window(kind, Amount { iterations: 1, seconds: 0.0 })?;
+    }
+    let mut windows = KINDS.map(|kind| Windows {
+        kind,
+        costs: Vec::new(),
+        held: Held::default(),
+        profiles: Vec::new(),
+    });
+    for round in 0..rounds {
+        for step in 0..KINDS.len() {
+            // Whoever comes before another in one round comes after it in the next.
+            let step = if round % 2 == 0 { step } else { KINDS.len() - 1 - step };
+            let one = &mut windows[(step + round) % KINDS.len()];
+            let compared = [Kind::Ours(COMPARED), Kind::Async(COMPARED)].contains(&one.kind);
+            let seconds = workload.measured.seconds * if compared { LONGER } else { 1.0 };
+            let amount = Amount { seconds, ..workload.measured };
+            let (cost, held) = stage.window(one.kind, amount)?;
+            one.costs.push(cost);
+            one.held.descriptors = one.held.descriptors.max(held.descriptors);
+            one.held.timers = one.held.timers.max(held.timers);
+            if compared {
+                one.profiles.push(stage.profile(one.kind)?);
+            }
+            eprintln!(
+                "{} on {}, round {}: {:?} {:.1} ms, {:.1} ms on processors",
+                workload.name,
+                jdk.major,
+                round + 1,
+                one.kind,
+                cost.wall,
+                cost.cpu
+            );
+        }
+    }
+    let said = stage.said()?;
+    let exact = stage.exact(workload)?;
+    stage.program.quit()?;
+    let of = |kind| windows.iter().find(|w| w.kind == kind).map_or(&[][..], |w| &w.profiles[..]);
+    let agreement = compare(of(Kind::Ours(COMPARED)), of(Kind::Async(COMPARED)), exact);
+    Ok(Measured { rounds, windows: windows.into(), agreement, said })
+}
+
+fn compare(ours: &[String], theirs: &[String], exact: Option<Exact>) -> Agreement {
+    let part = |all: &[String], which: usize| {
+        let chosen: String = all.iter().skip(which).step_by(2).map(String::as_str).collect();
+        Leaves::of_collapsed(&chosen)
+    };
+    let (o, t) = ([part(ours, 0), part(ours, 1)], [part(theirs, 0), part(theirs, 1)]);
+    let pairs = o.iter().flat_map(|o| t.iter().map(move |t| o.overlap(t)));
+    let (all_ours, all_theirs) = (ours.concat(), theirs.concat());
+    let (whole_o, whole_t) = (Leaves::of_collapsed(&all_ours), Leaves::of_collapsed(&all_theirs));
+    Agreement {
+        both: pairs.sum::<f64>() / 4.0,
+        ours: o[0].overlap(&o[1]),
+        theirs: t[0].overlap(&t[1]),
+        whole: whole_o.overlap(&whole_t),
+        // Ours are nanoseconds, theirs samples.
+        samples: [
+            o.each_ref().map(|half| (half.total() / 1e5) as u64),
+            t.each_ref().map(|half| half.total() as u64),
+        ],
+        apart: whole_o.differences(&whole_t, 3),
+        exact,
+    }
+}
+
+struct Stage<'a> {
+    bench: &'a Bench,
+    jcmd: &'a Path,
+    program: Program,
+}
+
+impl Stage<'_> {
+    fn file(&self, name: &str) -> PathBuf {
+        self.bench.work.join(name)
+    }
+
+    fn window(&mut self, kind: Kind, amount: Amount) -> Result<(Cost, Held)> {
+        match kind {
+            Kind::Plain => self.run(amount),
+            Kind::Ours(every) => {
+                let mut command = Command::new(&self.bench.tare);
+                command.args(["record", "--interval", every.option(), "-o"]);
+                let recording = self.file("window.tare");
+                let _ = fs::remove_file(&recording);
+                command.arg(&recording).arg(self.program.pid().to_string());
+                let mut recorder = Recorder::start(&mut command, &self.file("record.log"))?;
+                recorder.wait_for(&recording)?;
+                let cost = self.run(amount);
+                recorder.stop()?;
+                cost
+            }
+            Kind::Async(every) => {
+                let options = format!("start,event=cpu-clock,interval={}", every.option());
+                self.load_async(&options)?;
+                let cost = self.run(amount);
+                let file = self.file("window.collapsed");
+                let _ = fs::remove_file(&file);
+                self.load_async(&format!("stop,collapsed,file={}", file.display()))?;
+                cost
+            }
+        }
+    }
+
+    fn run(&mut self, amount: Amount) -> Result<(Cost, Held)> {
+        let before = self.processor_time()?;
+        let times = self.program.run(amount)?;
+        let used = self.processor_time()? - before;
+        let wall = median(&times.wall).context("no iteration")?;
+        let cost = Cost { wall, cpu: used / times.wall.len() as f64 };
+        Ok((cost, self.held()))
+    }
+
+    /// Of the whole process, in milliseconds.
+    fn processor_time(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.pid()))?;
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        // The kernel counts in hundredths of a second for those who read files.
+        Ok(ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0)
+    }
+
+    fn held(&self) -> Held {
+        let place = format!("/proc/{}", self.program.pid());
+        let descriptors = fs::read_dir(format!("{place}/fd")).map_or(0, Iterator::count);
+        let timers = fs::read_to_string(format!("{place}/timers")).unwrap_or_default();
+        let timers = timers.lines().filter(|line| line.starts_with("ID:")).count();
+        Held { descriptors: descriptors as u64, timers: timers as u64 }
+    }
+
+    /// Has async-profiler do something, through the JDK's own tool.
+    fn load_async(&self, options: &str) -> Result<()> {
+        let library = self.bench.async_profiler.as_ref().context("async-profiler is not here")?;
+        let mut command = Command::new(self.jcmd);
+        command.arg(self.program.pid().to_string()).arg("JVMTI.agent_load");
+        // In quotes, since the tool would take what is behind an equals sign for its own.
+        let said = shell::output(command.arg(library).arg(format!("\"{options}\"")))?;
+        if !said.contains("return code: 0") {
+            bail!("async-profiler: {options}: {said}");
+        }
+        Ok(())
+    }
+
+    /// The stacks of the window that has just ended.
+    fn profile(&self, kind: Kind) -> Result<String> {
+        let file = self.file("window.collapsed");
+        if let Kind::Ours(_) = kind {
+            self.export(&self.file("window.tare"), &file)?;
+        }
+        let text = fs::read_to_string(&file);
+        text.with_context(|| format!("reading {}", file.display()))
+    }
+
+    fn export(&self, recording: &Path, to: &Path) -> Result<()> {
+        let mut export = Command::new(&self.bench.tare);
+        export.arg("export").arg(recording).arg("-o").arg(to);
+        shell::output(export.stderr(Stdio::null())).map(drop)
+    }
+
+    fn said(&self) -> Result<String> {
+        let log = fs::read_to_string(self.file("record.log"))?;
+        Ok(log.lines().find(|line| line.contains(" samples")).unwrap_or_default().to_owned())
+    }
+
+    /// Exact times of some methods, and samples of the same run.
+    fn exact(&mut self, workload: &Workload) -> Result<Option<Exact>> {
+        let Some((_, places)) = WOVEN.iter().find(|(name, _)| *name == workload.name) else {
+            return Ok(None);
+        };
+        let recording = self.file("exact.tare");
+        let _ = fs::remove_file(&recording);
+        let mut command = Command::new(&self.bench.tare);
+        command.args(["record", "--exact"]);
+        for place in *places {
+            command.args(["--include", &format!("{place}**")]);
+        }
+        let mut recorder = Recorder::start(
+            command.arg("-o").arg(&recording).arg(self.program.pid().to_string()),
+            &self.file("exact.log"),
+        )?;
+        recorder.wait_until_woven(&self.bench.tare, self.program.pid())?;
+        // What was thrown away when code was woven is compiled again.
+        self.program.run(workload.warm_up)?;
+        let before = self.times(&self.program.pid().to_string())?;
+        self.window(Kind::Ours(COMPARED), EXACT)?;
+        let after = self.times(&self.program.pid().to_string())?;
+        recorder.stop()?;
+        let sampled = Leaves::within(&self.profile(Kind::Ours(COMPARED))?, places);
+        let measured = Leaves::of_values(after.into_iter().map(|(name, value)| {
+            let earlier = before.get(&name).copied().unwrap_or(0.0);
+            (name, (value - earlier).max(0.0))
+        }));
+        Ok(Some(Exact {
+            what: places.iter().map(|place| format!("{place}**")).collect::<Vec<_>>().join(" "),
+            overlap: sampled.overlap(&measured),
+            apart: sampled.differences(&measured, 3),
+        }))
+    }
+
+    /// The time of each method itself, of a recording or of one that is under way.
+    fn times(&self, of: &str) -> Result<HashMap<String, f64>> {
+        let mut report = Command::new(&self.bench.tare);
+        // Only the list of methods is of interest, not the tree.
+        report.args(["report", of, "--format", "json", "--min-share", "1.0"]);
+        let page: Value = serde_json::from_str(&shell::output(report.stderr(Stdio::null()))?)?;
+        let mut times = HashMap::new();
+        for method in page["methods"].as_array().context("a list of methods")? {
+            let name = method["name"].as_str().unwrap_or_default();
+            let name = name.split('(').next().unwrap_or_default().to_owned();
+            *times.entry(name).or_default() += method["self"].as_f64().unwrap_or(0.0);
+        }
+        Ok(times)
+    }
+}
