@@ -125,7 +125,7 @@ extern "system" fn class_prepare(
 
 extern "system" fn compiled_method_load(
     _: *mut jvmtiEnv,
-    _: jmethodID,
+    method: jmethodID,
     _: jint,
     _: *const c_void,
     _: jint,
@@ -133,6 +133,7 @@ extern "system" fn compiled_method_load(
     _: *const c_void,
 ) {
     count(&METHODS_COMPILED);
+    gate::enter((), || exact::compiled(method));
 }
 
 // The two collection events come while the world stands still: no call into the JVM, no lock.

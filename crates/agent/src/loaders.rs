@@ -19,6 +19,16 @@ pub fn number(jvmti: Jvmti, jni: Jni, loader: jobject) -> u32 {
     loaders.get_or_insert_default().number(jvmti, jni, loader)
 }
 
+/// The number of a loader that has one; it needs no JNI environment.
+pub fn tagged(jvmti: Jvmti, loader: jobject) -> Option<u32> {
+    if loader.is_null() {
+        return Some(0);
+    }
+    let mut tag: jlong = 0;
+    call!(jvmti, GetTag, loader, &raw mut tag).ok()?;
+    u32::try_from(tag).ok().filter(|tag| *tag != 0)
+}
+
 /// The class of a loader, as `com/acme/PluginLoader`; empty if it is not known.
 pub fn class_name(number: u32) -> String {
     let loaders = LOADERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod calibration;
+mod calls;
 mod compensate;
 mod diff;
 mod filter;
@@ -31,6 +32,7 @@ mod unstable;
 mod upside;
 
 pub use calibration::{Bounded, Calibration, OPTION as CALIBRATION};
+pub use calls::{ELAPSED, figures_of_calls};
 pub use compensate::{Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions};
 pub use filter::{AnalysisError, Filter, Grouping};

@@ -46,6 +46,10 @@ pub mod header {
     pub const PRUNED: usize = 188;
     /// Nodes that were pruned.
     pub const DROPPED: usize = 192;
+    /// In a trace: bytes of the records in a ring.
+    pub const RING: usize = 200;
+    /// The agent's own ring.
+    pub const AGENT_RING: usize = 204;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their
@@ -66,6 +70,7 @@ pub mod page {
     pub const KIND_NODES: u32 = 2;
     pub const KIND_TABLE: u32 = 3;
     pub const KIND_REGION: u32 = 4;
+    pub const KIND_RING: u32 = 5;
 }
 
 /// The first page of a tree.
@@ -97,6 +102,51 @@ pub mod region {
     pub const SHIFT: u32 = 4;
 }
 
+/// The ring of a trace: a page with the places below, then the records. What a tree's first page has up
+/// to its name, this has, too.
+pub mod ring {
+    /// Bytes of the records: a power of two.
+    pub const SIZE: usize = 184;
+    /// How many traced methods the thread is in.
+    pub const DEPTH: usize = 188;
+    /// Where the next record begins, in bytes since the ring was made.
+    pub const HEAD: usize = 192;
+    /// Up to where the writer may write before it has to look at the tail.
+    pub const LIMIT: usize = 200;
+    /// Ticks when the ring was found full, while it is; and what was dropped since.
+    pub const GAP_SINCE: usize = 208;
+    pub const GAP_EVENTS: usize = 216;
+    /// The least depth meanwhile.
+    pub const GAP_DEPTH: usize = 224;
+    /// Records that found no room, in all.
+    pub const DROPPED: usize = 232;
+    /// Up to where the front end has read: the only place that it writes.
+    pub const TAIL: usize = 256;
+    pub const RECORD: usize = 16;
+    /// The smallest ring.
+    pub const LEAST: usize = 1 << 16;
+}
+
+/// What a record of a trace tells.
+pub mod record {
+    pub const ENTRY: u8 = 1;
+    pub const EXIT: u8 = 2;
+    pub const THROWN: u8 = 3;
+    pub const CAUGHT: u8 = 4;
+    pub const GAP: u8 = 5;
+    pub const THREAD: u8 = 6;
+    pub const NAME: u8 = 7;
+    pub const HELD: u8 = 8;
+    pub const COMPILED: u8 = 9;
+    pub const DISCARDED: u8 = 10;
+    pub const PAUSE: u8 = 11;
+    /// Bits of the depth, below those of the kind.
+    pub const DEPTH_BITS: u32 = 24;
+    /// Added to the length of a thread's name.
+    pub const UTF16: u32 = 1 << 16;
+    pub const VIRTUAL: u32 = 1 << 17;
+}
+
 /// A node.
 pub mod node {
     pub const COUNT: usize = 0;
@@ -122,10 +172,13 @@ pub enum Holds {
     Bytecodes,
     /// Bytecodes, and objects and bytes that were allocated.
     Allocations,
+    /// There are no nodes, but rings with every entry and exit.
+    Trace,
 }
 
 impl Holds {
-    const ALL: [Holds; 4] = [Holds::Nothing, Holds::Times, Holds::Bytecodes, Holds::Allocations];
+    const ALL: [Holds; 5] =
+        [Holds::Nothing, Holds::Times, Holds::Bytecodes, Holds::Allocations, Holds::Trace];
 
     #[must_use]
     pub fn code(self) -> u32 {
@@ -141,7 +194,7 @@ impl Holds {
     #[must_use]
     pub fn node_size(self) -> usize {
         match self {
-            Holds::Nothing => node::SIZE_COUNTED,
+            Holds::Nothing | Holds::Trace => node::SIZE_COUNTED,
             Holds::Times => node::SIZE_TIMED,
             Holds::Bytecodes => node::SIZE_BYTECODES,
             Holds::Allocations => node::SIZE_ALLOCATIONS,

@@ -1,6 +1,6 @@
 //! The memory that the profiled JVM shares with the front end: calling-context trees, written by
-//! the running threads, and the names of what is in them, written by the agent; and the stream of
-//! a sampling session (`samples`).
+//! the running threads, and the names of what is in them, written by the agent; the rings of a
+//! trace (`trace`); and the stream of a sampling session (`samples`).
 //!
 //! LAYOUT.md beside this crate describes them. This crate knows where things are and how to read
 //! them at any moment, from bytes that are being written to; it does not know what the numbers
@@ -12,6 +12,7 @@ pub mod layout;
 mod names;
 mod regions;
 pub mod samples;
+pub mod trace;
 mod tree;
 
 pub use names::{MethodName, NameLog, Names};

@@ -25,6 +25,8 @@ pub struct MethodName {
     pub file: String,
     /// The first line of the method's code; zero when unknown.
     pub line: u32,
+    /// Its access flags, as the class file has them.
+    pub access: u32,
 }
 
 /// Makes the bytes of the log; where they go is the caller's business.
@@ -49,7 +51,7 @@ impl NameLog {
     /// The record's bytes; they belong at the length that was committed before this call.
     pub fn append(&mut self, method: &MethodName) -> Vec<u8> {
         let mut out = vec![0; 4];
-        for number in [method.id, method.loader, method.line] {
+        for number in [method.id, method.loader, method.line, method.access] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         let MethodName { class, name, descriptor, file, loader_class, .. } = method;
@@ -114,7 +116,7 @@ fn decode(mut bytes: &[u8]) -> Option<MethodName> {
         bytes = rest;
         Some(u32::from_le_bytes(*head))
     };
-    let (id, loader, line) = (number()?, number()?, number()?);
+    let (id, loader, line, access) = (number()?, number()?, number()?, number()?);
     let mut text = || {
         let (head, rest) = bytes.split_first_chunk::<2>()?;
         let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*head)))?;
@@ -123,7 +125,7 @@ fn decode(mut bytes: &[u8]) -> Option<MethodName> {
     };
     let (class, name, descriptor, file) = (text()?, text()?, text()?, text()?);
     let loader_class = text()?;
-    Some(MethodName { id, loader, loader_class, class, name, descriptor, file, line })
+    Some(MethodName { id, loader, loader_class, class, name, descriptor, file, line, access })
 }
 
 #[cfg(test)]

@@ -77,6 +77,17 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// Given the header.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        let head = |at| u64_at(bytes, at).ok_or(ReadError::NotAnArena);
+        let now = head(header::TICKS_1)?;
+        Ok(Clock {
+            ticks: now.saturating_sub(head(header::TICKS_0)?),
+            nanos: head(header::NANOS_1)?.saturating_sub(head(header::NANOS_0)?),
+            now,
+        })
+    }
+
     #[must_use]
     pub fn nanos(&self, ticks: u64) -> u64 {
         match self.ticks {
@@ -164,12 +175,7 @@ impl Snapshot {
         if size != holds.node_size() {
             return Err(ReadError::BadHeader("the size of a node"));
         }
-        let now = head(header::TICKS_1)?;
-        let clock = Clock {
-            ticks: now.saturating_sub(head(header::TICKS_0)?),
-            nanos: head(header::NANOS_1)?.saturating_sub(head(header::NANOS_0)?),
-            now,
-        };
+        let clock = Clock::read(bytes)?;
         let (trees, regions) = read_trees(bytes.get(..used as usize).unwrap_or(bytes), holds);
         Ok(Snapshot {
             session: head32(header::SESSION)?,

@@ -6,6 +6,7 @@
 
 use crate::by_thread::{self, Sample};
 use crate::error::WriteError;
+use crate::event_names::EventNames;
 use crate::json;
 use crate::merged::{self, Labels, Merged};
 use crate::select::series_name;
@@ -139,13 +140,16 @@ fn close(
 
 fn write_table(profile: &Profile, table: &EventTable, events: &mut Events<'_>) -> io::Result<()> {
     let kind = table.kind();
+    let names = EventNames::new(profile, table);
     for (row, event) in table.events().enumerate() {
         let end = event.time.saturating_add(event.duration);
-        if event.duration == 0 {
-            events.begin(&kind.name, 'i', event.thread.raw())?;
+        let name = names.of(&event);
+        if event.duration == 0 && !names.are_of_calls() {
+            events.begin(name, 'i', event.thread.raw())?;
             write!(events.out, ",\"s\":\"t\",\"ts\":{}", micros(event.time))?;
         } else {
-            events.slice(&kind.name, "events", event.thread.raw(), (event.time, end))?;
+            let category = if names.are_of_calls() { "calls" } else { "events" };
+            events.slice(name, category, event.thread.raw(), (event.time, end))?;
         }
         write!(events.out, ",\"args\":{{")?;
         for (number, field) in kind.fields.iter().enumerate() {

@@ -3,6 +3,7 @@
 
 use crate::by_thread::{self, Sample};
 use crate::error::WriteError;
+use crate::event_names::EventNames;
 use crate::json::{self, column, optional};
 use crate::merged::{self, Labels};
 use std::collections::{BTreeMap, HashMap};
@@ -247,7 +248,15 @@ fn write_markers(
     write!(out, ",")?;
     column(out, "category", events.iter().map(|_| 0))?;
     write!(out, ",")?;
-    column(out, "name", events.iter().map(|(table, _)| strings.intern(&table.kind().name).raw()))?;
+    // Events of a thread come table by table.
+    let mut named = Vec::with_capacity(events.len());
+    for of_table in events.chunk_by(|(a, _), (b, _)| std::ptr::eq(*a, *b)) {
+        let Some((table, _)) = of_table.first() else { continue };
+        let names = EventNames::new(profile, table);
+        let rows = of_table.iter().filter_map(|(table, row)| table.event(*row));
+        named.extend(rows.map(|event| strings.intern(names.of(&event)).raw()));
+    }
+    column(out, "name", named)?;
     write!(out, ",\"data\":")?;
     json::list(out, events, |out, (table, row)| {
         write!(out, "{{\"type\":")?;

@@ -24,6 +24,7 @@ mod callgrind;
 mod chrome;
 mod collapsed;
 mod error;
+mod event_names;
 mod firefox;
 mod format;
 mod gzip;

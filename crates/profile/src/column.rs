@@ -2,6 +2,8 @@
 //!
 //! Most columns are: the value of a sample is 1, a merged tree has one thread, a tree has no times.
 
+use std::ops::Range;
+
 /// Values of one type, one per row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column<T>(Content<T>);
@@ -88,6 +90,20 @@ impl<T: Copy + PartialEq + Default> Column<T> {
         })
     }
 
+    /// Some rows; those that are not there are left out.
+    pub fn range(&self, rows: Range<usize>) -> impl Iterator<Item = T> + '_ {
+        let (same, each) = match &self.0 {
+            Content::Same { value, rows: known } => {
+                (Some((*value, rows.end.min(*known).saturating_sub(rows.start))), None)
+            }
+            Content::Each(values) => {
+                (None, values.get(rows.start.min(values.len())..rows.end.min(values.len())))
+            }
+        };
+        let same = same.map(|(value, rows)| std::iter::repeat_n(value, rows));
+        same.into_iter().flatten().chain(each.unwrap_or_default().iter().copied())
+    }
+
     pub fn clear(&mut self) {
         self.0 = Content::Same { value: T::default(), rows: 0 };
     }
@@ -119,8 +135,10 @@ mod tests {
         column.extend([7, 7, 7]);
         column.push_same(7, 2);
         assert_eq!((column.len(), column.same(), column.memory()), (5, Some(7), 0));
+        assert_eq!(column.range(3..9).collect::<Vec<_>>(), [7, 7]);
         column.push(8);
         column.push_same(9, 2);
+        assert_eq!(column.range(4..7).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(column.iter().collect::<Vec<_>>(), [7, 7, 7, 7, 7, 8, 9, 9]);
         assert_eq!((column.get(5), column.get(8), column.same()), (Some(8), None, None));
         assert!(column.memory() > 0);

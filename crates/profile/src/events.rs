@@ -83,6 +83,20 @@ impl EventKind {
         EventKind::new("region-times", &fields)
     }
 
+    /// `call`: one call of a trace, in its context. `exit` is `return`, `exception`, `running` (the trace
+    /// ended first) or `cut` (its end is not known); `type` tells what code ran; of the duration,
+    /// `held` was none of the program's doing.
+    pub fn call() -> Self {
+        let held = ("held", FieldType::Integer(Unit::Nanoseconds));
+        let texts = [("exit", FieldType::Text), ("type", FieldType::Text)];
+        EventKind::new("call", &[&texts[..], &[held]].concat())
+    }
+
+    /// `gap`: so many events of a thread are missing from its trace.
+    pub fn gap() -> Self {
+        EventKind::new("gap", &[("events", FieldType::Integer(Unit::Count))])
+    }
+
     /// `marker`: something that happened once, told by its text.
     pub fn marker() -> Self {
         EventKind::new("marker", &[("text", FieldType::Text)])
@@ -237,6 +251,23 @@ impl EventTable {
 
     pub fn field(&self, row: usize, field: usize) -> Option<FieldValue> {
         self.fields.get(field)?.get(row)
+    }
+
+    /// When each event began, as in [`Event::time`]; the other columns in the same way.
+    pub fn times(&self) -> &Column<u64> {
+        &self.times
+    }
+
+    pub fn durations(&self) -> &Column<u64> {
+        &self.durations
+    }
+
+    pub fn threads(&self) -> &Column<u32> {
+        &self.threads
+    }
+
+    pub fn contexts(&self) -> &Column<u32> {
+        &self.contexts
     }
 
     /// One column per field of the kind.

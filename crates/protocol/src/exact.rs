@@ -118,6 +118,8 @@ pub struct ExactPlan {
     pub memory: u64,
     /// Weave methods that pass 8,000 bytes by it, which HotSpot does not compile.
     pub allow_huge: bool,
+    /// Every entry and exit instead of trees, in rings of so many bytes; zero means trees.
+    pub trace: u64,
 }
 
 impl ExactPlan {
@@ -141,6 +143,7 @@ impl ExactPlan {
             .with("depth", self.depth)
             .with("memory", self.memory)
             .with("allow-huge", self.allow_huge)
+            .with("trace", self.trace)
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -163,6 +166,7 @@ impl ExactPlan {
             depth: m.parse("depth")?,
             memory: m.parse("memory")?,
             allow_huge: m.parse("allow-huge")?,
+            trace: m.parse("trace")?,
         })
     }
 }

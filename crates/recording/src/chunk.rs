@@ -52,13 +52,17 @@ impl ChunkWriter {
                 zigzag(delta as i64)
             })
         };
-        let same = values.windows(2).all(|pair| pair[0] == pair[1]);
-        let plain: usize = values.iter().map(|value| varint_size(*value)).sum();
-        let mut data = Vec::new();
-        let encoding = if same {
+        if values.windows(2).all(|pair| pair[0] == pair[1]) {
+            let mut data = Vec::new();
             values.first().into_iter().for_each(|value| put_varint(&mut data, *value));
-            SAME
-        } else if deltas().map(varint_size).sum::<usize>() < plain {
+            self.column(name, kind, SAME, &data);
+            return self;
+        }
+        let sizes = values.iter().zip(deltas()).fold((0, 0), |(plain, small), (value, delta)| {
+            (plain + varint_size(*value), small + varint_size(delta))
+        });
+        let mut data = Vec::with_capacity(sizes.0.min(sizes.1));
+        let encoding = if sizes.1 < sizes.0 {
             deltas().for_each(|delta| put_varint(&mut data, delta));
             DELTA
         } else {
@@ -66,6 +70,24 @@ impl ChunkWriter {
             EACH
         };
         self.column(name, kind, encoding, &data);
+        self
+    }
+
+    /// A column of which all rows have one value.
+    #[must_use]
+    pub fn same(mut self, name: &str, value: u64) -> Self {
+        let mut data = Vec::new();
+        put_varint(&mut data, value);
+        self.column(name, UNSIGNED, SAME, &data);
+        self
+    }
+
+    /// The same of a number with a sign.
+    #[must_use]
+    pub fn same_signed(mut self, name: &str, value: i64) -> Self {
+        let mut data = Vec::new();
+        put_varint(&mut data, zigzag(value));
+        self.column(name, SIGNED, SAME, &data);
         self
     }
 

@@ -9,6 +9,7 @@ use crate::error::Warning;
 use crate::load::LoadOptions;
 use crate::rows::RowMap;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use tare_profile::{
     ContextId, Event, EventKind, EventTableId, FieldInfo, FieldType, FieldValue, Frame, FrameId,
     LossKind, Merger, Method, MethodId, Profile, Row, RunInfo, SeriesId, SeriesInfo, StringId,
@@ -101,6 +102,12 @@ impl<'o> Decoder<'o> {
             Kind::Events => self.events(number, chunk),
             Kind::Index => Ok(()),
         }
+    }
+
+    /// Whether events of this number are not asked for.
+    pub fn leaves_out(&self, number: u16) -> bool {
+        let kind = self.event_kinds.get(&u64::from(number));
+        kind.is_some_and(|kind| self.options.without.contains(&kind.name))
     }
 
     /// The profile, and what has to be said about it.
@@ -457,7 +464,12 @@ impl<'o> Decoder<'o> {
         }
         for at in 0..chunk.rows {
             let (time, duration) = (times[at], durations[at]);
-            if self.options.time.as_ref().is_none_or(|range| range.contains(&time)) {
+            let lasts = self.options.lasting.then(|| time.saturating_add(duration));
+            let in_time = |range: &Range<u64>| {
+                range.contains(&time)
+                    || lasts.is_some_and(|end| time < range.start && range.start < end)
+            };
+            if self.options.time.as_ref().is_none_or(in_time) {
                 let (thread, context) = (self.thread(threads[at]), self.context(contexts[at]));
                 let event = Event { time, duration, thread, context };
                 let values: Vec<FieldValue> = columns.iter().map(|column| column[at]).collect();

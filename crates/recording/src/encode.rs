@@ -6,7 +6,7 @@ use crate::chunk::ChunkWriter;
 use crate::codes;
 use std::ops::Range;
 use tare_profile::{
-    ContextId, EventTable, FieldColumn, FrameId, Loss, MethodId, Profile, RunInfo, Series,
+    Column, ContextId, EventTable, FieldColumn, FrameId, Loss, MethodId, Profile, RunInfo, Series,
     StringId, Thread,
 };
 
@@ -164,24 +164,37 @@ pub fn event_fields(kind: usize, table: &EventTable) -> Vec<u8> {
 }
 
 pub fn events(table: &EventTable, rows: Range<usize>) -> Vec<u8> {
-    let all = || rows.clone().filter_map(|row| table.event(row));
-    let mut chunk = ChunkWriter::new(table.first_row() + rows.start as u64, rows.len())
-        .numbers("time", all().map(|event| event.time))
-        .numbers("duration", all().map(|event| event.duration))
-        .numbers("thread", all().map(|event| event.thread.raw().into()))
-        .numbers("context", all().map(|event| event.context.raw().into()));
+    let chunk = ChunkWriter::new(table.first_row() + rows.start as u64, rows.len());
+    let chunk = numbers(chunk, "time", table.times(), &rows);
+    let chunk = numbers(chunk, "duration", table.durations(), &rows);
+    let chunk = numbers(chunk, "thread", table.threads(), &rows);
+    let mut chunk = numbers(chunk, "context", table.contexts(), &rows);
     for (field, column) in table.kind().fields.iter().zip(table.fields()) {
         let name = format!("field:{}", clip(&field.name));
         let rows = rows.clone();
         chunk = match column {
-            FieldColumn::Integer(column) => {
-                chunk.signed(&name, rows.filter_map(|row| column.get(row)))
-            }
+            FieldColumn::Integer(column) => match column.same() {
+                Some(value) => chunk.same_signed(&name, value),
+                None => chunk.signed(&name, column.range(rows)),
+            },
             FieldColumn::Real(column) => chunk.reals(&name, rows.filter_map(|row| column.get(row))),
             FieldColumn::Text(column) | FieldColumn::Thread(column) => {
-                chunk.numbers(&name, rows.filter_map(|row| column.get(row)).map(u64::from))
+                numbers(chunk, &name, column, &rows)
             }
         };
     }
     chunk.finish()
+}
+
+/// Some rows of a column of numbers. Where all are the same, they need not be looked at.
+fn numbers<T: Copy + PartialEq + Default + Into<u64>>(
+    chunk: ChunkWriter,
+    name: &str,
+    column: &Column<T>,
+    rows: &Range<usize>,
+) -> ChunkWriter {
+    match column.same() {
+        Some(value) => chunk.same(name, value.into()),
+        None => chunk.numbers(name, column.range(rows.clone()).map(Into::into)),
+    }
 }

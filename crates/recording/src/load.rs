@@ -16,13 +16,25 @@ pub struct LoadOptions {
     /// samples take no more memory than the contexts that they are of.
     pub merge: bool,
     pub events: bool,
+    /// Kinds of events that are left out, by name: a trace has more calls than fit into memory.
+    pub without: Vec<String>,
+    /// Events that began before the time asked for, and lasted into it, are of that time, too.
+    pub lasting: bool,
     /// Bytes that may be held; without it a limit that no honest file reaches.
     pub memory_limit: Option<u64>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { series: None, time: None, merge: false, events: true, memory_limit: None }
+        LoadOptions {
+            series: None,
+            time: None,
+            merge: false,
+            events: true,
+            without: Vec::new(),
+            lasting: false,
+            memory_limit: None,
+        }
     }
 }
 

@@ -165,7 +165,8 @@ impl<R: Read + Seek> Recording<R> {
                 Kind::Sums => !summed.contains(&place.number),
                 _ => false,
             };
-            if instead || !is_wanted(&place, kind, options) {
+            let left_out = kind == Kind::Events && decoder.leaves_out(place.number);
+            if instead || left_out || !is_wanted(&place, kind, options) {
                 continue;
             }
             match self.with_chunk(place, |chunk| decoder.take(kind, place.number, chunk))? {
@@ -404,7 +405,10 @@ fn index_entries(chunk: &Chunk<'_>, index: u64) -> Result<Vec<Place>, Malformed>
 /// Whether a block has anything that was asked for, as far as can be told without reading it.
 fn is_wanted(place: &Place, kind: Kind, options: &LoadOptions) -> bool {
     let in_time = match (&options.time, place.times) {
-        (Some(wanted), Some((first, last))) => first < wanted.end && last >= wanted.start,
+        (Some(wanted), Some((first, last))) => {
+            let lasts = options.lasting && kind == Kind::Events;
+            first < wanted.end && (lasts || last >= wanted.start)
+        }
         _ => true,
     };
     match kind {

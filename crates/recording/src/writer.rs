@@ -263,7 +263,7 @@ impl<W: Write> Writer<W> {
             }
             let from = self.written.events[number].saturating_sub(table.first_row()) as usize;
             for rows in pieces(from..table.len()) {
-                let times = span(rows.clone().filter_map(|row| table.event(row)).map(|e| e.time));
+                let times = span(table.times().range(rows.clone()));
                 let first_row = table.first_row() + rows.start as u64;
                 let part = Part { number: id, times, first_row, ..Part::of(Kind::Events, &rows) };
                 self.block(part, &encode::events(table, rows))?;

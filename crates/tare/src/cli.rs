@@ -106,7 +106,8 @@ pub enum Command {
                       tare record -- java -jar app.jar     from before main to the end\n  \
                       tare record --exact --include 'com.acme.**' Orders\n  \
                       tare record --exact --root com.acme.Orders.place -- java -jar app.jar\n  \
-                      tare record --bytecodes -- java -jar app.jar    the same figures in every run"
+                      tare record --bytecodes -- java -jar app.jar    the same figures in every run\n  \
+                      tare record --trace -d 2s -o t.trace.json Orders   a timeline for ui.perfetto.dev"
     )]
     Record(Box<RecordArgs>),
     /// Write what a sampling recording has so far, or what it keeps, to a file; it goes on
@@ -287,10 +288,11 @@ fn lines(text: &str) -> Result<(u16, u16), String> {
 
 const SAMPLING: &str = "Sampling";
 const EXACT: &str = "Exact recordings";
+const TRACE: &str = "Traces";
 
 #[derive(Args)]
 #[command(
-    group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes"])),
+    group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes", "trace"])),
     group(ArgGroup::new("untimed").args(["count", "bytecodes"])),
 )]
 pub struct RecordArgs {
@@ -323,6 +325,21 @@ pub struct RecordArgs {
     /// in every run of a program that does the same
     #[arg(long, help_heading = EXACT)]
     pub bytecodes: bool,
+    /// Every entry and exit with its time, for a timeline, and the calling-context tree made of them; as
+    /// much as --duration, --root, --rate, --events and --ring leave of it
+    #[arg(long, help_heading = TRACE, conflicts_with_all = [
+        "exact", "bytecodes", "count", "region", "cpu", "cpu_time", "count_only", "follow_threads", "depth"])]
+    pub trace: bool,
+    /// With --trace: events per second of all threads together; what comes quicker is dropped and counted
+    #[arg(long, value_name = "N", value_parser = number, requires = "trace", help_heading = TRACE)]
+    pub rate: Option<u64>,
+    /// With --trace: events after which it ends
+    #[arg(long, value_name = "N", value_parser = number, default_value = "100M", requires = "trace", help_heading = TRACE)]
+    pub events: u64,
+    /// With --trace: memory for the events of a thread until they are taken from there. A ring that is
+    /// full never holds the program up: what finds no room is dropped and counted
+    #[arg(long, value_name = "SIZE", value_parser = ring, default_value = "4M", requires = "trace", help_heading = TRACE)]
+    pub ring: u64,
     /// With --bytecodes: whether an exception may end a block of code that was counted as a whole
     /// (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
@@ -496,6 +513,39 @@ fn size(text: &str) -> Result<u64, String> {
         Some(bytes) if (8 << 20..1 << 32).contains(&bytes) => Ok(bytes),
         _ => Err("the memory must be between 8M and 4G".to_owned()),
     }
+}
+
+/// A power of two, so that a position in a ring is found by a mask.
+fn ring(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "K" => 10,
+        "M" => 20,
+        _ => return Err("write 64K, 4M or 64M".to_owned()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if (64 << 10..=256 << 20).contains(&bytes) && bytes.is_power_of_two() => {
+            Ok(bytes)
+        }
+        _ => Err("a ring has 64K, 128K, 256K, … or 256M".to_owned()),
+    }
+}
+
+/// `500k`, `20M`, or digits alone.
+fn number(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => return Err("write 500k or 20M".to_owned()),
+    };
+    let number = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    number.filter(|n| *n > 0).ok_or_else(|| "write 500k or 20M".to_owned())
 }
 
 /// `10ms`, `1ms`, `100us`: from 10 µs, below which nothing can be measured, to 10 s.

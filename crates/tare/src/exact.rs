@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::time::Duration;
 use tare_analysis::{CALIBRATION, Calibration, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
@@ -30,12 +31,29 @@ const READINGS: usize = 20;
 /// The memory that the JVM shares with us. It outlives the JVM for as long as we hold it.
 pub struct Arena {
     trees: File,
-    names: File,
+    names: NameFile,
+}
+
+/// The log of names. Every name is logged before it occurs in a tree or a ring, so it is to be read
+/// after those.
+#[derive(Clone)]
+pub struct NameFile(Arc<File>);
+
+impl NameFile {
+    pub fn new(file: File) -> Self {
+        NameFile(Arc::new(file))
+    }
+
+    /// The names logged so far.
+    pub fn read(&self) -> Result<Names> {
+        let length = self.0.metadata().context("cannot ask for the length of the names")?.len();
+        Ok(Names::read(&read_up_to(&self.0, length)?))
+    }
 }
 
 impl Arena {
     pub fn new([trees, names]: [File; 2]) -> Self {
-        Arena { trees, names }
+        Arena { trees, names: NameFile::new(names) }
     }
 
     /// The trees as they are now, if possible at a moment in which no thread prunes its own. One
@@ -59,11 +77,8 @@ impl Arena {
         Ok(Snapshot::noted(&read_up_to(&self.trees, Snapshot::HEADER as u64)?)?)
     }
 
-    /// The names logged so far. Every name is logged before it occurs in a tree, so they are to be
-    /// read after the trees.
     fn names(&self) -> Result<Names> {
-        let length = self.names.metadata().context("cannot ask for the length of the names")?.len();
-        Ok(Names::read(&read_up_to(&self.names, length)?))
+        self.names.read()
     }
 }
 
@@ -592,7 +607,7 @@ fn rest_name(snapshot: &Snapshot) -> &'static str {
     }
 }
 
-fn add_frame(
+pub fn add_frame(
     profile: &mut Profile,
     known: Option<&MethodName>,
     origins: &Origins,

@@ -18,6 +18,7 @@ mod regions;
 mod sampling;
 mod source;
 mod term;
+mod trace;
 
 use clap::Parser;
 use cli::{Cli, Command};

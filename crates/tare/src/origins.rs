@@ -13,6 +13,7 @@ use tare_attach::Jvm;
 /// More jars than this are not looked into: it would hold up the recording.
 const MOST_JARS: usize = 2_000;
 
+#[derive(Default)]
 pub struct Origins {
     /// The entries of the class path, as seen from here.
     entries: Vec<PathBuf>,

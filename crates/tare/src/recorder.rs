@@ -27,6 +27,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A look is followed by a pause that is longer by this factor: large trees cost the machine, on
 /// which the program runs too, a tenth of one processor at most.
 const PAUSE: u32 = 9;
+/// Rows of events that are written without waiting for more.
+const WORTH_A_BLOCK: usize = 1 << 16;
 /// A disk is called full when it has less than this left, or less than a fiftieth of its size. The
 /// program needs it too.
 const SPARE: u64 = 256 << 20;
@@ -85,6 +87,21 @@ impl Recorder {
         self.writer.sync().or_else(cannot_sync).map_err(|e| self.unwritten(e.into()))
     }
 
+    /// Takes what has come, for sources that cannot wait: it is written when it is worth a block, and
+    /// once a second. Waits for no disk.
+    pub fn take(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
+        let now = self.look_only(sources)?;
+        let rows: usize = self.profile.all_events().map(|(_, table)| table.len()).sum();
+        if rows >= WORTH_A_BLOCK || self.is_due() {
+            self.leave_room()?;
+            self.account(sources, now);
+            self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
+            self.profile.forget_rows();
+            self.due = Instant::now() + INTERVAL;
+        }
+        Ok(())
+    }
+
     /// Takes a last look and completes the file.
     pub fn finish(mut self, sources: &mut [&mut dyn Source]) -> Result<Recorded> {
         let looked = self.look(sources);
@@ -99,16 +116,26 @@ impl Recorder {
     }
 
     fn look(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
+        let now = self.look_only(sources)?;
+        self.account(sources, now);
+        Ok(())
+    }
+
+    /// The time of the look, in nanoseconds since the start.
+    fn look_only(&mut self, sources: &mut [&mut dyn Source]) -> Result<u64> {
         self.longest = self.longest.max(self.looked.elapsed());
         self.looked = Instant::now();
         let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         for source in &mut *sources {
             source.look(&mut self.profile, now)?;
         }
+        Ok(now)
+    }
+
+    fn account(&mut self, sources: &[&mut dyn Source], now: u64) {
         let mut run = RunInfo { duration: now, ..self.run.clone() };
         sources.iter().for_each(|source| source.account(&mut run));
         self.profile.run = run;
-        Ok(())
     }
 
     fn unwritten(&self, error: WriteError) -> anyhow::Error {

@@ -11,8 +11,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use tare_analysis::{Compensation, Joined, compensate, default_metrics, find_metric, join};
-use tare_profile::{Profile, SeriesId};
+use tare_analysis::{
+    Compensation, Joined, compensate, default_metrics, figures_of_calls, find_metric, join,
+};
+use tare_profile::{EventKind, Profile, SeriesId};
 use tare_recording::{LoadOptions, ReadError, Recording};
 
 /// More warnings than this are counted, not shown.
@@ -21,24 +23,27 @@ const WARNINGS: usize = 5;
 /// Reads a profile. With a range of time only what happened then, with its times; otherwise the sums.
 /// Times of exact recordings come with estimates of what they would be without probes.
 pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
-    load_as(path, time, Compensation::default(), None)
+    load_as(path, time, Compensation::default(), None, time.is_some())
 }
 
 /// What a view of a profile asks for.
 pub fn load_view(path: &Path, view: &ViewArgs) -> Result<Profile> {
-    load_as(path, view.time.as_ref(), view.compensate.how(), view.samples.as_deref())
+    let (time, how) = (view.time.as_ref(), view.compensate.how());
+    load_as(path, time, how, view.samples.as_deref(), time.is_some())
 }
 
-/// The same, by a way of compensation that was asked for, and joined with the samples of another run.
+/// The same, by a way of compensation that was asked for, and joined with the samples of another run; of
+/// a trace with its calls, of which the figures are then made, or without.
 pub fn load_as(
     path: &Path,
     time: Option<&Range<u64>>,
     how: Compensation,
     samples: Option<&Path>,
+    calls: bool,
 ) -> Result<Profile> {
-    let mut profile = read(path, time)?;
+    let mut profile = read(path, time, calls)?;
     compensate(&mut profile, how);
-    let others = samples.map(|path| read(path, None)).transpose()?;
+    let others = samples.map(|path| read(path, None, false)).transpose()?;
     let joined = join(&mut profile, others.as_ref());
     if let (Some(path), None) = (samples, &joined) {
         bail!(
@@ -67,10 +72,10 @@ fn told(joined: &Joined) -> String {
     )
 }
 
-fn read(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
+fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> {
     let name = path.display().to_string();
     if path.exists() {
-        return read_file(path, &name, time);
+        return read_file(path, &name, time, calls);
     }
     // Not a file; perhaps a JVM that is being recorded.
     live(&name, time).with_context(|| format!("there is no file {name}, and no JVM to look into"))
@@ -84,20 +89,28 @@ fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let memory = memfd_create("tare-report", MemfdFlags::CLOEXEC)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
     match desk::ask_if_any(jvm.pid, &Order::Dump(path.clone().into()))? {
-        Some(_) => read_file(path.as_ref(), who, time),
+        Some(_) => read_file(path.as_ref(), who, time, false),
         None => exact::live(&jvm),
     }
 }
 
-fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>) -> Result<Profile> {
+fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> {
     let mut recording = match Recording::open(path) {
         Ok(recording) => recording,
         Err(ReadError::NotARecording) => return foreign(path),
         Err(error) => return Err(error).context(format!("{name} cannot be opened")),
     };
-    let options =
-        LoadOptions { time: time.cloned(), merge: time.is_none(), ..LoadOptions::default() };
-    let loaded = recording.load(&options).with_context(|| format!("{name} cannot be read"))?;
+    let options = LoadOptions {
+        time: time.cloned(),
+        merge: time.is_none(),
+        without: if calls { Vec::new() } else { vec![EventKind::call().name] },
+        lasting: true,
+        ..LoadOptions::default()
+    };
+    let mut loaded = recording.load(&options).with_context(|| format!("{name} cannot be read"))?;
+    if let Some(time) = time.filter(|_| calls) {
+        figures_of_calls(&mut loaded.profile, time);
+    }
     for warning in loaded.warnings.iter().take(WARNINGS) {
         anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {warning}");
     }

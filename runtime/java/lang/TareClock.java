@@ -40,6 +40,10 @@ final class TareClock {
 
     static void held(long node, long ticks) {
         long tree = page(node);
+        if (U.getInt((node & ~LOW) + H_HOLDS) == HOLDS_TRACE) {
+            TareTrace.held(tree, ticks);
+            return;
+        }
         U.putLong(tree + T_ADJUST, U.getLong(tree + T_ADJUST) + ticks);
     }
 }

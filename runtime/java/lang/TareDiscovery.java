@@ -41,12 +41,17 @@ public final class TareDiscovery {
         return known != 0;
     }
 
+    /** Whether a method may run for the first time. */
+    static boolean isNew(int id) {
+        long bits = known;
+        return bits != 0 && id > 0 && id < knownMax
+            && (U.getInt(bits + ((long) (id >>> 5) << 2)) >>> id & 1) == 0;
+    }
+
     /** A method is entered in a new context: if it never ran before, the agent looks at it. */
     @DontInline
     static void discover(long node, int id) {
-        long bits = known;
-        if (bits == 0 || id <= 0 || id >= knownMax
-            || (U.getInt(bits + ((long) (id >>> 5) << 2)) >>> id & 1) != 0) {
+        if (!isNew(id)) {
             return;
         }
         long base = node & ~LOW;

@@ -45,10 +45,12 @@ final class TareLayout {
     static final int H_PRUNING = 184;    // int, how often a thread began to prune its tree
     static final int H_PRUNED = 188;     // int, how often it was done
     static final int H_DROPPED = 192;    // long, nodes that were pruned
+    static final int H_RING = 200;       // int, bytes of the records in a ring
 
     static final int HOLDS_TIMES = 1;
     static final int HOLDS_BYTECODES = 2;
     static final int HOLDS_ALLOCATIONS = 3; // And bytecodes.
+    static final int HOLDS_TRACE = 4;       // There are rings and no nodes.
 
     // A page, and the first page of a tree.
     static final int PAGE = 4096;
@@ -73,6 +75,7 @@ final class TareLayout {
     static final int KIND_NODES = 2;
     static final int KIND_TABLE = 3;
     static final int KIND_REGION = 4;
+    static final int KIND_RING = 5;
     static final int EXTENT = 16 * PAGE;
     static final int FLAG_LEAVES = 1;    // whoever leaves a child of the root leaves the subgraph
     static final int FLAG_VIRTUAL = 2;   // a tree of the pool, for virtual threads
@@ -101,6 +104,31 @@ final class TareLayout {
     static final int R_TIMES = 128;   // longs, how often a time was in each stretch of times
     static final int R_BYTES = 8192;
     static final int R_SHIFT = 4;     // stretches to each power of two, as a power of two
+
+    // The ring of a trace: a page, then the records.
+    static final int G_SIZE = 184;       // int, bytes of the records, a power of two
+    static final int G_DEPTH = 188;      // int, traced methods that the thread is in
+    static final int G_HEAD = 192;       // long, where the next record begins
+    static final int G_LIMIT = 200;      // long, up to where there was room when it was last asked
+    static final int G_GAP_SINCE = 208;  // long, ticks since when the ring is full
+    static final int G_GAP_EVENTS = 216; // long, records that were dropped since
+    static final int G_GAP_DEPTH = 224;  // int, the least depth meanwhile
+    static final int G_DROPPED = 232;    // long, records that were dropped, in all
+    static final int G_TAIL = 256;       // long, up to where the reader has come
+    static final int RECORD = 16;
+    static final int RING_LEAST = 65536;
+
+    // What a record tells.
+    static final int ENTRY = 1;
+    static final int EXIT = 2;
+    static final int THROWN = 3;
+    static final int CAUGHT = 4;
+    static final int GAP = 5;
+    static final int THREAD = 6;
+    static final int NAME_PART = 7;
+    static final int HELD = 8;
+    static final int UTF16 = 65536;
+    static final int VIRTUAL_THREAD = 131072;
 
     // The table of threads, by thread id: where a thread without our field keeps its current node,
     // and where a thread's tree is found when its field holds something older than this session.

@@ -277,7 +277,7 @@ public final class TareProbe {
     @DontInline
     static long begin(Thread thread, int id) {
         long mark = session;
-        if (mark == -1) {
+        if (mark == -1 || U.getInt((mark << 32) + H_HOLDS) == HOLDS_TRACE) {
             return 0;
         }
         long start = mark << 32;
@@ -366,6 +366,10 @@ public final class TareProbe {
             return;
         }
         long tree = page(node);
+        if (U.getInt((mark << 32) + H_HOLDS) == HOLDS_TRACE) {
+            TareTrace.ended(thread, entry, tree);
+            return;
+        }
         forget(thread, entry);
         if ((U.getInt(tree + T_FLAGS) & FLAG_VIRTUAL) == 0) {
             push(mark << 32, H_ENDED, tree);

@@ -64,7 +64,11 @@ final class TareTree {
         if (base >>> 32 != session) {
             return 0; // Older than this session.
         }
-        if (U.getInt(base + H_HOLDS) != HOLDS_TIMES) {
+        int holds = U.getInt(base + H_HOLDS);
+        if (holds == HOLDS_TRACE) {
+            return 0; // Woven for an earlier session; there are no trees now.
+        }
+        if (holds != HOLDS_TIMES) {
             return make(base, node, id, length);
         }
         long tree = page(node);

@@ -16,6 +16,7 @@ use tare_weaver::{
 /// What the nodes of a session hold.
 pub fn holds(plan: &ExactPlan) -> Holds {
     match (plan.timed, plan.bytecodes, plan.allocations) {
+        _ if plan.trace > 0 => Holds::Trace,
         (true, ..) => Holds::Times,
         (false, Some(_), false) => Holds::Bytecodes,
         (false, Some(_), true) => Holds::Allocations,

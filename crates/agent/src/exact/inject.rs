@@ -25,9 +25,10 @@ pub enum Part {
     Tasks,
     Discovery,
     Calibration,
+    Trace,
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part::Probe,
     Part::Threads,
     Part::Clock,
@@ -37,6 +38,7 @@ const PARTS: [Part; 9] = [
     Part::Tasks,
     Part::Discovery,
     Part::Calibration,
+    Part::Trace,
 ];
 
 impl Part {
@@ -51,6 +53,7 @@ impl Part {
             Part::Tasks => "java/lang/TareTasks",
             Part::Discovery => "java/lang/TareDiscovery",
             Part::Calibration => "java/lang/TareCalibration",
+            Part::Trace => "java/lang/TareTrace",
         }
     }
 
@@ -144,7 +147,7 @@ mod tests {
     /// The Java source and the layout agree on every number that both name.
     #[test]
     fn the_runtime_has_the_layout() {
-        use tare_arena::layout::{self, header, node, page, region, tree};
+        use tare_arena::layout::{self, header, node, page, record, region, ring, tree};
         let source = [
             include_str!("../../../../runtime/java/lang/TareLayout.java"),
             include_str!("../../../../runtime/java/lang/TareTasks.java"),
@@ -169,6 +172,30 @@ mod tests {
             ("HOLDS_TIMES", layout::Holds::Times.code() as usize),
             ("HOLDS_BYTECODES", layout::Holds::Bytecodes.code() as usize),
             ("HOLDS_ALLOCATIONS", layout::Holds::Allocations.code() as usize),
+            ("HOLDS_TRACE", layout::Holds::Trace.code() as usize),
+            ("H_RING", header::RING),
+            ("KIND_RING", page::KIND_RING as usize),
+            ("G_SIZE", ring::SIZE),
+            ("G_DEPTH", ring::DEPTH),
+            ("G_HEAD", ring::HEAD),
+            ("G_LIMIT", ring::LIMIT),
+            ("G_GAP_SINCE", ring::GAP_SINCE),
+            ("G_GAP_EVENTS", ring::GAP_EVENTS),
+            ("G_GAP_DEPTH", ring::GAP_DEPTH),
+            ("G_DROPPED", ring::DROPPED),
+            ("G_TAIL", ring::TAIL),
+            ("RECORD", ring::RECORD),
+            ("RING_LEAST", ring::LEAST),
+            ("ENTRY", record::ENTRY.into()),
+            ("EXIT", record::EXIT.into()),
+            ("THROWN", record::THROWN.into()),
+            ("CAUGHT", record::CAUGHT.into()),
+            ("GAP", record::GAP.into()),
+            ("THREAD", record::THREAD.into()),
+            ("NAME_PART", record::NAME.into()),
+            ("HELD", record::HELD.into()),
+            ("UTF16", record::UTF16 as usize),
+            ("VIRTUAL_THREAD", record::VIRTUAL as usize),
             ("H_BUMP", header::BUMP),
             ("H_LIMIT", header::LIMIT),
             ("H_RESERVE", header::RESERVE),

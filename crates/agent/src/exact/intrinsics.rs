@@ -278,7 +278,7 @@ impl Places {
 }
 
 /// Bytes of our own memory, if they are there.
-fn read<const N: usize>(at: u64) -> Option<[u8; N]> {
+pub fn read<const N: usize>(at: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
     let theirs = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: N };

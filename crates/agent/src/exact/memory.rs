@@ -16,7 +16,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use tare_arena::layout::{self, Holds, PAGE, SLOT_BYTES, header, threads, tree};
+use tare_arena::layout::{
+    self, Holds, PAGE, SLOT_BYTES, header, page, record, ring, threads, tree,
+};
 use tare_arena::{MethodName, NameLog};
 
 /// Slots to ask for; fewer if the process may not have that many addresses.
@@ -26,6 +28,9 @@ const SLOTS: [u64; 4] = [64, 16, 4, 2];
 /// make contexts for some 200 MB in a second, and the agent looks every 20 ms if it gets the
 /// processor; what it does not allocate in time is folded although there was room in the budget.
 const AHEAD: u64 = 32 << 20;
+
+/// Bytes of the agent's own ring in a trace: compilations of some ten thousand methods at once.
+const OWN_RING: u64 = 1 << 20;
 
 /// The smallest budget that makes sense: the table of threads and some trees.
 pub const SMALLEST: u64 = 8 << 20;
@@ -85,6 +90,9 @@ pub struct Memory {
     budget: u64,
     headroom: Headroom,
     names: Mutex<Names>,
+    /// In a trace: bytes of a thread's ring, and where the agent's is.
+    ring: u64,
+    notes: Mutex<usize>,
 }
 
 struct Names {
@@ -101,6 +109,8 @@ pub struct Shape {
     pub fold: bool,
     pub depth: u32,
     pub budget: u64,
+    /// In a trace: bytes of a thread's ring.
+    pub ring: u64,
 }
 
 impl Memory {
@@ -113,10 +123,12 @@ impl Memory {
         let (base, session) = take_slot()?;
         let headroom = Headroom::new();
         let names = Mutex::new(names);
-        let memory = Memory { base, session, arena, budget, headroom, names };
+        let ring = shape.ring;
+        let notes = Mutex::new(0);
+        let memory = Memory { base, session, arena, budget, headroom, names, ring, notes };
         let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
         // Less to begin with where memory is short; too little even for that is an error.
-        let limit = [AHEAD, AHEAD / 8]
+        let limit = [memory.ahead(), AHEAD / 8]
             .map(|ahead| (first + ahead).min(budget))
             .into_iter()
             .find(|limit| memory.allocate(0, *limit).is_ok())
@@ -132,6 +144,9 @@ impl Memory {
         memory.put32(header::DEPTH, shape.depth);
         memory.put32(header::CPU, u32::from(shape.cpu_time));
         memory.put32(header::FOLD, u32::from(shape.fold));
+        if ring > 0 {
+            memory.make_own_ring(first);
+        }
         memory.set_limit(limit);
         let (ticks, nanos) = clocks();
         memory.put64(header::TICKS_0, ticks);
@@ -159,8 +174,11 @@ impl Memory {
         self.put64(header::TICKS_1, ticks);
         self.put64(header::NANOS_1, nanos);
         let used = self.used();
+        if self.ring > 0 {
+            self.put32(header::RING, self.ring_now(used));
+        }
         let limit = self.get64(header::LIMIT);
-        let wanted = (used + AHEAD.max(used / 2)).min(self.budget) & !(PAGE as u64 - 1);
+        let wanted = (used + self.ahead().max(used / 2)).min(self.budget) & !(PAGE as u64 - 1);
         // Less at a time where memory is short.
         let steps = [wanted, limit + AHEAD / 8, limit + AHEAD / 32];
         let step = steps
@@ -199,7 +217,51 @@ impl Memory {
 
     fn set_limit(&self, limit: u64) {
         self.put64(header::LIMIT, limit);
-        self.put64(header::RESERVE, limit - limit / RESERVE_SHARE);
+        // Rings are taken whole, and nothing comes after them.
+        let reserve = if self.ring > 0 { 0 } else { limit / RESERVE_SHARE };
+        self.put64(header::RESERVE, limit - reserve);
+    }
+
+    /// What is allocated beyond what is used, at least: room for some threads that begin at once.
+    fn ahead(&self) -> u64 {
+        AHEAD.max(16 * (self.ring + PAGE as u64))
+    }
+
+    /// The size of the next ring: what was asked for, as long as there is room for some more of them.
+    fn ring_now(&self, used: u64) -> u32 {
+        let part = (self.budget.saturating_sub(used) / 8).max(ring::LEAST as u64);
+        self.ring.min(1 << part.ilog2()) as u32
+    }
+
+    /// The agent's ring, before all others.
+    fn make_own_ring(&self, first: u64) {
+        let at = first as usize;
+        self.put32(header::RING, self.ring_now(first));
+        self.put32(header::AGENT_RING, at as u32);
+        self.put32(at + ring::SIZE, OWN_RING as u32);
+        self.put32(at + page::TREE, at as u32);
+        self.put32(at + page::KIND, page::KIND_RING);
+        self.put64(header::BUMP, first + PAGE as u64 + OWN_RING);
+        *self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = at;
+    }
+
+    /// Writes a record into the agent's ring, in a trace; one that finds no room is counted there.
+    pub fn note(&self, kind: u8, time: u64, value: u32, depth: u32) {
+        let notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = *notes;
+        if at == 0 {
+            return;
+        }
+        let head = self.get64(at + ring::HEAD);
+        if head.saturating_sub(self.get64(at + ring::TAIL)) >= OWN_RING {
+            self.word64(at + ring::DROPPED).fetch_add(1, Ordering::AcqRel);
+            return;
+        }
+        let place = at + PAGE + (head & (OWN_RING - 1)) as usize;
+        let upper = u32::from(kind) << record::DEPTH_BITS | depth;
+        self.put64(place, time);
+        self.put64(place + 8, u64::from(upper) << 32 | u64::from(value));
+        self.put64(at + ring::HEAD, head + ring::RECORD as u64);
     }
 
     /// Makes pages of the file real. Fails, instead of the program later, when there are none.

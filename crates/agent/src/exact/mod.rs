@@ -29,6 +29,7 @@ mod registry;
 mod reveal;
 mod rules;
 mod subgraph;
+mod trace;
 mod waiters;
 
 use crate::classes::{Classes, is_about_a_class};
@@ -61,7 +62,8 @@ pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
 use tare_classfile::access;
 use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
-use waiters::Waiters;
+pub use trace::compiled;
+use waiters::{Waiters, held};
 
 /// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
 const BATCH: usize = 64;
@@ -127,6 +129,8 @@ struct Engine {
     pauses: Mutex<Pauses>,
     candidates: Mutex<Candidates>,
     waiters: Waiters,
+    /// Of a trace: methods of the JVM that were compiled, and whether they are woven.
+    compiled: trace::Known,
     refused: Mutex<Refusals>,
     since: Instant,
     /// The control thread.
@@ -183,6 +187,7 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.ClassLoad = Some(subgraph::class_load);
     waiters::install(callbacks);
+    trace::install(callbacks);
 }
 
 /// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
@@ -211,6 +216,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         fold: plan.fold && !plan.timed,
         depth: plan.depth,
         budget: plan.memory,
+        ring: plan.trace,
     };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
     let probes = AllProbes::new(&plan).map_err(StartError::Runtime)?;
@@ -238,6 +244,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         pauses: Mutex::default(),
         candidates: Mutex::default(),
         waiters: Waiters::default(),
+        compiled: trace::Known::default(),
         refused: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
@@ -258,7 +265,10 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
             }
         })
         .inspect(|()| {
-            engine.calibrate_first(jni, runtime);
+            match engine.plan.trace {
+                0 => engine.calibrate_first(jni, runtime),
+                _ => engine.begin_trace(jni, runtime),
+            }
             if engine.plan.allocations && !bytecodes::tell_sizes(jvmti, jni, runtime) {
                 engine.refuse("bytes of objects", bytecodes::NO_SIZES);
             }
@@ -302,9 +312,11 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     }
     if let Ok(runtime) = inject::runtime(jni) {
         jni.call_static_long(runtime[Part::Threads], c"session", -1);
+        jni.call_static_long(runtime[Part::Trace], c"trace", -1);
     }
     engine.memory.tick();
     engine.events().for_each(|event| events::off(jvmti, event));
+    engine.end_trace();
     engine.forget_waiters(jni);
     let _ = jvmti.relinquish_capabilities(&capabilities());
 }
@@ -473,8 +485,11 @@ impl Engine {
         let pause = began.elapsed();
         if let (Some(before), Some(after)) = (stood_still, perf_memory::safepoint_ns()) {
             let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
-            if self.plan.timed && !self.plan.cpu_time {
-                self.memory.add_pause((after.saturating_sub(before) as f64 * rate) as u64);
+            let stood_still = (after.saturating_sub(before) as f64 * rate) as u64;
+            if self.plan.trace > 0 {
+                self.note_pause(stood_still);
+            } else if self.plan.timed && !self.plan.cpu_time {
+                self.memory.add_pause(stood_still);
             }
         }
         {
@@ -634,18 +649,6 @@ impl Engine {
 /// A class's name as users write it.
 fn dotted(class: &str) -> String {
     class.replace('/', ".")
-}
-
-/// Keeps the time since `began` out of the calling thread's figures, and out of those of the threads
-/// that waited for it.
-fn held(jni: Jni, began: u64) {
-    let Some(engine) = engine().filter(|engine| engine.plan.timed) else { return };
-    let Ok(runtime) = inject::runtime(jni) else { return };
-    let ticks = engine.probe_clock().saturating_sub(began);
-    jni.call_static_long(runtime[Part::Clock], c"held", ticks.cast_signed());
-    if engine.sees_waits() {
-        engine.held_others(jni, began);
-    }
 }
 
 /// Called by the JVM whenever a class is loaded, or loaded again.

@@ -41,6 +41,7 @@ impl Engine {
                 descriptor: text(descriptor),
                 file: file.clone(),
                 line: first_line(&parsed, member).unwrap_or(0),
+                access: u32::from(member.access_flags),
             });
             if logged.is_err() {
                 self.refuse(&dotted(class), "its names found no room");

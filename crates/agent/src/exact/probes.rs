@@ -2,6 +2,7 @@
 
 use super::bytecodes::BytecodeProbes;
 use super::inject::Part;
+use super::trace;
 use tare_protocol::ExactPlan;
 use tare_weaver::{Arg, Call, FrameProbe, MethodInfo, ProbeSet, Probes, RegionProbe};
 
@@ -16,6 +17,8 @@ pub struct AllProbes {
     inner_leaf: Probes,
     region: Probes,
     bytecodes: Option<BytecodeProbes>,
+    /// In a trace: where the subgraph may begin, and elsewhere.
+    trace: Option<(Probes, Probes)>,
 }
 
 /// How the calls of a method are recorded.
@@ -99,6 +102,7 @@ impl AllProbes {
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
         let bytecodes = plan.bytecodes.map(|blocks| BytecodeProbes::new(blocks, plan.allocations));
         let bytecodes = bytecodes.transpose()?;
+        let trace = (plan.trace > 0).then(trace::probes).transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });
         let region = region.map_err(|_| UNFIT)?;
         Ok(AllProbes {
@@ -110,6 +114,7 @@ impl AllProbes {
             inner_leaf,
             region,
             bytecodes,
+            trace,
         })
     }
 
@@ -119,6 +124,9 @@ impl AllProbes {
     }
 
     pub fn choose(&self, begins: bool, kind: Kind, info: &MethodInfo<'_>) -> &Probes {
+        if let Some((root, inner)) = &self.trace {
+            return if begins { root } else { inner };
+        }
         let leaf = matches!(kind, Kind::BytecodesLeaf);
         if let (Kind::Bytecodes | Kind::BytecodesLeaf, Some(probes)) = (kind, &self.bytecodes) {
             return probes.choose(begins, leaf, info);

@@ -19,7 +19,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// What has to be on for it, where times are recorded.
 pub const EVENTS: [jvmtiEvent; 2] =
@@ -131,6 +131,19 @@ impl Engine {
     pub(super) fn forget_waiters(&self, jni: Jni) {
         let waiters = std::mem::take(&mut *locked(&self.waiters.locks));
         waiters.into_values().for_each(|wait| jni.delete_global(wait.object));
+    }
+}
+
+/// Keeps the time since `began` out of the calling thread's figures, and out of those of the threads
+/// that waited for it.
+pub fn held(jni: Jni, began: u64) {
+    let concerned = |engine: &Arc<Engine>| engine.plan.timed || engine.plan.trace > 0;
+    let Some(engine) = engine().filter(concerned) else { return };
+    let Ok(runtime) = inject::runtime(jni) else { return };
+    let ticks = engine.probe_clock().saturating_sub(began);
+    jni.call_static_long(runtime[Part::Clock], c"held", ticks.cast_signed());
+    if engine.sees_waits() {
+        engine.held_others(jni, began);
     }
 }
 

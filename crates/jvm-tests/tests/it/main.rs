@@ -52,6 +52,7 @@ mod subgraph;
 mod temporary_directories;
 mod thread_retransformed;
 mod time;
+mod trace;
 mod upcalls;
 mod versions;
 mod virtual_threads;

@@ -73,7 +73,8 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
     };
     let how = view.map_or_else(Compensation::default, |view| view.compensate.how());
     let samples = view.and_then(|view| view.samples.as_deref());
-    let profile = source::load_as(path, time.or(all), how, samples)?;
+    let calls = matches!(format, Format::Chrome | Format::Firefox) || time.is_some();
+    let profile = source::load_as(path, time.or(all), how, samples, calls)?;
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
         let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
         anstream::eprintln!(

@@ -7,6 +7,7 @@
 mod exact;
 mod predict;
 mod sampling;
+mod trace;
 mod window;
 
 use crate::cli::RecordArgs;
@@ -27,21 +28,25 @@ use std::time::{Duration, Instant};
 use tare_attach::Jvm;
 use tare_formats::Format;
 use tare_protocol::Request;
+use trace::TraceSession;
 
 /// How long a wish to end may go unheard.
 const STEP: Duration = Duration::from_millis(20);
 
 pub fn run(args: RecordArgs) -> ExitCode {
-    let outcome =
-        check_output(args.output.as_deref()).and_then(|()| match (&args.jvm, is_exact(&args)) {
-            (Some(who), true) => attached::<ExactSession>(who, &args).map(|()| ExitCode::SUCCESS),
-            (Some(who), false) => {
-                attached::<SamplingSession>(who, &args).map(|()| ExitCode::SUCCESS)
-            }
-            (None, true) => launched::<ExactSession>(args).map(launch::exit_code),
-            (None, false) => launched::<SamplingSession>(args).map(launch::exit_code),
-        });
+    let outcome = check_output(args.output.as_deref()).and_then(|()| match () {
+        () if args.trace => record::<TraceSession>(args),
+        () if is_exact(&args) => record::<ExactSession>(args),
+        () => record::<SamplingSession>(args),
+    });
     outcome.unwrap_or_else(|e| crate::fail(&e))
+}
+
+fn record<S: Session>(args: RecordArgs) -> Result<ExitCode> {
+    match &args.jvm {
+        Some(who) => attached::<S>(who, &args).map(|()| ExitCode::SUCCESS),
+        None => launched::<S>(args).map(launch::exit_code),
+    }
 }
 
 /// An exact recording of a program that is started for it, of which nothing is said.

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_analysis::WINDOW;
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
-use tare_protocol::{ExactPlan, REGIONS_MAX, Request};
+use tare_protocol::{ExactPlan, ExactStatus, REGIONS_MAX, Request};
 
 /// How long it may take to weave or restore all of a large program on a busy machine.
-const WEAVING: Duration = Duration::from_secs(60);
+pub const WEAVING: Duration = Duration::from_secs(60);
 
 /// For recordings that are to be the same in every run: what the JVM leaves to chance comes from a
 /// counter or a constant instead.
@@ -76,6 +76,7 @@ impl Session for ExactSession {
             depth: args.depth.unwrap_or(0),
             memory: args.memory,
             allow_huge: args.allow_huge,
+            trace: 0,
         };
         if args.region.len() > REGIONS_MAX {
             bail!("{REGIONS_MAX} regions are the most that one recording can time");
@@ -173,13 +174,7 @@ impl Session for ExactSession {
             status.probe_ps as f64 / 1e3,
             in_probes,
         );
-        anstream::println!(
-            "{DIM}weaving took {:.0} ms; {} pauses, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
-            status.weaving_ns as f64 / 1e6,
-            status.pauses,
-            status.pause_ns as f64 / 1e6,
-            status.longest_pause_ns as f64 / 1e6,
-        );
+        say_weaving(status);
         if let Some(steering) = &exact.steering {
             let now = steering.overhead().map_or_else(String::new, |share| {
                 format!("{:.0} % of the program's own time at last, ", share * 100.0)
@@ -249,6 +244,17 @@ impl Drop for Progress {
     }
 }
 
+/// What changing the classes took.
+pub fn say_weaving(status: &ExactStatus) {
+    anstream::println!(
+        "{DIM}weaving took {:.0} ms; {} pauses, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
+        status.weaving_ns as f64 / 1e6,
+        status.pauses,
+        status.pause_ns as f64 / 1e6,
+        status.longest_pause_ns as f64 / 1e6,
+    );
+}
+
 /// What the search for what the roots reach has found, and what it cost.
 fn say_subgraph(exact: &Exact) -> Result<()> {
     let Some(subgraph) = &exact.status.subgraph else { return Ok(()) };
@@ -278,8 +284,9 @@ fn say_subgraph(exact: &Exact) -> Result<()> {
     Ok(())
 }
 
-fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
+pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     let mode = match (args.count, args.bytecodes, args.cpu_time) {
+        _ if args.trace => "trace",
         (true, ..) => "count",
         (_, true, _) => "bytecodes",
         (_, _, true) => "cpu-time",
@@ -317,6 +324,6 @@ fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
 }
 
 /// With roots the methods that would be little but probe are left out, unless they are asked for.
-fn skips_trivial(args: &RecordArgs) -> bool {
+pub fn skips_trivial(args: &RecordArgs) -> bool {
     args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial)
 }

@@ -1,0 +1,165 @@
+//! `tare record --trace`: every entry and exit of the chosen methods, as they come.
+
+use super::exact::{ExactSession, WEAVING, run_info, say_weaving, skips_trivial};
+use super::{Files, Names, Session};
+use crate::cli::RecordArgs;
+use crate::client::Agent;
+use crate::commands::report;
+use crate::launch::Settings;
+use crate::origins::Origins;
+use crate::recorder::Recorder;
+use crate::source;
+use crate::term::{self, BOLD, DIM};
+use crate::trace::{Limits, Trace};
+use anyhow::Result;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant, SystemTime};
+use tare_attach::Jvm;
+use tare_protocol::{ExactPlan, Request};
+
+/// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
+const SHORTEST: Duration = Duration::from_micros(500);
+const LONGEST: Duration = Duration::from_millis(10);
+/// Between two questions to the agent, and two words on the terminal.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A trace under way.
+pub struct TraceSession {
+    trace: Trace,
+    recorder: Recorder,
+    began: Instant,
+    files: Files,
+    quiet: bool,
+}
+
+impl Session for TraceSession {
+    fn settings(args: &RecordArgs) -> Settings {
+        ExactSession::settings(args)
+    }
+
+    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+        let plan = ExactPlan {
+            trace: args.ring,
+            include: args.include.clone(),
+            exclude: args.exclude.clone(),
+            roots: args.root.clone(),
+            scheme: args.scheme,
+            skip_trivial: skips_trivial(args),
+            memory: args.memory,
+            allow_huge: args.allow_huge,
+            ..ExactPlan::default()
+        };
+        let files = Files::take(args, jvm, names);
+        let started = SystemTime::now();
+        let began = Instant::now();
+        let start = Request::ExactStart(Box::new(plan));
+        let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
+        let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
+        let status = agent.status()?.exact.unwrap_or_default();
+        let limits = Limits { rate: args.rate, most: args.events };
+        let trace = Trace::new(memory, status, Origins::of(jvm), limits, began)?;
+        Ok(TraceSession { trace, recorder, began, files, quiet: args.quiet })
+    }
+
+    fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
+        let mut progress = Progress::new();
+        let (mut pause, mut asked) = (SHORTEST, Instant::now());
+        while !over() && !self.trace.is_full() && !agent.has_gone() {
+            let before = self.trace.events;
+            self.recorder.take(&mut [&mut self.trace])?;
+            let came = self.trace.events != before;
+            if !self.trace.is_behind {
+                pause = if came { SHORTEST } else { (pause * 2).min(LONGEST) };
+                std::thread::sleep(pause);
+            }
+            if asked.elapsed() >= SECOND {
+                asked = Instant::now();
+                let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
+                self.trace.status = status;
+                progress.show(&self.trace, self.began);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, agent: &mut Agent) -> bool {
+        if let Ok(Some(status)) = agent.status().map(|status| status.exact) {
+            self.trace.status = status;
+        }
+        agent.patiently(WEAVING, |agent| agent.tell(&Request::ExactStop)).is_ok()
+    }
+
+    fn keep(self, watched: Result<()>) -> Result<()> {
+        let TraceSession { mut trace, recorder, files, quiet, .. } = self;
+        trace.over = true;
+        let finished = recorder.finish(&mut [&mut trace]);
+        watched?;
+        let recorded = finished?;
+        if quiet {
+            return files.complete(recorded.size).map(drop);
+        }
+        let profile = source::load(&recorded.path, None)?;
+        let (path, size) = files.complete(recorded.size)?;
+        let status = &trace.status;
+        anstream::println!(
+            "{BOLD}{}{BOLD:#}: {} entries and exits of {} threads, {} methods woven; {} KiB",
+            path.display(),
+            term::count(trace.events),
+            trace.threads(),
+            status.methods,
+            size.div_ceil(1024),
+        );
+        say_weaving(status);
+        if trace.dropped() > 0 {
+            anstream::println!(
+                "{DIM}{} more came quicker than they could be taken, or than --rate allows; the recording \
+                 says of which threads and when{DIM:#}",
+                term::count(trace.dropped()),
+            );
+        }
+        anstream::println!(
+            "{DIM}a timeline: tare export {} -o {}.trace.json, for ui.perfetto.dev{DIM:#}",
+            path.display(),
+            path.with_extension("").display(),
+        );
+        report::page(&profile, &path)
+    }
+}
+
+/// A line on the terminal, if there is one, that says how the trace goes.
+struct Progress {
+    terminal: bool,
+    events: u64,
+    at: Instant,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Progress { terminal: std::io::stderr().is_terminal(), events: 0, at: Instant::now() }
+    }
+
+    fn show(&mut self, trace: &Trace, began: Instant) {
+        if !self.terminal {
+            return;
+        }
+        let rate = (trace.events - self.events) as f64 / self.at.elapsed().as_secs_f64().max(1e-9);
+        (self.events, self.at) = (trace.events, Instant::now());
+        eprint!(
+            "\r\x1b[K{:>6.1} s  {} methods woven  {} events, {}/s  {} dropped",
+            began.elapsed().as_secs_f64(),
+            trace.status.methods,
+            term::count(trace.events),
+            term::count(rate as u64),
+            term::count(trace.dropped()),
+        );
+        let _ = std::io::stderr().flush();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
