@@ -82,21 +82,7 @@ unsafe impl Sync for Buffers {}
 
 impl Buffers {
     pub fn new(depth: usize) -> std::io::Result<Self> {
-        let length = Self::bytes(depth);
-        // SAFETY: a new mapping; pages are backed when they are first used.
-        let at = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
+        let at = kernel::reserve(Self::bytes(depth))?;
         Ok(Buffers { start: at.cast(), depth, taken: [const { AtomicU32::new(0) }; LANDINGS] })
     }
 

@@ -8,7 +8,7 @@
 use crate::vm_tables::{Field, Missing, Tables, word};
 
 /// How a structure tells where something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum At {
     /// A field holds its address.
     Pointer(u64),
@@ -17,13 +17,14 @@ pub enum At {
     /// The second field holds its distance (i32) from where the first one points.
     Behind(u64, u64),
     /// Nowhere.
+    #[default]
     Absent,
 }
 
 pub const MOST_HEAPS: usize = 8;
 
 /// Everything the walker needs to know, found once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// Addresses of the code heaps' structures; zero is none.
     pub heaps: [u64; MOST_HEAPS],

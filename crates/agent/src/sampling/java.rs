@@ -100,6 +100,13 @@ impl Jvmti {
         }
     }
 
+    /// The processor time of a thread, in nanoseconds.
+    pub fn processor_time(self, thread: jobject) -> Option<u64> {
+        let mut used: jlong = 0;
+        call!(self, GetThreadCpuTime, thread, &raw mut used).ok()?;
+        u64::try_from(used).ok()
+    }
+
     /// Runs `body` on all platform threads. Call inside [`Jni::frame`].
     pub fn with_threads<R>(self, body: impl FnOnce(&[jobject]) -> R) -> Result<R, Failure> {
         let (mut count, mut threads) = (0 as jni::jint, ptr::null_mut());

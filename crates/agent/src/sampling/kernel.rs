@@ -1,4 +1,4 @@
-//! What we ask of the kernel: timers on a thread's processor clock, perf events, clocks, limits.
+//! What we ask of the kernel: timers on a thread's processor clock, perf events, clocks, limits, memory.
 //!
 //! Raw system calls where glibc's wrappers would keep a table or a lock of their own.
 
@@ -124,6 +124,22 @@ pub fn ask(tid: u32) -> bool {
         let pid = libc::getpid();
         libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, SIGNAL, &raw mut info) == 0
     }
+}
+
+/// New memory of zeros, whose pages are backed when they are first used.
+pub fn reserve(bytes: usize) -> io::Result<*mut libc::c_void> {
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(at) }
 }
 
 /// Which perf event.

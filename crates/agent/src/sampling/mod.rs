@@ -18,6 +18,7 @@ mod hotspot;
 mod java;
 mod kernel;
 mod names;
+mod older;
 mod ring;
 mod sampler;
 mod threads;
@@ -29,16 +30,17 @@ mod walk_tests;
 
 use crate::events;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
-use crate::vm_tables::Tables;
-use engines::Armer;
+use crate::vm_tables::{Missing, Tables};
+use engines::{Armer, Choice};
 use handler::{Buffers, Shared};
 use hotspot::Layout;
 use java::ThreadFields;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
 use names::MethodNames;
+use older::Known;
 use ring::Ring;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +48,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 use tare_arena::samples::layout::header;
 use tare_arena::samples::{Counter, Record as Event, SampleThread, Special, ThreadType};
-use tare_protocol::{SamplePlan, SampleStatus};
+use tare_protocol::{SampleEngine, SamplePlan, SampleStatus};
 use tare_unwind::{Budget, Generation, Modules};
 use threads::{Record, Table};
 use traces::Traces;
@@ -92,7 +94,10 @@ impl fmt::Display for StartError {
                 write!(f, "a sampling session of this JVM is already under way; end that one first")
             }
             StartError::Unknown(what) => {
-                write!(f, "this JVM does not tell where to find {what}, so stacks cannot be walked")
+                write!(
+                    f,
+                    "this JVM does not tell where to find {what}, so stacks cannot be walked; `--engine safepoint` needs none of it"
+                )
             }
             StartError::Engine(why) => write!(f, "{why}"),
             StartError::Memory(e) => write!(f, "no memory for samples: {e}"),
@@ -114,7 +119,8 @@ struct Watch {
     fields: ThreadFields,
     /// From HotSpot's thread to its JNI environment.
     environment: u64,
-    layout: Layout,
+    /// Unknown where the JVM does not export it; then the JVM itself takes stacks.
+    layout: Option<Layout>,
 }
 
 /// Owned by the control thread.
@@ -145,6 +151,7 @@ fn capabilities() -> jvmtiCapabilities {
     let mut set = jvmtiCapabilities::default();
     set.set_can_get_line_numbers(true);
     set.set_can_get_source_file_name(true);
+    set.set_can_get_thread_cpu_time(true);
     set
 }
 
@@ -155,18 +162,20 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         return Err(StartError::AlreadyOn);
     }
     let interval = plan.interval_ns.clamp(engines::SHORTEST, engines::LONGEST);
-    let choice = engines::choose(plan.engine, plan.wall, interval).map_err(StartError::Engine)?;
     let major = jvmti.java_version().and_then(|v| v.split('.').next()?.parse().ok()).unwrap_or(0);
-    let (tables, layout) = Tables::read(jvmti.inside_libjvm())
-        .and_then(|tables| Layout::new(&tables, major).map(|layout| (tables, layout)))
-        .map_err(|missing| StartError::Unknown(missing.0))?;
+    let tables = Tables::read(jvmti.inside_libjvm());
+    let layout = match &tables {
+        Ok(tables) => Layout::new(tables, major),
+        Err(missing) => Err(Missing(missing.0.clone())),
+    };
+    let choice = choose(&plan, interval, layout.as_ref().err())?;
     let fields = jni.thread_fields().ok_or(StartError::Unknown("the fields of Thread".into()))?;
     let table = threads::make().ok_or_else(|| StartError::Memory(out_of_memory()))?;
     let depth = plan.depth.clamp(*DEPTH.start(), *DEPTH.end()) as usize;
     let shared = Arc::new(Shared {
         ring: Ring::new(plan.memory).map_err(StartError::Memory)?,
         traces: Traces::new(),
-        layout: layout.clone(),
+        layout: layout.as_ref().map_or_else(|_| Layout::default(), Layout::clone),
         buffers: Buffers::new(depth).map_err(StartError::Memory)?,
         engine: choice.engine,
         wall: plan.wall,
@@ -190,11 +199,13 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         next: AtomicU32::new(1),
         fields,
         environment,
-        layout,
+        layout: layout.ok(),
         shared: Arc::clone(&shared),
     });
-    if watch.layout.thread_owner_id.is_none() {
-        shared.virtual_ids.learn(&tables, jni, fields, |at| watch.peek(at));
+    if let (Some(layout), Ok(tables)) = (&watch.layout, &tables)
+        && layout.thread_owner_id.is_none()
+    {
+        shared.virtual_ids.learn(tables, jni, fields, |at| watch.peek(at));
     }
     let now = Instant::now();
     let mut new = Session {
@@ -222,6 +233,26 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
     drop(session);
     begun.inspect_err(|_| stop(jvmti, jni))?;
     Ok(file)
+}
+
+/// The engine; where stacks cannot be walked, the one that has the JVM take them, unless another is asked for.
+fn choose(
+    plan: &SamplePlan,
+    interval: u64,
+    missing: Option<&Missing>,
+) -> Result<Choice, StartError> {
+    let Some(Missing(what)) = missing else {
+        return engines::choose(plan.engine, plan.wall, interval).map_err(StartError::Engine);
+    };
+    match plan.engine {
+        None | Some(SampleEngine::Safepoint) => {
+            let note = format!(
+                "This JVM does not tell where to find {what}: stacks are taken by the JVM itself, at safepoints."
+            );
+            Ok(Choice { engine: SampleEngine::Safepoint, kernel: false, notes: vec![note] })
+        }
+        Some(_) => Err(StartError::Unknown(what.clone())),
+    }
 }
 
 fn out_of_memory() -> io::Error {
@@ -334,7 +365,7 @@ impl Watch {
         record.java_id.store(new.java_id, Relaxed);
         let now = kernel::monotonic();
         record.last_time.store(now, Relaxed);
-        if self.shared.engine == tare_protocol::SampleEngine::Safepoint {
+        if self.shared.engine == SampleEngine::Safepoint {
             record.charged.store(kernel::clock(kernel::thread_clock(new.os_id)), Relaxed);
         }
     }
@@ -398,59 +429,13 @@ impl Watch {
         }
     }
 
-    /// The threads of the JVM that were there before us, by the operating system's number.
-    fn older_threads(&self, jvmti: Jvmti, jni: Jni) -> HashMap<u32, (SampleThread, u64)> {
-        let read = |thread: &jobject| {
-            let (native, java_id) = jni.thread_numbers(self.fields, *thread);
-            let tid = self.tid_of(native)?;
-            let name = jvmti.thread_name(*thread);
-            let new = SampleThread { os_id: tid, java_id, name, ..SampleThread::default() };
-            Some((tid, (new, native)))
-        };
-        let all = jni.frame(|| {
-            jvmti.with_threads(|list| {
-                let one = |thread| jni.frame(|| read(thread)).flatten();
-                list.iter().filter_map(one).collect()
-            })
-        });
-        all.and_then(Result::ok).unwrap_or_default()
-    }
-
-    /// The operating system's number of one of HotSpot's threads. The thread may end meanwhile,
-    /// so its memory is read under a guard.
-    fn tid_of(&self, native: u64) -> Option<u32> {
-        if native == 0 {
-            return None;
-        }
-        let os = self.peek(native + self.layout.thread_os)?;
-        let tid = self.peek(os.checked_add(self.layout.os_id)?)? as u32;
-        (tid != 0).then_some(tid)
-    }
-
-    /// Eight bytes that may not be there.
-    fn peek(&self, at: u64) -> Option<u64> {
-        struct Job(u64, Option<u64>);
-        extern "C" fn read(argument: *mut std::ffi::c_void) {
-            use walk::Memory;
-            // SAFETY: a `Job` that lives across the call below.
-            let job = unsafe { &mut *argument.cast::<Job>() };
-            job.1 = walk::Own.word(job.0);
-        }
-        let tid = kernel::gettid();
-        let (index, _) = self.shared.buffers.take(tid)?;
-        let mut job = Job(at, None);
-        // SAFETY: `read` does nothing but read.
-        let done = unsafe { guard::run(index, tid, read, (&raw mut job).cast()) };
-        self.shared.buffers.give_back(index);
-        if done { job.1 } else { None }
-    }
-
     /// Finds threads that came and went without the JVM's telling.
-    fn scan_tasks(&self, mut known: HashMap<u32, (SampleThread, u64)>) {
+    fn scan_tasks(&self, mut known: Known) {
         let own = sampler::own_threads();
-        let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
-        let alive: std::collections::HashSet<u32> =
-            tasks.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+        let alive: HashSet<u32> = older::tasks().into_iter().collect();
+        if alive.is_empty() {
+            return;
+        }
         for record in self.table.all() {
             let tid = record.tid();
             if !alive.contains(&tid) {
@@ -538,7 +523,7 @@ impl Session {
         // What it took to come here is not the program's.
         self.stamp_start(interval);
         self.watch.scan_tasks(known);
-        if self.plan.wall || self.watch.shared.engine == tare_protocol::SampleEngine::Safepoint {
+        if self.plan.wall || self.watch.shared.engine == SampleEngine::Safepoint {
             let sampler = sampler::Sampler::start(vm, jvmti, Arc::clone(&self.watch));
             self.sampler = Some(sampler.map_err(StartError::Thread)?);
         }
@@ -556,7 +541,7 @@ impl Session {
             self.load_modules();
             handler::MODULES.tidy();
             self.watch.armer.tidy();
-            self.watch.scan_tasks(HashMap::new());
+            self.watch.scan_tasks(Known::new());
             self.watch.balance();
             self.next_scan = now + SCAN_EVERY.max(now.elapsed() * SCAN_SHARE);
         }

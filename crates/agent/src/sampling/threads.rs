@@ -5,7 +5,7 @@
 //! no lock: a record's id is stored last when it is added and cleared first when it is removed.
 //! Adding and removing are behind one lock, which is held for moments and never by a handler.
 
-use std::ptr;
+use super::kernel;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -125,21 +125,7 @@ fn slot(tid: u32) -> usize {
 
 impl Table {
     fn new() -> Option<Self> {
-        let length = CAPACITY * size_of::<Record>();
-        // SAFETY: a new mapping; pages are backed when they are first used.
-        let at = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return None;
-        }
+        let at = kernel::reserve(CAPACITY * size_of::<Record>()).ok()?;
         // SAFETY: the mapping is never given back, holds so many records, and all zeros are
         // valid atomics.
         let records = unsafe { std::slice::from_raw_parts(at.cast(), CAPACITY) };

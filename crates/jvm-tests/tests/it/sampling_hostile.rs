@@ -2,13 +2,15 @@
 //! that vanish, thousands of threads, a second profiler's signals.
 
 use crate::common::agentpath;
-use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::{fs, io};
 use tare_arena::samples::{Counter, Frame, Special, State};
 use tare_jvm_tests::{
-    Jdk, Sampling, Scratch, Target, TargetBuilder, modern_classes, no_crash_files, on_each_jdk,
-    skip, wait_until,
+    Control, Jdk, Samples, Sampling, Scratch, Target, TargetBuilder, modern_classes,
+    no_crash_files, on_each_jdk, skip, wait_until,
 };
-use tare_protocol::SamplePlan;
+use tare_protocol::{Request, SampleEngine, SamplePlan};
 
 fn sampled(jdk: &Jdk) -> TargetBuilder {
     Target::java(jdk).vm(agentpath("")).main("Sampled")
@@ -206,4 +208,57 @@ on_each_jdk! {
         sampling.stop();
         target.finish();
     }
+
+    /// A JVM that does not say where it keeps what, with threads older than the session: it takes the stacks
+    /// itself, of those that have run, unless another engine is asked for.
+    fn tables_missing(jdk) {
+        let scratch = Scratch::new();
+        let jdk = &without_tables(jdk, scratch.path()).expect("a copy of the JDK");
+        let target = sampled(jdk).arg("seventy-thirty").arg("sleeps").start();
+        let mut control = Control::connect(target.pid());
+        control.greet();
+        let timers = SamplePlan { engine: Some(SampleEngine::Timer), ..plan(1_000, false) };
+        let refused = control.ask(&Request::SampleStart(Box::new(timers)));
+        assert!(format!("{refused:?}").contains("gHotSpotVMStructs"), "{refused:?}");
+        drop(control);
+        let mut sampling = Sampling::start(target.pid(), &plan(5_000, false));
+        let of = |samples: &Samples, who: &str| {
+            let all = samples.all.iter().filter(|s| samples.thread_name(s) == who);
+            all.filter(|s| samples.stack(s).iter().any(|f| f.starts_with("Sampled."))).count()
+        };
+        wait_until("samples have come", || of(sampling.drain(), "does seventy-thirty") >= 50);
+        let status = sampling.status();
+        assert_eq!(status.engine, Some(SampleEngine::Safepoint));
+        assert!(status.notes.iter().any(|note| note.contains("safepoints")), "{status:?}");
+        let (samples, ..) = sampling.stop();
+        assert_eq!(of(&samples, "does sleeps"), 0, "a thread that did not run is not charged");
+        target.finish();
+    }
+}
+
+/// The same JDK with a libjvm whose tables have another name. All else is linked to, but for what finds the rest by
+/// its own place.
+fn without_tables(jdk: &Jdk, place: &Path) -> io::Result<Jdk> {
+    let own = ["bin/java", "lib/libjli.so", "lib/server/libjvm.so"];
+    for folder in ["", "bin", "lib", "lib/server"] {
+        fs::create_dir_all(place.join(folder))?;
+        for entry in fs::read_dir(jdk.home.join(folder))? {
+            let name = Path::new(folder).join(entry?.file_name());
+            let (from, to) = (jdk.home.join(&name), place.join(&name));
+            if own.iter().any(|path| name == Path::new(path)) {
+                fs::copy(from, to)?;
+            } else if !["bin", "lib", "lib/server"].iter().any(|path| name == Path::new(path)) {
+                symlink(from, to)?;
+            }
+        }
+    }
+    let library = place.join("lib/server/libjvm.so");
+    let mut bytes = fs::read(&library)?;
+    let name = b"gHotSpotVMStructs\0";
+    let places = bytes.windows(name.len()).enumerate().filter(|(_, bytes)| bytes == name);
+    let places: Vec<usize> = places.map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "no table to hide");
+    places.into_iter().for_each(|at| bytes[at + 1] = b'N');
+    fs::write(library, bytes)?;
+    Ok(Jdk { major: jdk.major, home: place.to_owned() })
 }
