@@ -6,7 +6,7 @@ use crate::{Symbol, demangle};
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,15 +19,27 @@ const MOST_FUNCTIONS: usize = 4_000_000;
 /// Call-frame information beyond that is not read.
 const MOST_FRAMES: u64 = 256 << 20;
 
+/// A file below this size is read at one go, which is faster than piece by piece.
+const WHOLE: u64 = 128 << 20;
+
 pub struct FileSymbols {
     module: Rc<str>,
+    pid: u32,
+    /// Opened while it could be found, and read when the first name is asked for.
+    file: Cell<Option<File>>,
+    content: OnceCell<Content>,
+    /// Each function is demangled when it is first met.
+    names: RefCell<HashMap<u64, Rc<str>>>,
+}
+
+/// What a file says.
+#[derive(Default)]
+struct Content {
     /// From offsets in the file to addresses as the file counts them.
     segments: Vec<Segment>,
     functions: Vec<Function>,
     /// Beginnings of functions without a name.
     starts: Vec<(u64, u64)>,
-    /// Each function is demangled when it is first met.
-    names: RefCell<HashMap<u64, Rc<str>>>,
 }
 
 struct Segment {
@@ -42,57 +54,33 @@ struct Function {
     name: Box<str>,
 }
 
-impl FileSymbols {
-    /// Reads the file behind a mapping. One that cannot be read, or is not the one that is mapped,
-    /// has no names, but offsets.
-    pub fn open(pid: u32, mapping: &Mapping, source: &Source) -> Self {
-        let name = source.path.file_name().unwrap_or_default().to_string_lossy();
-        let mut symbols = FileSymbols {
-            module: name.as_ref().into(),
-            segments: Vec::new(),
-            functions: Vec::new(),
-            starts: Vec::new(),
-            names: RefCell::default(),
-        };
-        if let Some(file) = open_mapped(pid, mapping, source) {
-            symbols.read(&file, pid);
+impl Content {
+    fn read(file: &File, pid: u32) -> Self {
+        let size = file.metadata().map_or(0, |metadata| metadata.len());
+        if size > WHOLE {
+            return Self::of(&ReadCache::new(file), pid);
         }
-        symbols
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Self::of(bytes.as_slice(), pid),
+            Err(_) => Content::default(),
+        }
     }
 
-    fn read(&mut self, file: &File, pid: u32) {
-        let cache = ReadCache::new(file);
-        let Ok(elf) = ElfFile64::<Endianness, _>::parse(&cache) else { return };
-        self.segments = segments(&elf);
-        self.functions = functions(elf.symbols());
-        if self.functions.is_empty() {
+    fn of<'a>(data: impl ReadRef<'a>, pid: u32) -> Self {
+        let mut content = Content::default();
+        let Ok(elf) = ElfFile64::<Endianness, _>::parse(data) else { return content };
+        content.segments = segments(&elf);
+        content.functions = functions(elf.symbols());
+        if content.functions.is_empty() {
             // Stripped; perhaps its symbols lie in a file of their own.
-            self.functions = debug_functions(pid, elf.build_id().ok().flatten());
+            content.functions = debug_functions(pid, elf.build_id().ok().flatten());
         }
-        if self.functions.is_empty() {
-            self.functions = functions(elf.dynamic_symbols());
-            self.starts = starts(&elf);
+        if content.functions.is_empty() {
+            content.functions = functions(elf.dynamic_symbols());
+            content.starts = starts(&elf);
         }
-    }
-
-    /// The name of what is at an offset in the file.
-    pub fn name(&self, offset: u64) -> Symbol {
-        let module = Rc::clone(&self.module);
-        let segment =
-            self.segments.iter().find(|s| (s.offset..s.offset + s.length).contains(&offset));
-        let Some(address) = segment.map(|s| offset - s.offset + s.address) else {
-            return Symbol { name: format!("{module}+{offset:#x}").into(), module };
-        };
-        let after = self.functions.partition_point(|f| f.start <= address);
-        let function = after.checked_sub(1).and_then(|index| self.functions.get(index));
-        let function = function.filter(|f| address < f.end);
-        let start = function.map_or_else(|| self.start_of(address), |f| f.start);
-        let mut names = self.names.borrow_mut();
-        let name = names.entry(start).or_insert_with(|| match function {
-            Some(function) => demangle(&function.name).into(),
-            None => format!("{module}+{start:#x}").into(),
-        });
-        Symbol { name: Rc::clone(name), module }
+        content
     }
 
     /// The beginning of a function that has no name, or the address itself.
@@ -100,6 +88,47 @@ impl FileSymbols {
         let after = self.starts.partition_point(|(start, _)| *start <= address);
         let found = after.checked_sub(1).and_then(|index| self.starts.get(index));
         found.filter(|(_, end)| address < *end).map_or(address, |(start, _)| *start)
+    }
+}
+
+impl FileSymbols {
+    /// Opens the file behind a mapping. One that cannot be read, or is not the one that is mapped,
+    /// has no names, but offsets.
+    pub fn open(pid: u32, mapping: &Mapping, source: &Source) -> Self {
+        let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+        FileSymbols {
+            module: name.as_ref().into(),
+            pid,
+            file: Cell::new(open_mapped(pid, mapping, source)),
+            content: OnceCell::new(),
+            names: RefCell::default(),
+        }
+    }
+
+    fn content(&self) -> &Content {
+        self.content.get_or_init(|| {
+            self.file.take().map_or_else(Content::default, |file| Content::read(&file, self.pid))
+        })
+    }
+
+    /// The name of what is at an offset in the file.
+    pub fn name(&self, offset: u64) -> Symbol {
+        let (module, content) = (Rc::clone(&self.module), self.content());
+        let segment =
+            content.segments.iter().find(|s| (s.offset..s.offset + s.length).contains(&offset));
+        let Some(address) = segment.map(|s| offset - s.offset + s.address) else {
+            return Symbol { name: format!("{module}+{offset:#x}").into(), module };
+        };
+        let after = content.functions.partition_point(|f| f.start <= address);
+        let function = after.checked_sub(1).and_then(|index| content.functions.get(index));
+        let function = function.filter(|f| address < f.end);
+        let start = function.map_or_else(|| content.start_of(address), |f| f.start);
+        let mut names = self.names.borrow_mut();
+        let name = names.entry(start).or_insert_with(|| match function {
+            Some(function) => demangle(&function.name).into(),
+            None => format!("{module}+{start:#x}").into(),
+        });
+        Symbol { name: Rc::clone(name), module }
     }
 }
 
@@ -234,11 +263,16 @@ mod tests {
 
     #[test]
     fn one_function_has_one_name_also_without_a_symbol() {
-        let symbols = FileSymbols {
-            module: "libx.so".into(),
+        let content = Content {
             segments: vec![Segment { offset: 0x1000, length: 0x1000, address: 0x5000 }],
             functions: vec![Function { start: 0x5100, end: 0x5180, name: "_ZN1x3runEv".into() }],
             starts: vec![(0x5100, 0x5180), (0x5200, 0x5300)],
+        };
+        let symbols = FileSymbols {
+            module: "libx.so".into(),
+            pid: 0,
+            file: Cell::new(None),
+            content: OnceCell::from(content),
             names: RefCell::default(),
         };
         let name = |offset| symbols.name(offset).name.to_string();

@@ -93,8 +93,8 @@ impl Symbols {
         file(self.pid, &mut self.files, mapping, source).name(offset)
     }
 
-    /// Reads all files that are mapped, while they can still be found: a process may end before the
-    /// first of its addresses is asked for.
+    /// Opens all files that are mapped, while they can still be found: a process may end before the
+    /// first of its addresses is asked for. They are read when that happens.
     pub fn open_all(&mut self) {
         for mapping in &self.mappings {
             if let Some(source) = &mapping.source {
@@ -116,7 +116,7 @@ impl Symbols {
     }
 }
 
-/// What the file behind a mapping says, read when it is first asked for.
+/// What the file behind a mapping says, opened when it is first asked for.
 fn file<'a>(
     pid: u32,
     files: &'a mut HashMap<Source, FileSymbols>,
