@@ -26,7 +26,16 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
         "Attach to it and ask how it is. (Java 21 and newer warn about that; see docs/attach.md.)",
         &["status", pid],
     )?;
-    let recording = tare.recording();
+    let (samples, page) = (tare.file("demo-samples.tare"), tare.file("demo.html"));
+    tare.show(
+        "Sample it for four seconds: where does its processor time go? Nothing in it is changed for that.",
+        &["record", pid, "--interval", "1ms", "-d", "4s", "-o", &samples],
+    )?;
+    tare.show(
+        "The same as a flame graph, to be opened in a browser.",
+        &["export", &samples, "-o", &page],
+    )?;
+    let recording = tare.file("demo.tare");
     tare.show(
         "Record every call of it for four seconds, with times; then its own code is back.",
         &["record", "--exact", pid, "-d", "4s", "-o", &recording],
@@ -76,9 +85,9 @@ impl Tare {
         shell::run(&mut self.announce(why, arguments))
     }
 
-    /// Where the demo's recording goes: not into the reader's own directory.
-    fn recording(&self) -> String {
-        self.binary.with_file_name("demo.tare").display().to_string()
+    /// Where a file of the demo goes: not into the reader's own directory.
+    fn file(&self, name: &str) -> String {
+        self.binary.with_file_name(name).display().to_string()
     }
 
     fn announce(&self, why: &str, arguments: &[&str]) -> Command {

@@ -164,14 +164,14 @@ pub fn run(words: &[&str]) -> Result<()> {
     stages.finish()
 }
 
-/// Many threads that share little work: what is done for each thread is what it costs.
+/// Many threads, few of which work at a time: what is done for each thread is what it costs.
 fn crowd(classes: &std::path::Path, quick: bool) -> Workload {
     let size = if quick { CROWD_SIZE / 10 } else { CROWD_SIZE };
     Workload {
-        name: "threads",
-        include: "bench.Threads",
+        name: CROWD,
+        include: "bench.Crowd",
         root: String::new(),
-        what: format!("work shared by {size} threads, which poll for the end of a turn"),
+        what: format!("{size} threads that work in turns, ten at a time"),
         class_path: vec![classes.to_owned()],
         arguments: vec![size.to_string()],
         needs_compiler: false,

@@ -103,7 +103,7 @@ pub struct Exact {
 /// share of the woven program than of the plain one, whoever measures it.
 const WOVEN: [(&str, &[&str]); 4] = [
     ("javac", &["com.sun.tools.javac.main."]),
-    ("h2", &["org.h2.jdbc."]),
+    ("h2", &["org.h2.command.Command", "org.h2.command.dml."]),
     (
         "lucene",
         &["org.apache.lucene.index.IndexWriter.", "org.apache.lucene.search.IndexSearcher."],
