@@ -38,6 +38,7 @@ Options:
   --jdk N[,N…]    the JDKs to run on (default: 17,25; 25 with --quick)
   --tare FILE     measure this `tare` instead of building one
   --write-docs    write docs/sampling-figures.md from this run and the pieces of earlier ones
+  --only-docs     the same without measuring anything
 ";
 
 const DEFAULT: [&str; 6] = ["javac", "h2", "lucene", "saxon", CROWD, START];
@@ -54,18 +55,20 @@ struct Args {
     jdks: Vec<u32>,
     tare: Option<PathBuf>,
     write_docs: bool,
+    only_docs: bool,
 }
 
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
-        let (mut rounds, mut jdks, mut tare) = (None, None, None);
+        let (mut rounds, mut jdks, mut tare, mut only_docs) = (None, None, None, false);
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
             match *word {
                 "--quick" => quick = true,
                 "--write-docs" => write_docs = true,
+                "--only-docs" => only_docs = true,
                 "--rounds" => {
                     // Halves are compared with each other.
                     let number = value()?.parse().ok().filter(|n: &usize| *n >= 2);
@@ -88,7 +91,7 @@ impl Args {
         }
         let jdks = jdks.unwrap_or(if quick { vec![25] } else { vec![17, 25] });
         let rounds = rounds.unwrap_or(if quick { 2 } else { 6 });
-        Ok(Args { names, quick, rounds, jdks, tare, write_docs })
+        Ok(Args { names, quick, rounds, jdks, tare, write_docs, only_docs })
     }
 }
 
@@ -99,6 +102,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     let args = Args::parse(words)?;
     let workspace = Workspace::open()?;
+    let page = workspace.root.join("docs/sampling-figures.md");
+    if args.only_docs {
+        return super::write(&page, &page::whole(&workspace.target.join("bench/sampling"))?);
+    }
     let javac = compiler()?;
     let tare = args.tare.clone().map_or_else(|| super::build(&workspace), Ok)?;
     let work = workspace.target.join("bench");
@@ -159,7 +166,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
     }
     if args.write_docs {
-        super::write(&workspace.root.join("docs/sampling-figures.md"), &page::whole(&pieces)?)?;
+        super::write(&page, &page::whole(&pieces)?)?;
     }
     stages.finish()
 }
