@@ -4,7 +4,8 @@
 //! and what has been called on it. Facts come from outside (class bytes, or whatever a JVM tells)
 //! and at any time; each fact may make more methods reachable, and the classes that hold such
 //! methods are handed out once, to be woven. Two schemes: a reachable method's callees are followed at
-//! once (eager), or when it is said to have run (lazy).
+//! once (eager), or when it is said to have run (lazy). A method that is called and is known to have run often
+//! before is taken for one that runs.
 //!
 //! Only code that may be woven is followed call by call. What the rest, above all the JDK, may call
 //! back is known by three rules that need no look into it:
@@ -22,6 +23,7 @@ mod names;
 mod sites;
 
 pub use graph::{
-    ClassFacts, ClassId, Explanation, Graph, Loader, MethodFacts, MethodId, Scheme, Side, Step,
+    ClassFacts, ClassId, Explanation, Graph, Loader, MethodFacts, MethodId, Past, Scheme, Side,
+    Step,
 };
 pub use sites::{Site, handles, is_trivial, references, sites};

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs};
 use tare_callgraph::{
-    ClassFacts, ClassId, Graph, MethodFacts, MethodId, Scheme, Side, Site, handles, is_trivial,
-    references, sites,
+    ClassFacts, ClassId, Graph, MethodFacts, MethodId, Past, Scheme, Side, Site, handles,
+    is_trivial, references, sites,
 };
 use tare_classfile::{ClassFile, Code, access};
 
@@ -58,6 +58,9 @@ struct World {
     roots: BTreeSet<String>,
     bodies: BTreeMap<MethodId, Vec<u8>>,
     names: BTreeMap<MethodId, String>,
+    /// Of methods whose past is known.
+    pasts: BTreeMap<String, Past>,
+    dormant: Vec<&'static str>,
 }
 
 fn side(name: &[u8]) -> Side {
@@ -77,6 +80,8 @@ impl World {
             roots: roots.iter().map(|r| (*r).to_owned()).collect(),
             bodies: BTreeMap::new(),
             names: BTreeMap::new(),
+            pasts: BTreeMap::new(),
+            dormant: Vec::new(),
         }
     }
 
@@ -104,6 +109,7 @@ impl World {
                 superclass: (name != "java/lang/Object").then_some((0, b"java/lang/Object")),
                 interfaces: Vec::new(),
                 initialised: true,
+                dormant: false,
                 methods: Some(
                     methods
                         .iter()
@@ -112,6 +118,7 @@ impl World {
                             descriptor: d.as_bytes(),
                             access_flags: flags & !access::INTERFACE,
                             root: false,
+                            past: Past::Unknown,
                         })
                         .collect(),
                 ),
@@ -135,6 +142,7 @@ impl World {
                 descriptor: class.pool.utf8(m.descriptor_index).unwrap(),
                 access_flags: m.access_flags,
                 root: self.roots.contains(&label(m)),
+                past: self.pasts.get(&label(m)).copied().unwrap_or_default(),
             })
             .collect();
         let id = self.graph.add_class(&ClassFacts {
@@ -144,6 +152,7 @@ impl World {
             superclass: Some((loader, of(class.super_class))),
             interfaces: class.interfaces().map(|i| (loader, of(i))).collect(),
             initialised: false,
+            dormant: self.dormant.iter().any(|n| n.as_bytes() == name),
             methods: Some(methods),
         });
         for m in &class.methods {
@@ -500,4 +509,67 @@ fn trivial_methods() {
         "<init>()V get()I gets()I nothing()V one()I same(Ljava/lang/String;)Ljava/lang/String; \
          set(I)V with(Ljava/lang/String;)LT;"
     );
+}
+
+#[test]
+fn what_ran_before_is_followed_when_something_calls_it() {
+    let classes = compile(&[("T.java", CHAIN)]);
+    let mut world = World::new(Scheme::Lazy, &["T.root"]);
+    for (name, past) in [
+        ("T.root", Past::RanOften),
+        ("T.a", Past::Ran),
+        ("T.other", Past::RanOften), // Nothing below the root calls it.
+    ] {
+        world.pasts.insert(name.to_owned(), past);
+    }
+    world.jdk();
+    classes.values().for_each(|bytes| _ = world.load(1, bytes));
+    world.settle();
+    assert_eq!(world.reachable(), "T.a T.root");
+    world.graph.trust(Past::Ran);
+    world.settle();
+    assert_eq!(world.reachable(), "T.a T.b T.root");
+}
+
+#[test]
+fn a_class_without_objects_is_called_by_nobody() {
+    let source = "class T {
+        static void root(I i, boolean b) { i.m(); if (b) make(); }
+        static void make() { new B(); }
+    }
+    interface I { void m(); }
+    class A implements I { public void m() { } public String toString() { return null; } }
+    class B extends A { public void m() { } }";
+    let classes = compile(&[("T.java", source)]);
+    for (runs, expected) in [
+        (&["T.root"][..], "T.make T.root"),
+        (&["T.root", "T.make"], "A.m A.toString B.<init> B.m T.make T.root"),
+    ] {
+        let mut world = World::new(Scheme::Lazy, &["T.root"]);
+        world.dormant = vec!["A", "B"];
+        world.jdk();
+        classes.values().for_each(|bytes| _ = world.load(1, bytes));
+        world.settle();
+        runs.iter().for_each(|name| world.run(name));
+        assert_eq!(world.reachable(), expected);
+        // What is used elsewhere is told from outside.
+        assert_eq!(world.graph.sleepers().len(), if runs.len() == 1 { 2 } else { 0 });
+        for class in world.graph.sleepers() {
+            world.graph.wake(class);
+        }
+        assert!(world.reachable().starts_with("A.m A.toString B"), "{}", world.reachable());
+    }
+}
+
+#[test]
+fn an_abstract_class_is_called_through_those_below_it() {
+    let source = "class T {
+        static void root(A a, B b) { a.m(); a.n(); a.o(); b.own(); }
+    }
+    abstract class A { void m() { } void n() { } void o() { } }
+    class B extends A { void m() { } void o() { } void own() { super.o(); } }";
+    // `m` has taken the place of A's everywhere; A's `n` is inherited, and `o` is called by name.
+    let lazy = "A.n A.o B.m B.o B.own T.root";
+    let all = "A.m A.n A.o B.m B.o B.own T.root";
+    check(source, &[(Scheme::Lazy, &["T.root", "B.own"], lazy), (Scheme::Eager, &[], all)]);
 }

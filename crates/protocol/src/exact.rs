@@ -247,6 +247,8 @@ pub struct SubgraphStatus {
     pub hurried: u64,
     /// Threads whose patience ended.
     pub gave_up: u64,
+    /// Classes that the program began to use outside the subgraph, and that were found to be in use only then.
+    pub late: u64,
 }
 
 impl SubgraphStatus {
@@ -258,6 +260,7 @@ impl SubgraphStatus {
             .with("exact-longest-wait-ns", self.longest_wait_ns)
             .with("exact-hurried", self.hurried)
             .with("exact-gave-up", self.gave_up)
+            .with("exact-late", self.late)
     }
 
     fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
@@ -271,6 +274,7 @@ impl SubgraphStatus {
             longest_wait_ns: m.parse("exact-longest-wait-ns")?,
             hurried: m.parse("exact-hurried")?,
             gave_up: m.parse("exact-gave-up")?,
+            late: m.parse("exact-late")?,
         }))
     }
 }

@@ -10,6 +10,7 @@
 //! written before the method was recognised by the length of its code, and all memory is reached by
 //! system calls that bear a wrong address.
 
+use super::own_memory::{read, write};
 use super::{BATCH, Engine, FROM_THE_START, dotted, locked, redefined, rules};
 use crate::classes::{Classes, name_of};
 use crate::jvm::{Failure, Jni, Jvmti};
@@ -272,32 +273,11 @@ impl Places {
         let number = method.checked_add(self.number)?;
         match u16::from_ne_bytes(read(number)?) {
             0 => Some(()),
-            _ => write(number, [0; 2]),
+            // SAFETY: the number of a method that was recognised; compilers read it, in one piece, when they
+            // come across the method.
+            _ => unsafe { write(number, [0; 2]) },
         }
     }
-}
-
-/// Bytes of our own memory, if they are there.
-pub fn read<const N: usize>(at: u64) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
-    let theirs = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: N };
-    // SAFETY: writes to a local; an address where nothing is gives an error.
-    let done = unsafe {
-        libc::process_vm_readv(libc::getpid(), &raw const ours, 1, &raw const theirs, 1, 0)
-    };
-    (done == N as isize).then_some(bytes)
-}
-
-fn write<const N: usize>(at: u64, mut bytes: [u8; N]) -> Option<()> {
-    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
-    let theirs = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: N };
-    // SAFETY: the number of a method that was recognised; compilers read it, in one piece, when
-    // they come across the method. An address where nothing is gives an error.
-    let done = unsafe {
-        libc::process_vm_writev(libc::getpid(), &raw const ours, 1, &raw const theirs, 1, 0)
-    };
-    (done == N as isize).then_some(())
 }
 
 #[cfg(test)]

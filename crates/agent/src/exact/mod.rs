@@ -21,6 +21,7 @@ mod inject;
 mod intrinsics;
 mod memory;
 mod naming;
+mod own_memory;
 mod probes;
 mod redefined;
 mod refusals;
@@ -65,8 +66,9 @@ use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
 pub use trace::compiled;
 use waiters::{Waiters, held};
 
-/// Classes per call of the JVM: large enough to be quick, small enough for short pauses.
-const BATCH: usize = 64;
+/// Classes per call of the JVM. In each the program stands still while the JVM looks through all its
+/// compiled code, whatever the number of classes, which adds little: so few large ones.
+const BATCH: usize = 256;
 
 /// A class that the JVM makes objects of by itself, anywhere.
 const IMPLICIT: &str = "java/lang/NullPointerException";
@@ -350,6 +352,9 @@ pub fn thread_ended(jni: Jni) {
 pub fn tick(jni: Jni) {
     let Some(engine) = engine() else { return };
     engine.memory.tick();
+    if let Some(subgraph) = &engine.subgraph {
+        subgraph.wake(jni);
+    }
     engine.calibrate_again(jni);
 }
 

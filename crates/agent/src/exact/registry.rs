@@ -101,6 +101,18 @@ impl Registry {
         self.give(loader, class, (method.to_vec(), descriptor.to_vec()))
     }
 
+    /// The id of a method that was woven before.
+    pub fn known_id(
+        &self,
+        loader: u32,
+        class: &str,
+        method: &[u8],
+        descriptor: &[u8],
+    ) -> Option<u32> {
+        let class = self.classes.get(&(loader, class.to_owned()))?;
+        class.ids.get(&(method.to_vec(), descriptor.to_vec())).map(|id| id.number)
+    }
+
     /// The id of a method while it is counted in a recording that times others: its calls are told
     /// from those that were timed before or are timed later.
     pub fn demoted_id(

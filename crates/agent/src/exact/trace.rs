@@ -8,7 +8,7 @@
 
 use super::clock::ticks;
 use super::inject::{Part, Runtime};
-use super::intrinsics::read;
+use super::own_memory::read;
 use super::probes::UNFIT;
 use super::{Engine, REGISTRY, engine, locked};
 use crate::events;

@@ -9,6 +9,7 @@ mod explain;
 mod reach;
 
 pub use explain::{Explanation, Step};
+use reach::Called;
 
 use crate::names::{Name, Names, Selector};
 use crate::sites::Site;
@@ -52,6 +53,9 @@ pub struct ClassFacts<'a> {
     pub interfaces: Vec<(Loader, &'a [u8])>,
     /// Its static initialiser has run, or will not.
     pub initialised: bool,
+    /// None of its code has run yet, so there are no objects of it. Whoever says so tells when that ends
+    /// ([`Graph::wake`]).
+    pub dormant: bool,
     /// None when they come later, by [`Graph::set_methods`].
     pub methods: Option<Vec<MethodFacts<'a>>>,
 }
@@ -62,6 +66,16 @@ pub struct MethodFacts<'a> {
     pub access_flags: u16,
     /// The subgraph begins here; if it has no code, in its implementations.
     pub root: bool,
+    pub past: Past,
+}
+
+/// How often a method has run so far, wherever it was called from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Past {
+    #[default]
+    Unknown,
+    Ran,
+    RanOften,
 }
 
 /// Why a method is reachable.
@@ -85,13 +99,6 @@ enum Why {
     Again,
 }
 
-/// Called on a class: what it leads to there and, if virtual, below.
-#[derive(Clone, Copy)]
-struct Called {
-    is_virtual: bool,
-    why: Why,
-}
-
 #[derive(Clone, Copy)]
 enum Target {
     Call { class: ClassId, selector: Selector, is_virtual: bool },
@@ -105,7 +112,9 @@ struct Class {
     /// False for stand-ins.
     known: bool,
     is_interface: bool,
+    is_abstract: bool,
     initialised: bool,
+    dormant: bool,
     superclass: Option<ClassId>,
     /// Superclass, interfaces and, for a stand-in, what it stands for.
     supers: Vec<ClassId>,
@@ -124,6 +133,9 @@ struct Method {
     hasty: bool,
     /// So many levels of what it calls are followed with it.
     ahead: u8,
+    past: Past,
+    /// Called by a method that was followed, or a root; not only callable from outside.
+    is_called: bool,
     expanded: bool,
     body: Option<Box<[Target]>>,
     woven: bool,
@@ -167,9 +179,13 @@ pub struct Graph {
     bodies_wanted: Vec<MethodId>,
     lists_wanted: BTreeSet<ClassId>,
     to_expand: Vec<MethodId>,
+    /// Dormant classes with methods that could be called once there are objects.
+    sleepers: BTreeSet<ClassId>,
     /// Levels of callees that are followed with a method that runs, and with the one being followed.
     look_ahead: u8,
     ahead: u8,
+    /// With such a past, a method that is called is taken for one that will run again.
+    trusted: Past,
 }
 
 impl Graph {
@@ -188,8 +204,10 @@ impl Graph {
             bodies_wanted: Vec::new(),
             lists_wanted: BTreeSet::new(),
             to_expand: Vec::new(),
+            sleepers: BTreeSet::new(),
             look_ahead: 0,
             ahead: 0,
+            trusted: Past::RanOften,
         }
     }
 
@@ -217,7 +235,9 @@ impl Graph {
             let class = self.class_mut(id);
             class.known = true;
             class.is_interface = facts.access_flags & access::INTERFACE != 0;
+            class.is_abstract = facts.access_flags & access::ABSTRACT != 0;
             class.initialised = facts.initialised;
+            class.dormant = facts.dormant;
             class.superclass = superclass;
             for above in superclass.into_iter().chain(interfaces) {
                 self.link(id, above);
@@ -330,7 +350,7 @@ impl Graph {
         }
         let owner = self.named(self.class(class).loader, member.owner);
         let selector = self.names.selector(member.name, member.descriptor);
-        self.call(owner, selector, Called { is_virtual, why });
+        self.call(owner, selector, Called::any(is_virtual, why));
         self.settle();
     }
 
@@ -343,7 +363,7 @@ impl Graph {
         let class = self.named(loader, class);
         let selector = self.names.selector(name, descriptor);
         let is_virtual = name != b"<init>";
-        self.call(class, selector, Called { is_virtual, why: Why::Revealed });
+        self.call(class, selector, Called::any(is_virtual, Why::Revealed));
         if name == b"<init>" {
             self.uses(class);
         }
@@ -538,7 +558,9 @@ impl Graph {
             side,
             known: false,
             is_interface: false,
+            is_abstract: false,
             initialised: false,
+            dormant: false,
             superclass: None,
             supers: Vec::new(),
             subs: Vec::new(),
@@ -606,6 +628,7 @@ impl Graph {
 
     fn declare(&mut self, id: ClassId, methods: &[MethodFacts<'_>]) {
         let inside = self.class(id).side == Side::Inside;
+        let is_object = self.names.text(self.class(id).name) == b"java/lang/Object";
         let mut table = HashMap::with_capacity(methods.len());
         let mut roots = Vec::new();
         for facts in methods {
@@ -619,12 +642,18 @@ impl Graph {
                 root: false,
                 hasty: facts.name == b"<clinit>",
                 ahead: 0,
+                past: facts.past,
+                is_called: false,
                 expanded: false,
                 body: None,
                 woven: false,
                 left_out: None,
             };
             if !inside && !facts.root && !made.can_be_overridden(&self.names) {
+                continue;
+            }
+            // `clone` and `finalize`: nobody in the JDK can call them there, but for the thread of finalizers.
+            if is_object && facts.access_flags & access::PUBLIC == 0 {
                 continue;
             }
             if !inside && made.can_be_overridden(&self.names) {
@@ -641,7 +670,7 @@ impl Graph {
             // Of an interface all implementations are meant; a default method is one of them.
             let is_interface = self.class(id).is_interface && flags & access::STATIC == 0;
             if flags & access::ABSTRACT != 0 || is_interface {
-                let call = Called { is_virtual: true, why: Why::Root };
+                let call = Called::new(true, Why::Root);
                 self.called.insert(selector);
                 self.class_mut(id).called.insert(selector, call);
             }

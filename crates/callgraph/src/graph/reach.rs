@@ -1,10 +1,29 @@
 //! From facts to reachable methods. Everything here may be asked again and again: what is
 //! reachable stays so, and only what is new has consequences.
 
-use super::{Called, ClassId, Graph, MethodId, Scheme, Side, Target, Why};
+use super::{ClassId, Graph, Method, MethodId, Past, Scheme, Side, Target, Why};
 use crate::names::Selector;
 use std::collections::HashMap;
 use tare_classfile::{access, descriptor};
+
+/// Called on a class: what it leads to there and, if virtual, below. It can be called in both ways.
+#[derive(Clone, Copy)]
+pub(super) struct Called {
+    pub is_virtual: bool,
+    is_exact: bool,
+    why: Why,
+}
+
+impl Called {
+    pub fn new(is_virtual: bool, why: Why) -> Self {
+        Called { is_virtual, is_exact: !is_virtual, why }
+    }
+
+    /// When it is not known in which way.
+    pub fn any(is_virtual: bool, why: Why) -> Self {
+        Called { is_virtual, is_exact: true, why }
+    }
+}
 
 impl Graph {
     /// Finds what is reachable in one class by what is known of all above it.
@@ -12,7 +31,11 @@ impl Graph {
         if self.class(id).methods.is_none() {
             return;
         }
+        if self.class(id).dormant {
+            self.sleepers.insert(id);
+        }
         let above = self.above(id);
+        let below_inside = above.iter().any(|&a| self.class(a).side == Side::Inside);
         let mut unsure = false;
         let mut unsure_outside = false;
         for &a in &above {
@@ -28,49 +51,47 @@ impl Graph {
                 .map(|(selector, call)| (*selector, *call))
                 .collect();
             for (selector, call) in calls {
-                self.apply(id, selector, call.why, a == id);
+                self.apply(id, selector, call, a == id);
             }
-            if a != id && self.class(id).side == Side::Inside {
+            if a != id && below_inside {
                 self.callbacks(id, a);
             }
         }
-        if unsure && self.class(id).side == Side::Inside {
+        if unsure && self.class(id).side == Side::Inside && !self.class(id).dormant {
             self.guess(id, unsure_outside);
         }
     }
 
-    /// What a class outside declares can be called there.
+    /// What a class outside declares can be called there, on whatever objects there are.
     fn callbacks(&mut self, id: ClassId, outside: ClassId) {
-        let above = self.class(outside);
-        if above.side == Side::Inside {
+        if self.class(outside).side == Side::Inside || self.has_no_objects(id) {
             return;
         }
-        let Some(declared) = &above.methods else {
+        let Some(declared) = &self.class(outside).methods else {
             self.want_list(outside);
             return;
         };
         let overridable = |m: &MethodId| self.methods[m.0 as usize].can_be_overridden(&self.names);
-        let own = self.class(id).methods.iter().flatten();
-        let mut found: Vec<MethodId> = own
-            .filter(|(selector, _)| declared.get(selector).is_some_and(overridable))
-            .map(|(_, method)| *method)
-            .filter(|m| self.methods[m.0 as usize].can_override(&self.names))
+        let found: Vec<MethodId> = declared
+            .iter()
+            .filter(|(_, method)| overridable(method))
+            .flat_map(|(selector, _)| self.resolve(id, *selector))
+            .filter(|m| {
+                let m = &self.methods[m.0 as usize];
+                self.class(m.class).side == Side::Inside && m.can_override(&self.names)
+            })
             .collect();
-        // A superclass that knows nothing of the interface may implement its methods.
-        let superclass = self.class(id).superclass;
-        if above.is_interface
-            && let Some(superclass) = superclass
-            && self.class(superclass).side == Side::Inside
-            && !self.above(superclass).contains(&outside)
-        {
-            let inherited = declared.iter().filter(|(_, m)| overridable(m));
-            let inherited =
-                inherited.filter_map(|(selector, _)| self.look_up(superclass, *selector));
-            found.extend(inherited);
-        }
         for method in found {
             self.reach(method, Why::Callback(outside));
         }
+    }
+
+    /// Whether no object can be of exactly this class. Only who looks on while the program runs can
+    /// rely on that: a class that is not woven for it may get objects later.
+    fn has_no_objects(&self, id: ClassId) -> bool {
+        let class = self.class(id);
+        let is_abstract = class.known && class.is_abstract && !class.is_interface;
+        self.scheme == Scheme::Lazy && (class.dormant || is_abstract)
     }
 
     /// Some supertype is not loaded yet: what could be called through it is taken for reachable.
@@ -106,49 +127,61 @@ impl Graph {
     pub(super) fn call(&mut self, class: ClassId, selector: Selector, call: Called) {
         self.called.insert(selector);
         let known = self.class(class).called.get(&selector).copied();
-        let wider = known.is_none_or(|k| call.is_virtual && !k.is_virtual);
-        if !wider {
+        let is_known = |k: &Called| k.is_virtual >= call.is_virtual && k.is_exact >= call.is_exact;
+        if known.as_ref().is_some_and(is_known) {
             return;
         }
-        self.class_mut(class).called.insert(selector, call);
+        let all = Called {
+            is_virtual: call.is_virtual || known.is_some_and(|k| k.is_virtual),
+            is_exact: call.is_exact || known.is_some_and(|k| k.is_exact),
+            why: known.map_or(call.why, |k| k.why),
+        };
+        self.class_mut(class).called.insert(selector, all);
         if !self.class(class).known {
             for other in self.class(class).supers.clone() {
                 self.call(other, selector, call);
             }
         }
-        self.apply(class, selector, call.why, true);
+        self.apply(class, selector, call, true);
         if call.is_virtual {
             for below in self.below(class) {
-                self.apply(below, selector, call.why, false);
+                self.apply(below, selector, call, false);
             }
         }
     }
 
     /// What a call leads to in one class. `itself` when that is the class that the call names:
     /// then it may be a method that others cannot override.
-    fn apply(&mut self, class: ClassId, selector: Selector, why: Why, itself: bool) {
-        let own = self.class(class).methods.as_ref().and_then(|m| m.get(&selector)).copied();
-        if let Some(method) = own {
-            if itself || self.methods[method.0 as usize].can_override(&self.names) {
-                self.reach(method, why);
+    fn apply(&mut self, class: ClassId, selector: Selector, call: Called, itself: bool) {
+        if !(itself && call.is_exact) && self.has_no_objects(class) {
+            if self.class(class).dormant {
+                self.sleepers.insert(class);
             }
             return;
         }
-        if let Some(method) = self.look_up(class, selector) {
-            self.reach(method, why);
+        let own = self.class(class).methods.as_ref().and_then(|m| m.get(&selector)).copied();
+        let hidden = |m: MethodId| !itself && !self.methods[m.0 as usize].can_override(&self.names);
+        if own.is_some_and(hidden) {
             return;
         }
-        // Default methods; of several the JVM takes the most special one, we take all.
-        let defaults: Vec<MethodId> = self
-            .above(class)
+        for method in self.resolve(class, selector) {
+            self.reach(method, call.why);
+        }
+    }
+
+    /// What is called on an object of a class: its own method, that of the nearest superclass, or default
+    /// methods; of several the JVM takes the most special one, we take all.
+    fn resolve(&self, class: ClassId, selector: Selector) -> Vec<MethodId> {
+        let own = self.class(class).methods.as_ref().and_then(|m| m.get(&selector)).copied();
+        if let Some(method) = own.or_else(|| self.look_up(class, selector)) {
+            return vec![method];
+        }
+        self.above(class)
             .into_iter()
             .filter(|&a| self.class(a).is_interface)
             .filter_map(|a| self.class(a).methods.as_ref()?.get(&selector).copied())
             .filter(|m| !self.methods[m.0 as usize].is_abstract())
-            .collect();
-        for method in defaults {
-            self.reach(method, why);
-        }
+            .collect()
     }
 
     /// The nearest superclass that implements a method, from the class itself on.
@@ -172,6 +205,13 @@ impl Graph {
     }
 
     pub(super) fn reach(&mut self, method: MethodId, why: Why) {
+        let m = &mut self.methods[method.0 as usize];
+        let newly_called = matches!(why, Why::Root | Why::Call(_) | Why::Revealed) && !m.is_called;
+        m.is_called |= newly_called;
+        let m = &self.methods[method.0 as usize];
+        if newly_called && m.past >= self.trusted && !m.expanded && self.is_followed(m) {
+            self.to_expand.push(method);
+        }
         let m = &mut self.methods[method.0 as usize];
         let becomes_root = why == Why::Root && !m.root;
         if m.why.is_some() && !becomes_root {
@@ -206,7 +246,53 @@ impl Graph {
         }
     }
 
+    /// Whether it is of those whose callees are looked for.
+    pub(super) fn is_followed(&self, m: &Method) -> bool {
+        m.access_flags & (access::ABSTRACT | access::NATIVE) == 0
+            && (m.root || self.class(m.class).side == Side::Inside)
+    }
+
+    /// From now on, methods with such a past are followed as soon as something calls them: what ran before
+    /// will run again, and is found at once instead of level by level.
+    pub fn trust(&mut self, past: Past) {
+        if past >= self.trusted || past == Past::Unknown {
+            return;
+        }
+        self.trusted = past;
+        let all = (0..self.methods.len() as u32).map(MethodId);
+        let fits = |m: &MethodId| {
+            let m = &self.methods[m.0 as usize];
+            m.is_called && m.past >= past && !m.expanded && self.is_followed(m)
+        };
+        self.to_expand = all.filter(fits).collect();
+        self.settle();
+    }
+
+    /// Classes that are to be woken when they are initialised.
+    pub fn sleepers(&self) -> Vec<ClassId> {
+        self.sleepers.iter().copied().collect()
+    }
+
+    /// A class is being initialised, or was: there may be objects of it.
+    pub fn wake(&mut self, class: ClassId) {
+        self.wake_up(class);
+        self.settle();
+    }
+
+    /// Superclasses are initialised before.
+    fn wake_up(&mut self, class: ClassId) {
+        let mut at = Some(class).filter(|&id| self.class(id).dormant);
+        while let Some(id) = at {
+            at = self.class(id).superclass;
+            if std::mem::take(&mut self.class_mut(id).dormant) {
+                self.sleepers.remove(&id);
+                self.consider(id);
+            }
+        }
+    }
+
     pub(super) fn uses(&mut self, class: ClassId) {
+        self.wake_up(class);
         let mut at = Some(class);
         while let Some(id) = at {
             let class = self.class(id);
@@ -242,7 +328,7 @@ impl Graph {
             for target in body {
                 match target {
                     Target::Call { class, selector, is_virtual } => {
-                        self.call(class, selector, Called { is_virtual, why: Why::Call(method) });
+                        self.call(class, selector, Called::new(is_virtual, Why::Call(method)));
                     }
                     Target::Use(class) => self.uses(class),
                 }

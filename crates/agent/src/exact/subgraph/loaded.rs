@@ -2,15 +2,18 @@
 //! tells it.
 
 use super::super::{BATCH, Engine, locked, redefined, rules};
-use super::{Subgraph, read_pool};
+use super::{Initialiser, Subgraph, past, read_pool};
 use crate::classes::Classes;
 use crate::facts::MethodOf;
 use crate::jvm::Jni;
 use crate::loaders;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::HashMap;
-use tare_callgraph::{ClassFacts, ClassId, Loader, MethodFacts, MethodId, Side, sites};
-use tare_classfile::ConstantPool;
+use std::sync::atomic::Ordering::Relaxed;
+use tare_callgraph::{
+    ClassFacts, ClassId, Loader, MethodFacts, MethodId, Past, Scheme, Side, sites,
+};
+use tare_classfile::{ConstantPool, access};
 
 impl Subgraph {
     /// Looks at all loaded classes: first who is above whom, then what is in them.
@@ -21,6 +24,11 @@ impl Subgraph {
                 if jni.forgets_redefinitions() {
                     self.note_changed(jni, classes);
                 }
+                let told = |class: &jclass| {
+                    self.jvmti.class_name(*class).is_some_and(|name| name == b"java/lang/String")
+                        && past::is_told(self.jvmti, *class)
+                };
+                self.pasts_are_told.store(classes.list().iter().any(told), Relaxed);
                 let mut unready = Vec::new();
                 for class in classes.list().iter().copied() {
                     if self.jvmti.interfaces(class).is_some() {
@@ -32,6 +40,10 @@ impl Subgraph {
                 self.make_ready(engine, jni, &unready);
             })
         });
+        // All methods before any call: who overrides what is known then.
+        for &(id, _) in &found {
+            jni.frame(|| self.strong(jni, id).map(|class| self.read_methods(jni, class, id)));
+        }
         for (id, side) in found {
             jni.frame(|| self.read_loaded(jni, id, side));
         }
@@ -61,11 +73,19 @@ impl Subgraph {
     /// when it loads them again, and then the hook sees their bytes. Waiting until the program
     /// uses them would mean to find out what they are while they run.
     fn make_ready(&self, engine: &Engine, jni: Jni, classes: &[jclass]) {
+        if self.scheme == Scheme::Lazy && self.pasts_are_told.load(Relaxed) {
+            let names = classes.iter().filter_map(|&class| self.jvmti.class_name(class));
+            locked(&self.state).unready = names.collect();
+        }
         for batch in classes.chunks(BATCH) {
             self.reload(engine, jni, batch.to_vec());
         }
+        locked(&self.state).unready.clear();
         for &class in classes {
-            jni.frame(|| self.loaded(jni, class));
+            jni.frame(|| {
+                self.loaded(jni, class);
+                self.note_initialiser(jni, class);
+            });
         }
     }
 
@@ -78,16 +98,27 @@ impl Subgraph {
         let named = |class: jclass| Some((self.loader(jni, class), self.jvmti.class_name(class)?));
         let superclass = Some(jni.superclass(class)).filter(|c| !c.is_null()).and_then(named);
         let interfaces: Vec<_> = interfaces.into_iter().filter_map(named).collect();
+        let flags = self.jvmti.class_flags(class);
+        let may_sleep = self.scheme == Scheme::Lazy
+            && self.pasts_are_told.load(Relaxed)
+            && flags & access::INTERFACE == 0
+            && !self.jvmti.is_initialised(class);
+        let initialiser = may_sleep.then(|| self.initialiser(class)).flatten();
+        let dormant = may_sleep && self.is_dormant(class, initialiser);
         let mut state = locked(&self.state);
         let id = state.graph.add_class(&ClassFacts {
             name: &name,
             loader,
-            access_flags: self.jvmti.class_flags(class),
+            access_flags: flags,
             superclass: superclass.as_ref().map(|(loader, name)| (*loader, name.as_slice())),
             interfaces: interfaces.iter().map(|(l, n)| (*l, n.as_slice())).collect(),
             initialised: self.jvmti.is_initialised(class),
+            dormant,
             methods: None,
         });
+        if let Some(initialiser) = initialiser {
+            state.initialisers.insert(id, initialiser);
+        }
         if !state.loaded.contains_key(&id)
             && let Some(weak) = jni.weak(class)
         {
@@ -99,10 +130,53 @@ impl Subgraph {
         (rooted || side != Side::Jdk).then_some((id, side))
     }
 
+    fn initialiser(&self, class: jclass) -> Option<Initialiser> {
+        let mut methods = self.jvmti.methods(class)?.into_iter();
+        methods.find(|m| m.name == b"<clinit>").map(|m| Initialiser(m.id))
+    }
+
+    fn note_initialiser(&self, jni: Jni, class: jclass) {
+        let (loader, name) = (self.loader(jni, class), self.jvmti.class_name(class));
+        let initialiser = self.initialiser(class);
+        let mut state = locked(&self.state);
+        let id = name.and_then(|name| state.graph.find_class(loader, &name));
+        if let (Some(id), Some(initialiser)) = (id, initialiser) {
+            state.initialisers.insert(id, initialiser);
+        }
+    }
+
+    /// Whether none of a class's code has run. Of one whose initialiser is under way, only the past of that tells.
+    fn is_dormant(&self, class: jclass, initialiser: Option<Initialiser>) -> bool {
+        let begun = |of: Initialiser| past::of(self.jvmti, of.0) != Past::Unknown;
+        !self.jvmti.is_initialised(class) && !initialiser.is_some_and(begun)
+    }
+
+    /// Looks which of the dormant classes the program uses by now. Of one that it began to use outside the
+    /// subgraph, calls may be missing until now.
+    pub fn wake(&self, jni: Jni) {
+        let sleepers = locked(&self.state).graph.sleepers();
+        for id in sleepers {
+            let initialiser = locked(&self.state).initialisers.get(&id).copied();
+            let sleeps = |class| self.is_dormant(class, initialiser);
+            let used = jni.frame(|| self.strong(jni, id).is_some_and(|class| !sleeps(class)));
+            if used == Some(true) {
+                self.late.fetch_add(1, Relaxed);
+                let mut state = locked(&self.state);
+                state.graph.wake(id);
+                if state.graph.wants_anything() {
+                    state.asked += 1;
+                    self.ring();
+                }
+            }
+        }
+    }
+
     /// The methods of a loaded class, and what its constant pool names.
     pub(super) fn read_loaded(&self, jni: Jni, id: ClassId, side: Side) {
         let Some(class) = self.strong(jni, id) else { return };
-        self.read_methods(class, id);
+        if !locked(&self.state).graph.has_methods(id) {
+            self.read_methods(jni, class, id);
+        }
         if side == Side::Jdk {
             return;
         }
@@ -112,20 +186,28 @@ impl Subgraph {
         }
     }
 
-    fn read_methods(&self, class: jclass, id: ClassId) {
+    fn read_methods(&self, jni: Jni, class: jclass, id: ClassId) {
         let Some(methods) = self.jvmti.methods(class) else { return };
         let name = self.jvmti.class_name(class).unwrap_or_default();
         let name = String::from_utf8_lossy(&name).into_owned();
-        let facts: Vec<MethodFacts<'_>> = methods.iter().map(|m| self.method(&name, m)).collect();
+        let loader = self.loader(jni, class);
+        let facts: Vec<MethodFacts<'_>> =
+            methods.iter().map(|m| self.method(loader, &name, m)).collect();
         locked(&self.state).graph.set_methods(id, &facts);
     }
 
-    fn method<'a>(&self, class: &str, method: &'a MethodOf) -> MethodFacts<'a> {
+    fn method<'a>(&self, loader: Loader, class: &str, method: &'a MethodOf) -> MethodFacts<'a> {
+        let past = if past::ran_below_a_root(loader, class, &method.name, &method.descriptor) {
+            Past::RanOften
+        } else {
+            past::of(self.jvmti, method.id)
+        };
         MethodFacts {
             name: &method.name,
             descriptor: &method.descriptor,
             access_flags: method.access_flags,
             root: self.is_root(class, &method.name, &method.descriptor),
+            past,
         }
     }
 
@@ -146,7 +228,7 @@ impl Subgraph {
             for id in lists {
                 jni.frame(|| {
                     if let Some(class) = self.strong(jni, id) {
-                        self.read_methods(class, id);
+                        self.read_methods(jni, class, id);
                     }
                 });
             }

@@ -6,21 +6,24 @@ use super::{Chosen, OFTEN, State, Subgraph};
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::jclass;
 use tare_callgraph::{
-    ClassFacts, ClassId, Graph, Loader, MethodFacts, MethodId, Scheme, Side, Site, handles,
+    ClassFacts, ClassId, Graph, Loader, MethodFacts, MethodId, Past, Scheme, Side, Site, handles,
     is_trivial, references, sites,
 };
-use tare_classfile::{ClassFile, Code, ConstantPool};
+use tare_classfile::{ClassFile, Code, ConstantPool, access};
 
 impl Subgraph {
     /// In the hook: a class is being loaded, or loaded again. What is to be woven in it.
     pub fn class_file(&self, name: &str, loader: Loader, bytes: &[u8]) -> Option<Chosen> {
         let class = ClassFile::parse(bytes).ok()?;
         let mut state = locked(&self.state);
-        let State { graph, weaves, .. } = &mut *state;
+        let State { graph, weaves, unready, .. } = &mut *state;
         let known = graph.find_class(loader, name.as_bytes());
         let id = match known.filter(|&id| graph.has_methods(id)) {
             Some(id) => id,
-            None => self.add_new(graph, name, loader, &class)?,
+            None => {
+                let dormant = unready.contains(name.as_bytes());
+                self.add_new(graph, name, loader, &class, dormant)?
+            }
         };
         let side = graph.side_of(id);
         let weaves = weaves.entry(id).or_default();
@@ -42,6 +45,7 @@ impl Subgraph {
         name: &str,
         loader: Loader,
         class: &ClassFile<'_>,
+        dormant: bool,
     ) -> Option<ClassId> {
         let pool = &class.pool;
         let superclass = match class.super_class {
@@ -56,6 +60,7 @@ impl Subgraph {
                 descriptor,
                 access_flags: member.access_flags,
                 root: self.is_root(name, name_of, descriptor),
+                past: Past::Unknown,
             })
         });
         let id = graph.add_class(&ClassFacts {
@@ -68,6 +73,7 @@ impl Subgraph {
                 .filter_map(|index| Some((loader, pool.class_name(index).ok()?)))
                 .collect(),
             initialised: false,
+            dormant: dormant && class.access_flags & access::INTERFACE == 0,
             methods: Some(methods.collect()),
         });
         let side = graph.side_of(id);

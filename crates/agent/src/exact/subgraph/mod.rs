@@ -14,6 +14,7 @@
 mod entries;
 mod loaded;
 mod loading;
+mod past;
 
 pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
 use loading::read_pool;
@@ -22,15 +23,15 @@ use super::inject::{Part, Runtime};
 use super::{Engine, Purpose, locked, nanos_of, redefined, rules};
 use crate::facts::WeakClass;
 use crate::jvm::{Jni, Jvmti};
-use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Scheme, Side};
+use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Past, Scheme, Side};
 use tare_protocol::{ExactPlan, Explained, MethodPattern, SubgraphStatus};
 
 /// How long a thread that runs a method for the first time waits for its callees to be woven.
@@ -43,6 +44,9 @@ pub const METHODS_MAX: usize = 1 << 22;
 /// again and again. So a class that was woven this often is next time woven with all that its
 /// reachable methods call in it.
 const OFTEN: u32 = 2;
+
+/// After so many waits, whatever ever ran is followed as soon as something calls it, not only what ran often.
+const TRUSTING: u64 = 20;
 
 /// After so many waits callees are followed so many levels ahead. A program in which there is that much to be
 /// found would be held up too often otherwise; what is woven in vain costs it less.
@@ -84,6 +88,10 @@ pub struct Subgraph {
     /// Threads that did not wait, and those whose patience ended.
     hurried: AtomicU64,
     gave_up: AtomicU64,
+    /// Classes that turned out to be in use after that had begun.
+    late: AtomicU64,
+    /// Whether what is not known to have run has not.
+    pasts_are_told: AtomicBool,
 }
 
 struct State {
@@ -101,9 +109,20 @@ struct State {
     asked: u64,
     finished: u64,
     over: bool,
+    /// Names of classes that were loaded and not linked when the session began.
+    unready: HashSet<Vec<u8>>,
+    /// The static initialisers of dormant classes, those that have one.
+    initialisers: HashMap<ClassId, Initialiser>,
     /// Whether a method is one of [`LOADING`], by its handle.
     loading: HashMap<usize, bool>,
 }
+
+/// The id of a static initialiser.
+#[derive(Clone, Copy)]
+struct Initialiser(jmethodID);
+
+// SAFETY: ids may be used from any thread.
+unsafe impl Send for Initialiser {}
 
 /// What to weave in a class: for each method, in order, its place in the graph if
 /// there is one, and whether it is a root.
@@ -121,7 +140,7 @@ impl Subgraph {
     }
 
     fn new(jvmti: Jvmti, plan: &ExactPlan, scheme: Scheme) -> io::Result<Self> {
-        done().iter().for_each(|word| word.store(0, Relaxed));
+        past::turn_the_page();
         reflected().iter().for_each(|word| word.store(0, Relaxed));
         let roots = plan.roots.clone();
         let skip_trivial = plan.skip_trivial;
@@ -148,6 +167,8 @@ impl Subgraph {
                 asked: 0,
                 finished: 0,
                 over: false,
+                unready: HashSet::new(),
+                initialisers: HashMap::new(),
                 loading: HashMap::new(),
             }),
             settled: Condvar::new(),
@@ -157,6 +178,8 @@ impl Subgraph {
             longest_wait_ns: AtomicU64::new(0),
             hurried: AtomicU64::new(0),
             gave_up: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+            pasts_are_told: AtomicBool::new(false),
         })
     }
 
@@ -186,6 +209,7 @@ impl Subgraph {
             longest_wait_ns: self.longest_wait_ns.load(Relaxed),
             hurried: self.hurried.load(Relaxed),
             gave_up: self.gave_up.load(Relaxed),
+            late: self.late.load(Relaxed),
         }
     }
 
@@ -291,6 +315,9 @@ impl Subgraph {
                 .unwrap_or_else(PoisonError::into_inner);
             let waited = nanos_of(began.elapsed());
             let waits = self.waits.fetch_add(1, Relaxed) + 1;
+            if waits == TRUSTING {
+                after.graph.trust(Past::Ran);
+            }
             if let Some((_, levels)) = PATIENT.iter().find(|(limit, _)| waits == *limit) {
                 after.graph.look_ahead(*levels);
             }

@@ -272,13 +272,14 @@ fn say_subgraph(exact: &Exact) -> Result<()> {
         subgraph.wait_ns as f64 / 1e6,
         subgraph.longest_wait_ns as f64 / 1e6,
     );
-    let missed = subgraph.hurried + subgraph.gave_up;
+    let missed = subgraph.hurried + subgraph.gave_up + subgraph.late;
     if missed > 0 {
         anstream::println!(
             "{DIM}first calls may be missing in {missed} places: {} threads were loading classes and \
-             could not wait, for {} it took too long{DIM:#}",
+             could not wait, for {} it took too long, {} classes came into use outside{DIM:#}",
             subgraph.hurried,
             subgraph.gave_up,
+            subgraph.late,
         );
     }
     Ok(())
