@@ -19,8 +19,8 @@ impl Leaves {
     }
 
     /// The innermost method whose name begins like one of these; stacks without one do not count.
-    pub fn within(text: &str, places: &[&str]) -> Self {
-        let inside = |name: &String| places.iter().any(|place| name.starts_with(place));
+    pub fn within(text: &str, places: &[String]) -> Self {
+        let inside = |name: &String| places.iter().any(|place| name.starts_with(place.as_str()));
         let named = |frame: &str| java_name(frame).filter(inside);
         Self::by(text, |stack| stack.rsplit(';').find_map(named))
     }
@@ -117,7 +117,10 @@ mod tests {
         let (_, a, b) = ours.differences(&theirs, 1).remove(0);
         assert!(((a - b).abs() - 0.3).abs() < 1e-9);
         // Of those below a package, each stack's innermost.
-        let woven = Leaves::within("m;p.A.a;p.A.b;q.C.c 3\nm;p.A.a;q.C.c 1\nm;q.C.c 9\n", &["p."]);
+        let woven = Leaves::within(
+            "m;p.A.a;p.A.b;q.C.c 3\nm;p.A.a;q.C.c 1\nm;q.C.c 9\n",
+            &["p.".to_owned()],
+        );
         assert_eq!((woven.total(), woven.shares.get("p.A.b").copied()), (4.0, Some(0.75)));
         assert_eq!(ours.overlap(&Leaves::of_collapsed("")), 0.0);
     }

@@ -102,14 +102,16 @@ pub struct Exact {
 /// What is woven to compare samples with: methods that take longer than a probe. Those that do not take another
 /// share of the woven program than of the plain one, whoever measures it.
 const WOVEN: [(&str, &[&str]); 4] = [
-    ("javac", &["com.sun.tools.javac.main."]),
-    ("h2", &["org.h2.command.Command", "org.h2.command.dml."]),
-    (
-        "lucene",
-        &["org.apache.lucene.index.IndexWriter.", "org.apache.lucene.search.IndexSearcher."],
-    ),
-    ("saxon", &["net.sf.saxon.expr.instruct."]),
+    ("javac", &["com.sun.tools.javac.main.**"]),
+    ("h2", &["org.h2.jdbc.**"]),
+    ("lucene", &["org.apache.lucene.index.IndexWriter", "org.apache.lucene.search.IndexSearcher"]),
+    ("saxon", &["net.sf.saxon.expr.instruct.**"]),
 ];
+
+/// How names of methods begin that such a pattern means: of a package, or of one class.
+fn prefix(pattern: &str) -> String {
+    pattern.strip_suffix("**").map_or_else(|| format!("{pattern}."), str::to_owned)
+}
 
 /// Of the comparison with exact times.
 const EXACT: Amount = Amount { iterations: 3, seconds: 4.0 };
@@ -299,15 +301,15 @@ impl Stage<'_> {
 
     /// Exact times of some methods, and samples of the same run.
     fn exact(&mut self, workload: &Workload) -> Result<Option<Exact>> {
-        let Some((_, places)) = WOVEN.iter().find(|(name, _)| *name == workload.name) else {
+        let Some((_, patterns)) = WOVEN.iter().find(|(name, _)| *name == workload.name) else {
             return Ok(None);
         };
         let recording = self.file("exact.tare");
         let _ = fs::remove_file(&recording);
         let mut command = Command::new(&self.bench.tare);
         command.args(["record", "--exact"]);
-        for place in *places {
-            command.args(["--include", &format!("{place}**")]);
+        for pattern in *patterns {
+            command.args(["--include", pattern]);
         }
         let mut recorder = Recorder::start(
             command.arg("-o").arg(&recording).arg(self.program.pid().to_string()),
@@ -320,13 +322,17 @@ impl Stage<'_> {
         self.window(Kind::Ours(COMPARED), EXACT)?;
         let after = self.times(&self.program.pid().to_string())?;
         recorder.stop()?;
-        let sampled = Leaves::within(&self.profile(Kind::Ours(COMPARED))?, places);
+        let places: Vec<String> = patterns.iter().map(|pattern| prefix(pattern)).collect();
+        let sampled = Leaves::within(&self.profile(Kind::Ours(COMPARED))?, &places);
         let measured = Leaves::of_values(after.into_iter().map(|(name, value)| {
             let earlier = before.get(&name).copied().unwrap_or(0.0);
             (name, (value - earlier).max(0.0))
         }));
+        if measured.total() <= 0.0 {
+            bail!("nothing was woven by {}", patterns.join(" "));
+        }
         Ok(Some(Exact {
-            what: places.iter().map(|place| format!("{place}**")).collect::<Vec<_>>().join(" "),
+            what: patterns.join(" "),
             overlap: sampled.overlap(&measured),
             apart: sampled.differences(&measured, 3),
         }))
