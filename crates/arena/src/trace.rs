@@ -71,6 +71,7 @@ pub enum What {
 }
 
 impl What {
+    #[inline]
     fn of(kind: u8) -> Option<Self> {
         Some(match kind {
             record::ENTRY => What::Entry,
@@ -102,13 +103,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it is an entry or an exit.
-    #[must_use]
-    pub fn is_call(&self) -> bool {
-        matches!(self.what, What::Entry | What::Exit | What::Thrown)
-    }
-
     /// From sixteen bytes of a ring; `None` for a kind that does not exist.
+    #[inline]
     #[must_use]
     pub fn read(bytes: &[u8; ring::RECORD]) -> Option<Self> {
         let time = u64_at(bytes, 0)?;

@@ -25,6 +25,7 @@ impl<T: Copy + PartialEq + Default> Column<T> {
         Self::default()
     }
 
+    #[inline]
     pub fn push(&mut self, value: T) {
         match &mut self.0 {
             Content::Each(values) => values.push(value),

@@ -134,24 +134,17 @@ impl FieldColumn {
         }
     }
 
-    fn accepts(&self, value: FieldValue) -> bool {
-        matches!(
-            (self, value),
-            (FieldColumn::Integer(_), FieldValue::Integer(_))
-                | (FieldColumn::Real(_), FieldValue::Real(_))
-                | (FieldColumn::Text(_), FieldValue::Text(_))
-                | (FieldColumn::Thread(_), FieldValue::Thread(_))
-        )
-    }
-
-    fn push(&mut self, value: FieldValue) {
+    /// False if the value is of another type.
+    #[inline]
+    fn push(&mut self, value: FieldValue) -> bool {
         match (self, value) {
             (FieldColumn::Integer(column), FieldValue::Integer(value)) => column.push(value),
             (FieldColumn::Real(column), FieldValue::Real(value)) => column.push(value),
             (FieldColumn::Text(column), FieldValue::Text(id)) => column.push(id.raw()),
             (FieldColumn::Thread(column), FieldValue::Thread(id)) => column.push(id.raw()),
-            _ => unreachable!("EventTable::push checks the types first"),
+            _ => return false,
         }
+        true
     }
 
     pub fn get(&self, row: usize) -> Option<FieldValue> {
@@ -210,16 +203,15 @@ impl EventTable {
     /// # Panics
     /// If the values do not have the number and the types of the kind's fields.
     pub fn push(&mut self, event: Event, values: &[FieldValue]) {
-        let fits = values.len() == self.fields.len()
-            && self.fields.iter().zip(values).all(|(column, value)| column.accepts(*value));
+        let mut fits = values.len() == self.fields.len();
+        for (column, value) in self.fields.iter_mut().zip(values) {
+            fits &= column.push(*value);
+        }
         assert!(fits, "the fields of a {:?} event are not {values:?}", self.kind.name);
         self.times.push(event.time);
         self.durations.push(event.duration);
         self.threads.push(event.thread.raw());
         self.contexts.push(event.context.raw());
-        for (column, value) in self.fields.iter_mut().zip(values) {
-            column.push(*value);
-        }
     }
 
     /// The number of rows held.

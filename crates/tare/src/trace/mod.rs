@@ -296,8 +296,9 @@ impl Source for Trace {
             let track = tracks.entry(portion.ring).or_insert_with(Track::new);
             track.dropped = portion.dropped;
             for record in portion.records() {
-                events += u64::from(record.is_call());
-                if let Some(owner) = track.take(record, shared, profile) {
+                if track.take_call(record, shared, profile) {
+                    events += 1;
+                } else if let Some(owner) = track.take(record, shared, profile) {
                     shared.give(track, &owner, profile);
                 }
             }

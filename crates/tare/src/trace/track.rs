@@ -88,6 +88,33 @@ impl Track {
         }
     }
 
+    /// Takes an entry or an exit; false for what else there is.
+    #[inline]
+    pub fn take_call(
+        &mut self,
+        record: Record,
+        shared: &mut Shared,
+        profile: &mut Profile,
+    ) -> bool {
+        let exit = match record.what {
+            What::Entry => {
+                self.enter(record, shared, profile);
+                return true;
+            }
+            What::Exit => Exit::Return,
+            What::Thrown => Exit::Exception,
+            _ => return false,
+        };
+        let depth = record.depth as usize;
+        self.pass_pauses(record.time, shared);
+        if self.open.len() != depth + 1 {
+            self.cut(depth + 1, record.time, shared, profile);
+            self.fill(depth + 1, record, shared, profile);
+        }
+        self.close(exit, record.time, shared, profile);
+        true
+    }
+
     /// Takes one record. If it completes the name of a thread that from now on uses the ring, that
     /// thread is returned.
     pub fn take(
@@ -98,13 +125,8 @@ impl Track {
     ) -> Option<Owner> {
         let depth = record.depth as usize;
         match record.what {
-            What::Entry => self.enter(record, shared, profile),
-            What::Exit | What::Thrown => {
-                let exit = if record.what == What::Exit { Exit::Return } else { Exit::Exception };
-                self.pass_pauses(record.time, shared);
-                self.cut(depth + 1, record.time, shared, profile);
-                self.fill(depth + 1, record, shared, profile);
-                self.close(exit, record.time, shared, profile);
+            What::Entry | What::Exit | What::Thrown => {
+                self.take_call(record, shared, profile);
             }
             What::Caught => {
                 self.pass_pauses(record.time, shared);

@@ -20,6 +20,7 @@ mod server;
 mod stats;
 mod subgraph;
 mod table;
+mod trace;
 mod workloads;
 
 // The weaving corpus fetches jars; its modules are not open to us, and fetching is written once.
@@ -54,6 +55,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
+       cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
 
 Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
@@ -169,6 +171,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         ["accuracy", options @ ..] => return accuracy::run(options),
         ["sampling", options @ ..] => return sampling::run(options),
         ["scale", options @ ..] => return scale::run(options),
+        ["trace", options @ ..] => return trace::run(options),
         ["subgraph", "--help" | "-h"] => {
             print!("{}", subgraph::HELP);
             return Ok(());
