@@ -84,6 +84,14 @@ fn write_export(out: &Path) {
              jni: *mut JNIEnv, _: *mut c_void, member: jobject, wait: u8,\n\
          ) -> u8 {{\n    \
              gate::enter(0, || u8::from(super::revealed(Jni(jni), member, wait != 0)))\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareAgents_1{id}_name\")]\n\
+         extern \"system\" fn java_name(jni: *mut JNIEnv, _: *mut c_void, id: i32) -> jobject {{\n    \
+             gate::enter(std::ptr::null_mut(), || super::agents::name(Jni(jni), id))\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareAgents_1{id}_failed\")]\n\
+         extern \"system\" fn java_failed(jni: *mut JNIEnv, _: *mut c_void, reason: jobject) {{\n    \
+             gate::enter((), || super::agents::failed(Jni(jni), reason));\n\
          }}\n"
     );
     fs::write(out.join("export.rs"), code).expect("the export can be written");

@@ -154,6 +154,40 @@ impl Jni {
         self.call_static_void(class, name, c"(JJ)V", &[jni::jvalue { j: a }, jni::jvalue { j: b }])
     }
 
+    /// Calls a static method `(String, long) void` of a class of ours.
+    pub fn call_static_text_long(self, class: OwnClass, name: &CStr, a: &CStr, b: i64) -> bool {
+        self.frame(|| {
+            let arguments = [jni::jvalue { l: self.new_text(a) }, jni::jvalue { j: b }];
+            self.call_static_void(class, name, c"(Ljava/lang/String;J)V", &arguments)
+        })
+        .unwrap_or(false)
+    }
+
+    /// A Java string, or null.
+    pub fn new_text(self, text: &CStr) -> jni::jobject {
+        // SAFETY: the text lives across the call; the environment is this thread's.
+        let made = unsafe { ((**self.0).NewStringUTF)(self.0, text.as_ptr()) };
+        if self.failed() { ptr::null_mut() } else { made }
+    }
+
+    /// The text of a Java string.
+    pub fn text(self, string: jni::jobject) -> Option<String> {
+        if string.is_null() {
+            return None;
+        }
+        // SAFETY: a string of this thread; the bytes end with a zero and are ours until released.
+        unsafe {
+            let bytes = ((**self.0).GetStringUTFChars)(self.0, string, ptr::null_mut());
+            if bytes.is_null() {
+                self.failed();
+                return None;
+            }
+            let text = CStr::from_ptr(bytes).to_string_lossy().into_owned();
+            ((**self.0).ReleaseStringUTFChars)(self.0, string, bytes);
+            Some(text)
+        }
+    }
+
     /// Calls a static method of a class of ours with as many arguments as its signature says.
     fn call_static_void(
         self,

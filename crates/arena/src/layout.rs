@@ -50,6 +50,11 @@ pub mod header {
     pub const RING: usize = 200;
     /// The agent's own ring.
     pub const AGENT_RING: usize = 204;
+    /// Where bytecodes are sampled: how many from one sample to the next; 1 when that is so on
+    /// average only; and the seed of what is random in it.
+    pub const EVERY: usize = 208;
+    pub const RANDOM: usize = 212;
+    pub const SEED: usize = 216;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their
@@ -71,6 +76,7 @@ pub mod page {
     pub const KIND_TABLE: u32 = 3;
     pub const KIND_REGION: u32 = 4;
     pub const KIND_RING: u32 = 5;
+    pub const KIND_STACK: u32 = 6;
 }
 
 /// The first page of a tree.
@@ -80,7 +86,7 @@ pub mod tree {
     /// Ticks that are kept out of the tree's times: what took longer than a probe should.
     pub const ADJUST: usize = 56;
     pub const NAME: usize = 68;
-    pub const NAME_MAX: usize = 108;
+    pub const NAME_MAX: usize = 96;
     /// The first of the figures of its regions.
     pub const REGIONS: usize = 188;
     pub const ROOT: usize = 192;
@@ -174,11 +180,19 @@ pub enum Holds {
     Allocations,
     /// There are no nodes, but rings with every entry and exit.
     Trace,
+    /// Bytecodes that samples stand for; the invocations are samples.
+    Samples,
 }
 
 impl Holds {
-    const ALL: [Holds; 5] =
-        [Holds::Nothing, Holds::Times, Holds::Bytecodes, Holds::Allocations, Holds::Trace];
+    const ALL: [Holds; 6] = [
+        Holds::Nothing,
+        Holds::Times,
+        Holds::Bytecodes,
+        Holds::Allocations,
+        Holds::Trace,
+        Holds::Samples,
+    ];
 
     #[must_use]
     pub fn code(self) -> u32 {
@@ -196,7 +210,7 @@ impl Holds {
         match self {
             Holds::Nothing | Holds::Trace => node::SIZE_COUNTED,
             Holds::Times => node::SIZE_TIMED,
-            Holds::Bytecodes => node::SIZE_BYTECODES,
+            Holds::Bytecodes | Holds::Samples => node::SIZE_BYTECODES,
             Holds::Allocations => node::SIZE_ALLOCATIONS,
         }
     }

@@ -226,7 +226,7 @@ fn read_trees(bytes: &[u8], holds: Holds) -> (Vec<Tree>, Vec<RegionFigures>) {
                     read_nodes(bytes, at + page::HEAD, holds, tree, &mut node_at);
                 }
             }
-            page::KIND_TABLE | page::KIND_REGION => {
+            page::KIND_TABLE | page::KIND_REGION | page::KIND_STACK => {
                 if kind == page::KIND_REGION {
                     places.push(at);
                 }
@@ -280,7 +280,7 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
 fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at: &mut [u32]) {
     let size = holds.node_size();
     let timed = holds == Holds::Times;
-    let counted = matches!(holds, Holds::Bytecodes | Holds::Allocations);
+    let counted = matches!(holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples);
     let allocates = holds == Holds::Allocations;
     let end = (from / PAGE + 1) * PAGE;
     for at in (from..).step_by(size).take_while(|at| at + size <= end) {

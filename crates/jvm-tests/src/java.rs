@@ -78,6 +78,25 @@ pub fn java_agent(class: &str, scratch: &Scratch, options: &str) -> String {
     format!("-javaagent:{}{options}", jar.display())
 }
 
+/// The jar of an agent for `--agent-jar`, with the API in it: one of the examples, or a class of the given source.
+pub fn agent_jar(scratch: &Scratch, class: &str, source: Option<&str>) -> PathBuf {
+    let classes = scratch.join("agent");
+    fs::create_dir(&classes).expect("our own directory");
+    let mut files = java_files(&workspace().join("api"));
+    if let Some(source) = source {
+        let file = classes.join(format!("{class}.java"));
+        fs::write(&file, source).expect("our own directory");
+        files.push(file);
+    }
+    javac(env(), 17, &classes, &files);
+    let (manifest, jar) = (scratch.join("agent.mf"), scratch.join("agent.jar"));
+    fs::write(&manifest, format!("Tare-Agent: {class}\n")).expect("our own directory");
+    let mut tool = Command::new(env().javac.home.join("bin/jar"));
+    tool.arg("cfm").args([&jar, &manifest]).arg("-C").arg(&classes).arg(".");
+    assert!(tool.status().expect("jar can be started").success(), "no {}", jar.display());
+    jar
+}
+
 fn compile(env: &Env, name: &str, release: u32, source: &Path, into: &Path) -> PathBuf {
     let files = java_files(source);
     assert!(!files.is_empty(), "no Java sources in {}", source.display());

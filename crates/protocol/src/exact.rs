@@ -88,6 +88,12 @@ pub struct ExactPlan {
     pub timed: bool,
     /// Executed bytecodes beside the invocations; not together with times.
     pub bytecodes: Option<BlockAnalysis>,
+    /// Only a sample whenever a thread has executed so many bytecodes; without roots.
+    pub every: Option<u32>,
+    /// With samples: their distance is so on average only; the seed of what is random in it.
+    pub random: Option<u64>,
+    /// With bytecodes: the jar of an agent written in Java, as the JVM finds it.
+    pub agent_jar: Option<String>,
     /// Objects and bytes that are allocated, beside the bytecodes.
     pub allocations: bool,
     /// Classes; none means every class that is not the JDK's.
@@ -128,6 +134,9 @@ impl ExactPlan {
         Message::new("exact-start")
             .with("timed", self.timed)
             .with("bytecodes", bytecodes)
+            .with_all("every", &Vec::from_iter(self.every))
+            .with_all("random", &Vec::from_iter(self.random))
+            .with_all("agent-jar", &Vec::from_iter(self.agent_jar.as_ref()))
             .with("allocations", self.allocations)
             .with_all("include", &self.include)
             .with_all("exclude", &self.exclude)
@@ -151,6 +160,9 @@ impl ExactPlan {
         Ok(ExactPlan {
             timed: m.parse("timed")?,
             bytecodes: if bytecodes == "no" { None } else { Some(m.parse("bytecodes")?) },
+            every: all(m, "every")?.pop(),
+            random: all(m, "random")?.pop(),
+            agent_jar: all(m, "agent-jar")?.pop(),
             allocations: m.parse("allocations")?,
             include: all(m, "include")?,
             exclude: all(m, "exclude")?,
@@ -342,6 +354,9 @@ mod tests {
         let plan = ExactPlan {
             timed: true,
             bytecodes: Some(BlockAnalysis::Precise),
+            every: Some(10_000),
+            random: Some(7),
+            agent_jar: Some("/opt/an agent.jar".to_owned()),
             allocations: true,
             include: vec!["com.acme.**".parse().unwrap()],
             roots: vec!["com.acme.Orders.place".parse().unwrap(), "a.B.c(int,X)".parse().unwrap()],

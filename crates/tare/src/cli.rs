@@ -344,6 +344,19 @@ pub struct RecordArgs {
     /// (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
     pub blocks: BlockAnalysis,
+    /// With --bytecodes: do not count each call, but take a sample of its stack whenever a thread has executed
+    /// so many bytecodes; much cheaper, still the same in every run. 10000 is a good distance
+    #[arg(long, value_name = "N", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["root", "allocations"],
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub every: Option<u32>,
+    /// With --every: make the distance random around N, from half to half more, so that a program's own rhythm
+    /// cannot hide in it; the same seed gives the same samples
+    #[arg(long, value_name = "SEED", requires = "every", help_heading = EXACT)]
+    pub random: Option<u64>,
+    /// With --bytecodes: the jar of an agent written in Java (docs/agents.md), which is told of the contexts that
+    /// threads are in; it must be readable for the JVM
+    #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT)]
+    pub agent_jar: Option<PathBuf>,
     /// With --bytecodes: count objects and bytes that the woven code allocates, too
     #[arg(long, requires = "bytecodes", help_heading = EXACT)]
     pub allocations: bool,

@@ -136,7 +136,9 @@ pub fn run_info(jvm: &Jvm) -> RunInfo {
 /// What an exact recording has come to so far.
 #[derive(Clone, Copy, Default)]
 pub struct Totals {
+    /// Or samples.
     pub calls: u64,
+    pub samples: bool,
     pub bytecodes: u64,
     pub contexts: usize,
     pub trees: usize,
@@ -335,7 +337,8 @@ impl Exact {
         let time = self.looked / BUCKET * BUCKET;
         let AllSeries { calls, times, counted } = self.series(snapshot, profile);
         let rest = rest_name(snapshot);
-        self.totals = Totals { trees: snapshot.trees.len(), ..Totals::default() };
+        let samples = snapshot.holds == Holds::Samples;
+        self.totals = Totals { trees: snapshot.trees.len(), samples, ..Totals::default() };
         self.look += 1;
         let pruned = snapshot.pruned != self.missing.pruned;
         let threads: Vec<ThreadId> =
@@ -469,14 +472,15 @@ impl Exact {
         *self.series.get_or_insert_with(|| {
             let axis = self.axis;
             let mut add = |kind| profile.add_series(SeriesInfo::new("exact", kind).with_time(axis));
-            let calls = add(ValueKind::Invocations);
+            let samples = snapshot.holds == Holds::Samples;
+            let calls = add(if samples { ValueKind::Samples } else { ValueKind::Invocations });
             let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
             let unit = Unit::Count;
             let untimed = ValueKind::Other { name: UNTIMED.to_owned(), unit };
             let times = (snapshot.holds == Holds::Times)
                 .then(|| Timed { net: add(kind), untimed: add(untimed) });
             let mut counted = [None; COUNTED];
-            if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations) {
+            if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples) {
                 counted[0] = Some(add(ValueKind::Bytecodes));
             }
             if snapshot.holds == Holds::Allocations {

@@ -4,6 +4,7 @@
 //! plain building and running of single tests is left to cargo itself.
 #![forbid(unsafe_code)]
 
+mod api;
 mod bench;
 mod corpus;
 mod demo;
@@ -36,6 +37,7 @@ Commands:
                   `cargo xtask bench --help`
   same [NAME…]    whether profiles in bytecodes are the same in every run, and what `tare check`
                   finds; see `cargo xtask same --help`
+  api             build tare-api.jar and the example agents, into the target directory
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
 demo and test install what is missing: a JDK from Debian's packages if we are root (otherwise
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(())
         }
+        ["api"] => api::run(),
         ["bench", options @ ..] => bench::run(options),
         ["demo"] => demo::run(),
         ["same", options @ ..] => same::run(options),

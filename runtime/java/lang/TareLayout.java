@@ -46,11 +46,15 @@ final class TareLayout {
     static final int H_PRUNED = 188;     // int, how often it was done
     static final int H_DROPPED = 192;    // long, nodes that were pruned
     static final int H_RING = 200;       // int, bytes of the records in a ring
+    static final int H_EVERY = 208;      // int, bytecodes from one sample, or word to an agent, to the next
+    static final int H_RANDOM = 212;     // int, 1 when those are that many on average only
+    static final int H_SEED = 216;       // long, for what is random in them
 
     static final int HOLDS_TIMES = 1;
     static final int HOLDS_BYTECODES = 2;
     static final int HOLDS_ALLOCATIONS = 3; // And bytecodes.
     static final int HOLDS_TRACE = 4;       // There are rings and no nodes.
+    static final int HOLDS_SAMPLES = 5;     // Bytecodes that samples stand for; invocations are samples.
 
     // A page, and the first page of a tree.
     static final int PAGE = 4096;
@@ -60,13 +64,16 @@ final class TareLayout {
     static final int P_HEAD = 32;
     static final int T_THREAD = 32;      // long, Thread.threadId()
     static final int T_FREE = 40;        // int, next free byte
-    static final int T_END = 44;         // int, end of the free bytes
+    static final int T_END = 44;         // int, end of the free bytes; written together with T_FREE
     static final int T_NEXT = 48;        // int, next tree in the pool
     static final int T_FLAGS = 52;       // int
     static final int T_ADJUST = 56;      // long, time to keep out of the figures
     static final int T_TABLE = 64;       // int, next free byte for a table of children
     static final int T_NAME = 68;        // int, length and (<< 16) coder, then the bytes
-    static final int T_NAME_MAX = 108;
+    static final int T_NAME_MAX = 96;
+    static final int T_EVERY = 168;      // int, bytecodes after which an agent is told; zero is new
+    static final int T_LEFT = 172;       // int, bytecodes until then, where calls are counted
+    static final int T_STACK = 176;      // int, where bytecodes are sampled
     static final int T_FREED = 180;      // int, first of the nodes that can be used again
     static final int T_SIEVE = 184;      // int, what was pruned last: contexts below this
     static final int T_REGIONS = 188;    // int, first of the figures of its regions
@@ -76,6 +83,7 @@ final class TareLayout {
     static final int KIND_TABLE = 3;
     static final int KIND_REGION = 4;
     static final int KIND_RING = 5;
+    static final int KIND_STACK = 6;
     static final int EXTENT = 16 * PAGE;
     static final int FLAG_LEAVES = 1;    // whoever leaves a child of the root leaves the subgraph
     static final int FLAG_VIRTUAL = 2;   // a tree of the pool, for virtual threads
@@ -93,6 +101,15 @@ final class TareLayout {
 
     static final int LIST_MAX = 8;
     static final long LOW = 0xffff_ffffL;
+
+    // The stack of a tree, where bytecodes are sampled. Its addresses are multiples of its size.
+    static final int STACK = 32768;
+    static final int S_LEFT = 32;        // int, bytecodes until the next sample
+    static final int S_INTERVAL = 36;    // int, how many they were after the last one
+    static final int S_RANDOM = 40;      // long, state of the random numbers
+    static final int S_FIRST = 64;       // the first place; below it is the root's
+    static final int PLACE_BYTES = 8;    // a place: the id of a method
+    static final int PLACE_NODE = 4;     // int, and its node, once a sample has looked for it
 
     // A region's figures.
     static final int R_NEXT = 32;     // int

@@ -124,7 +124,7 @@ public final class TareProbe {
 
     /** Makes a child the current node; the token to come back from it. */
     @ForceInline
-    private static long step(Thread thread, long entry, long node, long child) {
+    static long step(Thread thread, long entry, long node, long child) {
         if (FIELD) {
             U.putLong(thread, CUR, child);
             return node;
@@ -277,12 +277,23 @@ public final class TareProbe {
     @DontInline
     static long begin(Thread thread, int id) {
         long mark = session;
-        if (mark == -1 || U.getInt((mark << 32) + H_HOLDS) == HOLDS_TRACE) {
+        long root = mark == -1 || U.getInt((mark << 32) + H_HOLDS) == HOLDS_TRACE ? 0 : arrive(thread, mark);
+        if (root == 0) {
             return 0;
         }
+        boolean leaves = (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0;
+        long token = down(thread, entry(thread), root, id, false);
+        return token != 0 && leaves ? ~token : token;
+    }
+
+    /** A thread comes in from outside: the root of its tree, or zero when there is no room. */
+    static long arrive(Thread thread, long mark) {
         long start = mark << 32;
         long tid = U.getLong(thread, TID);
         long entry = search(tid);
+        if (get(thread, entry) == BUSY) {
+            return 0;
+        }
         if (!FIELD && entry == 0) {
             entry = claim(start, tid);
             if (entry == 0) {
@@ -315,15 +326,17 @@ public final class TareProbe {
                 }
             }
         }
-        boolean leaves = (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0;
-        long token = down(thread, entry, root, id, false);
-        return token != 0 && leaves ? ~token : token;
+        return root;
     }
 
     /** An exit that is not the plain step back. */
     @DontInline
     static void leave(long token) {
-        long root = outer(token);
+        leaveTree(outer(token));
+    }
+
+    /** The thread is outside again; its tree is found again, or goes to the next. */
+    static void leaveTree(long root) {
         long mark = session;
         if (root >>> 32 != mark) {
             return; // A frame that is older than this session.
@@ -361,12 +374,14 @@ public final class TareProbe {
         if (FIELD && (node > 0 ? node : ~node) >>> 32 != mark && entry != 0) {
             node = U.getLong(entry + 8);
         }
-        node = node > 0 ? node : ~node;
+        boolean inside = node > 0;
+        node = inside ? node : ~node;
         if (node >>> 32 != mark) {
             return;
         }
-        long tree = page(node);
-        if (U.getInt((mark << 32) + H_HOLDS) == HOLDS_TRACE) {
+        int holds = U.getInt((mark << 32) + H_HOLDS);
+        long tree = inside && holds == HOLDS_SAMPLES ? TareSampling.treeOf(node) : page(node);
+        if (holds == HOLDS_TRACE) {
             TareTrace.ended(thread, entry, tree);
             return;
         }

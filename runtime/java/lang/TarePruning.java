@@ -243,7 +243,7 @@ final class TarePruning {
                 && U.getInt(page + P_HEAD + METHOD) != 0) {
                 return page + P_HEAD;
             }
-            int pages = kind == KIND_TABLE || kind == KIND_REGION ? U.getInt(page + P_PAGES) : 1;
+            int pages = kind >= KIND_TABLE ? U.getInt(page + P_PAGES) : 1;
             page += (long) (pages < 1 ? 1 : pages) * PAGE;
         }
         return 0;

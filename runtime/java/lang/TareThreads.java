@@ -36,6 +36,9 @@ final class TareThreads {
     static final int PLACE = 48;
     static final long ADDRESS = (1L << PLACE) - 1;
 
+    /** In place of a current node: nothing that this thread calls is counted. */
+    static final long BUSY = Long.MIN_VALUE;
+
     private TareThreads() {}
 
     private static long offset(String field) {

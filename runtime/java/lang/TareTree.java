@@ -235,22 +235,24 @@ final class TareTree {
             return node;
         }
         int free = U.getInt(tree + T_FREE);
+        int end = U.getInt(tree + T_END);
         // A node does not cross pages: each page begins with the tree that it belongs to.
         if ((free & PAGE - 1) + size > PAGE || (free & PAGE - 1) == 0) {
             free = free + PAGE - 1 & -PAGE;
-            if (free == U.getInt(tree + T_END)) {
+            if (free == end) {
                 int bytes = rest ? PAGE : EXTENT;
                 long extent = pages(base, bytes, rest);
                 if (extent == 0) {
                     return 0;
                 }
                 free = (int) extent;
-                U.putInt(tree + T_END, free + bytes);
+                end = free + bytes;
             }
             header(base | free & LOW, KIND_NODES, tree);
             free += P_HEAD;
         }
-        U.putInt(tree + T_FREE, free + size);
+        // Both at once: the program's stack may overflow at any call in here, also at one of Unsafe.
+        U.putLong(tree + T_FREE, free + size & LOW | (long) end << 32);
         return base | free & LOW;
     }
 
@@ -277,6 +279,25 @@ final class TareTree {
         U.putInt(page + P_PAGES, whole / PAGE);
         header(page, KIND_TABLE, tree);
         return page + P_HEAD;
+    }
+
+    /** As {@link #pages}, at a multiple of its size; what lies before it goes to nobody. */
+    static long aligned(long base, int bytes, long tree) {
+        long limit = U.getLong(base + H_RESERVE);
+        for (;;) {
+            long at = U.getLong(base + H_BUMP);
+            long start = at + bytes - 1 & -bytes;
+            if (start + bytes > limit) {
+                return 0;
+            }
+            if (U.compareAndSetLong(null, base + H_BUMP, at, start + bytes)) {
+                if (start != at) {
+                    U.putInt((base | at) + P_PAGES, (int) (start - at) / PAGE);
+                    header(base | at, KIND_TABLE, tree);
+                }
+                return base | start;
+            }
+        }
     }
 
     static void header(long page, int kind, long tree) {

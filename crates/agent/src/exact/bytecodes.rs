@@ -17,6 +17,7 @@ use tare_weaver::{
 pub fn holds(plan: &ExactPlan) -> Holds {
     match (plan.timed, plan.bytecodes, plan.allocations) {
         _ if plan.trace > 0 => Holds::Trace,
+        (false, Some(_), _) if plan.every.is_some() => Holds::Samples,
         (true, ..) => Holds::Times,
         (false, Some(_), false) => Holds::Bytecodes,
         (false, Some(_), true) => Holds::Allocations,
@@ -43,19 +44,60 @@ pub struct BytecodeProbes {
 }
 
 impl BytecodeProbes {
-    pub fn new(analysis: BlockAnalysis, allocations: bool) -> Result<Self, &'static str> {
+    pub fn new(analysis: BlockAnalysis, plan: &ExactPlan) -> Result<Self, &'static str> {
         let blocks = match analysis {
             BlockAnalysis::Default => Blocks::Default,
             BlockAnalysis::Precise => Blocks::Precise,
         };
-        let frame = |enter, old| frame(enter, &blocks, allocations.then(|| allocation(old)));
+        if plan.every.is_some() {
+            return Self::sampled(&blocks);
+        }
+        let allocations = plan.allocations;
+        let owner = if plan.agent_jar.is_some() { Part::Agents } else { Part::Bytecodes };
+        let frame = |enter, old| frame(owner, enter, &blocks, allocations.then(|| allocation(old)));
         Ok(BytecodeProbes {
             root: frame("enterRoot", false)?,
             inner: frame("enter", false)?,
-            root_leaf: leaf("leafRootCounted", &blocks)?,
-            inner_leaf: leaf("leafCounted", &blocks)?,
+            root_leaf: leaf(owner, "leafRootCounted", &blocks)?,
+            inner_leaf: leaf(owner, "leafCounted", &blocks)?,
             root_old: frame("enterRoot", true)?,
             inner_old: frame("enter", true)?,
+        })
+    }
+
+    /// Probes that keep a stack and take samples of it. There are no roots then, and no allocations.
+    fn sampled(blocks: &Blocks) -> Result<Self, &'static str> {
+        let counted = |name| call(Part::Sampling, name, "(JI)V", &[Arg::Token, Arg::Count]);
+        let frame = || {
+            let set = ProbeSet {
+                frames: vec![FrameProbe {
+                    enter: call(Part::Sampling, "enter", "(I)J", &[Arg::MethodId]),
+                    exit: counted("exit"),
+                    exit_throw: Some(counted("exit")),
+                    caught: Some(call(
+                        Part::Sampling,
+                        "caught",
+                        "(JI)V",
+                        &[Arg::Token, Arg::MethodId],
+                    )),
+                }],
+                count: Some(CountProbe {
+                    blocks: blocks.clone(),
+                    flush: counted("flush"),
+                    threshold: FLUSH,
+                }),
+                ..ProbeSet::default()
+            };
+            Probes::new(set).map_err(|_| UNFIT)
+        };
+        let leaf = || leaf(Part::Sampling, "leaf", blocks);
+        Ok(BytecodeProbes {
+            root: frame()?,
+            inner: frame()?,
+            root_leaf: leaf()?,
+            inner_leaf: leaf()?,
+            root_old: frame()?,
+            inner_old: frame()?,
         })
     }
 
@@ -76,11 +118,12 @@ fn call(part: Part, name: &str, descriptor: &str, arguments: &[Arg]) -> Call {
 }
 
 fn frame(
+    owner: Part,
     enter: &str,
     blocks: &Blocks,
     allocation: Option<AllocationProbe>,
 ) -> Result<Probes, &'static str> {
-    let counted = |name| call(Part::Bytecodes, name, "(JI)V", &[Arg::Token, Arg::Count]);
+    let counted = |name| call(owner, name, "(JI)V", &[Arg::Token, Arg::Count]);
     let flush = counted("flushCounted");
     Probes::new(ProbeSet {
         frames: vec![FrameProbe {
@@ -110,8 +153,8 @@ fn allocation(old: bool) -> AllocationProbe {
 }
 
 /// All is told at the end, which is the one place where such a method tells its count.
-fn leaf(name: &str, blocks: &Blocks) -> Result<Probes, &'static str> {
-    let flush = call(Part::Bytecodes, name, "(II)V", &[Arg::MethodId, Arg::Count]);
+fn leaf(part: Part, name: &str, blocks: &Blocks) -> Result<Probes, &'static str> {
+    let flush = call(part, name, "(II)V", &[Arg::MethodId, Arg::Count]);
     let count = Some(CountProbe { blocks: blocks.clone(), flush, threshold: 0 });
     Probes::new(ProbeSet { count, ..ProbeSet::default() }).map_err(|_| UNFIT)
 }

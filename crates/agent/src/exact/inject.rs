@@ -20,6 +20,8 @@ pub enum Part {
     Threads,
     Clock,
     Bytecodes,
+    Sampling,
+    Agents,
     Allocations,
     Regions,
     Tasks,
@@ -28,11 +30,13 @@ pub enum Part {
     Trace,
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 12] = [
     Part::Probe,
     Part::Threads,
     Part::Clock,
     Part::Bytecodes,
+    Part::Sampling,
+    Part::Agents,
     Part::Allocations,
     Part::Regions,
     Part::Tasks,
@@ -48,6 +52,8 @@ impl Part {
             Part::Threads => "java/lang/TareThreads",
             Part::Clock => "java/lang/TareClock",
             Part::Bytecodes => "java/lang/TareBytecodes",
+            Part::Agents => "java/lang/TareAgents",
+            Part::Sampling => "java/lang/TareSampling",
             Part::Allocations => "java/lang/TareAllocations",
             Part::Regions => "java/lang/TareRegions",
             Part::Tasks => "java/lang/TareTasks",
@@ -150,6 +156,7 @@ mod tests {
         use tare_arena::layout::{self, header, node, page, record, region, ring, tree};
         let source = [
             include_str!("../../../../runtime/java/lang/TareLayout.java"),
+            include_str!("../../../../runtime/java/lang/TareAgents.java"),
             include_str!("../../../../runtime/java/lang/TareTasks.java"),
             include_str!("../../../../runtime/java/lang/TareDiscovery.java"),
         ]
@@ -196,6 +203,11 @@ mod tests {
             ("HELD", record::HELD.into()),
             ("UTF16", record::UTF16 as usize),
             ("VIRTUAL_THREAD", record::VIRTUAL as usize),
+            ("HOLDS_SAMPLES", layout::Holds::Samples.code() as usize),
+            ("H_EVERY", header::EVERY),
+            ("H_RANDOM", header::RANDOM),
+            ("H_SEED", header::SEED),
+            ("KIND_STACK", page::KIND_STACK as usize),
             ("H_BUMP", header::BUMP),
             ("H_LIMIT", header::LIMIT),
             ("H_RESERVE", header::RESERVE),
@@ -232,6 +244,7 @@ mod tests {
             ("R_TIMES", region::TIMES),
             ("R_BYTES", region::BYTES),
             ("R_SHIFT", region::SHIFT as usize),
+            ("RING_SLOTS", super::super::agents::RING_SLOTS),
             ("TASKS", super::super::follow::TASKS),
             ("KIND_REGION", page::KIND_REGION as usize),
             ("T_ROOT", tree::ROOT),

@@ -108,6 +108,9 @@ pub struct Shape {
     pub cpu_time: bool,
     pub fold: bool,
     pub depth: u32,
+    /// With samples: how far apart they are, and the seed of what is random in that.
+    pub every: u32,
+    pub random: Option<u64>,
     pub budget: u64,
     /// In a trace: bytes of a thread's ring.
     pub ring: u64,
@@ -147,6 +150,9 @@ impl Memory {
         if ring > 0 {
             memory.make_own_ring(first);
         }
+        memory.put32(header::EVERY, shape.every);
+        memory.put32(header::RANDOM, u32::from(shape.random.is_some()));
+        memory.put64(header::SEED, shape.random.unwrap_or(0));
         memory.set_limit(limit);
         let (ticks, nanos) = clocks();
         memory.put64(header::TICKS_0, ticks);

@@ -8,6 +8,7 @@
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
 //! is held for no longer than a class takes.
 
+mod agents;
 mod bytecodes;
 mod calibrate;
 mod choice;
@@ -46,6 +47,7 @@ use intrinsics::Candidates;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
+use naming::dotted;
 use probes::{AllProbes, Kind};
 use redefined::{changed, digest};
 use refusals::Refusals;
@@ -217,10 +219,13 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         cpu_time: plan.cpu_time,
         fold: plan.fold && !plan.timed,
         depth: plan.depth,
+        every: plan.every.unwrap_or(agents::FIRST),
+        random: plan.random,
         budget: plan.memory,
         ring: plan.trace,
     };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
+    agents::prepare(plan.agent_jar.is_some());
     let probes = AllProbes::new(&plan).map_err(StartError::Runtime)?;
     let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
     let regions = Regions::new(&plan.regions);
@@ -267,8 +272,9 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
             }
         })
         .inspect(|()| {
-            match engine.plan.trace {
-                0 => engine.calibrate_first(jni, runtime),
+            match (engine.plan.trace, engine.plan.every) {
+                (0, None) => engine.calibrate_first(jni, runtime),
+                (0, Some(_)) => {}
                 _ => engine.begin_trace(jni, runtime),
             }
             if engine.plan.allocations && !bytecodes::tell_sizes(jvmti, jni, runtime) {
@@ -649,11 +655,6 @@ impl Engine {
         let kind = Kind::of(&self.plan, timed, info, is_leaf);
         Some(MethodPlan::new(id, self.probes.choose(begins, kind, info)))
     }
-}
-
-/// A class's name as users write it.
-fn dotted(class: &str) -> String {
-    class.replace('/', ".")
 }
 
 /// Called by the JVM whenever a class is loaded, or loaded again.

@@ -1,9 +1,14 @@
 //! What a recording calls the methods that were woven.
 
-use super::{Engine, REGISTRY, dotted, locked};
+use super::{Engine, REGISTRY, agents, locked};
 use crate::loaders;
 use tare_arena::MethodName;
 use tare_classfile::ClassFile;
+
+/// A class's name as users write it.
+pub fn dotted(class: &str) -> String {
+    class.replace('/', ".")
+}
 
 impl Engine {
     /// Logs the names of methods, each once in a session.
@@ -32,7 +37,7 @@ impl Engine {
                 continue;
             }
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            let logged = self.memory.log_name(&MethodName {
+            let method = MethodName {
                 id,
                 loader,
                 loader_class: loader_class.clone(),
@@ -42,8 +47,9 @@ impl Engine {
                 file: file.clone(),
                 line: first_line(&parsed, member).unwrap_or(0),
                 access: u32::from(member.access_flags),
-            });
-            if logged.is_err() {
+            };
+            agents::note(&method);
+            if self.memory.log_name(&method).is_err() {
                 self.refuse(&dotted(class), "its names found no room");
             }
         }

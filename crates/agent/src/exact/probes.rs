@@ -100,7 +100,7 @@ impl AllProbes {
         let (root, inner) = probes(false, with)?;
         let (root_timed, inner_timed) = probes(plan.timed, with)?;
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
-        let bytecodes = plan.bytecodes.map(|blocks| BytecodeProbes::new(blocks, plan.allocations));
+        let bytecodes = plan.bytecodes.map(|blocks| BytecodeProbes::new(blocks, plan));
         let bytecodes = bytecodes.transpose()?;
         let trace = (plan.trace > 0).then(trace::probes).transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });

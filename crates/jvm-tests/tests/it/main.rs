@@ -9,6 +9,7 @@ mod recording;
 
 mod attach;
 mod attach_forbidden;
+mod bytecode_samples;
 mod bytecodes;
 mod check;
 mod container_limit;
@@ -26,6 +27,7 @@ mod exact_intrinsics;
 mod exact_times;
 mod follow;
 mod front_end_killed;
+mod java_agents;
 mod launched;
 mod names;
 mod namespaces;

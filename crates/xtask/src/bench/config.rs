@@ -8,10 +8,11 @@ use super::program::{Amount, Program, Times};
 use super::recorder::Recorder;
 use super::workloads::Workload;
 use crate::jdks::Jdk;
+use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -24,6 +25,11 @@ pub enum Mode {
     /// Executed bytecodes, by the default analysis of blocks and by the precise one.
     Bytecodes,
     Precise,
+    /// Samples, one whenever so many bytecodes were executed, exactly or around that number.
+    Every1k,
+    Every10k,
+    Random10k,
+    Every100k,
 }
 
 /// How much of a program a peer looks at.
@@ -81,12 +87,21 @@ pub const PEERS: [Config; 6] = [
 ];
 
 /// What `cargo xtask bench bytecodes` runs.
-pub const BYTECODES: [Config; 4] = [
+pub const BYTECODES: [Config; 9] = [
     Config::Plain,
     Config::Launched(Mode::Bytecodes),
     Config::Launched(Mode::Precise),
+    Config::Launched(Mode::Every1k),
+    Config::Launched(Mode::Every10k),
+    Config::Launched(Mode::Random10k),
+    Config::Launched(Mode::Every100k),
     Config::Attached(Mode::Bytecodes),
+    Config::Attached(Mode::Every10k),
 ];
+
+/// Those of them that are samples, to be compared with the exact profile.
+pub const BYTECODE_SAMPLES: [Mode; 4] =
+    [Mode::Every1k, Mode::Every10k, Mode::Random10k, Mode::Every100k];
 
 pub const ALL: [Config; 9] = [
     Config::Plain,
@@ -122,6 +137,14 @@ impl Config {
             Config::Launched(Mode::Precise) => "bytecodes precise, launched",
             Config::Attached(Mode::Bytecodes) => "bytecodes, attached",
             Config::Attached(Mode::Precise) => "bytecodes precise, attached",
+            Config::Launched(Mode::Every1k) => "every 1,000 bytecodes, launched",
+            Config::Launched(Mode::Every10k) => "every 10,000 bytecodes, launched",
+            Config::Launched(Mode::Random10k) => "every 10,000 ± half, launched",
+            Config::Launched(Mode::Every100k) => "every 100,000 bytecodes, launched",
+            Config::Attached(Mode::Every1k) => "every 1,000 bytecodes, attached",
+            Config::Attached(Mode::Every10k) => "every 10,000 bytecodes, attached",
+            Config::Attached(Mode::Random10k) => "every 10,000 ± half, attached",
+            Config::Attached(Mode::Every100k) => "every 100,000 bytecodes, attached",
             Config::Attached(Mode::Count) => "count, attached",
             Config::Attached(Mode::Time) => "time, attached",
             Config::Attached(Mode::Outside) => "outside, attached",
@@ -175,6 +198,7 @@ impl Config {
             (Config::Launched(Mode::Bytecodes), "fib") => 3.7,
             (Config::Launched(Mode::Bytecodes), "javac") if jdk < 25 => 3.2,
             (Config::Launched(Mode::Bytecodes), "javac") => 3.7,
+            (Config::Launched(Mode::Every10k | Mode::Random10k), _) => 1.4,
             (Config::Launched(Mode::Outside), _) => 1.1,
             (Config::Attached(Mode::Count), _) => 4.5,
             (Config::Attached(Mode::Outside), _) => 1.5,
@@ -209,6 +233,10 @@ fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a st
         Mode::Rooted => words.extend(["--root", root]),
         Mode::Bytecodes => words.push("--bytecodes"),
         Mode::Precise => words.extend(["--bytecodes", "--blocks", "precise"]),
+        Mode::Every1k => words.extend(["--bytecodes", "--every", "1000"]),
+        Mode::Every10k => words.extend(["--bytecodes", "--every", "10000"]),
+        Mode::Random10k => words.extend(["--bytecodes", "--every", "10000", "--random", "1"]),
+        Mode::Every100k => words.extend(["--bytecodes", "--every", "100000"]),
         // What a root reaches would be found, and nothing else woven: all is asked for.
         Mode::Outside => words.extend(["--count", "--scheme", "all", "--root", NEVER]),
     }
@@ -359,8 +387,23 @@ impl Bench {
     fn record(&self, mode: Mode, workload: &Workload) -> Command {
         let mut tare = Command::new(&self.tare);
         tare.arg("record").args(record_options(mode, workload.include, &workload.root));
-        tare.arg("-o").arg(self.work.join("recording.tare"));
+        tare.arg("-o").arg(self.recording(mode));
         tare
+    }
+
+    /// Where the recording of the last launch is.
+    fn recording(&self, mode: Mode) -> PathBuf {
+        self.work.join(format!("{mode:?}-recording.tare"))
+    }
+
+    /// How far samples of bytecodes agree with the exact profile, in the words of `tare diff`.
+    pub fn overlap(&self, sampled: Mode) -> Result<String> {
+        let mut diff = Command::new(&self.tare);
+        diff.args(["diff", "--metric", "bytecodes"]);
+        diff.args([self.recording(Mode::Bytecodes), self.recording(sampled)]);
+        let said = shell::output(diff.stderr(Stdio::null()))?;
+        let line = said.lines().find_map(|line| line.strip_prefix("overlap "));
+        Ok(line.context("tare diff tells of no overlap")?.to_owned())
     }
 
     fn recorded(&self, java: &Command, mode: Mode, workload: &Workload) -> Command {

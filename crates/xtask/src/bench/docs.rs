@@ -1,6 +1,6 @@
 //! docs/benchmarks.md, written whole from one run: nothing in it is typed by hand.
 
-use super::config::{Config, PEERS};
+use super::config::{ALL, Config};
 use super::figures::{Row, groups};
 use super::table::{LEGEND, markdown};
 use super::workloads::Workload;
@@ -18,7 +18,13 @@ pub struct About {
     pub notes: Vec<String>,
 }
 
-pub fn page(about: &About, workloads: &[&Workload], rows: &[Row], configs: &[Config]) -> String {
+pub fn page(
+    about: &About,
+    workloads: &[&Workload],
+    rows: &[Row],
+    configs: &[Config],
+    agreements: &[String],
+) -> String {
     let mut text = format!(
         "# Benchmarks\n\n\
          This page is generated; `{}` writes it anew. Do not edit it.\n\n\
@@ -39,7 +45,7 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row], configs: &[Con
         text += &format!("- {note}\n");
     }
     text += &format!("\n{LEGEND}\n");
-    if configs != PEERS {
+    if configs == ALL {
         text += "![The steady state](../bench/results.svg)\n";
     }
     for workload in workloads {
@@ -49,6 +55,10 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row], configs: &[Con
                 text += &format!("\nJDK {}:\n\n{}", plain.jdk, markdown(plain, &same));
             }
         }
+    }
+    if !agreements.is_empty() {
+        text += "\n## Samples and the exact profile\n\n";
+        agreements.iter().for_each(|line| text += &format!("- {line}\n"));
     }
     text += "\n## Commands\n\nPATTERN is what a workload says of itself above.\n\n";
     text += "| configuration | command |\n|---|---|\n";
@@ -61,7 +71,7 @@ pub fn page(about: &About, workloads: &[&Workload], rows: &[Row], configs: &[Con
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::config::{ALL, Mode};
+    use crate::bench::config::Mode;
     use crate::bench::figures::tests::row;
     use crate::bench::program::Amount;
 
@@ -89,7 +99,7 @@ mod tests {
             notes: vec!["NOT COVERED: a peer".to_owned()],
         };
         let rows = [row(Config::Plain, &[10.0]), row(Config::Launched(Mode::Count), &[21.0])];
-        let page = page(&about, &[&workload], &rows, &ALL);
+        let page = page(&about, &[&workload], &rows, &ALL, &["a: all of it".to_owned()]);
         for part in [
             "one processor",
             "commit abc1234",
@@ -97,6 +107,7 @@ mod tests {
             "`cargo xtask bench --write-docs`",
             "NOT COVERED: a peer",
             "This is a test.",
+            "- a: all of it",
             "| count, launched | 2.10 |",
             "tare record --exact --include PATTERN --count -- java",
         ] {

@@ -37,7 +37,7 @@ use crate::setup::compiler;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
-use config::{Bench, Config};
+use config::{Bench, Config, Mode};
 use figures::Row;
 use peers::Peers;
 use std::fs::{self, File};
@@ -64,8 +64,9 @@ exact modes (count, time, and woven but outside the subgraph; each launched and 
 async-profiler. With the name
 `peers` they are the plain program, our times of all methods and of what one root reaches, VisualVM's
 the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. With the
-name `bytecodes` they are the plain program and the ways to count executed bytecodes. Two benchmarks
-never run at the same time on a machine: the second one waits.
+name `bytecodes` they are the plain program and the ways to count and to sample executed bytecodes; how far samples
+agree with the exact profile is told as well. Two benchmarks never run at the same time on a machine: the
+second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
 programs whose true costs are known, beside what Tare says of them, by every way of compensation.
@@ -82,7 +83,8 @@ Options:
   --json FILE      where all that was measured goes (default: bench/results.json in the target
                    directory)
   --tare FILE      measure this `tare` instead of building one
-  --write-docs     write docs/benchmarks.md and bench/results.svg from this run
+  --write-docs     write docs/benchmarks.md and bench/results.svg from this run; with peers
+                   docs/peers.md, with bytecodes docs/bytecodes-cost.md
 ";
 
 struct Args {
@@ -135,11 +137,6 @@ impl Args {
                     bail!("no workload is called {name}; there are {}", known.join(", "))
                 }
             }
-        }
-        if bytecodes && write_docs {
-            bail!(
-                "--write-docs writes the page on exact modes; docs/bytecodes.md is written by hand"
-            );
         }
         if names.is_empty() {
             names = workloads::DEFAULT.map(str::to_owned).into();
@@ -232,6 +229,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     };
     let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
     let began = Instant::now();
+    let mut agreements = Vec::new();
     let mut skipped = 0;
     for turn in 1..=args.launches {
         for group in &mut groups {
@@ -239,6 +237,9 @@ pub fn run(words: &[&str]) -> Result<()> {
                 skipped += 1;
             } else {
                 group.take_turn(&bench, turn, &mut notes);
+                if args.bytecodes && turn == 1 {
+                    agreements.extend(group.overlaps(&bench));
+                }
             }
         }
     }
@@ -251,6 +252,10 @@ pub fn run(words: &[&str]) -> Result<()> {
         stages.note(note.clone());
     }
     print!("{}\n{}", table::text(&rows), table::LEGEND);
+    if !agreements.is_empty() {
+        println!("\nSamples and the exact profile:");
+        agreements.iter().for_each(|line| println!("  {line}"));
+    }
     let about = docs::About {
         machine: machine::describe(),
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
@@ -264,9 +269,11 @@ pub fn run(words: &[&str]) -> Result<()> {
     write_results(&json, &work.join("results.svg"), &about, &rows)?;
     if args.write_docs {
         let shown: Vec<&Workload> = workloads.iter().collect();
-        let page = docs::page(&about, &shown, &rows, configs);
+        let page = docs::page(&about, &shown, &rows, configs, &agreements);
         if args.peers {
             write(&workspace.root.join("docs/peers.md"), &page)?;
+        } else if args.bytecodes {
+            write(&workspace.root.join("docs/bytecodes-cost.md"), &page)?;
         } else {
             write(&workspace.root.join("docs/benchmarks.md"), &page)?;
             write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;
@@ -415,6 +422,21 @@ impl Group<'_> {
                 }
             }
         }
+    }
+}
+
+impl Group<'_> {
+    /// How far samples of bytecodes agree with the exact profile of the same turn.
+    fn overlaps(&self, bench: &Bench) -> Vec<String> {
+        let line = |mode: Mode| {
+            let place = format!("{} on {}", self.workload.name, self.jdk.major);
+            let name = Config::Launched(mode).name();
+            match bench.overlap(mode) {
+                Ok(overlap) => format!("{place}, {name}: {overlap}"),
+                Err(error) => format!("{place}, {name}: {error:#}"),
+            }
+        };
+        config::BYTECODE_SAMPLES.map(line).into()
     }
 }
 

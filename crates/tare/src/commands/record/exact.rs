@@ -13,7 +13,7 @@ use crate::recorder::{Recorder, Source};
 use crate::sampling::Sampling;
 use crate::source;
 use crate::term::{self, BOLD, DIM};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_analysis::WINDOW;
@@ -61,6 +61,9 @@ impl Session for ExactSession {
         let plan = ExactPlan {
             timed: !args.count && !args.bytecodes,
             bytecodes: args.bytecodes.then_some(args.blocks),
+            every: args.every,
+            random: args.random,
+            agent_jar: agent_jar(args)?,
             allocations: args.allocations,
             include: args.include.clone(),
             exclude: args.exclude.clone(),
@@ -158,8 +161,9 @@ impl Session for ExactSession {
             0 => String::new(),
             n => format!(" and {} bytecodes", term::count(n)),
         };
+        let what = if totals.samples { "samples" } else { "calls" };
         anstream::println!(
-            "{BOLD}{}{BOLD:#}: {} calls{bytecodes} in {} contexts of {} threads, {} methods woven; \
+            "{BOLD}{}{BOLD:#}: {} {what}{bytecodes} in {} contexts of {} threads, {} methods woven; \
              {} KiB",
             path.display(),
             term::count(totals.calls),
@@ -168,12 +172,14 @@ impl Session for ExactSession {
             status.methods,
             size.div_ceil(1024),
         );
-        let in_probes = totals.calls as f64 * status.probe_ps as f64 / 1e12;
-        anstream::println!(
-            "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
-            status.probe_ps as f64 / 1e3,
-            in_probes,
-        );
+        if !totals.samples {
+            let in_probes = totals.calls as f64 * status.probe_ps as f64 / 1e12;
+            anstream::println!(
+                "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
+                status.probe_ps as f64 / 1e3,
+                in_probes,
+            );
+        }
         say_weaving(status);
         if let Some(steering) = &exact.steering {
             let now = steering.overhead().map_or_else(String::new, |share| {
@@ -222,11 +228,12 @@ impl Progress {
         let rate = totals.calls.saturating_sub(self.calls) as f64 / since;
         (self.calls, self.at) = (totals.calls, Instant::now());
         eprint!(
-            "\r\x1b[K{:>6.1} s  {} methods woven  {}/s calls  {} contexts  {} of {} MiB  \
+            "\r\x1b[K{:>6.1} s  {} methods woven  {}/s {}  {} contexts  {} of {} MiB  \
              probes ≥ {:.0} % of a CPU",
             self.began.elapsed().as_secs_f64(),
             status.methods,
             term::count(rate as u64),
+            if totals.samples { "samples" } else { "calls" },
             term::count(totals.contexts as u64),
             status.used >> 20,
             status.budget >> 20,
@@ -304,6 +311,8 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     if args.bytecodes {
         options.push(("blocks", args.blocks.to_string()));
     }
+    options.extend(args.every.map(|every| ("every", every.to_string())));
+    options.extend(args.random.map(|seed| ("random", seed.to_string())));
     if !args.root.is_empty() {
         options.push(("scheme", args.scheme.to_string()));
     }
@@ -322,6 +331,14 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }
+}
+
+/// The agent's jar as a path from the root: the JVM may have another current directory.
+fn agent_jar(args: &RecordArgs) -> Result<Option<String>> {
+    let Some(jar) = &args.agent_jar else { return Ok(None) };
+    let path = jar.canonicalize().with_context(|| format!("--agent-jar {}", jar.display()))?;
+    let path = path.into_os_string().into_string();
+    path.map(Some).map_err(|path| anyhow!("--agent-jar {}: not a readable name", path.display()))
 }
 
 /// With roots the methods that would be little but probe are left out, unless they are asked for.

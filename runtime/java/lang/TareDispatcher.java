@@ -1,0 +1,117 @@
+package java.lang;
+
+import static java.lang.TareLayout.*;
+import static java.lang.TareThreads.*;
+import static java.lang.TareTree.page;
+
+import java.io.File;
+import java.lang.reflect.InvocationTargetException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.util.HashSet;
+import java.util.function.BiFunction;
+import java.util.function.LongBinaryOperator;
+import java.util.jar.JarFile;
+import jdk.internal.misc.Unsafe;
+
+/**
+ * The thread on which an agent written in Java runs. Nothing that it calls is counted.
+ *
+ * <p>The agent's jar holds tare-api, whose Bridge makes contexts of addresses; between it and us there
+ * are only interfaces of the JDK, since we cannot see its classes.
+ */
+final class TareDispatcher extends Thread {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    private static final String BRIDGE = "tare.api.Bridge";
+    private static final String ATTRIBUTE = "Tare-Agent";
+    private static final int REGISTER = 0;
+    private static final int PROCESS = 1;
+    private static final int END = 2;
+    /** How often it looks, in milliseconds, while nothing comes. */
+    private static final int PAUSE = 2;
+
+    private final String jar;
+    private final long mark;
+
+    private TareDispatcher(String jar, long mark) {
+        super(outermost(), null, "tare agent", 0, false);
+        this.jar = jar;
+        this.mark = mark;
+        setDaemon(true);
+    }
+
+    private static ThreadGroup outermost() {
+        ThreadGroup group = Thread.currentThread().getThreadGroup();
+        while (group.getParent() != null) {
+            group = group.getParent();
+        }
+        return group;
+    }
+
+    static void begin(String jar) {
+        new TareDispatcher(jar, session).start();
+    }
+
+    @Override
+    public void run() {
+        long entry = FIELD ? 0 : claim(mark << 32, U.getLong(this, TID));
+        set(this, entry, BUSY);
+        try (URLClassLoader loader = loader()) {
+            LongBinaryOperator bridge = bridge(loader);
+            TareAgents.open();
+            serve(bridge);
+        } catch (Throwable thrown) {
+            TareAgents.unload();
+            boolean wrapped = thrown instanceof InvocationTargetException && thrown.getCause() != null;
+            TareAgents.failed((wrapped ? thrown.getCause() : thrown).toString());
+        }
+    }
+
+    private URLClassLoader loader() throws Exception {
+        URL[] urls = {new File(jar).toURI().toURL()};
+        return new URLClassLoader(urls, ClassLoader.getPlatformClassLoader());
+    }
+
+    private LongBinaryOperator bridge(ClassLoader loader) throws Exception {
+        String agent;
+        try (JarFile file = new JarFile(jar)) {
+            agent = file.getManifest() == null ? null
+                : file.getManifest().getMainAttributes().getValue(ATTRIBUTE);
+        }
+        if (agent == null) {
+            throw new IllegalArgumentException("its manifest names no ".concat(ATTRIBUTE));
+        }
+        setContextClassLoader(loader);
+        boolean samples = U.getInt((mark << 32) + H_HOLDS) == HOLDS_SAMPLES;
+        return (LongBinaryOperator) Class.forName(BRIDGE, true, loader)
+            .getMethod("open", String.class, boolean.class, BiFunction.class)
+            .invoke(null, agent, samples, new TareAnswers());
+    }
+
+    /** Until the session ends. */
+    private void serve(LongBinaryOperator bridge) throws InterruptedException {
+        HashSet<Long> registered = new HashSet<>();
+        while (session == mark && TareAgents.isOn()) {
+            long node = TareAgents.take();
+            if (node == 0) {
+                Thread.sleep(PAUSE);
+            } else if (node >>> 32 == mark) {
+                long tree = page(node);
+                if (registered.add(tree)) {
+                    distance(tree, bridge.applyAsLong(REGISTER, tree + T_ROOT));
+                }
+                if (U.getInt(node + METHOD) > 0) {
+                    distance(tree, bridge.applyAsLong(PROCESS, node));
+                }
+            }
+        }
+        bridge.applyAsLong(END, 0);
+    }
+
+    private static void distance(long tree, long next) {
+        if (next > 0 && tree >>> 32 == session) {
+            U.putInt(tree + T_EVERY, next < Integer.MAX_VALUE ? (int) next : Integer.MAX_VALUE);
+        }
+    }
+}
