@@ -113,6 +113,8 @@ pub struct ExactPlan {
     pub regions_only: bool,
     /// Methods that are counted but not timed.
     pub count_only: Vec<MethodPattern>,
+    /// Time even methods that are over sooner than a clock can be read, which are else counted.
+    pub time_all: bool,
     /// Time that threads spent on a processor, instead of time that passed.
     pub cpu_time: bool,
     /// A method that is called while it is under way counts in its outer context; only when not
@@ -147,6 +149,7 @@ impl ExactPlan {
             .with_all("region", &self.regions)
             .with("regions-only", self.regions_only)
             .with_all("count-only", &self.count_only)
+            .with("time-all", self.time_all)
             .with("cpu-time", self.cpu_time)
             .with("fold", self.fold)
             .with("depth", self.depth)
@@ -173,6 +176,7 @@ impl ExactPlan {
             regions: all(m, "region")?,
             regions_only: m.parse("regions-only")?,
             count_only: all(m, "count-only")?,
+            time_all: m.parse("time-all")?,
             cpu_time: m.parse("cpu-time")?,
             fold: m.parse("fold")?,
             depth: m.parse("depth")?,
@@ -365,6 +369,7 @@ mod tests {
             follow_threads: true,
             regions: vec!["a.B:7-9".parse().unwrap(), "a.B.c".parse().unwrap()],
             count_only: vec!["**.get*".parse().unwrap()],
+            time_all: true,
             cpu_time: true,
             fold: true,
             depth: 50,

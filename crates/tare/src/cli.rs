@@ -401,6 +401,10 @@ pub struct RecordArgs {
     /// Methods to count but not to time, for short ones that are called often
     #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
+    /// Time every method, also those that call nothing and have no loop: as a rule they are only
+    /// counted, because they are over sooner than the clock is read, and their time is their callers'
+    #[arg(long, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
+    pub time_all: bool,
     /// Hold the probes to this share of the program's own time: methods that are short and called
     /// often are counted and not timed, for as long as they are: 20%
     #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]

@@ -1,6 +1,8 @@
 //! From the arena of an exact recording to a profile. What the arena holds is `tare-arena`'s
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
+mod untimed;
+
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
 use crate::origins::Origins;
@@ -139,6 +141,8 @@ pub struct Totals {
     /// Or samples.
     pub calls: u64,
     pub samples: bool,
+    /// Of those, in a timed recording, the ones that were only counted.
+    pub untimed: u64,
     pub bytecodes: u64,
     pub contexts: usize,
     pub trees: usize,
@@ -285,38 +289,6 @@ impl Exact {
         steering.look(loads, costs)
     }
 
-    /// Methods that were not timed all the time, as losses.
-    fn demoted(&self, run: &mut RunInfo) {
-        let Some(steering) = &self.steering else { return };
-        let mut demoted: Vec<(u32, bool)> = steering.ever_demoted().collect();
-        demoted.sort_unstable();
-        let key = |name: &MethodName| {
-            (name.loader, name.class.clone(), name.name.clone(), name.descriptor.clone())
-        };
-        let mut counted: HashMap<_, f64> = HashMap::new();
-        for (id, load) in self.loads.iter().filter(|(_, load)| load.counted > 0.0) {
-            if let Some(name) = u32::try_from(*id).ok().and_then(|id| self.names.get(id)) {
-                *counted.entry(key(name)).or_default() += load.counted;
-            }
-        }
-        for (id, still) in demoted {
-            let Some(name) = self.names.get(id) else { continue };
-            let calls = counted.get(&key(name)).copied().unwrap_or(0.0) as u64;
-            let when = if still { "" } else { " for a while" };
-            let reason = format!(
-                "calls counted{when} and not timed, for an overhead of {:.0} %: short and called often",
-                steering.budget() * 100.0
-            );
-            let what = format!("{}.{}", name.class.replace('/', "."), name.name);
-            run.lose(LossKind::Skipped, &what, calls, &reason);
-        }
-        let shown = |share: f64| format!("{:.1} %", share * 100.0);
-        run.options.push(("overhead budget".to_owned(), shown(steering.budget())));
-        if let Some(overhead) = steering.overhead() {
-            run.options.push(("overhead".to_owned(), shown(overhead)));
-        }
-    }
-
     /// The only look that is taken: it tells how much there is, not when it came.
     pub fn look_once(&mut self, profile: &mut Profile, elapsed: u64) -> Result<()> {
         self.axis = TimeAxis::None;
@@ -325,6 +297,15 @@ impl Exact {
 
     pub fn totals(&self) -> Totals {
         self.totals
+    }
+
+    /// What the calls so far cost in probes, at least, in nanoseconds.
+    pub fn in_probes(&self) -> f64 {
+        let Totals { calls, untimed, .. } = self.totals;
+        let a_call = self.status.probe_ps as f64 / 1e3;
+        let counted =
+            Calibration::from_lines(&self.status.calibration).map_or(a_call, |c| c.counted);
+        (calls - untimed) as f64 * a_call + untimed as f64 * counted
     }
 
     /// How many methods were woven, and how many of them were seen to run.
@@ -380,7 +361,7 @@ impl Exact {
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [node.bytecodes, node.objects, node.bytes],
                 };
-                if self.steering.is_some() {
+                if self.steering.is_some() || times.is_some() && now.untimed > 0 {
                     let load = self.loads.entry(node.method).or_default();
                     load.timed += (now.count - now.untimed) as f64;
                     load.counted += now.untimed as f64;
@@ -417,6 +398,7 @@ impl Exact {
                     *seen = now;
                 }
                 self.totals.calls += node.count;
+                self.totals.untimed += if times.is_some() { now.untimed } else { 0 };
                 self.totals.bytecodes += node.bytecodes;
                 self.totals.contexts += usize::from(node.method != layout::REST);
             }
@@ -559,6 +541,7 @@ impl Source for Exact {
             run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
         }
         self.demoted(run);
+        self.never_timed(run);
         // The agent's last word may be older than the last look.
         let names = self.status.regions.iter().enumerate();
         let passed: Vec<String> = names

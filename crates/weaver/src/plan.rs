@@ -3,7 +3,10 @@
 use crate::probes::Probes;
 use std::fmt;
 use tare_classfile::opcode::{bits, bits_of, op};
-use tare_classfile::{ClassFile, Constant, Insns};
+use tare_classfile::{ClassFile, Constant, Insns, access};
+
+/// Bytes of straight code that take less than reading a clock.
+const SHORT: usize = 64;
 
 /// What a plan sees of a method when it decides.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,17 @@ impl MethodInfo<'_> {
     /// Version of the class file.
     pub fn major(&self) -> u16 {
         self.file.major
+    }
+
+    /// Whether it is over sooner than a clock can be read: it calls nothing, has no loop, allocates
+    /// no array, waits for no lock, and is not long.
+    pub fn is_short(&self) -> bool {
+        let waits = |opcode| matches!(opcode, op::NEWARRAY | op::MONITORENTER);
+        self.code.len() <= SHORT
+            && self.access_flags & access::SYNCHRONIZED == 0
+            && self.has_no_loops()
+            && self.calls_nothing()
+            && !Insns::from(self.code, 0).flatten().any(|insn| waits(insn.opcode))
     }
 
     /// Whether no jump leads backwards, so that no stretch of the code runs twice in a call.

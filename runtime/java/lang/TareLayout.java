@@ -11,7 +11,7 @@ final class TareLayout {
     static final int COUNT = 0;    // long
     static final int LAST = 8;     // int, from here to the child that was entered last
     static final int METHOD = 12;  // int, zero while the node is not in use
-    static final int NOBODY = 16;  // int, always zero
+    static final int NEXT = 16;    // int, from here to the sibling that was entered after it last time
     static final int PARENT = 20;  // int
     static final int SIBLING = 24; // int
     static final int KIDS = 28;    // int, first child, or (odd) a table of children
@@ -20,9 +20,6 @@ final class TareLayout {
     static final int BYTECODES = 32; // long, only where bytecodes are counted
     static final int OBJECTS = 40; // long, only where allocations are counted, too
     static final int BYTES = 48;   // long, as OBJECTS
-
-    /** In place of a last child: where its method would be there is the node's zero. */
-    static final int NO_CHILD = NOBODY - METHOD;
 
     // The arena's header, at the beginning of the slot.
     static final int H_HOLDS = 28;       // int, what a node holds beside its invocations
@@ -61,6 +58,7 @@ final class TareLayout {
     static final int P_KIND = 0;         // int
     static final int P_TREE = 4;         // int, offset of the tree's first page
     static final int P_PAGES = 8;        // int, of a large table; zero means one
+    static final int P_NOBODY = 16;      // int, always zero
     static final int P_HEAD = 32;
     static final int T_THREAD = 32;      // long, Thread.threadId()
     static final int T_FREE = 40;        // int, next free byte

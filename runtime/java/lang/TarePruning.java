@@ -13,6 +13,7 @@ final class TarePruning {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // While a tree is pruned: what stays, and what goes but was looked at.
+    private static final int MARK = NEXT; // Guesses are forgotten.
     private static final int STAYS = 1;
     private static final int GOES = 2;
     private static final int KNOWN = 4; // Its rest is where its last child would be.
@@ -47,6 +48,9 @@ final class TarePruning {
         int holds = U.getInt(base + H_HOLDS);
         boolean timed = holds == HOLDS_TIMES;
         boolean counted = holds >= HOLDS_BYTECODES;
+        for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
+            U.putInt(at + MARK, 0);
+        }
         // What stays, and whatever leads to it.
         stay(node);
         long all = 0;
@@ -65,11 +69,11 @@ final class TarePruning {
         stay(tree + T_ROOT + size);
         // Of what goes, the uppermost: it is added to its parent's rest, or becomes it.
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
-            if (U.getInt(at + METHOD) == FREED || U.getInt(at + NOBODY) != 0) {
+            if (U.getInt(at + METHOD) == FREED || U.getInt(at + MARK) != 0) {
                 continue;
             }
             long parent = parent(at);
-            int mark = U.getInt(parent + NOBODY);
+            int mark = U.getInt(parent + MARK);
             if ((mark & STAYS) != 0) {
                 boolean known = (mark & KNOWN) != 0;
                 long rest = known ? parent + U.getInt(parent + LAST) : rest(base, parent);
@@ -78,7 +82,7 @@ final class TarePruning {
                     rest = at;
                 }
                 U.putInt(parent + LAST, (int) (rest - parent));
-                U.putInt(parent + NOBODY, STAYS | KNOWN);
+                U.putInt(parent + MARK, STAYS | KNOWN);
                 if (rest != at) {
                     U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(at + COUNT));
                     if (timed) {
@@ -88,16 +92,16 @@ final class TarePruning {
                     }
                 }
                 U.putInt(at + KIDS, (int) rest);
-                U.putInt(at + NOBODY, GOES);
+                U.putInt(at + MARK, GOES);
             }
         }
         // The calls of what was below it. Its time is in there already.
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
-            if (U.getInt(at + METHOD) == FREED || U.getInt(at + NOBODY) != 0) {
+            if (U.getInt(at + METHOD) == FREED || U.getInt(at + MARK) != 0) {
                 continue;
             }
             long known = parent(at);
-            while (U.getInt(known + NOBODY) == 0) {
+            while (U.getInt(known + MARK) == 0) {
                 if ((known & LOW) == 0) {
                     return false; // The session has ended.
                 }
@@ -105,29 +109,29 @@ final class TarePruning {
             }
             int kids = U.getInt(known + KIDS);
             long rest = base | kids & LOW;
-            for (long way = at; U.getInt(way + NOBODY) == 0; way = parent(way)) {
+            for (long way = at; U.getInt(way + MARK) == 0; way = parent(way)) {
                 U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(way + COUNT));
                 if (!timed) {
                     hand(way, rest, size);
                 }
                 U.putInt(way + KIDS, kids);
-                U.putInt(way + NOBODY, GOES);
+                U.putInt(way + MARK, GOES);
             }
         }
         // The ways down are laid anew; then what went can be used again.
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
-            if (U.getInt(at + METHOD) != FREED && (U.getInt(at + NOBODY) & STAYS) != 0) {
+            if (U.getInt(at + METHOD) != FREED && (U.getInt(at + MARK) & STAYS) != 0) {
                 relink(base, at);
             }
         }
         long freed = 0;
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
-            int mark = U.getInt(at + NOBODY);
-            U.putInt(at + NOBODY, 0);
+            int mark = U.getInt(at + MARK);
+            U.putInt(at + MARK, 0);
             if (mark == GOES && U.getInt(at + METHOD) != FREED) {
                 if (U.getInt(at + METHOD) == REST && (base | U.getInt(at + KIDS) & LOW) == at) {
                     U.putInt(at + KIDS, 0); // Has become its parent's rest.
-                    U.putInt(at + LAST, NO_CHILD);
+                    TareTree.noChild(at);
                 } else {
                     U.putInt(at + METHOD, FREED);
                     U.putInt(at + SIBLING, U.getInt(tree + T_FREED));
@@ -148,8 +152,8 @@ final class TarePruning {
     }
 
     private static void stay(long node) {
-        while ((U.getInt(node + NOBODY) & STAYS) == 0) {
-            U.putInt(node + NOBODY, STAYS);
+        while ((U.getInt(node + MARK) & STAYS) == 0) {
+            U.putInt(node + MARK, STAYS);
             if (U.getInt(node + METHOD) == ROOT) {
                 return;
             }
@@ -184,7 +188,7 @@ final class TarePruning {
 
     /** Leaves those out that go, but for one that has become the rest. */
     private static void relink(long base, long node) {
-        U.putInt(node + LAST, NO_CHILD);
+        TareTree.noChild(node);
         int kids = U.getInt(node + KIDS);
         if ((kids & 1) == 0) {
             int list = 0;
@@ -219,7 +223,7 @@ final class TarePruning {
     }
 
     private static boolean remains(long base, long child) {
-        return (U.getInt(child + NOBODY) & STAYS) != 0
+        return (U.getInt(child + MARK) & STAYS) != 0
             || U.getInt(child + METHOD) == REST && (base | U.getInt(child + KIDS) & LOW) == child;
     }
 

@@ -5,6 +5,7 @@ import static java.lang.TareLayout.*;
 import static java.lang.TareThreads.*;
 import static java.lang.TareTree.header;
 import static java.lang.TareTree.lost;
+import static java.lang.TareTree.noChild;
 import static java.lang.TareTree.pages;
 import static java.lang.TareTree.pop;
 import static java.lang.TareTree.push;
@@ -268,7 +269,7 @@ public final class TareTrace {
                 return 0;
             }
             // For probes of an earlier session that take it for a node: it has no children.
-            U.putInt(ring + LAST, NO_CHILD);
+            noChild(ring);
             U.putInt(ring + G_SIZE, size);
             U.putLong(ring + G_LIMIT, size - RESERVE);
             U.putInt(ring + T_FLAGS, virtual ? FLAG_VIRTUAL : U.getInt(base + H_ROOTS));

@@ -20,8 +20,24 @@ final class TareTree {
 
     private TareTree() {}
 
-    /** The child for a method, made if need be; the node's rest when there is no room; or zero. */
+    /**
+     * The child for a method, made if need be; the node's rest when there is no room; or zero. A call
+     * from the probes, which the JVM then finds small enough to inline in turn.
+     */
+    @DontInline
     static long find(long node, int id) {
+        // What a method calls it mostly calls in turns. Whatever a node says of who comes next is
+        // no more than a guess.
+        long last = node + U.getInt(node + LAST);
+        long next = last + U.getInt(last + NEXT);
+        if (U.getInt(next + METHOD) == id && U.getInt(next + PARENT) == (int) node) {
+            U.putInt(node + LAST, (int) (next - node));
+            return next;
+        }
+        return search(node, last, id);
+    }
+
+    private static long search(long node, long last, int id) {
         long base = node & ~LOW;
         int kids = U.getInt(node + KIDS);
         int length = 0;
@@ -29,7 +45,7 @@ final class TareTree {
             for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    U.putInt(node + LAST, (int) (child - node));
+                    follow(node, last, child);
                     return child;
                 }
                 length++;
@@ -44,12 +60,27 @@ final class TareTree {
                 }
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    U.putInt(node + LAST, (int) (child - node));
+                    follow(node, last, child);
                     return child;
                 }
             }
         }
         return create(node, id, length);
+    }
+
+    /** Makes a child the last that was entered. */
+    @ForceInline
+    private static void follow(long node, long last, long child) {
+        U.putInt(node + LAST, (int) (child - node));
+        if (U.getInt(last + METHOD) != 0) {
+            U.putInt(last + NEXT, (int) (child - last));
+        }
+    }
+
+    /** In place of a last child: where its method would be there is its page's zero. */
+    static void noChild(long node) {
+        long page = node & -PAGE;
+        U.putInt(node + LAST, (int) (page + P_NOBODY - METHOD - node));
     }
 
     @ForceInline
@@ -115,7 +146,7 @@ final class TareTree {
             return find(node, REST);
         }
         U.putInt(child + PARENT, (int) node);
-        U.putInt(child + LAST, NO_CHILD);
+        noChild(child);
         // A reader takes a node for real once it has a method.
         U.putIntRelease(null, child + METHOD, id);
         int kids = U.getInt(node + KIDS);
@@ -125,7 +156,7 @@ final class TareTree {
         } else {
             tabulate(base, tree, node, child);
         }
-        U.putInt(node + LAST, (int) (child - node));
+        follow(node, node + U.getInt(node + LAST), child);
         if (!rest && TareDiscovery.searches()) {
             TareDiscovery.discover(node, id);
         }
@@ -331,12 +362,12 @@ final class TareTree {
         U.putInt(tree + T_FLAGS, flags);
         U.putInt(tree + T_FREE, (int) root + 2 * size);
         U.putInt(tree + T_END, (int) tree + PAGE);
-        U.putInt(root + LAST, NO_CHILD);
+        noChild(root);
         U.putInt(root + METHOD, ROOT);
         // The rest of the whole tree, made now, while there is room.
         long rest = root + size;
         U.putInt(rest + PARENT, (int) root);
-        U.putInt(rest + LAST, NO_CHILD);
+        noChild(rest);
         U.putInt(rest + METHOD, REST);
         U.putInt(root + KIDS, (int) rest);
         header(tree, KIND_TREE, tree);

@@ -1,8 +1,8 @@
 //! What a thread waits for our sake is kept out of its times: a root's first call, in which the
 //! methods that it reaches are found and woven one after the other.
 
-use crate::recording::{Recorded, record, wait_until_on};
-use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk};
+use crate::recording::{Recorded, java, record, wait_until_on};
+use tare_jvm_tests::{Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
 use tare_profile::ValueKind;
 
 /// Nanoseconds of all contexts, as recorded.
@@ -42,6 +42,25 @@ fn waited_ns(text: &str) -> i64 {
 }
 
 on_each_jdk! {
+    // A getter takes less than reading the clock.
+    fn what_is_over_sooner_than_the_clock_is_read(jdk) {
+        const GETTER: &str = "shop.orders.Kit.sku";
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let program = ["shop.Main", "--orders", "300", "--threads", "2", "--report-every", "0"];
+        for (options, timed) in [(&[][..], false), (&["--time-all"], true)] {
+            let mut words = record(options, &file);
+            words.extend(java(jdk, demo_classes(), &program));
+            Tare::this().run(&words).ok();
+            let recorded = Recorded::open(&file);
+            assert!(recorded.counts()[GETTER] > 0);
+            assert_eq!(recorded_total_ns(&recorded, GETTER) > 0, timed, "{options:?}");
+            assert!(recorded_total_ns(&recorded, "shop.orders.OrderDesk.handle") > 0);
+            let said = recorded.losses();
+            assert_eq!(said.iter().any(|loss| loss.contains("not timed")), !timed, "{said:?}");
+        }
+    }
+
     fn a_wait_is_nobodys_time(jdk) {
         let mut target = Target::java(jdk).class_path(classes()).main("FirstCalls").start();
         let scratch = Scratch::new();

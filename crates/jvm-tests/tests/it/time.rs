@@ -103,7 +103,7 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let file = scratch.join("x.tare");
         let name = target.name();
-        let words = record(&["--include", "Costs", "--overhead", "5%", &name], &file);
+        let words = record(&["--include", "Costs", "--time-all", "--overhead", "5%", &name], &file);
         let recording = Tare::this().start(&words);
         wait_until_on(&name);
         let mut times = 0;

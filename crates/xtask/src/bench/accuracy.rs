@@ -196,7 +196,8 @@ impl Lab {
         program.ask(&work)?;
         recorder.stop()?;
         let exact = self.work.join("exact.tare");
-        let mut recorder = self.record(&program, &["--exact", "--include", INCLUDE], &exact)?;
+        let mut recorder =
+            self.record(&program, &["--exact", "--time-all", "--include", INCLUDE], &exact)?;
         recorder.wait_until_woven(&self.tare, program.pid())?;
         // Once for the JVM to compile what was woven; the truth, too, is that of compiled code.
         program.ask(&work)?;

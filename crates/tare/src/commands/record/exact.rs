@@ -74,6 +74,7 @@ impl Session for ExactSession {
             regions: args.region.clone(),
             regions_only: !args.exact && !args.bytecodes,
             count_only: args.count_only.clone(),
+            time_all: args.time_all,
             cpu_time: args.cpu_time,
             fold: args.fold_recursion,
             depth: args.depth.unwrap_or(0),
@@ -173,11 +174,11 @@ impl Session for ExactSession {
             size.div_ceil(1024),
         );
         if !totals.samples {
-            let in_probes = totals.calls as f64 * status.probe_ps as f64 / 1e12;
+            let in_probes = exact.in_probes();
             anstream::println!(
                 "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
-                status.probe_ps as f64 / 1e3,
-                in_probes,
+                in_probes / (totals.calls as f64).max(1.0),
+                in_probes / 1e9,
             );
         }
         say_weaving(status);
@@ -211,12 +212,15 @@ struct Progress {
     terminal: bool,
     began: Instant,
     calls: u64,
+    /// Nanoseconds.
+    in_probes: f64,
     at: Instant,
 }
 
 impl Progress {
     fn new(began: Instant) -> Self {
-        Progress { terminal: std::io::stderr().is_terminal(), began, calls: 0, at: began }
+        let terminal = std::io::stderr().is_terminal();
+        Progress { terminal, began, calls: 0, in_probes: 0.0, at: began }
     }
 
     fn show(&mut self, exact: &Exact) {
@@ -226,7 +230,9 @@ impl Progress {
         let (totals, status) = (exact.totals(), &exact.status);
         let since = self.at.elapsed().as_secs_f64().max(1e-9);
         let rate = totals.calls.saturating_sub(self.calls) as f64 / since;
-        (self.calls, self.at) = (totals.calls, Instant::now());
+        let in_probes = exact.in_probes();
+        let share = (in_probes - self.in_probes) / since / 1e9;
+        (self.calls, self.in_probes, self.at) = (totals.calls, in_probes, Instant::now());
         eprint!(
             "\r\x1b[K{:>6.1} s  {} methods woven  {}/s {}  {} contexts  {} of {} MiB  \
              probes ≥ {:.0} % of a CPU",
@@ -237,7 +243,7 @@ impl Progress {
             term::count(totals.contexts as u64),
             status.used >> 20,
             status.budget >> 20,
-            rate * status.probe_ps as f64 / 1e10,
+            share * 100.0,
         );
         let _ = std::io::stderr().flush();
     }
@@ -306,6 +312,9 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     }
     for (key, methods) in [("root", &args.root), ("count-only", &args.count_only)] {
         options.extend(methods.iter().map(|method| (key, method.to_string())));
+    }
+    if args.time_all {
+        options.push(("time-all", "yes".to_owned()));
     }
     options.extend(args.region.iter().map(|region| ("region", region.to_string())));
     if args.bytecodes {
