@@ -28,6 +28,11 @@ impl Engine {
         }
     }
 
+    /// Whether a method's calls are timed; roots always are.
+    pub(super) fn is_worth_a_clock(&self, info: &MethodInfo<'_>, is_root: bool) -> bool {
+        self.plan.timed && (self.plan.time_all || is_root || !info.is_short())
+    }
+
     /// Without a subgraph: every method that is more than a field's.
     pub(super) fn all_but_trivial(&self, name: &str, bytes: &[u8]) -> Option<Chosen> {
         let class = ClassFile::parse(bytes).ok()?;

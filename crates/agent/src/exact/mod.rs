@@ -644,9 +644,7 @@ impl Engine {
         }
         let mut id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
-        let mut timed = self.plan.timed
-            && !fits(&self.plan.count_only)
-            && (self.plan.time_all || is_root || !info.is_short());
+        let mut timed = !fits(&self.plan.count_only) && self.is_worth_a_clock(info, is_root);
         if timed && locked(&self.demoted).contains(&id) {
             timed = false;
             let (name, descriptor) = (info.name, info.descriptor);
