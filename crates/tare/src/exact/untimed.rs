@@ -7,8 +7,8 @@ use tare_arena::MethodName;
 use tare_profile::{LossKind, RunInfo};
 
 /// What is said of methods that were only counted.
-const NEVER_TIMED: &str = "calls counted and not timed, because the methods call nothing and have no loop (--time-all \
-                           times them), or by --count-only; their time is their callers'";
+const NEVER_TIMED: &str = "they call nothing and have no loop, or --count-only names them: calls are counted, and their \
+                           time is their callers' (--time-all times them)";
 
 impl Exact {
     /// How many methods were never timed, and how often they were called.
@@ -31,7 +31,12 @@ impl Exact {
         let (methods, calls) =
             rest.fold((0, 0.0), |(n, calls), (_, load)| (n + 1, calls + load.counted));
         if methods > 0 {
-            run.lose(LossKind::Skipped, &format!("{methods} methods"), calls as u64, NEVER_TIMED);
+            run.lose(
+                LossKind::Skipped,
+                &format!("calls of {methods} methods not timed"),
+                calls as u64,
+                NEVER_TIMED,
+            );
         }
     }
 
