@@ -2,11 +2,15 @@
 //! the rest. A sentence here must be true of any profile that brings it about; it does not guess at
 //! causes.
 
+use crate::compensate::UNTIMED;
 use crate::hot::Hot;
 use crate::labels::{Label, LabelKind};
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
-use tare_profile::{Estimate, Loss, MethodKind, Profile, SeriesId, ThreadKind, Unit, ValueKind};
+use std::collections::HashSet;
+use tare_profile::{
+    Estimate, Loss, MethodKind, Profile, Row, SeriesId, ThreadKind, Unit, ValueKind,
+};
 
 /// Names given for a reason before the rest is counted.
 const NAMED: usize = 4;
@@ -236,6 +240,17 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             say("times are as measured: the probes' own weight is in them".to_owned());
         }
     }
+    if info.kind.unit() == Unit::Nanoseconds && samples(profile, metric, tree).is_none() {
+        let (calls, methods) = untimed(profile);
+        if calls > 0 {
+            say(format!(
+                "{} of {} were counted and not timed: short ones, as a rule, that call nothing \
+                 and have no loop; their time is their callers' (--time-all times them, too)",
+                counted(calls, "call"),
+                counted(methods, "method"),
+            ));
+        }
+    }
     if let (Some(lower), Some(upper)) =
         (bound(profile, metric, Estimate::Lower), bound(profile, metric, Estimate::Upper))
     {
@@ -246,6 +261,20 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             say(format!("the whole is between − {below:.1} % and + {above:.1} % of what is shown"));
         }
     }
+}
+
+/// Calls that were only counted in a timed recording, and of how many methods.
+fn untimed(profile: &Profile) -> (u64, u64) {
+    let mut series = profile.all_series().map(|(_, series)| series);
+    let Some(series) = series.find(|s| s.info().kind.name() == UNTIMED) else {
+        return (0, 0);
+    };
+    let method = |row: &Row| {
+        let frame = profile.contexts.frames(row.context).next()?;
+        Some(profile.frames.get(frame).method)
+    };
+    let methods: HashSet<_> = series.rows().filter_map(|row| method(&row)).collect();
+    (series.total().max(0).unsigned_abs(), methods.len() as u64)
 }
 
 /// How many samples the tree is made of; `None` if it is not made of samples. Where samples weigh

@@ -1,7 +1,7 @@
 //! From the arena of an exact recording to a profile. What the arena holds is `tare-arena`'s
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
-mod untimed;
+mod demoted;
 
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
@@ -361,7 +361,7 @@ impl Exact {
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [node.bytecodes, node.objects, node.bytes],
                 };
-                if self.steering.is_some() || times.is_some() && now.untimed > 0 {
+                if self.steering.is_some() {
                     let load = self.loads.entry(node.method).or_default();
                     load.timed += (now.count - now.untimed) as f64;
                     load.counted += now.untimed as f64;
@@ -541,7 +541,6 @@ impl Source for Exact {
             run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
         }
         self.demoted(run);
-        self.never_timed(run);
         // The agent's last word may be older than the last look.
         let names = self.status.regions.iter().enumerate();
         let passed: Vec<String> = names

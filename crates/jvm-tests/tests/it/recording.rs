@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use tare_jvm_tests::{Jdk, Running, Scratch, Tare, wait_until};
+use tare_jvm_tests::{Jdk, Running, Scratch, Tare, thread_names, wait_until};
 use tare_profile::{MethodKind, Profile, Row, Series, ValueKind};
 use tare_recording::{LoadOptions, Recording, Warning};
 
@@ -129,9 +129,14 @@ pub fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -
     (outcome.ok().to_owned(), recorded(&file))
 }
 
-/// Waits until everything is woven. While it is being woven the agent answers nobody.
+/// Waits until everything is woven. While it is being woven the agent answers nobody. It is not asked
+/// before it is there: a question would bring it, and it would stay when the recording ends.
 pub fn wait_until_on(target: &str) {
+    let pid: u32 = target.parse().expect("a pid");
     wait_until("the recording is on", || {
+        if !thread_names(pid).iter().any(|name| name.starts_with("tare")) {
+            return false;
+        }
         let status = Tare::this().run(&["status", target, "--json", "--timeout", "60"]).json();
         status["engines"] == serde_json::json!(["exact"])
     });

@@ -33,7 +33,9 @@ fn check(jdk: &Jdk, vm: &[&str]) {
         again(&mut target);
         end(recording);
         let recorded = Recorded::open(&file);
-        let (counts, losses) = (recorded.counts(), recorded.losses());
+        let (counts, mut losses) = (recorded.counts(), recorded.losses());
+        // Some methods of Thread are intrinsics, of which a later recording may miss calls.
+        losses.retain(|loss| round == 1 || !loss.contains("constant method handles"));
         assert_eq!(counts["Meddled$Subject.word"], 2000, "round {round}: {counts:?}");
         // From a change between two recordings an older JVM may not find back to its code, so the
         // class is left alone.
