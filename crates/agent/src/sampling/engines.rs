@@ -1,5 +1,5 @@
-//! What makes threads tell where they are: a timer or a perf event for each thread, within a
-//! quarter of what the process may have.
+//! What makes threads tell where they are: a timer or a perf event for each thread. All that we open
+//! stays below a quarter of what the process may have.
 
 use super::kernel::{self, PerfEvent};
 use super::locked;
@@ -12,6 +12,10 @@ use tare_protocol::SampleEngine;
 /// The least interval: below it a thread would do nothing but tell where it is.
 pub const SHORTEST: u64 = 10_000;
 pub const LONGEST: u64 = 10_000_000_000;
+
+/// Descriptors of ours that are not events, at most: connections, the memory that they read, what we
+/// listen and wait with, and a file or directory that is being read. They count within the quarter.
+const OTHERS: u64 = 48;
 
 /// Arms threads with the session's engine.
 pub struct Armer {
@@ -107,8 +111,8 @@ impl Armer {
             frames: frames && choice.kernel,
             timers: AtomicU64::new(0),
             descriptors: AtomicU64::new(0),
-            timers_most: kernel::quarter(libc::RLIMIT_SIGPENDING),
-            descriptors_most: kernel::quarter(libc::RLIMIT_NOFILE),
+            timers_most: kernel::quarter(libc::RLIMIT_SIGPENDING).saturating_sub(1),
+            descriptors_most: kernel::quarter(libc::RLIMIT_NOFILE).saturating_sub(OTHERS),
             seed: AtomicU64::new(kernel::monotonic() | 1),
             in_use: Mutex::default(),
         }
