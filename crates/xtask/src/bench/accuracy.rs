@@ -5,10 +5,10 @@
 //! it by each way of compensation stands beside the truth. Nothing is asserted: a benchmark reports.
 
 use super::program::Program;
+use super::ready::Ready;
 use super::recorder::Recorder;
-use super::{build, jdks, wait_for_turn, write};
+use super::{jdks, write};
 use crate::jdks::Jdk;
-use crate::setup::compiler;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
@@ -104,17 +104,12 @@ impl Args {
 
 pub fn run(words: &[&str]) -> Result<()> {
     let args = Args::parse(words)?;
-    let workspace = Workspace::open()?;
-    let javac = compiler()?;
-    let tare = match &args.tare {
-        Some(tare) => tare.clone(),
-        None => build(&workspace)?,
-    };
-    let work = workspace.target.join("bench/accuracy");
+    let ready = Ready::alone(args.tare.clone())?;
+    let work = ready.work.join("accuracy");
     fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
     let mut stages = Stages::new();
-    let _turn = wait_for_turn()?;
-    let classes = compile(&workspace, &javac, &work)?;
+    let classes = compile(&ready.workspace, &ready.javac, &work)?;
+    let tare = ready.tare.clone();
     let lab = Lab { tare, classes, work: work.clone(), quick: args.quick };
     let mut cells = Vec::new();
     for jdk in jdks(&args.jdks, &mut stages)? {

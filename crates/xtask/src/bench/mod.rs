@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: what profiling costs, measured beside the plain program in the same run.
 //!
 //! This file reads the command line and walks over workloads, JDKs and launches. `workloads` and
-//! `config` say what is run and how, `program` talks with a JVM, `stats` and `figures` make numbers
-//! of it, `table`, `plot` and `docs` show them. No time is ever asserted: a benchmark reports.
+//! `config` say what is run and how, `ready` prepares it, `program` talks with a JVM, `stats` and
+//! `figures` make numbers of it, `table`, `plot` and `docs` show them. No time is ever asserted: a benchmark reports.
 
 mod accuracy;
 mod config;
@@ -13,6 +13,7 @@ mod overlap;
 mod peers;
 mod plot;
 mod program;
+mod ready;
 mod recorder;
 mod sampling;
 mod scale;
@@ -33,18 +34,18 @@ mod subjects;
 
 use crate::jdks::{self, Jdk};
 use crate::runtimes::cache_dir;
-use crate::setup::compiler;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use config::{Bench, Config, Mode};
 use figures::Row;
 use peers::Peers;
-use std::fs::{self, File};
+use ready::Ready;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-use workloads::{Kitchen, Workload};
+use workloads::Workload;
 
 pub use workloads::fetched_async_profiler;
 
@@ -182,25 +183,10 @@ pub fn run(words: &[&str]) -> Result<()> {
         _ => {}
     }
     let args = Args::parse(words)?;
-    let workspace = Workspace::open()?;
-    let javac = compiler()?;
-    let tare = match &args.tare {
-        Some(tare) => tare.clone(),
-        None => build(&workspace)?,
-    };
-    let work = workspace.target.join("bench");
-    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let ready = Ready::alone(args.tare.clone())?;
+    let Ready { workspace, tare, work, .. } = &ready;
     let mut stages = Stages::new();
-    // Held to the end of the run; the system lets go of it however we end.
-    let _turn = wait_for_turn()?;
-    let classes = workloads::compile(&workspace, &javac, &work)?;
-    let kitchen = Kitchen {
-        workspace: &workspace,
-        javac: &javac,
-        classes: &classes,
-        work: &work,
-        quick: args.quick || args.peers,
-    };
+    let kitchen = ready.kitchen(args.quick || args.peers);
     let mut workloads = Vec::new();
     for name in &args.names {
         workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);
@@ -218,7 +204,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         true => Peers::prepare(&kitchen, &jdks[0], &mut stages),
         false => Peers::default(),
     };
-    let bench = Bench { tare, async_profiler, peers: others, work: work.clone() };
+    let bench = Bench { tare: tare.clone(), async_profiler, peers: others, work: work.clone() };
     let load = machine::load();
 
     let mut notes = Vec::new();
@@ -261,7 +247,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
         launches: args.launches,
         command: command(words),
-        revision: if args.tare.is_none() { revision(&workspace) } else { None },
+        revision: if args.tare.is_none() { revision(workspace) } else { None },
         load,
         notes,
     };
@@ -313,25 +299,6 @@ fn revision(workspace: &Workspace) -> Option<String> {
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     let more = if changes.trim().is_empty() { "" } else { ", with changes" };
     Some(format!("{}{more}", commit.trim()))
-}
-
-fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let packages = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
-    shell::run(&mut workspace.cargo(&packages))?;
-    Ok(workspace.target.join("release/tare"))
-}
-
-/// Two measurements at the same time would measure each other.
-fn wait_for_turn() -> Result<File> {
-    let cache = cache_dir()?;
-    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
-    let path = cache.join("bench.lock");
-    let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
-    if file.try_lock().is_err() {
-        println!("another benchmark runs on this machine; waiting for its end …");
-        file.lock().context("locking bench.lock")?;
-    }
-    Ok(file)
 }
 
 fn jdks(wanted: &[u32], stages: &mut Stages) -> Result<Vec<Jdk>> {

@@ -8,15 +8,13 @@ use super::config::{Bench, Config, Launch, Mode};
 use super::machine;
 use super::peers::Peers;
 use super::program::Amount;
+use super::ready::Ready;
 use super::stats::median;
-use super::workloads::{self, Workload};
+use super::workloads::Workload;
 use crate::jdks::Jdk;
-use crate::setup::compiler;
-use crate::shell::Workspace;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 struct Dimension {
@@ -77,16 +75,17 @@ pub fn run(words: &[&str]) -> Result<()> {
             }
         }
     }
-    let workspace = Workspace::open()?;
-    let tare = tare.map_or_else(|| super::build(&workspace), Ok)?;
-    let work = workspace.target.join("bench");
-    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let ready = Ready::alone(tare)?;
+    let Ready { workspace, tare, work, classes, .. } = &ready;
     let mut stages = Stages::new();
-    let _turn = super::wait_for_turn()?;
-    let classes = workloads::compile(&workspace, &compiler()?, &work)?;
     let jdks = super::jdks(&[major], &mut stages)?;
-    let bench = Bench { tare, async_profiler: None, peers: Peers::default(), work: work.clone() };
-    let (page, plot) = page(&bench, &classes, &jdks[0], quick)?;
+    let bench = Bench {
+        tare: tare.clone(),
+        async_profiler: None,
+        peers: Peers::default(),
+        work: work.clone(),
+    };
+    let (page, plot) = page(&bench, classes, &jdks[0], quick)?;
     let (page_file, plot_file) = match write_docs {
         true => {
             let root = &workspace.root;

@@ -1,11 +1,10 @@
 //! `cargo xtask bench server`: a server under load is attached to, looked at below one root, and left, again and
 //! again. Its answers must stay right all the time, and as quick as before whenever we are not there.
 
+use super::ready::Ready;
 use super::recorder::Recorder;
-use super::workloads::{self, Kitchen, WEB_ROOT};
-use super::{jdks, machine, wait_for_turn, write};
-use crate::setup::compiler;
-use crate::shell::Workspace;
+use super::workloads::{self, WEB_ROOT};
+use super::{jdks, machine, write};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
@@ -117,24 +116,10 @@ fn phase(line: &str) -> Option<Phase> {
 
 pub fn run(words: &[&str]) -> Result<()> {
     let args = Args::parse(words)?;
-    let workspace = Workspace::open()?;
-    let javac = compiler()?;
-    let tare = match &args.tare {
-        Some(tare) => tare.clone(),
-        None => super::build(&workspace)?,
-    };
-    let work = workspace.target.join("bench");
-    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let ready = Ready::alone(args.tare.clone())?;
+    let Ready { workspace, tare, work, .. } = &ready;
     let mut stages = Stages::new();
-    let _turn = wait_for_turn()?;
-    let classes = workloads::compile(&workspace, &javac, &work)?;
-    let kitchen = Kitchen {
-        workspace: &workspace,
-        javac: &javac,
-        classes: &classes,
-        work: &work,
-        quick: false,
-    };
+    let kitchen = ready.kitchen(false);
     let found = jdks(&[args.jdk], &mut stages)?;
     let Some(web) = workloads::prepare("web", &kitchen, &mut stages)? else {
         return stages.finish();
@@ -154,7 +139,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     load.phase(2.0 * OUTSIDE)?;
     let mut phases: Vec<(String, Phase)> = vec![("before".to_owned(), load.phase(OUTSIDE)?)];
     for round in 1..=ROUNDS {
-        let mut record = Command::new(&tare);
+        let mut record = Command::new(tare);
         record.args(["record", "--exact", "--root", WEB_ROOT, "-o"]).arg(work.join("server.tare"));
         let said = work.join("server.log");
         let pid = server.child.id();

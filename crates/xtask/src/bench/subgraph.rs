@@ -10,12 +10,11 @@
 use super::config::{Bench, Config};
 use super::peers::Peers;
 use super::program::{Amount, Program};
+use super::ready::Ready;
 use super::recorder::{Counts, Recorder, live};
-use super::workloads::{self, Kitchen, Workload};
+use super::workloads::{self, Workload};
 use super::{jdks, machine, write};
 use crate::jdks::Jdk;
-use crate::setup::compiler;
-use crate::shell::Workspace;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
@@ -135,28 +134,14 @@ fn differences(one: &Counts, other: &Counts) -> Vec<String> {
 
 pub fn run(words: &[&str]) -> Result<()> {
     let args = Args::parse(words)?;
-    let workspace = Workspace::open()?;
-    let javac = compiler()?;
-    let tare = match &args.tare {
-        Some(tare) => tare.clone(),
-        None => super::build(&workspace)?,
-    };
-    let work = workspace.target.join("bench");
-    fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+    let ready = Ready::beside_others(args.tare.clone())?;
+    let Ready { workspace, tare, work, .. } = &ready;
     let mut stages = Stages::new();
-    // Counts are no times: who measures something beside this disturbs neither.
-    let classes = workloads::compile(&workspace, &javac, &work)?;
-    let kitchen = Kitchen {
-        workspace: &workspace,
-        javac: &javac,
-        classes: &classes,
-        work: &work,
-        quick: args.quick,
-    };
+    let kitchen = ready.kitchen(args.quick);
     let found = jdks(&[args.jdk], &mut stages)?;
     let jdk = &found[0];
     let peers = Peers::default();
-    let bench = Bench { tare, async_profiler: None, peers, work: work.clone() };
+    let bench = Bench { tare: tare.clone(), async_profiler: None, peers, work: work.clone() };
     let mut workloads: Vec<Workload> = Vec::new();
     for name in &args.names {
         workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);

@@ -1,8 +1,8 @@
 //! How many entries and exits a trace takes from one thread before it drops some.
 
-use super::{build, jdks, workloads};
-use crate::setup::compiler;
-use crate::shell::{self, Workspace};
+use super::jdks;
+use super::ready::Ready;
+use crate::shell;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -40,15 +40,8 @@ pub fn run(words: &[&str]) -> Result<()> {
             _ => bail!("{word} is no option; see --help"),
         }
     }
-    let workspace = Workspace::open()?;
-    let javac = compiler()?;
-    let tare = match tare {
-        Some(tare) => tare,
-        None => build(&workspace)?,
-    };
-    let work = workspace.target.join("bench");
-    fs::create_dir_all(&work)?;
-    let classes = workloads::compile(&workspace, &javac, &work)?;
+    let ready = Ready::alone(tare)?;
+    let Ready { tare, work, classes, .. } = &ready;
     let jdks = jdks(&[jdk], &mut Stages::new())?;
     let java = jdks[0].home.join("bin/java");
     println!("| work | plain, ns a call | traced | made, M/s | taken, M/s | dropped |");
@@ -56,19 +49,19 @@ pub fn run(words: &[&str]) -> Result<()> {
     for pace in PACES {
         let (pace, times) = (pace.to_string(), ROUNDS.to_string());
         let program = |command: &mut Command| {
-            command.arg("-cp").arg(&classes).args(["bench.Rate", &pace, &times]);
+            command.arg("-cp").arg(classes).args(["bench.Rate", &pace, &times]);
         };
         let mut plain = Command::new(&java);
         program(&mut plain);
         let plain = best(&shell::output(&mut plain)?)?;
         let file = work.join("rate.tare");
-        let mut traced = Command::new(&tare);
+        let mut traced = Command::new(tare);
         traced.args(["record", "--trace", "-q", "--events", "1G", "--ring", ring, "-o"]);
         traced.arg(&file).arg("--").arg(&java);
         program(&mut traced);
         let said = shell::output(&mut traced)?;
         let (traced, all) = (best(&said)?, rounds(&said).sum::<f64>());
-        let (taken, dropped) = taken_and_dropped(&tare, &file)?;
+        let (taken, dropped) = taken_and_dropped(tare, &file)?;
         println!(
             "| {pace} | {plain:.1} | {traced:.1} | {:.1} | {:.1} | {:.1} % |",
             (taken + dropped) / all * 1e3,

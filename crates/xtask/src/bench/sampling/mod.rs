@@ -15,9 +15,9 @@ use super::config::{Bench, Config, Every, Launch};
 use super::machine;
 use super::peers::Peers;
 use super::program::Amount;
-use super::workloads::{self, Kitchen, Workload};
+use super::ready::Ready;
+use super::workloads::{self, Workload};
 use crate::jdks::Jdk;
-use crate::setup::compiler;
 use crate::shell::Workspace;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
@@ -40,6 +40,9 @@ Options:
   --write-docs    write docs/sampling-figures.md from this run and the pieces of earlier ones
   --only-docs     the same without measuring anything
 ";
+
+/// Where the figures are told, in the repository.
+const PAGE: &str = "docs/sampling-figures.md";
 
 const DEFAULT: [&str; 6] = ["javac", "h2", "lucene", "saxon", CROWD, START];
 const CROWD: &str = "crowd";
@@ -101,35 +104,28 @@ pub fn run(words: &[&str]) -> Result<()> {
         return Ok(());
     }
     let args = Args::parse(words)?;
-    let workspace = Workspace::open()?;
-    let page = workspace.root.join("docs/sampling-figures.md");
     if args.only_docs {
-        return super::write(&page, &page::whole(&workspace.target.join("bench/sampling"))?);
+        let workspace = Workspace::open()?;
+        let pieces = page::whole(&workspace.target.join("bench/sampling"))?;
+        return super::write(&workspace.root.join(PAGE), &pieces);
     }
-    let javac = compiler()?;
-    let tare = args.tare.clone().map_or_else(|| super::build(&workspace), Ok)?;
-    let work = workspace.target.join("bench");
+    let ready = Ready::alone(args.tare.clone())?;
+    let Ready { workspace, javac, tare, work, classes, .. } = &ready;
+    let page = workspace.root.join(PAGE);
     let pieces = work.join("sampling");
     fs::create_dir_all(&pieces).with_context(|| format!("creating {}", pieces.display()))?;
     let mut stages = Stages::new();
-    let _turn = super::wait_for_turn()?;
-    let classes = workloads::compile(&workspace, &javac, &work)?;
-    let kitchen = Kitchen {
-        workspace: &workspace,
-        javac: &javac,
-        classes: &classes,
-        work: &work,
-        quick: args.quick,
-    };
+    let kitchen = ready.kitchen(args.quick);
     let jdks = super::jdks(&args.jdks, &mut stages)?;
     let async_profiler = workloads::async_profiler(&kitchen, &mut stages);
     if async_profiler.is_none() {
         bail!("without async-profiler there is nothing to measure beside");
     }
-    let bench = Bench { tare, async_profiler, peers: Peers::default(), work: work.clone() };
+    let bench =
+        Bench { tare: tare.clone(), async_profiler, peers: Peers::default(), work: work.clone() };
     let about = page::About {
         command: super::command(&[&["sampling"], words].concat()),
-        revision: super::revision(&workspace),
+        revision: super::revision(workspace),
         machine: machine::describe(),
         load: machine::load(),
     };
@@ -144,7 +140,7 @@ pub fn run(words: &[&str]) -> Result<()> {
                 return Ok(Some(page::starts(&about, &workload, jdk, &starts)));
             }
             let prepared = match name.as_str() {
-                CROWD => Some(crowd(&classes, args.quick)),
+                CROWD => Some(crowd(classes, args.quick)),
                 name => workloads::prepare(name, &kitchen, stages)?,
             };
             let Some(workload) = prepared.filter(|w| jdk.javac || !w.needs_compiler) else {

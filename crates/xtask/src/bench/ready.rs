@@ -1,0 +1,68 @@
+//! What every benchmark needs before it can begin: the tool that is measured, the Java side, a
+//! place for files, and the machine for itself.
+
+use super::workloads::{self, Kitchen};
+use crate::jdks::Jdk;
+use crate::runtimes::cache_dir;
+use crate::setup::compiler;
+use crate::shell::{self, Workspace};
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+pub struct Ready {
+    pub workspace: Workspace,
+    pub javac: Jdk,
+    pub tare: PathBuf,
+    pub work: PathBuf,
+    pub classes: PathBuf,
+    /// Held to the end of the run; the system lets go of it however we end.
+    _turn: Option<File>,
+}
+
+impl Ready {
+    /// For what measures times. Without a `tare` to measure, one is built.
+    pub fn alone(tare: Option<PathBuf>) -> Result<Ready> {
+        Ready::new(tare, true)
+    }
+
+    /// For what only counts: who measures something beside it disturbs neither.
+    pub fn beside_others(tare: Option<PathBuf>) -> Result<Ready> {
+        Ready::new(tare, false)
+    }
+
+    fn new(tare: Option<PathBuf>, alone: bool) -> Result<Ready> {
+        let workspace = Workspace::open()?;
+        let javac = compiler()?;
+        let tare = tare.map_or_else(|| build(&workspace), Ok)?;
+        let work = workspace.target.join("bench");
+        fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
+        let turn = alone.then(wait_for_turn).transpose()?;
+        let classes = workloads::compile(&workspace, &javac, &work)?;
+        Ok(Ready { workspace, javac, tare, work, classes, _turn: turn })
+    }
+
+    pub fn kitchen(&self, quick: bool) -> Kitchen<'_> {
+        let Ready { workspace, javac, work, classes, .. } = self;
+        Kitchen { workspace, javac, classes, work, quick }
+    }
+}
+
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let packages = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
+    shell::run(&mut workspace.cargo(&packages))?;
+    Ok(workspace.target.join("release/tare"))
+}
+
+/// Two measurements at the same time would measure each other.
+fn wait_for_turn() -> Result<File> {
+    let cache = cache_dir()?;
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+    let path = cache.join("bench.lock");
+    let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+    if file.try_lock().is_err() {
+        println!("another benchmark runs on this machine; waiting for its end …");
+        file.lock().context("locking bench.lock")?;
+    }
+    Ok(file)
+}
