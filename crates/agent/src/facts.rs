@@ -153,11 +153,11 @@ impl Jvmti {
         (count == 1).then_some((frame.method, frame.location))
     }
 
-    /// What a thread has used of a processor.
-    pub fn thread_cpu_ns(self, thread: jthread) -> Option<i64> {
-        let mut nanos = 0;
-        call!(self, GetThreadCpuTime, thread, &raw mut nanos).ok()?;
-        Some(nanos)
+    /// The processor time of a thread, in nanoseconds.
+    pub fn processor_time(self, thread: jthread) -> Option<u64> {
+        let mut used: jni::jlong = 0;
+        call!(self, GetThreadCpuTime, thread, &raw mut used).ok()?;
+        u64::try_from(used).ok()
     }
 
     fn take_text(self, text: *mut c_char) -> Vec<u8> {

@@ -100,24 +100,6 @@ impl Jvmti {
         }
     }
 
-    /// The processor time of a thread, in nanoseconds.
-    pub fn processor_time(self, thread: jobject) -> Option<u64> {
-        let mut used: jlong = 0;
-        call!(self, GetThreadCpuTime, thread, &raw mut used).ok()?;
-        u64::try_from(used).ok()
-    }
-
-    /// Runs `body` on all platform threads. Call inside [`Jni::frame`].
-    pub fn with_threads<R>(self, body: impl FnOnce(&[jobject]) -> R) -> Result<R, Failure> {
-        let (mut count, mut threads) = (0 as jni::jint, ptr::null_mut());
-        call!(self, GetAllThreads, &raw mut count, &raw mut threads)?;
-        // SAFETY: on success `threads` holds `count` references.
-        let list = unsafe { std::slice::from_raw_parts(threads, count.max(0) as usize) };
-        let result = body(list);
-        self.deallocate(threads.cast());
-        Ok(result)
-    }
-
     /// Runs `body` on the stack of every platform thread, all of them at one safepoint: the
     /// thread, and its frames as (method, bytecode index), the innermost first. Call inside
     /// [`Jni::frame`].

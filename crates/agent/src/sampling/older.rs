@@ -24,12 +24,13 @@ impl Watch {
     /// The threads of the JVM that were there before us.
     pub fn older_threads(&self, jvmti: Jvmti, jni: Jni) -> Known {
         let all = jni.frame(|| {
-            jvmti.with_threads(|list| match self.layout {
-                Some(_) => self.by_structure(jvmti, jni, list),
-                None => by_clock(jvmti, jni, self.fields, list),
-            })
+            let list = jvmti.threads().unwrap_or_default();
+            match self.layout {
+                Some(_) => self.by_structure(jvmti, jni, &list),
+                None => by_clock(jvmti, jni, self.fields, &list),
+            }
         });
-        all.and_then(Result::ok).unwrap_or_default()
+        all.unwrap_or_default()
     }
 
     fn by_structure(&self, jvmti: Jvmti, jni: Jni, list: &[jobject]) -> Known {

@@ -32,7 +32,7 @@ struct Standing {
     method: usize,
     at: i64,
     /// What it has used of a processor.
-    cpu_ns: i64,
+    cpu_ns: u64,
     looked: u64,
 }
 
@@ -89,7 +89,7 @@ impl Engine {
         looked: u64,
     ) -> Option<Standing> {
         let (method, at) = self.jvmti.top_frame(thread)?;
-        let cpu_ns = self.jvmti.thread_cpu_ns(thread)?;
+        let cpu_ns = self.jvmti.processor_time(thread)?;
         let needs = jni.frame(|| self.needs(method, at)).flatten()?;
         let standing = Standing { method: method as usize, at, cpu_ns, looked };
         classes.contains(&needs).then_some(standing)
