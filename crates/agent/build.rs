@@ -1,7 +1,10 @@
 //! Compiles the probe runtime, the Java classes that the agent brings into a JVM.
 
+#[path = "build/javac.rs"]
+mod javac;
+
+use javac::sources;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
 fn main() {
@@ -10,45 +13,19 @@ fn main() {
     let sources = sources(&runtime.join("java/lang"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed={}", runtime.display());
-    println!("cargo:rerun-if-env-changed=JAVA_HOME");
-    println!("cargo:rerun-if-env-changed=PATH");
     write_export(&out);
 
-    let javac = javac().unwrap_or_else(|| {
-        panic!(
-            "no javac found: the agent holds a few small Java classes. Install a JDK of version 17 or \
-             later (`cargo xtask setup` does it), or set JAVA_HOME"
-        )
-    });
     let classes = out.join("classes");
     let _ = fs::remove_dir_all(&classes);
     fs::create_dir_all(&classes).expect("a directory for the classes");
     // The classes live in java.lang, so they are compiled as a part of java.base.
-    let output = Command::new(&javac)
-        .args(["-source", "17", "-target", "17", "-Xlint:all,-options", "-Werror", "-proc:none"])
-        .arg("--patch-module")
-        .arg(format!("java.base={}", runtime.display()))
-        .arg("-d")
-        .arg(&classes)
-        .args(&sources)
-        .output()
-        .unwrap_or_else(|e| panic!("cannot run {}: {e}", javac.display()));
-    assert!(
-        output.status.success(),
-        "the probe runtime does not compile:\n{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
+    let patch = format!("java.base={}", runtime.display());
+    javac::compile(
+        &["-source", "17", "-target", "17", "--patch-module", &patch],
+        &classes,
+        &sources,
     );
     write_classes(&out, &classes);
-}
-
-/// The sources of the runtime, in the order of their names.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).expect("the sources of the runtime");
-    let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
-    files.retain(|file| file.extension().is_some_and(|it| it == "java"));
-    files.sort();
-    files
 }
 
 /// A table of the compiled classes.
@@ -95,27 +72,4 @@ fn write_export(out: &Path) {
          }}\n"
     );
     fs::write(out.join("export.rs"), code).expect("the export can be written");
-}
-
-/// The compiler of `JAVA_HOME`, of the search path, or of a JDK in the usual place.
-fn javac() -> Option<PathBuf> {
-    let homes = env::var_os("JAVA_HOME").map(PathBuf::from).into_iter();
-    let path = env::var_os("PATH").unwrap_or_default();
-    let on_path = env::split_paths(&path).map(|dir| dir.join("javac"));
-    let mut installed: Vec<PathBuf> = fs::read_dir("/usr/lib/jvm")
-        .map(|dir| dir.flatten().map(|entry| entry.path()).collect())
-        .unwrap_or_default();
-    installed.sort();
-    homes
-        .map(|home| home.join("bin/javac"))
-        .chain(on_path)
-        .chain(installed.into_iter().map(|home| home.join("bin/javac")))
-        .find(|path| is_new_enough(path))
-}
-
-fn is_new_enough(javac: &Path) -> bool {
-    let Ok(output) = Command::new(javac).arg("-version").output() else { return false };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.trim().strip_prefix("javac ").unwrap_or("");
-    version.split('.').next().and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n >= 17)
 }

@@ -200,6 +200,14 @@ impl<'a> ConstantPool<'a> {
         }
     }
 
+    /// The name of a `Module` entry.
+    pub fn module_name(&self, index: u16) -> Result<&'a [u8]> {
+        match self.get(index)? {
+            Constant::Module { name } => self.utf8(name),
+            _ => self.wrong(index, "Module"),
+        }
+    }
+
     /// Name and descriptor of a `NameAndType` entry.
     pub fn name_and_type(&self, index: u16) -> Result<(&'a [u8], &'a [u8])> {
         match self.get(index)? {

@@ -165,6 +165,18 @@ impl<'a> PoolBuilder<'a> {
         }
     }
 
+    /// A `String` constant, in the class file's own form of UTF-8.
+    pub fn string(&mut self, text: &[u8]) -> Result<u16, PoolFull> {
+        let text = self.utf8(text)?;
+        self.one(tag::STRING, text)
+    }
+
+    /// A `Module` entry by name.
+    pub fn module(&mut self, name: &[u8]) -> Result<u16, PoolFull> {
+        let name = self.utf8(name)?;
+        self.one(tag::MODULE, name)
+    }
+
     pub fn integer(&mut self, value: i32) -> Result<u16, PoolFull> {
         let [a, b, c, d] = value.to_be_bytes();
         self.intern(&[tag::INTEGER, a, b, c, d])
@@ -240,6 +252,19 @@ pub fn assemble(
         }
     }
     out.extend_from_slice(class.after_methods);
+    out
+}
+
+/// A class with other attributes of its own, each with name and length; members stay as they were.
+pub fn assemble_with(
+    class: &ClassFile<'_>,
+    pool: &PoolBuilder<'_>,
+    attributes: &[Vec<u8>],
+) -> Vec<u8> {
+    let mut out = assemble(class, pool, &[], &[]);
+    out.truncate(out.len() - class.after_methods.len());
+    out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
+    out.extend(attributes.iter().flatten());
     out
 }
 

@@ -62,6 +62,27 @@ pub fn classes_in(directory: &Path, class: &str, source: &str) {
     javac(env(), 17, directory, &[file]);
 }
 
+/// Compiles source texts, by the paths of their files, into a directory.
+pub fn compiled(directory: &Path, sources: &[(&str, &str)]) {
+    let from = directory.with_extension("src");
+    let mut files = Vec::new();
+    for (name, text) in sources {
+        let file = from.join(name);
+        fs::create_dir_all(file.parent().expect("a file")).expect("our own directory");
+        fs::write(&file, text).expect("our own directory");
+        files.push(file);
+    }
+    javac(env(), 17, directory, &files);
+}
+
+/// Runs a tool of the JDK that compiles, such as `jar`, to a good end.
+pub fn jdk_tool<S: AsRef<std::ffi::OsStr>>(name: &str, words: &[S]) {
+    let output = Command::new(env().javac.home.join("bin").join(name)).args(words).output();
+    let output = output.unwrap_or_else(|e| panic!("{name} cannot be started: {e}"));
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&said));
+}
+
 /// The option for a Java agent of ours, a class among the targets, which the program's own class
 /// path must hold: the jar names it and has no classes.
 pub fn java_agent(class: &str, scratch: &Scratch, options: &str) -> String {

@@ -24,7 +24,8 @@ pub use control::{Control, control_dirs, control_socket};
 pub use demo::Demo;
 pub use env::{Env, Jdk, env, jdk, on_jdk, skip};
 pub use java::{
-    agent_jar, classes, classes_in, demo_classes, java_agent, modern_classes, program_classes,
+    agent_jar, classes, classes_in, compiled, demo_classes, java_agent, jdk_tool, modern_classes,
+    program_classes,
 };
 pub use machine::{
     Scratch, Seeded, can, is_root, no_crash_files, shared_classes, shared_jdk, wait_until,

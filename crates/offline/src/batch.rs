@@ -5,15 +5,18 @@
 
 use crate::DEFAULT_RUNTIME;
 use crate::modes::{Mode, Modes, default_targets};
+use crate::{manifest, module, portable};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tare_classfile::attributes::LineNumber;
 use tare_classfile::mutf8::decode_lossy;
 use tare_classfile::{ClassFile, Code};
 use tare_weaver::{
-    ClassError, Line, MethodOutcome, MethodPlan, Options, Outcome, ProbeError, Probes, RegionPlan,
-    Report, Weaver,
+    Blocks, ClassError, Line, MethodOutcome, MethodPlan, Options, Outcome, ProbeError, Probes,
+    RegionPlan, Report, Weaver,
 };
+
+const ALREADY: &str = "instrumented already";
 
 /// What is woven, and what it calls.
 #[derive(Clone, Debug)]
@@ -58,6 +61,12 @@ pub struct Totals {
     pub refused: BTreeMap<&'static str, u64>,
     /// Classes that were left as they were as a whole, by reason.
     pub failed: BTreeMap<String, u64>,
+    /// Classes that were not asked for.
+    pub left_out: u64,
+    /// Module descriptors that require the runtime's module now.
+    pub modules: u64,
+    /// Files of signatures that were left out of jars.
+    pub signatures: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// Time in the weaver alone.
@@ -81,8 +90,13 @@ pub struct Row {
     pub sites: (u32, u32),
 }
 
+/// Chooses classes by their internal names.
+pub type Wanted = Box<dyn Fn(&str) -> bool>;
+
 pub struct Batch {
     settings: Settings,
+    /// For programs that run without an agent: which of their classes are woven.
+    portable: Option<Wanted>,
     probes: Probes,
     weaver: Weaver,
     next_id: u32,
@@ -96,16 +110,31 @@ pub struct Batch {
 impl Batch {
     pub fn new(settings: Settings) -> Result<Self, ProbeError> {
         let set = settings.modes.probes(&settings.runtime, settings.threshold, &settings.targets);
-        Ok(Batch {
-            probes: Probes::new(set)?,
+        Ok(Self::with(Probes::new(set)?, settings, None))
+    }
+
+    /// Counts calls and bytecodes of the classes that are wanted, by the portable runtime.
+    pub fn portable(blocks: Blocks, allow_huge: bool, wanted: Wanted) -> Result<Self, ProbeError> {
+        let precise = !matches!(blocks, Blocks::Default);
+        let probes = Probes::new(portable::probes(blocks))?;
+        let modes = Modes::counting(precise);
+        let runtime = portable::PROBE.to_owned();
+        let settings = Settings { runtime, allow_huge, ..Settings::new(modes) };
+        Ok(Self::with(probes, settings, Some(wanted)))
+    }
+
+    fn with(probes: Probes, settings: Settings, portable: Option<Wanted>) -> Self {
+        Batch {
+            probes,
             weaver: Weaver::new(Options { allow_huge: settings.allow_huge }),
             settings,
+            portable,
             next_id: 0,
             next_site: 0,
             totals: Totals::default(),
             rows: Vec::new(),
             keep: false,
-        })
+        }
     }
 
     /// Remembers from now on what became of each method.
@@ -115,8 +144,12 @@ impl Batch {
 
     /// The woven class, or `None` if it stays as it is.
     pub fn weave(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.totals.classes += 1;
         self.totals.bytes_in += bytes.len() as u64;
+        if let Some(as_module) = self.descriptor(bytes) {
+            self.totals.bytes_out += as_module.as_ref().map_or(bytes.len(), Vec::len) as u64;
+            return as_module;
+        }
+        self.totals.classes += 1;
         match self.try_weave(bytes) {
             Ok(Outcome::Woven { bytes, .. }) => {
                 self.totals.changed += 1;
@@ -135,10 +168,50 @@ impl Batch {
         }
     }
 
+    /// A module's descriptor, which has no code: changed, or to stay as it is. `None` for a class.
+    fn descriptor(&mut self, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
+        self.portable.as_ref()?;
+        let class = ClassFile::parse(bytes).ok().filter(module::is_module)?;
+        match module::requiring(&class, portable::MODULE) {
+            Ok(changed) => {
+                self.totals.modules += u64::from(changed.is_some());
+                Some(changed)
+            }
+            Err(error) => {
+                *self.totals.failed.entry(format!("module descriptor: {error}")).or_default() += 1;
+                Some(None)
+            }
+        }
+    }
+
+    /// Whether a class is not to be woven for the portable runtime, which is counted.
+    fn leaves(&mut self, class: &ClassFile<'_>) -> bool {
+        let Some(wanted) = &self.portable else { return false };
+        let name = class.name().map(decode_lossy).unwrap_or_default();
+        if name.starts_with(portable::PACKAGE) || !wanted(&name) {
+            self.totals.left_out += 1;
+            return true;
+        }
+        let calls_probes = |index| {
+            class.pool.class_name(index).is_ok_and(|name| name == portable::PROBE.as_bytes())
+        };
+        let already = (1..class.pool.count()).any(calls_probes);
+        if already {
+            *self.totals.failed.entry(ALREADY.to_owned()).or_default() += 1;
+        }
+        already
+    }
+
+    /// The manifest of a jar from which the runtime is so many directories up; `None` if it stays.
+    pub(crate) fn manifest(&self, bytes: &[u8], up: usize) -> Option<Vec<u8>> {
+        self.portable.as_ref()?;
+        manifest::with_class_path(bytes, &format!("{}{}", "../".repeat(up), portable::JAR))
+    }
+
     fn try_weave(&mut self, bytes: &[u8]) -> Result<Outcome, ClassError> {
         let class = ClassFile::parse(bytes)?;
         let class_name = class.name()?;
-        if class_name == self.settings.runtime.as_bytes() {
+        if class_name == self.settings.runtime.as_bytes() || self.leaves(&class) {
             return Ok(Outcome::Unchanged(Report::default()));
         }
         let with_regions = self.settings.modes.has(Mode::Regions);

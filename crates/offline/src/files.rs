@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
 /// Jars inside jars are followed this deep.
 const DEEPEST: u32 = 3;
@@ -27,6 +27,8 @@ pub enum FileError {
     NotKnown(PathBuf),
     /// The output would overwrite the input.
     SameFile(PathBuf),
+    /// The output lies in the directory that is read.
+    Inside(PathBuf),
 }
 
 impl fmt::Display for FileError {
@@ -39,6 +41,9 @@ impl fmt::Display for FileError {
             }
             FileError::SameFile(path) => {
                 write!(f, "{} is input and output; name another output", path.display())
+            }
+            FileError::Inside(path) => {
+                write!(f, "{} lies in the directory to read; name another output", path.display())
             }
         }
     }
@@ -83,16 +88,26 @@ pub fn weave_path(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), 
         return Err(FileError::SameFile(input.to_owned()));
     }
     if input.is_dir() {
-        return weave_directory(batch, input, output);
+        let beginning = output.ancestors().find_map(real);
+        if beginning.zip(real(input)).is_some_and(|(out, input)| out.starts_with(input)) {
+            return Err(FileError::Inside(output.to_owned()));
+        }
+        return weave_directory(batch, input, output, 1);
     }
     match kind_of_file(input)? {
         Kind::Class => weave_class(batch, input, output),
-        Kind::Jar => weave_jar(batch, input, output),
+        Kind::Jar => weave_jar(batch, input, output, 0),
         Kind::Other => Err(FileError::NotKnown(input.to_owned())),
     }
 }
 
-fn weave_directory(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
+/// `level` directories above the entries is where the output was asked for.
+fn weave_directory(
+    batch: &mut Batch,
+    input: &Path,
+    output: &Path,
+    level: usize,
+) -> Result<(), FileError> {
     fs::create_dir_all(output).map_err(io(output))?;
     let mut entries: Vec<PathBuf> = fs::read_dir(input)
         .and_then(|list| list.map(|entry| Ok(entry?.path())).collect())
@@ -103,12 +118,12 @@ fn weave_directory(batch: &mut Batch, input: &Path, output: &Path) -> Result<(),
         let Some(name) = entry.file_name() else { continue };
         let to = output.join(name);
         if entry.is_dir() {
-            weave_directory(batch, &entry, &to)?;
+            weave_directory(batch, &entry, &to, level + 1)?;
             continue;
         }
         match kind_of_file(&entry)? {
             Kind::Class => weave_class(batch, &entry, &to)?,
-            Kind::Jar => weave_jar(batch, &entry, &to)?,
+            Kind::Jar => weave_jar(batch, &entry, &to, level)?,
             Kind::Other => {
                 fs::copy(&entry, &to).map_err(io(&entry))?;
             }
@@ -124,14 +139,19 @@ fn weave_class(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), Fil
 }
 
 /// Written beside its final place and renamed, so that nobody meets half a jar.
-fn weave_jar(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
+fn weave_jar(
+    batch: &mut Batch,
+    input: &Path,
+    output: &Path,
+    level: usize,
+) -> Result<(), FileError> {
     let reader = BufReader::new(File::open(input).map_err(io(input))?);
     let mut archive = ZipArchive::new(reader).map_err(zip(input))?;
     let mut part = output.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
     let file = BufWriter::new(File::create(&part).map_err(io(&part))?);
-    let written = copy_woven(batch, &mut archive, file, 0)
+    let written = copy_woven(batch, &mut archive, file, Nesting { depth: 0, level })
         .map_err(zip(input))
         .and_then(|mut file| file.flush().map_err(io(&part)))
         .and_then(|()| fs::rename(&part, output).map_err(io(output)));
@@ -141,23 +161,50 @@ fn weave_jar(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileE
     written
 }
 
+const MANIFEST: &str = "META-INF/MANIFEST.MF";
+
+/// Where a jar is: in so many others, and so many directories below the place of the output.
+#[derive(Clone, Copy)]
+struct Nesting {
+    depth: u32,
+    level: usize,
+}
+
 fn copy_woven<R: Read + Seek, W: Write + Seek>(
     batch: &mut Batch,
     from: &mut ZipArchive<R>,
     to: W,
-    depth: u32,
+    at: Nesting,
 ) -> zip::result::ZipResult<W> {
+    let Nesting { depth, level } = at;
     let mut writer = ZipWriter::new(to);
     let mut seen = BTreeSet::new();
+    // Of a jar inside another nobody reads the class path.
+    let outermost = depth == 0;
+    if outermost
+        && from.index_for_name(MANIFEST).is_none()
+        && let Some(bytes) = batch.manifest(&[], level)
+    {
+        let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
+        writer.start_file(MANIFEST, options)?;
+        writer.write_all(&bytes)?;
+    }
     for index in 0..from.len() {
         let replaced = {
             let mut entry = from.by_index(index)?;
             let name = entry.name()?.into_owned();
             // A second entry of the same name is never read by a JVM.
-            if is_signature(&name) || !seen.insert(name.clone()) {
+            if is_signature(&name) {
+                batch.totals.signatures += 1;
                 continue;
             }
-            let wanted = name.ends_with(".class") || (name.ends_with(".jar") && depth < DEEPEST);
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let is_manifest = outermost && name == MANIFEST;
+            let wanted = name.ends_with(".class")
+                || (name.ends_with(".jar") && depth < DEEPEST)
+                || is_manifest;
             if entry.is_dir() || !wanted || entry.size() > LARGEST {
                 None
             } else {
@@ -170,12 +217,21 @@ fn copy_woven<R: Read + Seek, W: Write + Seek>(
                 let mut bytes = Vec::new();
                 (&mut entry).take(LARGEST).read_to_end(&mut bytes)?;
                 let woven = match kind_of(&bytes) {
+                    _ if is_manifest => batch.manifest(&bytes, level),
                     Kind::Class => batch.weave(&bytes),
                     Kind::Jar => {
                         options = options.compression_method(CompressionMethod::Stored);
                         let mut inner = ZipArchive::new(Cursor::new(bytes))?;
                         let out = Cursor::new(Vec::new());
-                        Some(copy_woven(batch, &mut inner, out, depth + 1)?.into_inner())
+                        Some(
+                            copy_woven(
+                                batch,
+                                &mut inner,
+                                out,
+                                Nesting { depth: depth + 1, level },
+                            )?
+                            .into_inner(),
+                        )
                     }
                     Kind::Other => None,
                 };

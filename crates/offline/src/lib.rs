@@ -2,16 +2,21 @@
 //!
 //! [`modes`] names the sets of probes that a person can ask for and says which static methods of a
 //! runtime class they call. [`batch`] weaves class after class and keeps the totals; it touches no
-//! files. [`files`] walks jars and directories. How a method is changed is the weaver's business.
+//! files. [`files`] walks jars and directories. [`portable`] is the runtime for programs that run without
+//! an agent; their modules and manifests are changed so that it is found. How a method is changed is the weaver's business.
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod files;
+mod manifest;
 pub mod modes;
+mod module;
+pub mod portable;
 
-pub use batch::{Batch, Row, Settings, Totals};
+pub use batch::{Batch, Row, Settings, Totals, Wanted};
 pub use files::{FileError, classes_of, weave_path};
 pub use modes::{Mode, ModeError, Modes};
+pub use tare_weaver::Blocks;
 
 /// The runtime class that probes call unless another is named. It stands where woven classes of
 /// every module and loader can link to it.

@@ -130,6 +130,11 @@ impl Modes {
         Modes(Mode::EACH.into_iter().filter(|mode| !coarse.contains(mode)).collect())
     }
 
+    /// Calls and executed bytecodes.
+    pub fn counting(precise: bool) -> Self {
+        Modes(vec![Mode::Entry, if precise { Mode::CountPrecise } else { Mode::Count }])
+    }
+
     fn checked(self) -> Result<Self, ModeError> {
         if self.0.is_empty() {
             return Err(ModeError::Empty);

@@ -25,7 +25,7 @@ pub use names::{
     parse_control_dir,
 };
 pub use options::{AgentOptions, OptionError};
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{Pattern, PatternError, is_jdk};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
 pub use sampling::{SampleEngine, SamplePlan, SampleStatus};

@@ -2,10 +2,12 @@
 
 mod check;
 mod export;
+mod instrument;
 mod profiles;
 
 pub use check::CheckArgs;
 pub use export::{ExportArgs, help as help_of_export};
+pub use instrument::InstrumentArgs;
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
@@ -35,6 +37,7 @@ use tare_protocol::{BlockAnalysis, MethodPattern, Pattern, Region, SampleEngine,
                   tare diff old.tare new.tare     what grew and what shrank\n  \
                   tare check --baseline perf.tare -- java -jar app.jar   a performance test that does not flake\n  \
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
+                  tare instrument app.jar -o woven.jar    counts by itself, wherever it runs\n  \
                   tare class print a.jar!X   look into a class file\n\n\
                   Exit status: 0 done, 1 could not be done (the reason is on standard error), \
                   2 wrong usage, 3 `tare diff --threshold` or `tare check` found growth; `tare run` ends as the \
@@ -211,6 +214,9 @@ pub enum Command {
                       grew or did not run; that of the program, if it failed."
     )]
     Check(CheckArgs),
+    /// Make a jar, directory or class file count its own calls and bytecodes, without any agent
+    #[command(after_help = instrument::HELP)]
+    Instrument(InstrumentArgs),
     /// Look into class files and jars, or weave probes into them, without any JVM
     #[command(subcommand)]
     Class(ClassCommand),

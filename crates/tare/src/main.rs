@@ -50,6 +50,7 @@ fn main() -> ExitCode {
             let nanos = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
             commands::orders::give(&jvm, &Order::Interval(nanos))
         }
+        Some(Command::Instrument(args)) => commands::instrument::run(&args),
         Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Report(args)) => commands::report::run(&args),
         Some(Command::Diff(args)) => match commands::diff::run(&args) {

@@ -104,17 +104,23 @@ impl Asm {
                 self.u2(value as u16);
             }
             _ => {
-                let index = pool.integer(value)?;
-                if let Ok(small) = u8::try_from(index) {
-                    self.out.extend_from_slice(&[op::LDC, small]);
-                } else {
-                    self.op(op::LDC_W);
-                    self.u2(index);
-                }
+                self.constant(pool.integer(value)?);
+                return Ok(());
             }
         }
         self.pushed(1);
         Ok(())
+    }
+
+    /// Pushes a constant of one word.
+    pub fn constant(&mut self, index: u16) {
+        if let Ok(small) = u8::try_from(index) {
+            self.out.extend_from_slice(&[op::LDC, small]);
+        } else {
+            self.op(op::LDC_W);
+            self.u2(index);
+        }
+        self.pushed(1);
     }
 
     /// Adds to an `int` local.

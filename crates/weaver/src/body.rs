@@ -103,6 +103,8 @@ pub(crate) struct NewLocals {
 /// What does not change while a body is emitted.
 pub(crate) struct Input<'m, 'p> {
     pub code: &'m [u8],
+    /// Class, name and descriptor.
+    pub names: [&'m [u8]; 3],
     pub plan: &'m MethodPlan<'p>,
     /// The `Methodref` entries of the probes' calls.
     pub refs: &'m [u16],
@@ -614,6 +616,11 @@ impl Body {
         for arg in &call.args {
             match arg {
                 Arg::MethodId => self.asm.int(pool, input.plan.id as i32)?,
+                Arg::MethodName => {
+                    let [class, name, descriptor] = input.names;
+                    let text = [class, b".", name, descriptor].concat();
+                    self.asm.constant(pool.string(&text)?);
+                }
                 Arg::Weight => self.asm.int(pool, given.weight as i32)?,
                 Arg::Site => self.asm.int(pool, given.site as i32)?,
                 Arg::Count => self.asm.load(Kind::Int, input.locals.count),

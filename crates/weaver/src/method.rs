@@ -173,6 +173,7 @@ impl<'a> Method<'_, 'a> {
             || probes.frames.iter().any(|f| f.exit_throw.is_some());
         let input = Input {
             code: code.code,
+            names: [self.class.name().map_err(Refusal::BadCode)?, self.name, self.descriptor],
             plan,
             refs: &class_probes.refs,
             targets: &class_probes.targets,

@@ -13,6 +13,9 @@ use tare_classfile::descriptor::MethodDescriptor;
 pub enum Arg {
     /// The id of the method, as an `int`.
     MethodId,
+    /// The method's class, name and descriptor, `com/acme/Orders.place(I)V`, as a `String` constant: equal
+    /// ones are the same object. For runtimes to which nobody tells what ids mean.
+    MethodName,
     /// What the opening call of the same probe returned.
     Token,
     /// The local that counts executed bytecodes, as an `int`.
@@ -244,7 +247,7 @@ impl Probes {
         let entry = set.entry.as_ref().map(|x| c.closing(x, &entry_args, None)).transpose()?;
         let mut frames = Vec::new();
         for f in &set.frames {
-            let (enter, token) = c.opening(&f.enter, &[Arg::MethodId])?;
+            let (enter, token) = c.opening(&f.enter, &[Arg::MethodId, Arg::MethodName])?;
             let token_or =
                 |extra: &[Arg]| [&[Arg::Token, Arg::MethodId, Arg::Count], extra].concat();
             let exit = c.closing(&f.exit, &token_or(&[]), Some(&token))?;
@@ -389,6 +392,7 @@ impl Checker {
                     return Err(fault(call, "takes a count, but nothing counts"));
                 }
                 Arg::MethodId | Arg::Count | Arg::Weight | Arg::Site => parameter == b"I",
+                Arg::MethodName => parameter == b"Ljava/lang/String;",
                 Arg::Object | Arg::Exception if at != 0 => {
                     return Err(fault(call, "what is on the stack must be the first argument"));
                 }
@@ -443,6 +447,12 @@ mod tests {
     fn descriptions_are_checked() {
         check("(I)J", "(J)V", &[Arg::Token], "ok");
         check("(I)Lr/Node;", "(Lr/Node;)V", &[Arg::Token], "ok");
+        check(
+            "(Ljava/lang/String;)J",
+            "(J)V",
+            &[Arg::Token],
+            "R.enter (Ljava/lang/String;)J: a parameter of another type than its argument",
+        );
         check("(I)V", "()V", &[], "R.enter (I)V: must return a token");
         check(
             "(I)J",

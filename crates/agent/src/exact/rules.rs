@@ -3,14 +3,12 @@
 //! The list is short, and everything on it that a pattern asked for is named in the recording.
 
 use tare_classfile::{ClassFile, annotations};
+pub use tare_protocol::is_jdk;
 use tare_protocol::{ExactPlan, MethodPattern};
 
 const STANDS_ON: &str = "the probes themselves call it";
 const CONSTRUCTOR: &str = "every constructor ends in it, and the JVM changes it for finalizers";
 const CHANGES_THREAD: &str = "it changes which thread is the current one";
-
-/// What is left out unless a pattern names it: the JDK's own classes.
-const JDK: [&str; 6] = ["java/", "javax/", "jdk/", "sun/", "com/sun/", "org/graalvm/"];
 
 /// The JDK marks such methods for its own compilers.
 const MARKS: [&str; 2] = [
@@ -104,10 +102,6 @@ pub fn why_outside(plan: &ExactPlan, name: &str) -> &'static str {
     } else {
         "no --include names its class"
     }
-}
-
-pub fn is_jdk(name: &str) -> bool {
-    JDK.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -140,8 +140,7 @@ on_each_jdk! {
 /// part of it.
 fn profile(jdk: &Jdk, vm: &[&str], options: &[&str], program: &[&str]) -> String {
     let scratch = Scratch::new();
-    let (file, text) = (scratch.path().join("x.tare"), scratch.path().join("x.collapsed"));
-    let (file, text) = (file.display().to_string(), text.display().to_string());
+    let file = scratch.path().join("x.tare").display().to_string();
     let mut words = vec!["record", "--bytecodes", "-o", &file];
     words.extend(options);
     let java = jdk.java().display().to_string();
@@ -151,9 +150,15 @@ fn profile(jdk: &Jdk, vm: &[&str], options: &[&str], program: &[&str]) -> String
     words.extend(["-cp", &classes]);
     words.extend(program);
     Tare::this().run(&words).ok();
+    contexts_of(&file)
+}
+
+/// Every context of a recording with its bytecodes and invocations, threads added up, as text.
+pub fn contexts_of(file: &str) -> String {
+    let text = format!("{file}.collapsed");
     let mut all = String::new();
     for metric in ["bytecodes", "invocations"] {
-        Tare::this().run(&["export", &file, "--metric", metric, "-o", &text]).ok();
+        Tare::this().run(&["export", file, "--metric", metric, "-o", &text]).ok();
         let text = std::fs::read_to_string(&text).expect("an export");
         let mut lines: Vec<&str> = text.lines().collect();
         lines.sort_unstable();

@@ -27,6 +27,7 @@ mod exact_intrinsics;
 mod exact_times;
 mod follow;
 mod front_end_killed;
+mod instrument;
 mod java_agents;
 mod launched;
 mod names;

@@ -10,7 +10,7 @@ use tare_classfile::print::print_class as print_class_file;
 use tare_offline::{Batch, Row, Settings, Totals, classes_of, weave_path};
 
 /// Refused methods that are listed without `--verbose`.
-const LISTED: usize = 20;
+pub const LISTED: usize = 20;
 
 pub fn run(command: &ClassCommand) -> Result<()> {
     match command {
@@ -123,6 +123,11 @@ fn report(totals: &Totals, rows: &[Row], args: &WeaveArgs) {
     for (reason, count) in &totals.failed {
         anstream::eprintln!("Left as they were: {count} classes: {reason}");
     }
+    list_refused(totals, rows, if args.verbose { usize::MAX } else { LISTED });
+}
+
+/// Methods that were not woven, by reason, and so many of them by name.
+pub fn list_refused(totals: &Totals, rows: &[Row], shown: usize) {
     let refused: u64 = totals.refused.values().sum();
     if refused == 0 {
         return;
@@ -133,7 +138,6 @@ fn report(totals: &Totals, rows: &[Row], args: &WeaveArgs) {
         reasons.join(", ")
     );
     let refused: Vec<_> = rows.iter().filter(|row| row.reason.is_some()).collect();
-    let shown = if args.verbose { refused.len() } else { LISTED };
     for row in refused.iter().take(shown) {
         let reason = row.reason.as_deref().unwrap_or_default();
         anstream::eprintln!("  {}.{}{}: {reason}", row.class, row.name, row.descriptor);

@@ -6,6 +6,7 @@ pub mod detach;
 pub mod diff;
 pub mod explain;
 pub mod export;
+pub mod instrument;
 pub mod list;
 pub mod orders;
 pub mod record;

@@ -1,0 +1,177 @@
+//! `tare instrument`: a program that counts by itself, wherever it runs. Weaving is `tare-offline`'s
+//! business; this file places the results and says what was done.
+
+use crate::cli::InstrumentArgs;
+use crate::commands::class::{LISTED, list_refused};
+use crate::term::WARN;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tare_offline::{Batch, Blocks, Wanted, classes_of, portable, weave_path};
+use tare_protocol::{BlockAnalysis, Pattern, is_jdk};
+
+pub fn run(args: &InstrumentArgs) -> Result<()> {
+    let blocks = match args.blocks {
+        BlockAnalysis::Default => Blocks::Default,
+        BlockAnalysis::Precise => Blocks::Precise,
+    };
+    let outputs = outputs(args)?;
+    // Where several go, it goes too; one has it at its side.
+    let place = if args.inputs.len() > 1 { &args.output } else { parent(&args.output) };
+    let beside = place.join(portable::JAR);
+    check_runtime(&beside, &outputs)?;
+    let wanted = wanted(args.include.clone(), args.exclude.clone());
+    let mut batch = Batch::portable(blocks, args.allow_huge, wanted)?;
+    for (input, output) in args.inputs.iter().zip(&outputs) {
+        weave_path(&mut batch, input, output)
+            .with_context(|| format!("instrumenting {}", input.display()))?;
+    }
+    if batch.totals.changed == 0 {
+        anstream::eprintln!("{WARN}tare:{WARN:#} no class was woven; {}", why_nothing(&batch));
+    }
+    let runtime = portable::jar().context("making the runtime's jar")?;
+    fs::write(&beside, runtime).with_context(|| format!("writing {}", beside.display()))?;
+    report(&batch, args, &beside);
+    Ok(())
+}
+
+/// Where each input goes.
+fn outputs(args: &InstrumentArgs) -> Result<Vec<PathBuf>> {
+    for input in &args.inputs {
+        if !input.exists() {
+            bail!("there is no {}", input.display());
+        }
+    }
+    let above = parent(&args.output);
+    if !above.is_dir() {
+        bail!("there is no directory {} to write to; create it first", above.display());
+    }
+    if let [input] = args.inputs.as_slice() {
+        match (input.is_dir(), args.output.is_dir()) {
+            (true, false) if args.output.exists() => {
+                bail!(
+                    "{} is a directory, so {} must not be a file",
+                    input.display(),
+                    args.output.display()
+                )
+            }
+            (false, true) => {
+                let name = input.file_name().context("the input has no name")?;
+                bail!(
+                    "{} is a directory; name the file, as {}",
+                    args.output.display(),
+                    args.output.join(name).display()
+                )
+            }
+            _ => return Ok(vec![args.output.clone()]),
+        }
+    }
+    if args.output.exists() && !args.output.is_dir() {
+        bail!("{} is no directory, which several results need", args.output.display());
+    }
+    fs::create_dir_all(&args.output)
+        .with_context(|| format!("creating {}", args.output.display()))?;
+    let mut outputs = Vec::new();
+    for input in &args.inputs {
+        let name = input.file_name().with_context(|| format!("{} has no name", input.display()))?;
+        let output = args.output.join(name);
+        if outputs.contains(&output) {
+            bail!("two inputs are called {}; instrument them one by one", name.to_string_lossy());
+        }
+        outputs.push(output);
+    }
+    Ok(outputs)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The runtime replaces another version of itself, and nothing else.
+fn check_runtime(path: &Path, outputs: &[PathBuf]) -> Result<()> {
+    if outputs.iter().any(|output| output == path) {
+        bail!("{} is where the runtime goes; name another output", path.display());
+    }
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut ours = false;
+    let _ = classes_of(path, &|name| name == portable::PROBE, &mut |_, _| ours = true);
+    if !ours {
+        bail!("{} is in the way of Tare's runtime; name another output", path.display());
+    }
+    Ok(())
+}
+
+/// By default what `tare record` would weave.
+fn wanted(include: Vec<Pattern>, exclude: Vec<Pattern>) -> Wanted {
+    Box::new(move |class| {
+        let included = match include.as_slice() {
+            [] => !is_jdk(class),
+            patterns => patterns.iter().any(|pattern| pattern.fits_class(class)),
+        };
+        included && !exclude.iter().any(|pattern| pattern.fits_class(class))
+    })
+}
+
+fn why_nothing(batch: &Batch) -> String {
+    let totals = &batch.totals;
+    match (totals.classes, totals.left_out) {
+        (0, _) => "there is none".to_owned(),
+        (all, left) if all == left => "none is chosen; see --include".to_owned(),
+        _ => "what kept them from it is said below".to_owned(),
+    }
+}
+
+/// What was done, on standard error.
+fn report(batch: &Batch, args: &InstrumentArgs, runtime: &Path) {
+    let totals = &batch.totals;
+    anstream::eprintln!(
+        "Wove {} of {} methods ({} of {} classes): {}",
+        totals.woven,
+        totals.methods,
+        totals.changed,
+        totals.classes,
+        args.output.display()
+    );
+    if totals.left_out > 0 {
+        anstream::eprintln!("Not chosen, and left as they were: {} classes", totals.left_out);
+    }
+    for (reason, count) in &totals.failed {
+        anstream::eprintln!("Left as they were: {count} classes: {reason}");
+    }
+    list_refused(totals, &batch.rows, if args.verbose { usize::MAX } else { LISTED });
+    if totals.signatures > 0 {
+        anstream::eprintln!(
+            "Signatures left out: {} files. What they signed was changed; sign the result again where \
+             somebody verifies it",
+            totals.signatures
+        );
+    }
+    if totals.modules > 0 {
+        anstream::eprintln!(
+            "Modules that now require {}: {}. Put {} on the module path",
+            portable::MODULE,
+            totals.modules,
+            runtime.display()
+        );
+    }
+    anstream::eprintln!("The runtime that it needs: {}", runtime.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_chosen_as_for_a_recording() {
+        let check = |include: &[&str], exclude: &[&str], class: &str, expected: bool| {
+            let patterns = |texts: &[&str]| texts.iter().map(|t| t.parse().unwrap()).collect();
+            assert_eq!(wanted(patterns(include), patterns(exclude))(class), expected, "{class}");
+        };
+        check(&[], &[], "com/acme/A", true);
+        check(&[], &[], "javax/servlet/A", false);
+        check(&["javax.**"], &[], "javax/servlet/A", true);
+        check(&[], &["com.acme.**"], "com/acme/A", false);
+    }
+}
