@@ -23,6 +23,10 @@ pub struct Calibration {
     wide: Curve,
     /// What a method measures as its own that does nothing but call another.
     pub chained: Option<f64>,
+    /// And one that calls two, one after the other.
+    pub paired: Option<f64>,
+    /// What a compiled call costs when nothing is woven.
+    pub call: Option<f64>,
     /// What a call that is only counted adds to its caller.
     pub counted: f64,
     /// Inside and outside of calls that the interpreter does.
@@ -72,6 +76,8 @@ impl FromStr for Calibration {
                     table.wide.0.push(Point { body, inside, outside });
                 }
                 ("chained", &[own]) => table.chained = Some(own),
+                ("paired", &[own]) => table.paired = Some(own),
+                ("call-static", &[cost]) => table.call = Some(cost),
                 ("counted", &[cost]) => table.counted = cost,
                 ("cold", &[inside, outside]) => table.cold = Some((inside, outside)),
                 // What a later version adds, or is only for people.

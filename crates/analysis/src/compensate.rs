@@ -5,14 +5,17 @@
 //! The derivation, and where it fails, is in docs/time.md.
 
 use crate::calibration::{Bounded, Calibration};
+use crate::pairs::{Pairs, Passed};
 use std::collections::HashMap;
 use tare_profile::{
     ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId, ValueKind,
 };
 
-/// The engine whose times are compensated, and its calls that have no time of their own.
+/// The engine whose times are compensated, its calls that have no time of their own, and those that
+/// made timed calls.
 const ENGINE: &str = "exact";
 pub const UNTIMED: &str = "untimed-calls";
+pub const CALLING: &str = "calling-calls";
 
 /// Calls of a method that the interpreter does, as a JVM is set up by default; and up to how many
 /// calls a method may run in code that is not yet as quick as it will be.
@@ -50,8 +53,20 @@ pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
     let info = profile.series(times).info().clone();
     let mut series = [Estimate::Compensated, Estimate::Lower, Estimate::Upper]
         .map(|estimate| Series::new(info.clone().with_estimate(estimate)));
-    let model = Model { calibration, how, calls: calls_by_method(profile, calls) };
-    for ((thread, time), nodes) in groups(profile, times, calls, untimed) {
+    let calling = find(profile, |info| info.kind.name() == CALLING);
+    let groups = groups(profile, [Some(times), Some(calls), untimed, calling]);
+    let mut model = Model {
+        pairs: Pairs::calibrated(&calibration),
+        interpreted: Pairs::interpreted(&calibration),
+        calibration,
+        how,
+        calls: calls_by_method(profile, calls),
+        counts_calling: calling.is_some(),
+    };
+    if how == Compensation::Sequences {
+        model.learn(profile, groups.values());
+    }
+    for ((thread, time), nodes) in groups {
         for (context, net) in model.nodes(profile, &nodes) {
             let values = [net.middle, net.low, net.high];
             for (series, value) in series.iter_mut().zip(values) {
@@ -89,27 +104,29 @@ struct Node {
     nanos: f64,
     calls: f64,
     untimed: f64,
+    /// Calls that made timed calls.
+    calling: f64,
 }
 
 type Group = (ThreadId, u64);
 
+/// The figures of all contexts: of times, calls, untimed calls and calls that made timed ones.
 fn groups(
     profile: &Profile,
-    times: SeriesId,
-    calls: SeriesId,
-    untimed: Option<SeriesId>,
+    series: [Option<SeriesId>; 4],
 ) -> HashMap<Group, HashMap<ContextId, Node>> {
+    let places: [fn(&mut Node) -> &mut f64; 4] = [
+        |node| &mut node.nanos,
+        |node| &mut node.calls,
+        |node| &mut node.untimed,
+        |node| &mut node.calling,
+    ];
     let mut groups: HashMap<Group, HashMap<ContextId, Node>> = HashMap::new();
-    let mut add = |id: SeriesId, to: fn(&mut Node) -> &mut f64| {
-        for row in profile.series(id).rows() {
+    for (id, place) in series.into_iter().zip(places) {
+        for row in id.into_iter().flat_map(|id| profile.series(id).rows()) {
             let group = groups.entry((row.thread, row.time)).or_default();
-            *to(group.entry(row.context).or_default()) += row.value as f64;
+            *place(group.entry(row.context).or_default()) += row.value as f64;
         }
-    };
-    add(times, |node| &mut node.nanos);
-    add(calls, |node| &mut node.calls);
-    if let Some(untimed) = untimed {
-        add(untimed, |node| &mut node.untimed);
     }
     groups
 }
@@ -129,6 +146,11 @@ struct Model {
     calibration: Calibration,
     how: Compensation,
     calls: Vec<f64>,
+    /// What pairs of transitions cost, compiled and interpreted.
+    pairs: Pairs,
+    interpreted: Pairs,
+    /// Whether the recording tells which calls made timed ones; older ones do not.
+    counts_calling: bool,
 }
 
 /// What the callees of a context weigh on its time, and how many of their calls there were.
@@ -137,6 +159,8 @@ struct Callees {
     weight: Bounded,
     timed: f64,
     untimed: f64,
+    /// Of the timed ones, those that the interpreter did, as far as can be guessed.
+    interpreted: f64,
 }
 
 impl Model {
@@ -159,7 +183,8 @@ impl Model {
             if node.nanos != 0.0 {
                 let net = match self.how {
                     Compensation::Sequences => {
-                        Bounded { middle: self.by_sequences(node, timed, below), ..body }
+                        let middle = self.by_sequences(node, timed, below, warmth);
+                        Bounded { low: body.low.min(middle), middle, high: body.high.max(middle) }
                     }
                     _ => body,
                 };
@@ -172,9 +197,11 @@ impl Model {
                 let weight = self.outside(body, timed, warmth);
                 caller.weight = caller.weight + weight;
                 caller.timed += timed;
+                caller.interpreted += timed * warmth.interpreted;
             } else {
                 caller.weight = caller.weight + below.weight;
                 caller.timed += below.timed;
+                caller.interpreted += below.interpreted;
                 caller.untimed += below.untimed;
             }
             let counted = self.calibration.counted * node.untimed;
@@ -227,18 +254,48 @@ impl Model {
         }
     }
 
-    /// Of `calls`, those that called nothing go from entry to exit. The others go from entry to an
-    /// entry and from an exit to exit, and between two calls from exit to entry.
-    fn by_sequences(&self, node: Node, timed: f64, below: Callees) -> f64 {
-        let (entry_exit, exit_entry) = self.calibration.empty();
-        let both_ends = self.calibration.chained.unwrap_or(entry_exit + exit_entry);
-        let callers = timed.min(below.timed);
-        let leaves = timed - callers;
-        node.nanos
-            - leaves * entry_exit
-            - callers * both_ends
-            - (below.timed - callers) * exit_entry
-            - below.untimed * self.calibration.counted
+    /// By what each pair of transitions costs, and each call that is only counted.
+    fn by_sequences(&self, node: Node, timed: f64, below: Callees, warmth: Warmth) -> f64 {
+        let made = if below.timed > 0.0 { below.interpreted / below.timed } else { 0.0 };
+        let pairs = self.pairs.mixed(self.interpreted, warmth.interpreted, made);
+        pairs.net(self.passed(node, timed, below)) - below.untimed * self.calibration.counted
+    }
+
+    fn passed(&self, node: Node, timed: f64, below: Callees) -> Passed {
+        // Where it is not told, as few calls as possible are taken to have made none. Calls through
+        // methods that are not timed are not told either.
+        let calling =
+            if self.counts_calling && below.untimed == 0.0 { node.calling } else { timed };
+        Passed::of(node.nanos, timed, calling, below.timed)
+    }
+
+    /// Learns what pairs cost from the contexts whose calls are all timed and were compiled early.
+    fn learn<'g>(
+        &mut self,
+        profile: &Profile,
+        groups: impl Iterator<Item = &'g HashMap<ContextId, Node>>,
+    ) {
+        if !self.counts_calling {
+            return;
+        }
+        let mut contexts = Vec::new();
+        for nodes in groups {
+            let mut made: HashMap<ContextId, Callees> = HashMap::new();
+            for (context, node) in nodes {
+                let caller = profile.contexts.parent(*context).unwrap_or(ContextId::ROOT);
+                let caller = made.entry(caller).or_default();
+                caller.timed += node.calls - node.untimed;
+                caller.untimed += node.untimed;
+            }
+            for (context, node) in nodes.iter().filter(|(_, node)| node.untimed == 0.0) {
+                let below = made.get(context).copied().unwrap_or_default();
+                let is_warm = self.warmth(profile, *context).interpreted < 0.1;
+                if below.untimed == 0.0 && (is_warm || below.timed > 100.0 * node.calls) {
+                    contexts.push(self.passed(*node, node.calls, below));
+                }
+            }
+        }
+        self.pairs = self.pairs.learn(&contexts, self.calibration.call.unwrap_or(0.0));
     }
 }
 
@@ -317,9 +374,10 @@ mod tests {
     fn sequences_subtract_the_least() {
         let mut profile = profile(10_000_000, 110_000_000, false);
         assert!(compensate(&mut profile, Compensation::Sequences));
-        // Inside and outside of the callee, and the caller's own call.
+        // Inside and outside of the callee, of which 200 calls were interpreted, and the caller's own.
         let [_, net, _] = totals(&profile);
-        assert_eq!(net, 10_000_000 + 110_000_000 - 10_000_000 - 999_999 * 10 - 20);
+        let cold = 200 * (190 + 290) + 480;
+        assert_eq!(net, 10_000_000 + 110_000_000 - 10_000_000 - 999_999 * 10 - 20 - cold);
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod labels;
 mod metrics;
 mod names;
 mod narrow;
+mod pairs;
 mod regions;
 mod select;
 mod threads;
@@ -33,7 +34,7 @@ mod upside;
 
 pub use calibration::{Bounded, Calibration, OPTION as CALIBRATION};
 pub use calls::{ELAPSED, figures_of_calls};
-pub use compensate::{Compensation, UNTIMED, bounds_of, compensate};
+pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{Finding, FindingKind, findings};

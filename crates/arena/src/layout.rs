@@ -160,11 +160,13 @@ pub mod node {
     pub const PARENT: usize = 20;
     pub const START: usize = 32;
     pub const TOTAL: usize = 40;
+    /// Twice the calls that made timed calls, odd while the one under way is such a call.
+    pub const CALLING: usize = 48;
     pub const BYTECODES: usize = 32;
     pub const OBJECTS: usize = 40;
     pub const BYTES: usize = 48;
     pub const SIZE_COUNTED: usize = 32;
-    pub const SIZE_TIMED: usize = 48;
+    pub const SIZE_TIMED: usize = 56;
     pub const SIZE_BYTECODES: usize = 40;
     pub const SIZE_ALLOCATIONS: usize = 56;
 }

@@ -43,6 +43,8 @@ pub struct Node {
     pub total: u64,
     /// When the invocation under way began; zero if there is none or the session is not timed.
     pub start: u64,
+    /// Finished invocations that made timed calls; zero when the session is not timed.
+    pub calling: u64,
     /// Bytecodes executed in the context itself; zero when they are not counted.
     pub bytecodes: u64,
     /// Objects and bytes allocated in the context itself; zero when they are not counted.
@@ -305,6 +307,7 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
             count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
             total: field(timed, node::TOTAL),
             start: field(timed, node::START),
+            calling: field(timed, node::CALLING) / 2,
             bytecodes: field(counted, node::BYTECODES),
             objects: field(allocates, node::OBJECTS),
             bytes: field(allocates, node::BYTES),

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tare_analysis::{CALIBRATION, Calibration, UNTIMED};
+use tare_analysis::{CALIBRATION, CALLING, Calibration, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{MethodName, Names, Node, Pruning, Snapshot, Tree};
 use tare_attach::Jvm;
@@ -179,11 +179,12 @@ pub struct Exact {
     loads: HashMap<i32, Load>,
 }
 
-/// What only timed sessions have: net times, and calls that have none.
+/// What only timed sessions have: net times, calls that have none, and calls that made timed calls.
 #[derive(Clone, Copy)]
 struct Timed {
     net: SeriesId,
     untimed: SeriesId,
+    calling: SeriesId,
 }
 
 /// Invocations, and what else the session counts.
@@ -220,6 +221,8 @@ struct Seen {
     count: u64,
     /// Those of the calls that have no time.
     untimed: u64,
+    /// Those that made timed calls.
+    calling: u64,
     /// Ticks of its own.
     net: i64,
     /// Bytecodes, objects and bytes, as far as the session counts them.
@@ -358,6 +361,7 @@ impl Exact {
                     look: self.look,
                     count: node.count,
                     untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
+                    calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [node.bytecodes, node.objects, node.bytes],
                 };
@@ -380,12 +384,16 @@ impl Exact {
                     let row = Row::new(context, thread, more).at(time);
                     profile.series_mut(times.net).push(row);
                 }
-                if let Some(times) = times
-                    && now.untimed != before.untimed
+                let of_calls = times.map(|times| {
+                    [
+                        (times.untimed, now.untimed.wrapping_sub(before.untimed)),
+                        (times.calling, now.calling.wrapping_sub(before.calling)),
+                    ]
+                });
+                for (series, more) in of_calls.into_iter().flatten().filter(|(_, more)| *more != 0)
                 {
-                    let more = now.untimed.wrapping_sub(before.untimed).cast_signed();
-                    let row = Row::new(context, thread, more).at(time);
-                    profile.series_mut(times.untimed).push(row);
+                    let row = Row::new(context, thread, more.cast_signed()).at(time);
+                    profile.series_mut(series).push(row);
                 }
                 for (at, series) in counted.iter().enumerate() {
                     let more = now.counted[at].wrapping_sub(before.counted[at]).cast_signed();
@@ -425,12 +433,12 @@ impl Exact {
             let less = nanos(snapshot, seen.net.wrapping_neg());
             profile.series_mut(times.net).push(Row::new(seen.context, seen.thread, less).at(time));
         }
-        if let Some(times) = times
-            && seen.untimed != 0
-        {
-            let less = seen.untimed.cast_signed().wrapping_neg();
+        let of_calls =
+            times.map(|times| [(times.untimed, seen.untimed), (times.calling, seen.calling)]);
+        for (series, had) in of_calls.into_iter().flatten().filter(|(_, had)| *had != 0) {
+            let less = had.cast_signed().wrapping_neg();
             let row = Row::new(seen.context, seen.thread, less).at(time);
-            profile.series_mut(times.untimed).push(row);
+            profile.series_mut(series).push(row);
         }
         for (series, had) in counted.iter().zip(seen.counted) {
             if let (Some(series), true) = (series, had > 0) {
@@ -457,10 +465,13 @@ impl Exact {
             let samples = snapshot.holds == Holds::Samples;
             let calls = add(if samples { ValueKind::Samples } else { ValueKind::Invocations });
             let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
-            let unit = Unit::Count;
-            let untimed = ValueKind::Other { name: UNTIMED.to_owned(), unit };
-            let times = (snapshot.holds == Holds::Times)
-                .then(|| Timed { net: add(kind), untimed: add(untimed) });
+            let of_calls =
+                |name: &str| ValueKind::Other { name: name.to_owned(), unit: Unit::Count };
+            let times = (snapshot.holds == Holds::Times).then(|| Timed {
+                net: add(kind),
+                untimed: add(of_calls(UNTIMED)),
+                calling: add(of_calls(CALLING)),
+            });
             let mut counted = [None; COUNTED];
             if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples) {
                 counted[0] = Some(add(ValueKind::Bytecodes));

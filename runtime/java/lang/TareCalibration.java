@@ -22,6 +22,12 @@ final class TareCalibration {
     private static final int COUNTED_LEAF = 4;
     private static final int COLD_BARE = 5;
     private static final int COLD_TIMED = 6;
+    private static final int PAIRED = 7;
+    private static final int VIRTUAL = 8;
+    private static final int COLD_VIRTUAL = 9;
+    private static final int COLD_LOOP = 10;
+
+    private static final TareCalibration RECEIVER = new TareCalibration();
 
     private static int worked;
 
@@ -30,7 +36,7 @@ final class TareCalibration {
     /**
      * Called by the agent before anything is woven, and again later: how long so many calls take of
      * a method that does so many steps of work, in nanoseconds; when chained, of one that calls
-     * another one, which does the work. Wide work keeps the processor busy, other work lets it wait.
+     * another one, which does the work, and when paired, twice. Wide work keeps the processor busy, other work lets it wait.
      * What is cold is called so seldom that it is never compiled. None of them takes another way
      * through the probes than calls of one method do: the JVM's compilers remember which ways are taken.
      */
@@ -44,6 +50,10 @@ final class TareCalibration {
             case COUNTED_LEAF: countedLeaf(wide != 0, rounds, steps); break;
             case COLD_BARE: coldBare(rounds); break;
             case COLD_TIMED: coldTimed(rounds); break;
+            case PAIRED: paired(wide != 0, rounds, steps); break;
+            case VIRTUAL: virtual(RECEIVER, wide != 0, rounds, steps); break;
+            case COLD_VIRTUAL: coldVirtual(RECEIVER, rounds); break;
+            case COLD_LOOP: coldLoop(rounds); break;
             default: break;
         }
         return System.nanoTime() - start;
@@ -118,6 +128,27 @@ final class TareCalibration {
         worked = x;
     }
 
+    private static void paired(boolean wide, int rounds, int steps) {
+        int x = worked;
+        for (int i = 0; i < rounds; i++) {
+            x = pairedWork(wide, x, steps);
+        }
+        worked = x;
+    }
+
+    private static void virtual(TareCalibration receiver, boolean wide, int rounds, int steps) {
+        int x = worked;
+        for (int i = 0; i < rounds; i++) {
+            x = receiver.virtualWork(wide, x, steps);
+        }
+        worked = x;
+    }
+
+    @DontInline
+    int virtualWork(boolean wide, int x, int steps) {
+        return wide ? x + steps : x ^ steps;
+    }
+
     private static void counted(boolean wide, int rounds, int steps) {
         int x = worked;
         for (int i = 0; i < rounds; i++) {
@@ -158,6 +189,18 @@ final class TareCalibration {
         return x;
     }
 
+    private static int pairedWork(boolean wide, int x, int steps) {
+        long token = enterRootTimed(CALIBRATION);
+        try {
+            x = timedWork(wide, timedWork(wide, x, steps), steps);
+        } catch (Throwable thrown) {
+            exitTimed(token);
+            throw thrown;
+        }
+        exitTimed(token);
+        return x;
+    }
+
     private static int countedWork(boolean wide, int x, int steps) {
         long token = enterRoot(CALIBRATION);
         try {
@@ -185,6 +228,23 @@ final class TareCalibration {
         for (int i = 0; i < rounds; i++) {
             worked = coldTimedWork(worked);
         }
+    }
+
+    private static void coldVirtual(TareCalibration receiver, int rounds) {
+        for (int i = 0; i < rounds; i++) {
+            worked = receiver.coldVirtualWork(worked);
+        }
+    }
+
+    /** What is around a cold call. */
+    private static void coldLoop(int rounds) {
+        for (int i = 0; i < rounds; i++) {
+            worked = worked + 1;
+        }
+    }
+
+    int coldVirtualWork(int x) {
+        return x + 1;
     }
 
     private static int coldWork(int x) {

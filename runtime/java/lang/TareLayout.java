@@ -17,6 +17,8 @@ final class TareLayout {
     static final int KIDS = 28;    // int, first child, or (odd) a table of children
     static final int START = 32;   // long, only in timed sessions
     static final int TOTAL = 40;   // long, only in timed sessions
+    static final int CALLING = 48; // long, only in timed sessions: twice the calls that made timed calls, odd
+                                   // while the one under way is such a call
     static final int BYTECODES = 32; // long, only where bytecodes are counted
     static final int OBJECTS = 40; // long, only where allocations are counted, too
     static final int BYTES = 48;   // long, as OBJECTS

@@ -230,8 +230,8 @@ public final class TareProbe {
         long own = own(node, token);
         if (own != 0) {
             now = clock(node, now);
-            for (; node != own && (node & LOW) != 0; node = parent(node)) {
-                stop(node, now);
+            if (node != own) {
+                stopUpTo(node, own, now);
             }
             set(thread, entry, own);
         }
@@ -242,8 +242,10 @@ public final class TareProbe {
     private static void ended(long node, long token, long now) {
         if (node > 0) {
             now = clock(node, now);
-            if (parent(node) == outer(token)) {
+            long outer = outer(token);
+            if (parent(node) == outer) {
                 stop(node, now);
+                calls(outer);
             } else {
                 endedFar(node, token, now);
             }
@@ -252,9 +254,18 @@ public final class TareProbe {
 
     private static void endedFar(long node, long token, long now) {
         if (own(node, token) != 0) {
-            long outer = outer(token);
-            for (; node != outer && (node & LOW) != 0; node = parent(node)) {
-                stop(node, now);
+            stopUpTo(node, outer(token), now);
+        }
+    }
+
+    /** Stops the clocks of a node and of its callers below another. */
+    private static void stopUpTo(long node, long outer, long now) {
+        while (node != outer && (node & LOW) != 0) {
+            boolean timed = U.getLong(node + START) != 0;
+            stop(node, now);
+            node = parent(node);
+            if (timed) {
+                calls(node);
             }
         }
     }
@@ -268,6 +279,19 @@ public final class TareProbe {
                 U.putLong(node + TOTAL, U.getLong(node + TOTAL) + now - start);
             }
             U.putLong(node + START, 0);
+            long calling = U.getLong(node + CALLING);
+            if ((calling & 1) != 0) {
+                U.putLong(node + CALLING, calling + 1);
+            }
+        }
+    }
+
+    /** The call under way in a node has made a call that was timed. */
+    @ForceInline
+    private static void calls(long node) {
+        long calling = U.getLong(node + CALLING);
+        if ((calling & 1) == 0) {
+            U.putLong(node + CALLING, calling + 1);
         }
     }
 

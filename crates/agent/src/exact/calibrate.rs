@@ -45,6 +45,10 @@ enum Form {
     CountedLeaf = 4,
     ColdBare = 5,
     ColdTimed = 6,
+    Paired = 7,
+    Virtual = 8,
+    ColdVirtual = 9,
+    ColdLoop = 10,
 }
 
 /// Nanoseconds per call: in all, and what the outer and the inner of two probed methods measured.
@@ -64,9 +68,17 @@ pub struct Table {
     pub lines: Vec<String>,
 }
 
-/// What calls cost that the interpreter does; measured once in a JVM's life, because whoever is
-/// called often is compiled.
-static COLD: OnceLock<(f64, f64)> = OnceLock::new();
+/// What calls cost that the interpreter does, in nanoseconds: in probes, inside the callee's time and
+/// outside, and without any. Measured once in a JVM's life, because whoever is called often is compiled.
+#[derive(Clone, Copy)]
+struct Cold {
+    inside: f64,
+    outside: f64,
+    call_static: f64,
+    call: f64,
+}
+
+static COLD: OnceLock<Cold> = OnceLock::new();
 
 impl Engine {
     /// Before anything is woven.
@@ -115,7 +127,15 @@ impl Calibrator {
     fn warm_up(&self) {
         let began = Instant::now();
         let forms: &[Form] = match self.timed {
-            true => &[Form::Timed, Form::Chained, Form::Counted, Form::CountedLeaf, Form::Bare],
+            true => &[
+                Form::Timed,
+                Form::Chained,
+                Form::Paired,
+                Form::Counted,
+                Form::CountedLeaf,
+                Form::Bare,
+                Form::Virtual,
+            ],
             false => &[Form::Counted, Form::CountedLeaf, Form::Bare],
         };
         let mut best = i64::MAX;
@@ -168,21 +188,46 @@ impl Calibrator {
         if let Some(chained) = self.best(Form::Chained, 0, 0) {
             table.lines.push(format!("chained {}", picos(chained.outer - chained.inner)));
         }
-        if let Some((inside, outside)) = self.cold() {
-            table.lines.push(format!("cold {} {}", picos(inside), picos(outside)));
+        if let Some(paired) = self.best(Form::Paired, 0, 0) {
+            table.lines.push(format!("paired {}", picos(paired.outer - paired.inner)));
         }
+        if let Some(cold) = self.cold() {
+            table.lines.push(format!("cold {} {}", picos(cold.inside), picos(cold.outside)));
+        }
+        table.lines.extend(self.calls());
         table
     }
 
-    /// What the interpreter takes for a call in probes, inside the callee's time and outside.
-    fn cold(&self) -> Option<(f64, f64)> {
+    /// What a call costs when nothing is woven, which no compensation may take away: compiled but not
+    /// inlined, or by the interpreter; of a static method or of another.
+    fn calls(&self) -> Vec<String> {
+        let compiled = |form| self.best(form, 0, 0).map(|cost| cost.all);
+        let cold = self.cold();
+        let found = [
+            ("call-static", compiled(Form::Bare)),
+            ("call", compiled(Form::Virtual)),
+            ("cold-call-static", cold.map(|cold| cold.call_static)),
+            ("cold-call", cold.map(|cold| cold.call)),
+        ];
+        let told = found.into_iter().filter_map(|(name, cost)| Some((name, picos(cost?).max(0))));
+        told.map(|(name, cost)| format!("{name} {cost}")).collect()
+    }
+
+    fn cold(&self) -> Option<Cold> {
         if let Some(known) = COLD.get() {
             return Some(*known);
         }
-        let bare = self.batches(Form::ColdBare, 0, COLD_ROUNDS, 0, COLD_BATCHES)?;
-        let timed = self.batches(Form::ColdTimed, 0, COLD_ROUNDS, 0, COLD_BATCHES)?;
-        let inside = timed.outer;
-        Some(*COLD.get_or_init(|| (inside, timed.all - bare.all - inside)))
+        let best = |form| self.batches(form, 0, COLD_ROUNDS, 0, COLD_BATCHES);
+        let bare = best(Form::ColdBare)?;
+        let timed = best(Form::ColdTimed)?;
+        let around = best(Form::ColdLoop)?.all;
+        let found = Cold {
+            inside: timed.outer,
+            outside: timed.all - bare.all - timed.outer,
+            call_static: bare.all - around,
+            call: best(Form::ColdVirtual)?.all - around,
+        };
+        Some(*COLD.get_or_init(|| found))
     }
 
     /// What a form costs more than no probes at all, around nothing.

@@ -172,6 +172,7 @@ mod tests {
             ("PARENT", node::PARENT),
             ("START", node::START),
             ("TOTAL", node::TOTAL),
+            ("CALLING", node::CALLING),
             ("BYTECODES", node::BYTECODES),
             ("OBJECTS", node::OBJECTS),
             ("BYTES", node::BYTES),

@@ -59,6 +59,14 @@ on_each_jdk! {
         assert!(value(&net, "total") < value(&raw, "total"), "probes weigh something");
         let sequences = report(&file, &["--compensate", "sequences"]);
         assert!(value(&sequences, "total") < value(&raw, "total"));
+        for word in ["paired ", "call-static ", "call ", "cold-call-static ", "cold-call "] {
+            assert!(table.contains(word), "what a call costs without probes: {table}");
+        }
+        // Which calls made timed ones is counted, so that pairs of transitions can be told apart.
+        let calling = report(&file, &["--metric", "calling-calls"]);
+        let calls = |name: &str| value(method(&net, name), "invocations");
+        assert_eq!(value(method(&calling, "Costs.round"), "self"), calls("Costs.round"));
+        assert_eq!(value(&calling, "total"), calls("Costs.round"), "{calling}");
 
         // A call of the long method is as long in both; of the short one samples know more.
         let joined = report(&file, &["--samples", &text]);
