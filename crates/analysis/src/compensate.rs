@@ -6,6 +6,7 @@
 
 use crate::calibration::{Bounded, Calibration};
 use crate::pairs::{Pairs, Passed};
+use crate::probes::{PROBE_TIME, probes_of_calls};
 use std::collections::HashMap;
 use tare_profile::{
     ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId, ValueKind,
@@ -38,6 +39,9 @@ pub enum Compensation {
 pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
     if how == Compensation::None {
         return false;
+    }
+    if let Some(probes) = probes_of_trace(profile) {
+        return compensate_trace(profile, probes);
     }
     let Some(calibration) = Calibration::of_run(&profile.run) else { return false };
     let Some(times) = find(profile, |info| {
@@ -75,6 +79,44 @@ pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
         }
     }
     series.into_iter().for_each(|series| _ = profile.add_made_series(series));
+    true
+}
+
+/// What of a trace's time was its probes, by thread and time.
+type Probes = HashMap<(Group, ContextId), i64>;
+
+/// Out of the calls, if they were loaded, or as the recorder found while they came.
+fn probes_of_trace(profile: &Profile) -> Option<Probes> {
+    if let Some(found) = probes_of_calls(profile) {
+        let times = find(profile, |info| info.kind == ValueKind::WallTime)?;
+        let time = profile.series(times).rows().map(|row| row.time).min().unwrap_or(0);
+        let at = |((thread, context), nanos)| (((thread, time), context), nanos);
+        return Some(found.into_iter().map(at).collect());
+    }
+    let told = find(profile, |info| info.kind.name() == PROBE_TIME)?;
+    let mut found = Probes::new();
+    for row in profile.series(told).rows() {
+        *found.entry(((row.thread, row.time), row.context)).or_default() += row.value;
+    }
+    Some(found)
+}
+
+/// Adds the series of estimates to a trace; how far they are to be trusted is not known.
+fn compensate_trace(profile: &mut Profile, mut probes: Probes) -> bool {
+    let measured =
+        |info: &SeriesInfo| info.kind == ValueKind::WallTime && info.estimate == Estimate::Measured;
+    let Some(times) = find(profile, measured) else { return false };
+    let info = profile.series(times).info().clone().with_estimate(Estimate::Compensated);
+    let mut net = Series::new(info);
+    for row in profile.series(times).rows() {
+        let weight = probes.remove(&((row.thread, row.time), row.context)).unwrap_or(0);
+        net.push(Row::new(row.context, row.thread, row.value - weight).at(row.time));
+    }
+    // A call that was entered in one second and left in another has weight where it has no time yet.
+    for (((thread, time), context), weight) in probes {
+        net.push(Row::new(context, thread, -weight).at(time));
+    }
+    profile.add_made_series(net);
     true
 }
 

@@ -224,6 +224,9 @@ pub const ROOT: i32 = -2;
 pub const REST: i32 = -3;
 /// What the agent calls to learn what a call costs; no part of the program.
 pub const CALIBRATION: i32 = -4;
+/// In a trace, the first of the ids of the agent's empty methods, which tell what probes cost: the
+/// second is of the second type of methods, and so on.
+pub const TYPES: i32 = -256;
 /// A node that was pruned and can be used again.
 pub const FREED: i32 = -5;
 /// A node that stands for what was begun from another tree: one of these, less the number of that tree's

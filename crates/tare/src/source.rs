@@ -29,7 +29,9 @@ pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
 /// What a view of a profile asks for.
 pub fn load_view(path: &Path, view: &ViewArgs) -> Result<Profile> {
     let (time, how) = (view.time.as_ref(), view.compensate.how());
-    load_as(path, time, how, view.samples.as_deref(), time.is_some())
+    // What probes cost in a trace is learned from its calls.
+    let calls = time.is_some() || how == Compensation::Sequences;
+    load_as(path, time, how, view.samples.as_deref(), calls)
 }
 
 /// The same, by a way of compensation that was asked for, and joined with the samples of another run; of

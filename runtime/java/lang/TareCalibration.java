@@ -26,6 +26,14 @@ final class TareCalibration {
     private static final int VIRTUAL = 8;
     private static final int COLD_VIRTUAL = 9;
     private static final int COLD_LOOP = 10;
+    private static final int TRACED = 11;
+    private static final int COLD_TRACED = 12;
+
+    // The methods' types, as the front end numbers them.
+    private static final int COMPILED = TYPES + 4;
+    private static final int COMPILED_STATIC = TYPES + 10;
+    private static final int INTERPRETED = TYPES;
+    private static final int INTERPRETED_STATIC = TYPES + 6;
 
     private static final TareCalibration RECEIVER = new TareCalibration();
 
@@ -37,7 +45,7 @@ final class TareCalibration {
      * Called by the agent before anything is woven, and again later: how long so many calls take of
      * a method that does so many steps of work, in nanoseconds; when chained, of one that calls
      * another one, which does the work, and when paired, twice. Wide work keeps the processor busy, other work lets it wait.
-     * What is cold is called so seldom that it is never compiled. None of them takes another way
+     * What is cold is called so seldom that it is never compiled, nor inlined where this is. None of them takes another way
      * through the probes than calls of one method do: the JVM's compilers remember which ways are taken.
      */
     static long calibrate(int form, int wide, int rounds, int steps) {
@@ -54,6 +62,8 @@ final class TareCalibration {
             case VIRTUAL: virtual(RECEIVER, wide != 0, rounds, steps); break;
             case COLD_VIRTUAL: coldVirtual(RECEIVER, rounds); break;
             case COLD_LOOP: coldLoop(rounds); break;
+            case TRACED: traced(wide != 0, rounds); break;
+            case COLD_TRACED: coldTraced(wide != 0, rounds); break;
             default: break;
         }
         return System.nanoTime() - start;
@@ -218,18 +228,21 @@ final class TareCalibration {
         return work(wide, x, steps);
     }
 
+    @DontInline
     private static void coldBare(int rounds) {
         for (int i = 0; i < rounds; i++) {
             worked = coldWork(worked);
         }
     }
 
+    @DontInline
     private static void coldTimed(int rounds) {
         for (int i = 0; i < rounds; i++) {
             worked = coldTimedWork(worked);
         }
     }
 
+    @DontInline
     private static void coldVirtual(TareCalibration receiver, int rounds) {
         for (int i = 0; i < rounds; i++) {
             worked = receiver.coldVirtualWork(worked);
@@ -237,6 +250,7 @@ final class TareCalibration {
     }
 
     /** What is around a cold call. */
+    @DontInline
     private static void coldLoop(int rounds) {
         for (int i = 0; i < rounds; i++) {
             worked = worked + 1;
@@ -260,6 +274,141 @@ final class TareCalibration {
             throw thrown;
         }
         exitTimed(token);
+        return x;
+    }
+
+    // ---- in a trace ----
+
+    // Each round has every pair of transitions: a method that calls an empty one twice. The method
+    // around all rounds is the first on its thread, so the others take the common way.
+
+    private static void traced(boolean instance, int rounds) {
+        if (instance) {
+            tracedRounds(RECEIVER, rounds);
+        } else {
+            staticRounds(rounds);
+        }
+    }
+
+    private static void tracedRounds(TareCalibration receiver, int rounds) {
+        long token = TareTrace.enterRoot(COMPILED);
+        for (int i = 0; i < rounds; i++) {
+            worked = receiver.tracedOuter(worked);
+        }
+        TareTrace.exit(token, COMPILED);
+    }
+
+    private static void staticRounds(int rounds) {
+        long token = TareTrace.enterRoot(COMPILED_STATIC);
+        for (int i = 0; i < rounds; i++) {
+            worked = staticOuter(worked);
+        }
+        TareTrace.exit(token, COMPILED_STATIC);
+    }
+
+    @DontInline
+    private static void coldTraced(boolean instance, int rounds) {
+        int id = instance ? INTERPRETED : INTERPRETED_STATIC;
+        long token = TareTrace.enterRoot(id);
+        for (int i = 0; i < rounds; i++) {
+            worked = instance ? RECEIVER.coldTracedOuter(worked) : coldStaticOuter(worked);
+        }
+        TareTrace.exit(token, id);
+    }
+
+    int tracedOuter(int x) {
+        long token = TareTrace.enterRoot(COMPILED);
+        try {
+            x = tracedInner(tracedInner(x));
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, COMPILED);
+            throw thrown;
+        }
+        TareTrace.exit(token, COMPILED);
+        return x;
+    }
+
+    int tracedInner(int x) {
+        long token = TareTrace.enterRoot(COMPILED);
+        try {
+            x = x + 1;
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, COMPILED);
+            throw thrown;
+        }
+        TareTrace.exit(token, COMPILED);
+        return x;
+    }
+
+    private static int staticOuter(int x) {
+        long token = TareTrace.enterRoot(COMPILED_STATIC);
+        try {
+            x = staticInner(staticInner(x));
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, COMPILED_STATIC);
+            throw thrown;
+        }
+        TareTrace.exit(token, COMPILED_STATIC);
+        return x;
+    }
+
+    private static int staticInner(int x) {
+        long token = TareTrace.enterRoot(COMPILED_STATIC);
+        try {
+            x = x + 1;
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, COMPILED_STATIC);
+            throw thrown;
+        }
+        TareTrace.exit(token, COMPILED_STATIC);
+        return x;
+    }
+
+    int coldTracedOuter(int x) {
+        long token = TareTrace.enterRoot(INTERPRETED);
+        try {
+            x = coldTracedInner(coldTracedInner(x));
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, INTERPRETED);
+            throw thrown;
+        }
+        TareTrace.exit(token, INTERPRETED);
+        return x;
+    }
+
+    int coldTracedInner(int x) {
+        long token = TareTrace.enterRoot(INTERPRETED);
+        try {
+            x = x + 1;
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, INTERPRETED);
+            throw thrown;
+        }
+        TareTrace.exit(token, INTERPRETED);
+        return x;
+    }
+
+    private static int coldStaticOuter(int x) {
+        long token = TareTrace.enterRoot(INTERPRETED_STATIC);
+        try {
+            x = coldStaticInner(coldStaticInner(x));
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, INTERPRETED_STATIC);
+            throw thrown;
+        }
+        TareTrace.exit(token, INTERPRETED_STATIC);
+        return x;
+    }
+
+    private static int coldStaticInner(int x) {
+        long token = TareTrace.enterRoot(INTERPRETED_STATIC);
+        try {
+            x = x + 1;
+        } catch (Throwable thrown) {
+            TareTrace.exitThrow(token, INTERPRETED_STATIC);
+            throw thrown;
+        }
+        TareTrace.exit(token, INTERPRETED_STATIC);
         return x;
     }
 }

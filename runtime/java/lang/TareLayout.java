@@ -94,6 +94,7 @@ final class TareLayout {
     static final int ROOT = -2;
     static final int REST = -3;
     static final int CALIBRATION = -4;
+    static final int TYPES = -256;     // in a trace: of an empty method of the first type, for calibration
     static final int FREED = -5;
     // And all from here down, less the number of a tree's first page: what was begun from there.
     static final int FROM_THREAD = -1048576;

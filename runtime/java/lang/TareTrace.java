@@ -280,6 +280,17 @@ public final class TareTrace {
         return ring;
     }
 
+    /** Called by the agent, before anybody reads: what the calling thread has written is no more. */
+    static void forgotten() {
+        Thread thread = Thread.currentThread();
+        long entry = search(U.getLong(thread, TID));
+        long ring = get(thread, entry);
+        ring = ring > 0 ? ring : ~ring;
+        if (ring >>> 32 == mark) {
+            U.putLongRelease(null, ring + G_TAIL, U.getLong(ring + G_HEAD));
+        }
+    }
+
     /** Says whose the records are that follow. The name is copied as String keeps it. */
     private static void name(long ring, Thread thread, boolean virtual) {
         Object name = virtual ? null : U.getReference(thread, NAME);

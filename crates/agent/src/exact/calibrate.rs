@@ -12,6 +12,7 @@ use super::inject::{self, Part, Runtime};
 use super::{Engine, locked};
 use crate::jvm::Jni;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// When what probes cost is measured again, after the start: the JVM compiles better what has run
@@ -31,6 +32,11 @@ const BATCHES: u32 = 10;
 /// A batch is made so long, in rounds and at most in time.
 const ROUNDS: i32 = 500;
 const BATCH_NS: f64 = 300_000.0;
+/// In a trace, what is kept for the front end: few, since a ring may be small.
+const TRACED_ROUNDS: i32 = 64;
+const COLD_TRACED_ROUNDS: i32 = 16;
+/// After so many traces what is cold might be compiled.
+const COLD_TRACES: u32 = 5;
 /// So few that the JVM does not compile what is called, ever: a method of its own does this once.
 const COLD_ROUNDS: i32 = 30;
 const COLD_BATCHES: u32 = 3;
@@ -49,6 +55,9 @@ enum Form {
     Virtual = 8,
     ColdVirtual = 9,
     ColdLoop = 10,
+    /// In a trace; wide means methods that are not static.
+    Traced = 11,
+    ColdTraced = 12,
 }
 
 /// Nanoseconds per call: in all, and what the outer and the inner of two probed methods measured.
@@ -68,17 +77,11 @@ pub struct Table {
     pub lines: Vec<String>,
 }
 
-/// What calls cost that the interpreter does, in nanoseconds: in probes, inside the callee's time and
-/// outside, and without any. Measured once in a JVM's life, because whoever is called often is compiled.
-#[derive(Clone, Copy)]
-struct Cold {
-    inside: f64,
-    outside: f64,
-    call_static: f64,
-    call: f64,
-}
-
-static COLD: OnceLock<Cold> = OnceLock::new();
+/// What calls cost that the interpreter does: in probes, inside the callee's time and outside; and
+/// without any, of methods that are not static and of static ones. Measured once in a JVM's life,
+/// because whoever is called often is compiled.
+static COLD: OnceLock<(f64, f64)> = OnceLock::new();
+static COLD_CALLS: OnceLock<[f64; 2]> = OnceLock::new();
 
 impl Engine {
     /// Before anything is woven.
@@ -96,6 +99,27 @@ impl Engine {
         {
             self.calibrate(jni, runtime);
         }
+    }
+
+    /// In a trace: calls of empty methods, whose records tell the front end what each sequence of
+    /// transitions costs, and what calls cost without any probe.
+    pub(super) fn calibrate_trace(&self, jni: Jni, runtime: Runtime) {
+        static TRACES: AtomicU32 = AtomicU32::new(0);
+        let calibrator = self.calibrator(jni, runtime);
+        calibrator.warm_up_trace();
+        let mut lines = calibrator.calls();
+        lines.push(format!("clock {}", picos(clock_cost())));
+        let probe_ps = calibrator.trace_probe().map_or(0, |cost| picos(cost).max(0));
+        let probe_ps = probe_ps.unsigned_abs();
+        *locked(&self.calibration) = (Table { probe_ps, lines }, 0);
+        for wide in [0, 1] {
+            calibrator.run(Form::Traced, wide, TRACED_ROUNDS, 0);
+            if TRACES.load(Relaxed) < COLD_TRACES {
+                calibrator.run(Form::ColdTraced, wide, COLD_TRACED_ROUNDS, 0);
+            }
+        }
+        TRACES.fetch_add(1, Relaxed);
+        jni.call_static(runtime[Part::Probe], c"ended");
     }
 
     fn calibrator(&self, jni: Jni, runtime: Runtime) -> Calibrator {
@@ -156,6 +180,35 @@ impl Calibrator {
         }
     }
 
+    /// Until the probes of traces are compiled. Nobody reads yet what they write meanwhile.
+    fn warm_up_trace(&self) {
+        let began = Instant::now();
+        while began.elapsed() < WARM_UP_MOST {
+            let done = [0, 1].map(|wide| self.traced(wide));
+            let calls = [Form::Bare, Form::Virtual].map(|form| self.run(form, 0, ROUNDS, 0));
+            if done.contains(&None) || calls.contains(&None) {
+                return;
+            }
+            let plausible = done.iter().flatten().all(|cost| *cost < SLOW_PROBE_NS as f64);
+            if plausible && began.elapsed() > WARM_UP {
+                return;
+            }
+        }
+    }
+
+    /// What a traced call costs, in nanoseconds, of a batch whose records are forgotten.
+    fn traced(&self, wide: i32) -> Option<f64> {
+        let all = self.run(Form::Traced, wide, TRACED_ROUNDS, 0)?;
+        self.jni.call_static(self.runtime[Part::Trace], c"forgotten");
+        // Three calls in each round.
+        Some(all as f64 / f64::from(TRACED_ROUNDS * 3))
+    }
+
+    fn trace_probe(&self) -> Option<f64> {
+        let costs: Option<Vec<f64>> = (0..BATCHES).map(|_| self.traced(0)).collect();
+        costs?.into_iter().reduce(f64::min)
+    }
+
     fn measure(&self) -> Table {
         let mut table = Table::default();
         let Some(counted) = self.marginal(Form::Counted) else { return table };
@@ -191,8 +244,8 @@ impl Calibrator {
         if let Some(paired) = self.best(Form::Paired, 0, 0) {
             table.lines.push(format!("paired {}", picos(paired.outer - paired.inner)));
         }
-        if let Some(cold) = self.cold() {
-            table.lines.push(format!("cold {} {}", picos(cold.inside), picos(cold.outside)));
+        if let Some((inside, outside)) = self.cold() {
+            table.lines.push(format!("cold {} {}", picos(inside), picos(outside)));
         }
         table.lines.extend(self.calls());
         table
@@ -202,32 +255,40 @@ impl Calibrator {
     /// inlined, or by the interpreter; of a static method or of another.
     fn calls(&self) -> Vec<String> {
         let compiled = |form| self.best(form, 0, 0).map(|cost| cost.all);
-        let cold = self.cold();
+        let cold = self.cold_calls();
         let found = [
-            ("call-static", compiled(Form::Bare)),
             ("call", compiled(Form::Virtual)),
-            ("cold-call-static", cold.map(|cold| cold.call_static)),
-            ("cold-call", cold.map(|cold| cold.call)),
+            ("call-static", compiled(Form::Bare)),
+            ("cold-call", cold.map(|cold| cold[0])),
+            ("cold-call-static", cold.map(|cold| cold[1])),
         ];
         let told = found.into_iter().filter_map(|(name, cost)| Some((name, picos(cost?).max(0))));
         told.map(|(name, cost)| format!("{name} {cost}")).collect()
     }
 
-    fn cold(&self) -> Option<Cold> {
+    /// What the interpreter takes for a call in probes, inside the callee's time and outside.
+    fn cold(&self) -> Option<(f64, f64)> {
         if let Some(known) = COLD.get() {
             return Some(*known);
         }
-        let best = |form| self.batches(form, 0, COLD_ROUNDS, 0, COLD_BATCHES);
-        let bare = best(Form::ColdBare)?;
-        let timed = best(Form::ColdTimed)?;
-        let around = best(Form::ColdLoop)?.all;
-        let found = Cold {
-            inside: timed.outer,
-            outside: timed.all - bare.all - timed.outer,
-            call_static: bare.all - around,
-            call: best(Form::ColdVirtual)?.all - around,
-        };
-        Some(*COLD.get_or_init(|| found))
+        let (bare, timed) = (self.best_cold(Form::ColdBare)?, self.best_cold(Form::ColdTimed)?);
+        let inside = timed.outer;
+        Some(*COLD.get_or_init(|| (inside, timed.all - bare.all - inside)))
+    }
+
+    /// What it takes for a call without probes.
+    fn cold_calls(&self) -> Option<[f64; 2]> {
+        if let Some(known) = COLD_CALLS.get() {
+            return Some(*known);
+        }
+        let around = self.best_cold(Form::ColdLoop)?.all;
+        let call = |form| Some(self.best_cold(form)?.all - around);
+        let found = [call(Form::ColdVirtual)?, call(Form::ColdBare)?];
+        Some(*COLD_CALLS.get_or_init(|| found))
+    }
+
+    fn best_cold(&self, form: Form) -> Option<Cost> {
+        self.batches(form, 0, COLD_ROUNDS, 0, COLD_BATCHES)
     }
 
     /// What a form costs more than no probes at all, around nothing.

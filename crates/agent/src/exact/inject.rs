@@ -262,6 +262,7 @@ mod tests {
         assert_eq!(constant("ROOT"), i64::from(layout::ROOT));
         assert_eq!(constant("REST"), i64::from(layout::REST));
         assert_eq!(constant("CALIBRATION"), i64::from(layout::CALIBRATION));
+        assert_eq!(constant("TYPES"), i64::from(layout::TYPES));
         assert_eq!(constant("FREED"), i64::from(layout::FREED));
         assert_eq!(constant("FROM_THREAD"), i64::from(layout::FROM_THREAD));
         assert_eq!(constant("FROM_TASK"), i64::from(layout::FROM_TASK));

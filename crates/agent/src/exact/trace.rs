@@ -66,6 +66,7 @@ impl Engine {
     /// The session that begins is a trace.
     pub(super) fn begin_trace(&self, jni: Jni, runtime: Runtime) {
         jni.call_static_long(runtime[Part::Trace], c"trace", self.memory.base.cast_signed());
+        self.calibrate_trace(jni, runtime);
         let told = self
             .jvmti
             .add_capabilities(&capabilities())

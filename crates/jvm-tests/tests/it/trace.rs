@@ -188,12 +188,32 @@ fn figures_and_a_timeline_from_the_file() {
         let calls = fib.as_ref().map_or(0, |fib| fib["invocations"].as_i64().unwrap_or(0));
         (calls, fib.map_or(0.0, |fib| fib["self"].as_f64().unwrap_or(0.0)))
     };
-    let (on_the_fly, from_file) = (report(&[]), report(&["--time", "0s..1h"]));
+    let raw = ["--compensate", "none"];
+    let (on_the_fly, from_file) =
+        (report(&raw), report(&["--time", "0s..1h", "--compensate", "none"]));
     assert_eq!(on_the_fly.0, counted(&text)["Calls.fib"]);
     assert_eq!(from_file.0, on_the_fly.0);
     // Nanoseconds are rounded down once for each context, or for each call.
     let off = (from_file.1 - on_the_fly.1).abs();
     assert!(off <= 2.0 * on_the_fly.0 as f64, "{from_file:?} and {on_the_fly:?}");
+    // Probes are taken out while the trace is made, and from the file, by the same sequences.
+    let net = report(&[]);
+    let again = report(&["--compensate", "sequences"]);
+    for found in [net, again] {
+        assert_eq!(found.0, on_the_fly.0);
+        assert!(found.1 < on_the_fly.1, "{found:?} of {on_the_fly:?}");
+    }
+    let run = Recorded::open(&file).profile.run;
+    let table = run.options.iter().find(|(name, _)| name == "sequences").expect("the table");
+    for sequence in [
+        "calibrated tier 4, entry, tier 4, exit, tier 4: ",
+        "calibrated static tier 4, exit, static tier 4, entry, static tier 4: ",
+        "calibrated interpreted, entry, interpreted, entry, interpreted: ",
+        "calibrated static interpreted, exit, static interpreted, exit, static interpreted: ",
+        "seen ",
+    ] {
+        assert!(table.1.contains(sequence), "no {sequence:?} in {}", table.1);
+    }
     for ending in ["trace.json", "firefox.json"] {
         let out = scratch.path().join(format!("x.{ending}"));
         Tare::this().run(&["export", &name, "-o", &out.display().to_string()]).ok();

@@ -14,16 +14,16 @@ use anyhow::Result;
 use std::collections::HashMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
-use tare_analysis::ELAPSED;
+use tare_analysis::{CALIBRATION, Calls, ELAPSED, MethodType, PROBE_TIME, SEQUENCES, Sequences};
 use tare_arena::trace::{Record, Rings, What};
-use tare_arena::{Clock, Names};
+use tare_arena::{Clock, Names, layout};
 use tare_profile::{
     EventKind, EventTableId, FrameId, LossKind, Profile, RunInfo, SeriesId, SeriesInfo, Thread,
     ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
 };
 use tare_protocol::ExactStatus;
 use track::{NOT_TRACED, Owner, Track};
-use types::{Exit, Methods, Texts, Type};
+use types::{Exit, Methods, Texts};
 
 /// Records taken at one look: as many as can be written to the file before a ring is full again.
 const AT_ONCE: u64 = 1 << 18;
@@ -74,6 +74,8 @@ pub struct Shared {
     last: u64,
     /// When all threads stood still for our sake, and for how long, in ticks.
     pauses: Vec<(u64, u64)>,
+    /// What probes cost, as far as is known by now, in ticks.
+    sequences: Sequences,
     calls: EventTableId,
     gaps: EventTableId,
     series: AllSeries,
@@ -93,6 +95,7 @@ struct AllSeries {
     calls: SeriesId,
     net: SeriesId,
     elapsed: SeriesId,
+    probes: SeriesId,
 }
 
 /// Ticks as nanoseconds since the start of the recording. The rate is fixed when the first records
@@ -113,6 +116,10 @@ impl Ticks {
 
     fn length(self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.factor)) >> 32) as u64
+    }
+
+    fn per_nano(self) -> f64 {
+        (1_u64 << 32) as f64 / (self.factor.max(1)) as f64
     }
 
     fn nanos(self, time: u64) -> u64 {
@@ -147,8 +154,8 @@ impl Shared {
         frame
     }
 
-    fn kind(&mut self, method: u32, time: u64) -> Type {
-        self.methods.get(method).map_or_else(Type::default, |known| known.at(time))
+    fn kind(&mut self, method: u32, time: u64) -> MethodType {
+        self.methods.get(method).map_or_else(MethodType::default, |known| known.at(time))
     }
 
     /// A ring is another thread's from now on. Virtual threads, of which there may be any number,
@@ -226,7 +233,8 @@ impl Trace {
     }
 
     pub fn threads(&self) -> usize {
-        self.tracks.len()
+        // One ring may be the agent's, who calibrated with it.
+        self.tracks.values().filter(|track| track.thread != ThreadId::UNKNOWN).count()
     }
 
     /// How many more records may be taken now.
@@ -246,25 +254,30 @@ impl Trace {
         let head = self.rings.head()?;
         let axis = TimeAxis::Buckets { width: BUCKET };
         let mut add = |kind| profile.add_series(SeriesInfo::new("exact", kind).with_time(axis));
-        let elapsed = ValueKind::Other { name: ELAPSED.to_owned(), unit: Unit::Nanoseconds };
+        let named =
+            |name: &str| ValueKind::Other { name: name.to_owned(), unit: Unit::Nanoseconds };
         let series = AllSeries {
             calls: add(ValueKind::Invocations),
             net: add(ValueKind::WallTime),
-            elapsed: add(elapsed),
+            elapsed: add(named(ELAPSED)),
+            probes: add(named(PROBE_TIME)),
         };
+        let clock = Ticks::new(&head.clock, head.began);
+        let calls = Calls::of(&self.status.calibration.join(";"), clock.per_nano());
         let mut texts = Texts::default();
         for exit in Exit::ALL {
             texts.exits[exit as usize] = profile.strings.intern(exit.name());
         }
-        for kind in Type::all() {
+        for kind in MethodType::all() {
             texts.types[kind.index()] = profile.strings.intern(&kind.name());
         }
         self.shared = Some(Shared {
-            clock: Ticks::new(&head.clock, head.began),
+            clock,
             methods: Methods::default(),
             known: Names::default(),
             last: head.began,
             pauses: Vec::new(),
+            sequences: Sequences::new(calls),
             calls: profile.events_of(&EventKind::call()),
             gaps: profile.events_of(&EventKind::gap()),
             series,
@@ -277,6 +290,15 @@ impl Trace {
         });
         Ok(())
     }
+}
+
+/// The type that one of the agent's empty methods stands for.
+#[inline]
+fn calibrates(record: Record) -> Option<MethodType> {
+    let types = layout::TYPES.cast_unsigned();
+    (record.value >= types && matches!(record.what, What::Entry | What::Exit | What::Thrown))
+        .then(|| MethodType::from_index(record.value - types))
+        .flatten()
 }
 
 impl Source for Trace {
@@ -296,7 +318,9 @@ impl Source for Trace {
             let track = tracks.entry(portion.ring).or_insert_with(Track::new);
             track.dropped = portion.dropped;
             for record in portion.records() {
-                if track.take_call(record, shared, profile) {
+                if let Some(kind) = calibrates(record) {
+                    track.calibrate(record, kind, &mut shared.sequences);
+                } else if track.take_call(record, shared, profile) {
                     events += 1;
                 } else if let Some(owner) = track.take(record, shared, profile) {
                     shared.give(track, &owner, profile);
@@ -326,6 +350,13 @@ impl Source for Trace {
 
     fn account(&self, run: &mut RunInfo) {
         run.options.push(("events".to_owned(), self.events.to_string()));
+        if !self.status.calibration.is_empty() {
+            run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
+        }
+        if let Some(shared) = &self.shared {
+            let table = shared.sequences.text(shared.clock.per_nano());
+            run.options.push((SEQUENCES.to_owned(), table));
+        }
         for refused in &self.status.refused {
             run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
         }

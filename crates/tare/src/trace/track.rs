@@ -2,8 +2,9 @@
 //! time and context. Where records are missing, what is not known is said to be so.
 
 use super::Shared;
-use super::types::{Exit, Type};
+use super::types::Exit;
 use std::collections::HashMap;
+use tare_analysis::{MethodType, PARTS, Sequence, Sequences, Transition};
 use tare_arena::trace::{Record, What};
 use tare_profile::{ContextId, Event, FieldValue, Profile, Row, ThreadId};
 
@@ -30,13 +31,27 @@ pub struct Track {
     /// Of the thread that had the ring last.
     pub owner: String,
     pub dropped: u64,
+    /// The last entry or exit, if nothing is missing since.
+    last: Option<Passed>,
+    /// The agent's empty methods that are under way.
+    empty: Vec<MethodType>,
+}
+
+/// An entry or exit, as the one after it needs it.
+#[derive(Clone, Copy)]
+struct Passed {
+    time: u64,
+    held: u64,
+    /// The method that it led out of.
+    before: MethodType,
+    how: Transition,
 }
 
 /// A call under way.
 struct Open {
     node: u32,
     method: u32,
-    kind: Type,
+    kind: MethodType,
     start: u64,
     /// What `Track::held` was at its start.
     held: u64,
@@ -54,12 +69,14 @@ struct Node {
     /// Ticks of its own: without what held it up, and all that passed.
     net: i64,
     elapsed: i64,
+    /// Ticks of its own that were the probes', in parts.
+    probes: i64,
     is_changed: bool,
 }
 
 impl Node {
     fn of(context: ContextId) -> Self {
-        Node { context, last: (0, 0), calls: 0, net: 0, elapsed: 0, is_changed: false }
+        Node { context, last: (0, 0), calls: 0, net: 0, elapsed: 0, probes: 0, is_changed: false }
     }
 }
 
@@ -85,7 +102,61 @@ impl Track {
             coming: None,
             owner: String::new(),
             dropped: 0,
+            last: None,
+            empty: Vec::new(),
         }
+    }
+
+    /// Takes an entry or exit of one of the agent's empty methods.
+    pub fn calibrate(&mut self, record: Record, kind: MethodType, known: &mut Sequences) {
+        let how = match record.what {
+            What::Entry => Transition::Entry,
+            What::Exit => Transition::Exit,
+            _ => Transition::Thrown,
+        };
+        let top = self.empty.last().copied().unwrap_or(MethodType::OUTSIDE);
+        match how {
+            Transition::Entry => self.empty.push(kind),
+            _ => drop(self.empty.pop()),
+        }
+        let after = self.empty.last().copied().unwrap_or(MethodType::OUTSIDE);
+        let passed = Passed { time: record.time, held: self.held, before: top, how };
+        if let Some((sequence, length)) = self.since(passed, top, after) {
+            known.calibrate(sequence, length);
+        }
+        self.last = if self.empty.is_empty() { None } else { Some(passed) };
+    }
+
+    /// What was passed since the last entry or exit, in a method of this type, and how long that took;
+    /// `None` if something is missing in between, or if we held the thread up.
+    #[inline]
+    fn since(
+        &self,
+        passed: Passed,
+        between: MethodType,
+        after: MethodType,
+    ) -> Option<(Sequence, u32)> {
+        let last = self.last.filter(|last| last.held == passed.held)?;
+        let length = passed.time.saturating_sub(last.time);
+        let (before, first, second) = (last.before, last.how, passed.how);
+        let sequence = Sequence { before, first, between, second, after };
+        // What takes longer than a second has nothing to tell of probes.
+        Some((sequence, u32::try_from(length).unwrap_or(u32::MAX - 1)))
+    }
+
+    /// An entry or exit of the program: the probes behind it weigh on the method that was under way.
+    #[inline]
+    fn pass(&mut self, time: u64, how: Transition, after: MethodType, shared: &mut Shared) {
+        let top = self.open.last().map(|open| (open.node, open.kind));
+        let between = top.map_or(MethodType::OUTSIDE, |(_, kind)| kind);
+        let passed = Passed { time, held: self.held, before: between, how };
+        if let (Some((node, _)), Some((sequence, length))) =
+            (top, self.since(passed, between, after))
+        {
+            let weight = shared.sequences.see(sequence, length);
+            self.nodes[node as usize].probes += i64::from(weight);
+        }
+        self.last = Some(passed);
     }
 
     /// Takes an entry or an exit; false for what else there is.
@@ -110,6 +181,11 @@ impl Track {
         if self.open.len() != depth + 1 {
             self.cut(depth + 1, record.time, shared, profile);
             self.fill(depth + 1, record, shared, profile);
+        }
+        let outer = self.open.len().checked_sub(2).and_then(|outer| self.open.get(outer));
+        let after = outer.map_or(MethodType::OUTSIDE, |open| open.kind);
+        if let Some(how) = exit.transition() {
+            self.pass(record.time, how, after, shared);
         }
         self.close(exit, record.time, shared, profile);
         true
@@ -136,6 +212,7 @@ impl Track {
             What::Gap => self.gap(record, shared, profile),
             What::Thread => {
                 // Whoever had the ring before has left all its methods.
+                self.last = None;
                 self.cut(0, shared.last, shared, profile);
                 self.name.clear();
                 self.coming = Some((record.time, record.value));
@@ -185,6 +262,11 @@ impl Track {
         let parent = self.open.last().map_or(0, |open| open.node);
         let node = self.child(parent, method, shared, profile);
         let kind = shared.kind(method, time);
+        if method == NOT_TRACED {
+            self.last = None;
+        } else {
+            self.pass(time, Transition::Entry, kind, shared);
+        }
         let open =
             Open { node, method, kind, start: time, held: self.held, inner: 0, inner_net: 0 };
         self.open.push(open);
@@ -200,6 +282,7 @@ impl Track {
             let method = if is_last { record.value } else { NOT_TRACED };
             self.push(method, record.time, shared, profile);
         }
+        self.last = None;
     }
 
     fn child(
@@ -229,6 +312,7 @@ impl Track {
     /// Ends all calls but the outermost `depth`: how is not known.
     fn cut(&mut self, depth: usize, time: u64, shared: &mut Shared, profile: &mut Profile) {
         while self.open.len() > depth {
+            self.last = None;
             self.close(Exit::Cut, time, shared, profile);
         }
     }
@@ -276,6 +360,7 @@ impl Track {
     fn gap(&mut self, record: Record, shared: &mut Shared, profile: &mut Profile) {
         self.pass_pauses(record.time, shared);
         self.cut(record.depth as usize, record.time, shared, profile);
+        self.last = None;
         let time = shared.clock.nanos(record.time);
         let context =
             self.open.last().map_or(ContextId::ROOT, |open| self.nodes[open.node as usize].context);
@@ -309,7 +394,9 @@ impl Track {
                 (shared.series.calls, std::mem::take(&mut node.calls)),
                 (shared.series.net, shared.clock.signed(std::mem::take(&mut node.net))),
                 (shared.series.elapsed, shared.clock.signed(std::mem::take(&mut node.elapsed))),
+                (shared.series.probes, shared.clock.signed(node.probes / i64::from(PARTS))),
             ];
+            node.probes %= i64::from(PARTS);
             for (series, value) in figures.into_iter().filter(|(_, value)| *value != 0) {
                 let row = Row::new(node.context, self.thread, value).at(time);
                 profile.series_mut(series).push(row);

@@ -1,54 +1,26 @@
-//! What code a traced method ran in: the interpreter's or a compiler's, as the agent's notes of
-//! compilations tell; and whether the method is static.
+//! What code a traced method ran in at a time, as the agent's notes of compilations tell; and how calls end.
 
+use tare_analysis::{MethodType, Transition};
 use tare_profile::{FrameId, StringId};
-
-/// HotSpot's tiers are 1 to 4; 0 is the interpreter.
-const TIERS: u8 = 5;
-
-/// The type of a method at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Type(u8);
-
-impl Type {
-    pub const COUNT: usize = 2 * TIERS as usize;
-
-    pub fn new(is_static: bool, tier: u8) -> Self {
-        Type(tier.min(TIERS - 1) + if is_static { TIERS } else { 0 })
-    }
-
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// As it stands in a recording.
-    pub fn name(self) -> String {
-        let tier = match self.0 % TIERS {
-            0 => "interpreted".to_owned(),
-            tier => format!("tier {tier}"),
-        };
-        if self.0 >= TIERS { format!("static {tier}") } else { tier }
-    }
-
-    pub fn all() -> impl Iterator<Item = Type> {
-        (0..Type::COUNT as u8).map(Type)
-    }
-}
 
 /// What is known of a method.
 #[derive(Debug, Default)]
 pub struct Known {
     pub frame: Option<FrameId>,
     pub is_static: bool,
+    pub is_native: bool,
     /// When its code became another, and of which tier that is. By time.
     changes: Vec<(u64, u8)>,
 }
 
 impl Known {
     /// Its type at a time. Compilations are few, and the last one mostly decides.
-    pub fn at(&self, time: u64) -> Type {
+    pub fn at(&self, time: u64) -> MethodType {
+        if self.is_native {
+            return MethodType::native(self.is_static);
+        }
         let tier = self.changes.iter().rev().find(|(since, _)| *since <= time).map_or(0, |c| c.1);
-        Type::new(self.is_static, tier)
+        MethodType::new(self.is_static, tier)
     }
 
     pub fn change(&mut self, time: u64, tier: u8) {
@@ -80,7 +52,7 @@ impl Methods {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Texts {
     pub exits: [StringId; Exit::COUNT],
-    pub types: [StringId; Type::COUNT],
+    pub types: [StringId; MethodType::COUNT],
 }
 
 /// How a call ended.
@@ -106,6 +78,15 @@ impl Exit {
             Exit::Cut => "cut",
         }
     }
+
+    /// As a transition, if it was seen.
+    pub fn transition(self) -> Option<Transition> {
+        match self {
+            Exit::Return => Some(Transition::Exit),
+            Exit::Exception => Some(Transition::Thrown),
+            Exit::Running | Exit::Cut => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -123,7 +104,7 @@ mod tests {
             names,
             ["static interpreted", "static tier 3", "static tier 4", "static interpreted"]
         );
-        assert_eq!(Type::new(false, 200).name(), "tier 4");
-        assert_eq!(Type::all().count(), Type::COUNT);
+        known.is_native = true;
+        assert_eq!(known.at(25).name(), "static native");
     }
 }
