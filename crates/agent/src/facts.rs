@@ -5,7 +5,9 @@
 
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jint, jmethodID, jobject, jthread};
-use jvmti_bindings::sys::jvmti::{self, jvmtiFrameInfo};
+use jvmti_bindings::sys::jvmti::{
+    self, jvmtiExtensionFunction, jvmtiExtensionFunctionInfo, jvmtiFrameInfo, jvmtiParamInfo,
+};
 use std::ffi::{CStr, c_char};
 use std::ptr;
 use std::sync::OnceLock;
@@ -24,6 +26,8 @@ unsafe impl Send for WeakClass {}
 struct Known {
     thread: jclass,
     holds_lock: jmethodID,
+    /// None where there are no virtual threads.
+    carrier: Option<jclass>,
     executable: jclass,
     member_name: jclass,
     member_class: jfieldID,
@@ -34,6 +38,9 @@ struct Known {
 unsafe impl Send for Known {}
 // SAFETY: as above; they are never changed.
 unsafe impl Sync for Known {}
+
+/// Tells what a carrier carries, where the JVM can.
+static CARRIED: OnceLock<Option<jvmtiExtensionFunction>> = OnceLock::new();
 
 static KNOWN: OnceLock<Known> = OnceLock::new();
 
@@ -100,9 +107,20 @@ impl Jvmti {
 
     /// The class of a method, and the method.
     pub fn method_of(self, id: jmethodID) -> Option<(jclass, MethodOf)> {
+        Some((self.class_of(id)?, self.method(id)?))
+    }
+
+    pub fn class_of(self, method: jmethodID) -> Option<jclass> {
         let mut class: jclass = ptr::null_mut();
-        call!(self, GetMethodDeclaringClass, id, &raw mut class).ok()?;
-        Some((class, self.method(id)?))
+        call!(self, GetMethodDeclaringClass, method, &raw mut class).ok()?;
+        Some(class)
+    }
+
+    /// The classes that a loader knows, as local references.
+    pub fn classes_of(self, loader: jobject) -> Option<Vec<jclass>> {
+        let (mut count, mut list) = (0 as jint, ptr::null_mut());
+        call!(self, GetClassLoaderClasses, loader, &raw mut count, &raw mut list).ok()?;
+        Some(self.take_array(count, list))
     }
 
     /// The constant pool as a class file has it, its count included.
@@ -126,16 +144,23 @@ impl Jvmti {
         call!(self, IsModifiableClass, class, &raw mut answer).is_ok() && answer != 0
     }
 
-    /// The methods on the calling thread's stack, innermost first.
-    pub fn own_stack(self) -> Result<Vec<jmethodID>, Failure> {
+    /// The methods on the calling thread's stack and where in them it is, innermost first.
+    pub fn own_stack(self) -> Result<Vec<(jmethodID, i64)>, Failure> {
+        // By its name: else JVMs with virtual threads stop all of these from being mounted meanwhile.
+        let mut own: jthread = ptr::null_mut();
+        call!(self, GetCurrentThread, &raw mut own)?;
+        self.stack(own)
+    }
+
+    /// The same of any thread.
+    pub fn stack(self, thread: jthread) -> Result<Vec<(jmethodID, i64)>, Failure> {
         let empty = jvmtiFrameInfo { method: ptr::null_mut(), location: 0 };
         let mut frames = vec![empty; FRAMES];
         let mut count: jint = 0;
         let most = FRAMES as jint;
-        let own = ptr::null_mut();
-        call!(self, GetStackTrace, own, 0, most, frames.as_mut_ptr(), &raw mut count)?;
+        call!(self, GetStackTrace, thread, 0, most, frames.as_mut_ptr(), &raw mut count)?;
         frames.truncate(count.max(0) as usize);
-        Ok(frames.into_iter().map(|frame| frame.method).collect())
+        Ok(frames.into_iter().map(|frame| (frame.method, frame.location)).collect())
     }
 
     /// Platform threads alive, as local references.
@@ -153,11 +178,56 @@ impl Jvmti {
         (count == 1).then_some((frame.method, frame.location))
     }
 
+    /// Whether a thread neither parks nor sleeps nor waits for a lock; it may wait inside the JVM.
+    pub fn is_runnable(self, thread: jthread) -> bool {
+        self.has_state(thread, jvmti::JVMTI_THREAD_STATE_RUNNABLE)
+    }
+
+    /// Whether a thread is in a native function, and not in the JVM.
+    pub fn is_in_native(self, thread: jthread) -> bool {
+        self.has_state(thread, jvmti::JVMTI_THREAD_STATE_IN_NATIVE)
+    }
+
+    fn has_state(self, thread: jthread, which: jint) -> bool {
+        let mut state: jint = 0;
+        call!(self, GetThreadState, thread, &raw mut state).is_ok() && state & which != 0
+    }
+
+    /// The virtual thread that is mounted on a carrier.
+    pub fn carried(self, carrier: jthread) -> Option<jthread> {
+        let function = (*CARRIED
+            .get_or_init(|| self.extension(c"com.sun.hotspot.functions.GetVirtualThread")))?;
+        let mut carried: jthread = ptr::null_mut();
+        // SAFETY: the function takes a thread and a place for another one.
+        let error = unsafe { function(self.0, carrier, &raw mut carried) };
+        (error == jvmti::JVMTI_ERROR_NONE && !carried.is_null()).then_some(carried)
+    }
+
     /// The processor time of a thread, in nanoseconds.
     pub fn processor_time(self, thread: jthread) -> Option<u64> {
         let mut used: jni::jlong = 0;
         call!(self, GetThreadCpuTime, thread, &raw mut used).ok()?;
         u64::try_from(used).ok()
+    }
+
+    /// A function that this JVM has beyond the specification.
+    fn extension(self, id: &CStr) -> Option<jvmtiExtensionFunction> {
+        let (mut count, mut list) = (0 as jint, ptr::null_mut());
+        call!(self, GetExtensionFunctions, &raw mut count, &raw mut list).ok()?;
+        let mut found = None;
+        for function in self.take_array::<jvmtiExtensionFunctionInfo>(count, list) {
+            if self.take_text(function.id) == id.to_bytes() {
+                found = function.func;
+            }
+            self.take_text(function.short_description);
+            for parameter in
+                self.take_array::<jvmtiParamInfo>(function.param_count, function.params)
+            {
+                self.take_text(parameter.name);
+            }
+            self.take_array(function.error_count, function.errors);
+        }
+        found
     }
 
     fn take_text(self, text: *mut c_char) -> Vec<u8> {
@@ -217,6 +287,12 @@ impl Jni {
         unsafe { ((**self.0).IsSameObject)(self.0, one, other) != 0 }
     }
 
+    /// Of many references that are soon done with, before their frame is.
+    pub fn delete_local(self, object: jobject) {
+        // SAFETY: a local reference of the calling thread that is not used again.
+        unsafe { ((**self.0).DeleteLocalRef)(self.0, object) };
+    }
+
     pub fn delete_global(self, object: jobject) {
         // SAFETY: it came from NewGlobalRef and is not used again.
         unsafe { ((**self.0).DeleteGlobalRef)(self.0, object) };
@@ -244,6 +320,7 @@ impl Jni {
         let (thread, executable) =
             (self.lasting(c"java/lang/Thread")?, self.lasting(c"java/lang/reflect/Executable")?);
         let member_name = self.lasting(c"java/lang/invoke/MemberName")?;
+        let carrier = self.lasting(c"jdk/internal/misc/CarrierThread");
         // SAFETY: classes that never go; the members have these types, or else the lookup fails.
         unsafe {
             let (name, ty) = (c"holdsLock".as_ptr(), c"(Ljava/lang/Object;)Z".as_ptr());
@@ -256,6 +333,7 @@ impl Jni {
             (!self.failed() && !missing).then_some(Known {
                 thread,
                 holds_lock,
+                carrier,
                 executable,
                 member_name,
                 member_class,
@@ -305,6 +383,17 @@ impl Jni {
     fn is_a(self, object: jobject, class: jclass) -> bool {
         // SAFETY: two references of the calling thread.
         unsafe { ((**self.0).IsInstanceOf)(self.0, object, class) != 0 }
+    }
+
+    /// Whether a thread carries virtual ones.
+    pub fn is_carrier(self, thread: jthread) -> bool {
+        let carrier = KNOWN.get().and_then(|known| known.carrier);
+        carrier.is_some_and(|carrier| self.is_a(thread, carrier))
+    }
+
+    pub fn is_subclass(self, class: jclass, of: jclass) -> bool {
+        // SAFETY: two references of the calling thread, to classes.
+        unsafe { ((**self.0).IsAssignableFrom)(self.0, class, of) != 0 }
     }
 
     /// Whether the calling thread holds an object's lock.

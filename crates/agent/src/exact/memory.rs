@@ -209,8 +209,8 @@ impl Memory {
         ticks().wrapping_sub(self.get64(header::PAUSED))
     }
 
-    pub fn has_other_trees(&self) -> bool {
-        self.get32(header::TREES) > 1
+    pub fn trees(&self) -> u32 {
+        self.get32(header::TREES)
     }
 
     /// Keeps time out of a tree's figures. Only while its thread cannot run.

@@ -29,6 +29,7 @@ mod refusals;
 mod regions;
 mod registry;
 mod reveal;
+mod rights;
 mod rules;
 mod subgraph;
 mod trace;
@@ -45,7 +46,7 @@ pub use demote::demote;
 use inject::Part;
 use intrinsics::Candidates;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
-use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
 use naming::dotted;
 use probes::{AllProbes, Kind};
@@ -66,7 +67,7 @@ use tare_classfile::access;
 use tare_protocol::{ExactPlan, ExactStatus};
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
 pub use trace::compiled;
-use waiters::{Waiters, held};
+use waiters::{Held, Waiters};
 
 /// Classes per call of the JVM. In each the program stands still while the JVM looks through all its
 /// compiled code, whatever the number of classes, which adds little: so few large ones.
@@ -175,18 +176,6 @@ fn engine() -> Option<Arc<Engine>> {
     locked(&ENGINE).clone()
 }
 
-fn capabilities() -> jvmtiCapabilities {
-    let mut set = jvmtiCapabilities::default();
-    set.set_can_retransform_classes(true);
-    set.set_can_generate_all_class_hook_events(true);
-    set.set_can_tag_objects(true);
-    set.set_can_get_constant_pool(true);
-    set.set_can_get_bytecodes(true);
-    set.set_can_generate_monitor_events(true);
-    set.set_can_get_thread_cpu_time(true);
-    set
-}
-
 pub fn install(callbacks: &mut jvmtiEventCallbacks) {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.ClassLoad = Some(subgraph::class_load);
@@ -201,7 +190,7 @@ pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
     if without_chance {
         fixed::prepare(vm);
     }
-    FROM_THE_START.store(jvmti.add_capabilities(&capabilities()).is_ok(), Relaxed);
+    FROM_THE_START.store(rights::take(jvmti).is_ok(), Relaxed);
 }
 
 /// Begins a session: on return what was loaded is woven, and what will be loaded will be.
@@ -230,7 +219,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
     let regions = Regions::new(&plan.regions);
     clock::set_cpu_time(plan.cpu_time);
-    jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
+    rights::take(jvmti).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
     let follow = plan.follow_threads.then(follow::Follow::new).transpose();
     let engine = Arc::new(Engine {
@@ -326,7 +315,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     engine.events().for_each(|event| events::off(jvmti, event));
     engine.end_trace();
     engine.forget_waiters(jni);
-    let _ = jvmti.relinquish_capabilities(&capabilities());
+    rights::give_back(jvmti);
 }
 
 /// A thread that is loading a class at this moment may still bring it in woven; it is waited for, so
@@ -406,6 +395,11 @@ impl Engine {
     /// What the probes take for time, but for pauses, which they leave out.
     fn probe_clock(&self) -> u64 {
         if self.plan.cpu_time { probe_clock() } else { self.memory.unpaused() }
+    }
+
+    /// Whether a class is looked at when it is brought.
+    fn may_weave(&self, name: &str) -> bool {
+        self.subgraph.is_some() || self.is_asked_for(name)
     }
 
     fn wants_class(&self, name: &str) -> bool {
@@ -681,12 +675,12 @@ extern "system" fn class_file_load_hook(
         let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
         let jvmti = Jvmti(env);
         let number = || loaders::number(jvmti, Jni(jni), loader);
-        let began = engine().map(|engine| engine.probe_clock());
+        // A class that is loaded again is woven on a thread that has no figures.
+        let held = again.is_null().then(|| Held::begin(Jni(jni), name, loader.is_null())).flatten();
         let changed = changed(!again.is_null(), name, number, bytes);
         let Some(changed) = changed else { return };
-        // A class that is loaded again is woven on a thread that has no figures.
-        if let Some(began) = began.filter(|_| again.is_null()) {
-            held(Jni(jni), began);
+        if let Some(held) = held {
+            held.end(Jni(jni));
         }
         if let (Ok(size), Ok(copy)) = (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed)) {
             // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.

@@ -6,10 +6,9 @@
 //! not go on before it does, so that it may stop their clocks in their stead. Who waited for one of
 //! those is told by it, when it has its lock.
 //!
-//! Of waits inside the JVM nobody is told: [`initialiser`] sees those for a class that is being
-//! initialised.
+//! Of waits inside the JVM nobody is told: [`inside`] finds them.
 
-mod initialiser;
+mod inside;
 
 use super::inject::{self, Part};
 use super::{Engine, engine, locked};
@@ -33,7 +32,7 @@ const MOST_WAITERS: usize = 200;
 pub struct Waiters {
     /// A thread waits for one lock at a time.
     locks: Mutex<HashMap<u64, Wait>>,
-    initialisers: Mutex<initialiser::Seen>,
+    known: inside::Known,
 }
 
 struct Wait {
@@ -86,10 +85,9 @@ impl Engine {
         jni.delete_global(wait.object);
     }
 
-    /// The calling thread was held up from `began` until now: so were those who wait for it.
+    /// The calling thread was held up from `began` until now: so were those who wait for its locks.
     pub(super) fn held_others(&self, jni: Jni, began: u64) {
         let held = began..self.memory.unpaused();
-        self.held_initialisers(jni, &held);
         if !locked(&self.waiters.locks).is_empty() {
             self.for_those_held(jni, |_| vec![held.clone()]);
         }
@@ -134,16 +132,36 @@ impl Engine {
     }
 }
 
-/// Keeps the time since `began` out of the calling thread's figures, and out of those of the threads
-/// that waited for it.
-pub fn held(jni: Jni, began: u64) {
-    let concerned = |engine: &Arc<Engine>| engine.plan.timed || engine.plan.trace > 0;
-    let Some(engine) = engine().filter(concerned) else { return };
-    let Ok(runtime) = inject::runtime(jni) else { return };
-    let ticks = engine.probe_clock().saturating_sub(began);
-    jni.call_static_long(runtime[Part::Clock], c"held", ticks.cast_signed());
-    if engine.sees_waits() {
-        engine.held_others(jni, began);
+/// The time in which a thread is held up for our sake.
+pub struct Held {
+    engine: Arc<Engine>,
+    began: u64,
+    inside: Option<inside::Holds>,
+}
+
+impl Held {
+    /// To be called before a class is looked at that the calling thread brings.
+    pub fn begin(jni: Jni, class: &str, by_the_jvm: bool) -> Option<Self> {
+        let engine = engine().filter(|engine| engine.plan.timed || engine.plan.trace > 0)?;
+        let began = engine.probe_clock();
+        let concerned = engine.sees_waits() && engine.may_weave(class);
+        let inside = concerned.then(|| engine.holds(jni, class, by_the_jvm)).flatten();
+        Some(Self { engine, began, inside })
+    }
+
+    /// Keeps the time since then out of the calling thread's figures, and out of those of the threads
+    /// that waited for it.
+    pub fn end(self, jni: Jni) {
+        let Self { engine, began, inside } = self;
+        let Ok(runtime) = inject::runtime(jni) else { return };
+        if let Some(holds) = inside {
+            engine.held_inside(jni, &holds, began);
+        }
+        if engine.sees_waits() {
+            engine.held_others(jni, began);
+        }
+        let ticks = engine.probe_clock().saturating_sub(began);
+        jni.call_static_long(runtime[Part::Clock], c"held", ticks.cast_signed());
     }
 }
 

@@ -1,11 +1,14 @@
 import java.io.BufferedReader;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * One thread loads classes while it holds a lock that another one waits for, which holds a lock that
- * a third one waits for. With {@code initialise}, it loads them in a static initialiser, and another
- * thread needs that class. Says how long each of them took.
+ * a third one waits for. With {@code initialise}, it loads them in a static initialiser, and other
+ * threads need that class: itself, by a subclass, by reflection; one may be a virtual thread. Says how
+ * long each of them took.
  */
 public final class HeldLocks {
     private static final int CLASSES = 400;
@@ -15,6 +18,7 @@ public final class HeldLocks {
     private static volatile boolean secondLocked;
     private static volatile boolean initialising;
     private static byte[] big;
+    private static final List<Thread> NEEDY = new ArrayList<>();
     private static Thread waiter;
     private static Thread last;
 
@@ -28,9 +32,14 @@ public final class HeldLocks {
         System.out.println("ready");
         for (String line; (line = in.readLine()) != null;) {
             if (line.equals("initialise")) {
-                waiter = new Thread(() -> took("needs", HeldLocks::needs), "waiter");
+                NEEDY.add(new Thread(() -> took("needs", HeldLocks::needs)));
+                NEEDY.add(new Thread(() -> took("needsByASubclass", HeldLocks::needsByASubclass)));
+                NEEDY.add(new Thread(() -> took("needsByReflection", HeldLocks::needsByReflection)));
+                addVirtual(() -> took("needsOnAVirtualThread", HeldLocks::needsOnAVirtualThread));
                 took("initialises", HeldLocks::initialises);
-                waiter.join();
+                for (Thread needy : NEEDY) {
+                    needy.join();
+                }
             } else {
                 waiter = new Thread(() -> took("waits", HeldLocks::waits), "waiter");
                 last = new Thread(() -> took("waitsForTheWaiter", HeldLocks::waitsForTheWaiter), "last");
@@ -84,10 +93,42 @@ public final class HeldLocks {
     }
 
     private static void needs() {
+        awaitInitialiser();
+        Slow.touch();
+    }
+
+    private static void needsByASubclass() {
+        awaitInitialiser();
+        new SlowToo();
+    }
+
+    private static void needsByReflection() {
+        awaitInitialiser();
+        try {
+            Class.forName("HeldLocks$Slow");
+        } catch (ClassNotFoundException missing) {
+            throw new AssertionError(missing);
+        }
+    }
+
+    private static void needsOnAVirtualThread() {
+        awaitInitialiser();
+        Slow.touch();
+    }
+
+    private static void awaitInitialiser() {
         while (!initialising) {
             Thread.onSpinWait();
         }
-        Slow.touch();
+    }
+
+    /** Where there are virtual threads. */
+    private static void addVirtual(Runnable part) throws ReflectiveOperationException {
+        if (Runtime.version().feature() >= 21) {
+            Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+            Class<?> type = Class.forName("java.lang.Thread$Builder");
+            NEEDY.add((Thread) type.getMethod("unstarted", Runnable.class).invoke(builder, part));
+        }
     }
 
     private static void loadClasses() {
@@ -96,15 +137,17 @@ public final class HeldLocks {
         }
     }
 
-    private static final class Slow {
+    private static class Slow {
         static {
-            waiter.start();
+            NEEDY.forEach(Thread::start);
             initialising = true;
             loadClasses();
         }
 
         static void touch() {}
     }
+
+    private static final class SlowToo extends Slow {}
 
     /** A new one each time, so that the class is a new one, too. */
     private static final class Loader extends ClassLoader {

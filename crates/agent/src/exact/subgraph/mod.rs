@@ -341,7 +341,7 @@ impl Subgraph {
             return false;
         }
         let Ok(stack) = self.jvmti.own_stack() else { return false };
-        for method in stack {
+        for (method, _) in stack {
             let key = method as usize;
             let loading = match state.loading.get(&key) {
                 Some(&loading) => loading,
