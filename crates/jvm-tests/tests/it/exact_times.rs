@@ -90,7 +90,7 @@ on_each_jdk! {
 
     // Classes are woven while their loader's thread holds a lock, or initialises a class.
     fn nor_is_that_of_others_who_wait_for_the_one_that_waits(jdk) {
-        let mut target = Target::java(jdk).class_path(classes()).main("HeldLocks").start();
+        let mut target = Target::java(jdk).vm("-Xcheck:jni").class_path(classes()).main("HeldLocks").start();
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare");
         let name = target.name();
