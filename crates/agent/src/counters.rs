@@ -97,9 +97,9 @@ fn count(counter: &AtomicU64) {
     });
 }
 
-extern "system" fn thread_start(jvmti: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
+extern "system" fn thread_start(_: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
     count(&THREADS_STARTED);
-    gate::enter((), || sampling::thread_started(Jvmti(jvmti), Jni(jni), thread));
+    gate::enter((), || sampling::thread_started(Jni(jni), thread));
 }
 
 extern "system" fn thread_end(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {

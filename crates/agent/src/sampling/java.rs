@@ -5,7 +5,7 @@
 use crate::classes::Classes;
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jlong, jmethodID, jobject};
-use jvmti_bindings::sys::jvmti::{self, jvmtiLineNumberEntry, jvmtiThreadInfo};
+use jvmti_bindings::sys::jvmti::{self, jvmtiLineNumberEntry};
 use std::ffi::{CStr, c_char};
 use std::ptr;
 use tare_arena::samples::{LineEntry, SampleMethod};
@@ -90,16 +90,6 @@ impl Jvmti {
         true
     }
 
-    /// A thread's name. Makes a local reference or two: call inside [`Jni::frame`].
-    pub fn thread_name(self, thread: jobject) -> String {
-        // SAFETY: all zeros is a valid empty answer, which the call fills.
-        let mut info: jvmtiThreadInfo = unsafe { std::mem::zeroed() };
-        match call!(self, GetThreadInfo, thread, &raw mut info) {
-            Ok(()) => take_text(self, info.name),
-            Err(_) => String::new(),
-        }
-    }
-
     /// Runs `body` on the stack of every platform thread, all of them at one safepoint: the
     /// thread, and its frames as (method, bytecode index), the innermost first. Call inside
     /// [`Jni::frame`].
@@ -140,11 +130,12 @@ impl Classes<'_> {
     }
 }
 
-/// The two numbers in a `java.lang.Thread` that we need, found once.
+/// The fields of a `java.lang.Thread` that we need, found once.
 #[derive(Clone, Copy)]
 pub struct ThreadFields {
     native: jfieldID,
     id: jfieldID,
+    name: jfieldID,
 }
 
 // SAFETY: field ids are valid on all threads; `Thread` is never unloaded.
@@ -161,12 +152,16 @@ impl Jni {
                 if self.failed() || class.is_null() {
                     return None;
                 }
-                let field = |name: &CStr| {
+                let field = |name: &CStr, kind: &CStr| {
                     let field =
-                        ((**self.0).GetFieldID)(self.0, class, name.as_ptr(), c"J".as_ptr());
+                        ((**self.0).GetFieldID)(self.0, class, name.as_ptr(), kind.as_ptr());
                     (!self.failed() && !field.is_null()).then_some(field)
                 };
-                Some(ThreadFields { native: field(c"eetop")?, id: field(c"tid")? })
+                Some(ThreadFields {
+                    native: field(c"eetop", c"J")?,
+                    id: field(c"tid", c"J")?,
+                    name: field(c"name", c"Ljava/lang/String;")?,
+                })
             }
         })?
     }
@@ -178,6 +173,14 @@ impl Jni {
             let get = |field| -> jlong { ((**self.0).GetLongField)(self.0, thread, field) };
             (get(fields.native).cast_unsigned(), get(fields.id).cast_unsigned())
         }
+    }
+
+    /// A thread's name, from its field: `GetThreadInfo` looks through the list of all threads each time. Makes
+    /// a local reference: call inside [`Jni::frame`].
+    pub fn thread_name(self, fields: ThreadFields, thread: jobject) -> String {
+        // SAFETY: a reference to a thread, and a field of that class.
+        let name = unsafe { ((**self.0).GetObjectField)(self.0, thread, fields.name) };
+        self.text(name).unwrap_or_default()
     }
 
     /// Makes a `VirtualThread` that never runs, with `id` in its field, and has `look` look at it through the address

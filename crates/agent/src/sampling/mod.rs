@@ -19,6 +19,7 @@ mod java;
 mod kernel;
 mod names;
 mod older;
+mod pace;
 mod ring;
 mod sampler;
 mod threads;
@@ -27,6 +28,7 @@ mod virtuals;
 mod walk;
 #[cfg(test)]
 mod walk_tests;
+mod watch;
 
 use crate::events;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
@@ -39,19 +41,19 @@ use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
 use names::MethodNames;
 use older::Known;
+use pace::Pace;
 use ring::Ring;
-use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 use tare_arena::samples::layout::header;
-use tare_arena::samples::{Counter, Record as Event, SampleThread, Special, ThreadType};
+use tare_arena::samples::{Counter, SampleThread, Special};
 use tare_protocol::{SampleEngine, SamplePlan, SampleStatus};
 use tare_unwind::{Budget, Generation, Modules};
-use threads::{Record, Table};
 use traces::Traces;
+use watch::Watch;
 
 const EVENTS: [jvmtiEvent; 3] = [
     jvmti::JVMTI_EVENT_THREAD_START,
@@ -62,10 +64,17 @@ const EVENTS: [jvmtiEvent; 3] = [
 /// The least and the greatest number of frames of a stack that can be asked for.
 const DEPTH: std::ops::RangeInclusive<u32> = 16..=8192;
 
-/// Native threads are looked for this often, or so much more rarely that it takes no more than
-/// a hundredth of the time.
+/// Libraries and native threads that came or went are looked for this often.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
-const SCAN_SHARE: u32 = 100;
+
+/// With thousands of threads that takes milliseconds, and so does the process's clock, for which the kernel adds up all of
+/// theirs. So each gets one part of the time in so many, and threads are listed more rarely as long as
+/// their number has not changed; but no more rarely than this.
+const CLOCK_SHARE: u32 = 500;
+const SCAN_SHARE: u32 = 200;
+const SCAN_SHARE_UNCHANGED: u32 = 2_000;
+const CLOCK_AT_LEAST: Duration = Duration::from_secs(1);
+const SCAN_AT_LEAST: Duration = Duration::from_secs(10);
 
 /// How long the end of a session waits for handlers that are still inside.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -108,21 +117,6 @@ impl fmt::Display for StartError {
     }
 }
 
-/// What the JVM's callbacks, the control thread and the sampler need to watch threads.
-struct Watch {
-    shared: Arc<Shared>,
-    armer: Armer,
-    table: &'static Table,
-    /// The session ends and takes in no more threads; changed with the table held.
-    closed: AtomicBool,
-    next: AtomicU32,
-    fields: ThreadFields,
-    /// From HotSpot's thread to its JNI environment.
-    environment: u64,
-    /// Unknown where the JVM does not export it; then the JVM itself takes stacks.
-    layout: Option<Layout>,
-}
-
 /// Owned by the control thread.
 struct Session {
     watch: Arc<Watch>,
@@ -131,6 +125,9 @@ struct Session {
     names: MethodNames,
     generation: Option<Generation>,
     next_scan: Instant,
+    clock: Pace,
+    listing: Pace,
+    balancing: Pace,
     sampler: Option<sampler::Sampler>,
     prepared: (u64, Duration),
     since: Instant,
@@ -214,6 +211,9 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         names: MethodNames::default(),
         generation: None,
         next_scan: now + SCAN_EVERY,
+        clock: Pace::new(Duration::ZERO, CLOCK_AT_LEAST),
+        listing: Pace::new(SCAN_EVERY, SCAN_AT_LEAST),
+        balancing: Pace::new(SCAN_EVERY, SCAN_AT_LEAST),
         sampler: None,
         prepared: (0, Duration::ZERO),
         since: now,
@@ -294,14 +294,14 @@ pub fn status() -> Option<SampleStatus> {
 }
 
 /// Called on a thread that has just started.
-pub fn thread_started(jvmti: Jvmti, jni: Jni, thread: jobject) {
+pub fn thread_started(jni: Jni, thread: jobject) {
     let Some(watch) = watch() else { return };
     let (_, java_id) = jni.thread_numbers(watch.fields, thread);
     let new = SampleThread {
         os_id: kernel::gettid(),
         java_id,
         started: kernel::monotonic(),
-        name: jni.frame(|| jvmti.thread_name(thread)).unwrap_or_default(),
+        name: jni.frame(|| jni.thread_name(watch.fields, thread)).unwrap_or_default(),
         ..SampleThread::default()
     };
     let native = match watch.environment {
@@ -325,148 +325,11 @@ pub fn class_prepared(jvmti: Jvmti, class: jclass) {
     }
 }
 
-impl Watch {
-    /// Watches a thread from now on; one that is known becomes the Java thread that it is.
-    fn add(&self, mut new: SampleThread, native: u64) {
-        let mut table = self.table.change();
-        if self.closed.load(Relaxed) {
-            return;
-        }
-        let added = table.add(new.os_id, |record| {
-            record.number.store(self.next.fetch_add(1, Relaxed), Relaxed);
-            self.fill(record, &new, native);
-        });
-        let ring = &self.shared.ring;
-        let Some((record, fresh)) = added else {
-            ring.add(Counter::ThreadsRefused, 1);
-            return;
-        };
-        new.number = record.number.load(Relaxed);
-        ring.append_bytes(&new.encode());
-        if !fresh {
-            self.fill(record, &new, native);
-            return;
-        }
-        ring.add(Counter::ThreadsSeen, 1);
-        let interval = self.shared.interval.load(Relaxed);
-        let refused =
-            self.armer.arms(self.shared.wall) && !self.armer.arm(record, new.os_id, interval);
-        // A thread that has ended meanwhile has no clock any more, and needs nothing.
-        if refused && kernel::clock(kernel::thread_clock(new.os_id)) != 0 {
-            ring.add(Counter::ThreadsRefused, 1);
-        }
-        if self.shared.paused.load(Relaxed) {
-            self.armer.rearm(record, new.os_id, 0);
-        }
-    }
-
-    fn fill(&self, record: &Record, new: &SampleThread, native: u64) {
-        record.thread.store(native, Relaxed);
-        record.java_id.store(new.java_id, Relaxed);
-        let now = kernel::monotonic();
-        record.last_time.store(now, Relaxed);
-        if self.shared.engine == SampleEngine::Safepoint {
-            record.charged.store(kernel::clock(kernel::thread_clock(new.os_id)), Relaxed);
-        }
-    }
-
-    fn remove(&self, tid: u32) {
-        let mut table = self.table.change();
-        if let Some(record) = table.remove(tid) {
-            self.armer.disarm(record);
-            let number = record.number.load(Relaxed);
-            let end = Event::encode_thread_end(number, kernel::monotonic());
-            self.shared.ring.append_bytes(&end);
-        }
-    }
-
-    /// When there are more threads than may be armed, those that work get what those that rest do
-    /// not need.
-    fn balance(&self) {
-        let wall = self.shared.wall;
-        if !self.armer.arms(wall) || self.shared.ring.count(Counter::ThreadsRefused) == 0 {
-            return;
-        }
-        let table = self.table.change();
-        if self.closed.load(Relaxed) || self.shared.paused.load(Relaxed) {
-            return;
-        }
-        let (mut resting, mut waiting) = (Vec::new(), Vec::new());
-        for record in table.all() {
-            let used = kernel::clock(kernel::thread_clock(record.tid()));
-            let moved = record.last_cpu.swap(used, Relaxed) != used;
-            let armed = record.timer.load(Relaxed) >= 0 || record.fd.load(Relaxed) >= 0;
-            match (armed, moved) {
-                (true, false) => resting.push(record),
-                (false, true) => waiting.push(record),
-                _ => {}
-            }
-        }
-        let interval = self.shared.interval.load(Relaxed);
-        for record in waiting {
-            if !self.armer.arm(record, record.tid(), interval) {
-                let Some(other) = resting.pop() else { return };
-                self.armer.disarm(other);
-                self.armer.arm(record, record.tid(), interval);
-            }
-        }
-    }
-
-    /// Disarms all threads, and takes in no more.
-    fn close(&self) {
-        let table = self.table.change();
-        self.closed.store(true, Relaxed);
-        for record in table.all() {
-            self.armer.disarm(record);
-        }
-    }
-
-    fn forget_threads(&self) {
-        let mut table = self.table.change();
-        let all: Vec<u32> = table.all().map(Record::tid).collect();
-        for tid in all {
-            table.remove(tid);
-        }
-    }
-
-    /// Finds threads that came and went without the JVM's telling.
-    fn scan_tasks(&self, mut known: Known) {
-        let own = sampler::own_threads();
-        let alive: HashSet<u32> = older::tasks().into_iter().collect();
-        if alive.is_empty() {
-            return;
-        }
-        for record in self.table.all() {
-            let tid = record.tid();
-            if !alive.contains(&tid) {
-                self.remove(tid);
-            }
-        }
-        for tid in alive {
-            if own.contains(&tid) || self.table.find(tid).is_some() {
-                continue;
-            }
-            let (new, native) = known.remove(&tid).unwrap_or_else(|| (native_thread(tid), 0));
-            self.add(new, native);
-        }
-    }
-}
-
 /// Processor time of the process without that of our own threads, which are not sampled.
 fn program_cpu() -> u64 {
     let own =
         sampler::own_threads().into_iter().map(|tid| kernel::clock(kernel::thread_clock(tid)));
     kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own.sum())
-}
-
-fn native_thread(tid: u32) -> SampleThread {
-    let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
-    SampleThread {
-        kind: ThreadType::Native,
-        os_id: tid,
-        name: name.trim_end().to_owned(),
-        ..SampleThread::default()
-    }
 }
 
 impl Session {
@@ -531,7 +394,10 @@ impl Session {
     }
 
     fn tick(&mut self, jvmti: Jvmti, jni: Jni) {
-        self.stamp();
+        self.ring().put(header::SEEN, kernel::monotonic());
+        if self.clock.is_due(CLOCK_SHARE) {
+            self.clock.work(|| self.watch.shared.ring.put(header::CPU_SEEN, program_cpu()));
+        }
         self.stay_on_top();
         self.names.scan(&self.watch.shared.ring);
         self.names.send(&self.watch.shared.ring, jvmti, jni, None);
@@ -541,9 +407,18 @@ impl Session {
             self.load_modules();
             handler::MODULES.tidy();
             self.watch.armer.tidy();
-            self.watch.scan_tasks(Known::new());
-            self.watch.balance();
-            self.next_scan = now + SCAN_EVERY.max(now.elapsed() * SCAN_SHARE);
+            self.look_for_threads();
+            self.next_scan = now + SCAN_EVERY;
+        }
+    }
+
+    fn look_for_threads(&mut self) {
+        let same = self.watch.knows_as_many_as_there_are();
+        if self.listing.is_due(if same { SCAN_SHARE_UNCHANGED } else { SCAN_SHARE }) {
+            self.listing.work(|| self.watch.scan_tasks(Known::new()));
+        }
+        if self.balancing.is_due(SCAN_SHARE) {
+            self.balancing.work(|| self.watch.balance());
         }
     }
 

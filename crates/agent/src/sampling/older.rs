@@ -4,11 +4,12 @@
 //! thread's processor time, the kernel that of each of its threads, and both to the nanosecond.
 
 use super::java::ThreadFields;
-use super::{Watch, guard, kernel, walk};
+use super::{Watch, guard, kernel, sampler, walk};
 use crate::jvm::{Jni, Jvmti};
 use jvmti_bindings::sys::jni::jobject;
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use tare_arena::samples::SampleThread;
 
 /// By the operating system's number: what is known of a thread, and HotSpot's own structure of it.
@@ -20,24 +21,37 @@ pub fn tasks() -> Vec<u32> {
     tasks.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// How many there are, without listing them: the kernel counts each as a link to their directory, beside
+/// the two of every directory.
+fn task_count() -> Option<u64> {
+    fs::metadata("/proc/self/task").ok()?.nlink().checked_sub(2)
+}
+
 impl Watch {
+    /// Whether the kernel counts as many threads as are watched. One that came when another went is not
+    /// noticed here.
+    pub fn knows_as_many_as_there_are(&self) -> bool {
+        let watched = self.table.len() + sampler::own_threads().len();
+        task_count() == Some(watched as u64)
+    }
+
     /// The threads of the JVM that were there before us.
     pub fn older_threads(&self, jvmti: Jvmti, jni: Jni) -> Known {
         let all = jni.frame(|| {
             let list = jvmti.threads().unwrap_or_default();
             match self.layout {
-                Some(_) => self.by_structure(jvmti, jni, &list),
+                Some(_) => self.by_structure(jni, &list),
                 None => by_clock(jvmti, jni, self.fields, &list),
             }
         });
         all.unwrap_or_default()
     }
 
-    fn by_structure(&self, jvmti: Jvmti, jni: Jni, list: &[jobject]) -> Known {
+    fn by_structure(&self, jni: Jni, list: &[jobject]) -> Known {
         let read = |thread: jobject| {
             let (native, java_id) = jni.thread_numbers(self.fields, thread);
             let tid = self.tid_of(native)?;
-            let name = jvmti.thread_name(thread);
+            let name = jni.thread_name(self.fields, thread);
             let new = SampleThread { os_id: tid, java_id, name, ..SampleThread::default() };
             Some((tid, (new, native)))
         };
@@ -84,7 +98,7 @@ fn by_clock(jvmti: Jvmti, jni: Jni, fields: ThreadFields, list: &[jobject]) -> K
     let found = found.filter_map(|(tid, thread)| {
         let os_id = tid?;
         let (native, java_id) = jni.thread_numbers(fields, *thread);
-        let name = jni.frame(|| jvmti.thread_name(*thread)).unwrap_or_default();
+        let name = jni.frame(|| jni.thread_name(fields, *thread)).unwrap_or_default();
         Some((os_id, (SampleThread { os_id, java_id, name, ..SampleThread::default() }, native)))
     });
     found.collect()
@@ -113,6 +127,17 @@ fn matches(spans: &[(u32, u64, u64)], used: &[Option<u64>]) -> Vec<Option<u32>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_counted_without_a_list() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || wait.recv());
+        // Other tests come and go; at some moment nobody does.
+        let agree = || task_count() == Some(tasks().len() as u64);
+        assert!((0..10_000).any(|_| agree()), "{:?}, {:?}", task_count(), tasks());
+        drop(stop);
+        assert!(thread.join().unwrap().is_err());
+    }
 
     #[test]
     fn a_clock_tells_a_thread_unless_two_show_the_same() {
