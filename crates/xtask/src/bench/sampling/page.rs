@@ -203,8 +203,8 @@ the rest is chance.
 
 **Exact times** are of some packages of the program, woven in the same JVM at the end; samples of the same run are compared with them by
 the innermost *woven* method, since a woven method's own time has all in it that it calls outside. Packages were chosen whose
-methods take longer than a probe. With everything woven the two agree less, whoever takes the samples: probes keep the JVM from inlining, so short
-methods take another share of the woven program than of the plain one, and what they would take without is an estimate (time.md). That is why
+methods take longer than a probe. Times are as measured: samples of woven code see the probes, too. With everything woven
+the two agree less, whoever takes the samples: probes keep the JVM from inlining, so short methods take another share of the woven program than of the plain one, and what they would take without is an estimate (time.md). That is why
 `tare record --exact --cpu` takes counts from the one and time from the other.
 ";
 
