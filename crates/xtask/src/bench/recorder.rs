@@ -70,15 +70,16 @@ impl Recorder {
         Ok(())
     }
 
-    /// As Ctrl-C does it.
-    pub fn stop(&mut self) -> Result<()> {
+    /// As Ctrl-C does it; how long that took, in milliseconds.
+    pub fn stop(&mut self) -> Result<f64> {
+        let began = Instant::now();
         let kill = format!("kill -INT {}", self.child.id());
         shell::run(Command::new("sh").args(["-c", &kill]))?;
         let status = self.child.wait()?;
         if !status.success() {
             bail!("tare record ended badly ({status})");
         }
-        Ok(())
+        Ok(began.elapsed().as_secs_f64() * 1e3)
     }
 }
 

@@ -149,6 +149,7 @@ fn measure(
         what: String::new(),
         class_path: vec![classes.to_owned()],
         arguments: vec![size.to_string()],
+        options: Vec::new(),
         needs_compiler: false,
         since: 0,
         warm_up: AMOUNT,

@@ -23,6 +23,12 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some((sorted.last()? - sorted.first()?) / middle)
 }
 
+/// The mean that suits ratios. `None` of no values.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
+    (!values.is_empty()).then(|| (logarithms / values.len() as f64).exp())
+}
+
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

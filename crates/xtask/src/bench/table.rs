@@ -2,9 +2,9 @@
 
 use super::config::Config;
 use super::figures::{Figures, Row, groups};
-use super::stats::Ratio;
+use super::stats::{self, Ratio};
 
-const HEADINGS: [&str; 11] = [
+const HEADINGS: [&str; 12] = [
     "configuration",
     "steady",
     "95 %",
@@ -14,6 +14,7 @@ const HEADINGS: [&str; 11] = [
     "start-up",
     "first",
     "memory",
+    "attach",
     "pauses",
     "after",
 ];
@@ -26,18 +27,21 @@ with the bounds of 95 % of 4000 bootstrap draws of launches; cpu: the same of th
 the thread that does the work, which feels less of what else the machine does. spread: how far the
 launches lie apart (largest minus smallest, of the median). aim: what we want to stay below.
 start-up: from the start of the process to `main`; first: to the end of the first iteration. memory:
-peak resident memory of the JVM's process. pauses: the longest, and all together, that weaving held
+peak resident memory of the JVM's process. attach: from the start of the tool until all is woven, and
+from Ctrl-C until all is restored and written, in plain iterations. pauses: the longest, and all together, that weaving held
 the program up, in plain iterations. after: time of an iteration after leaving the JVM beside that
 before attaching, in the same JVM, by the clock and on the processor. An asterisk: the memory for
 the trees was used up, so some calls were only summed up.
 ";
 
-fn cells(config: Config, figures: &Figures) -> [String; 11] {
+fn cells(config: Config, figures: &Figures) -> [String; 12] {
     let times = |ratio: Option<Ratio>| ratio.map_or("–".to_owned(), |r| number(r.value));
     // One launch says nothing about the next.
     let bounds = figures.steady.filter(|r| r.low < r.high);
     let bounds = bounds.map(|r| format!("{}…{}", number(r.low), number(r.high)));
-    let pauses = figures.longest_pause.zip(figures.all_pauses);
+    let two = |pair: Option<(f64, f64)>| {
+        pair.map_or("–".to_owned(), |(one, all)| format!("{} / {}", number(one), number(all)))
+    };
     let star = if figures.full { "*" } else { "" };
     [
         config.name().to_owned(),
@@ -49,7 +53,8 @@ fn cells(config: Config, figures: &Figures) -> [String; 11] {
         times(figures.startup),
         times(figures.first),
         times(figures.memory),
-        pauses.map_or("–".to_owned(), |(one, all)| format!("{} / {}", number(one), number(all))),
+        two(figures.attach.zip(figures.detach)),
+        two(figures.longest_pause.zip(figures.all_pauses)),
         figures.after.map_or("–".to_owned(), |after| {
             format!("{} / {}", number(after.value), times(figures.after_cpu))
         }),
@@ -62,7 +67,7 @@ fn number(value: f64) -> String {
 }
 
 /// The table of a group, with its heading.
-fn table(plain: &Row, rows: &[&Row]) -> Vec<[String; 11]> {
+fn table(plain: &Row, rows: &[&Row]) -> Vec<[String; 12]> {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|row| cells(row.config, &row.figures(plain))));
     lines
@@ -84,6 +89,33 @@ pub fn text(rows: &[Row]) -> String {
             let rest: String = cells.map(|(cell, &width)| format!("  {cell:>width$}")).collect();
             text += &format!("  {name:<first$}{rest}\n");
         }
+    }
+    text
+}
+
+/// Geometric means over workloads, of those that have a figure, as a Markdown table.
+pub fn means(rows: &[Row]) -> String {
+    let mut text = "| configuration | workloads | steady | cpu |\n|---|--:|--:|--:|\n".to_owned();
+    let groups = groups(rows);
+    let mut configs: Vec<Config> = Vec::new();
+    for row in groups.iter().flat_map(|(_, same)| same) {
+        if row.config != Config::Plain && !configs.contains(&row.config) {
+            configs.push(row.config);
+        }
+    }
+    for config in configs {
+        let figures: Vec<Figures> = groups
+            .iter()
+            .flat_map(|(plain, same)| same.iter().map(move |row| (plain, row)))
+            .filter(|(_, row)| row.config == config)
+            .map(|(plain, row)| row.figures(plain))
+            .collect();
+        let mean = |get: fn(&Figures) -> Option<Ratio>| {
+            let ratios: Vec<f64> = figures.iter().filter_map(|f| Some(get(f)?.value)).collect();
+            stats::geometric_mean(&ratios).map_or("–".to_owned(), number)
+        };
+        let (steady, cpu) = (mean(|f| f.steady), mean(|f| f.cpu));
+        text += &format!("| {} | {} | {steady} | {cpu} |\n", config.name(), figures.len());
     }
     text
 }
@@ -131,6 +163,19 @@ mod tests {
         for line in text.lines() {
             assert_eq!(line.matches('|').count(), HEADINGS.len() + 1, "{line}");
         }
+    }
+
+    #[test]
+    fn means_are_geometric_and_over_workloads() {
+        let mut rows = Vec::new();
+        for (workload, cost) in [("fib", 40.0), ("h2", 10.0)] {
+            rows.push(row(Config::Plain, &[10.0]));
+            rows.push(row(Config::Launched(Mode::Count), &[cost]));
+            rows.iter_mut().rev().take(2).for_each(|row| row.workload = workload);
+        }
+        let text = means(&rows);
+        assert!(text.contains("| count, launched | 2 | 2.00 |"), "{text}");
+        assert!(!text.contains("plain"), "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::program::Amount;
 use super::subjects::{Subject, fetch, fetched};
 use crate::jdks::Jdk;
+use crate::runtimes::jars_of;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
@@ -23,6 +24,8 @@ pub struct Workload {
     /// For the reader of the results.
     pub what: String,
     pub class_path: Vec<PathBuf>,
+    /// Of the JVM.
+    pub options: Vec<String>,
     /// Of `bench.Main`, after the name.
     pub arguments: Vec<String>,
     /// Whether it needs a JDK and not only a runtime.
@@ -68,7 +71,7 @@ const fn real(
 }
 
 /// Real programs first, then small ones that are nothing but one hard case.
-const RECIPES: [Recipe; 15] = [
+const RECIPES: [Recipe; 16] = [
     real("javac", "com.sun.tools.javac.**", &[SOURCES], [0, 0], ""),
     real("h2", "org.h2.**", &["com.h2database:h2:2.3.232"], [500, 3000], "in memory, orders:"),
     real("scala", "scala.tools.**", &["org.scala-lang:scala-compiler:2.13.16"], [0, 0], ""),
@@ -120,6 +123,7 @@ const RECIPES: [Recipe; 15] = [
         [6, 10],
         "compiling and running a script, size:",
     ),
+    real("spark", "org.apache.spark.**", &[], [20_000, 1_000_000], "on two threads, rows:"),
     micro("fib", "bench.Fib", [32, 36]),
     micro("trees", "bench.Trees*", [500, 20_000]),
     micro("throws", "bench.Throws*", [50_000, 1_500_000]),
@@ -164,6 +168,8 @@ pub const DEFAULT: [&str; 3] = ["fib", "javac", "h2"];
 const SOURCES: &str = "org.apache.commons:commons-lang3:3.17.0:jar:sources";
 const SCALA_SOURCES: &str =
     "org.scala-lang.modules:scala-parser-combinators_2.13:2.4.0:jar:sources";
+/// Of PyPI's pyspark.
+const SPARK: &str = "4.2.1";
 const ASYNC_PROFILER: &str = "tools.profiler:async-profiler:4.0";
 
 /// Where the library for this machine is in its jar.
@@ -226,6 +232,7 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
     let prepared = match name {
         "javac" => javac(kitchen, stages)?,
         "scala" => scala(recipe, kitchen, stages)?,
+        "spark" => spark(recipe, kitchen, stages)?,
         _ => by_size(recipe, kitchen, stages)?,
     };
     let Some((what, libraries, arguments)) = prepared else { return Ok(None) };
@@ -237,6 +244,7 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
         what: format!("{what}, all of `{}` woven", recipe.include),
         class_path: [vec![kitchen.classes.to_owned()], libraries].concat(),
         arguments,
+        options: if name == "spark" { opened() } else { Vec::new() },
         needs_compiler: name == "javac",
         since: recipe.since,
         warm_up,
@@ -257,14 +265,20 @@ fn by_size(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Resul
     let Some(place) = fetch(stages, recipe.name, recipe.artifacts) else { return Ok(None) };
     let mut libraries = Subject::jars(&place)?;
     if recipe.compiled_with {
-        let sources = kitchen.workspace.root.join("bench/with").join(recipe.name).join("bench");
-        let own = kitchen.work.join(format!("classes-{}", recipe.name));
-        let with = [vec![kitchen.classes.to_owned()], libraries.clone()].concat();
-        compile_into(&own, &sources, &with, kitchen.javac)?;
-        libraries.insert(0, own);
+        libraries = with_own(recipe.name, libraries, kitchen)?;
     }
     let what = format!("{} {} {size}", recipe.artifacts[0], recipe.what);
     Ok(Some((what, libraries, vec![size.to_string()])))
+}
+
+/// Libraries, and before them our class that is compiled against them.
+fn with_own(name: &str, mut jars: Vec<PathBuf>, kitchen: &Kitchen<'_>) -> Result<Vec<PathBuf>> {
+    let sources = kitchen.workspace.root.join("bench/with").join(name).join("bench");
+    let own = kitchen.work.join(format!("classes-{name}"));
+    let with = [vec![kitchen.classes.to_owned()], jars.clone()].concat();
+    compile_into(&own, &sources, &with, kitchen.javac)?;
+    jars.insert(0, own);
+    Ok(jars)
 }
 
 fn javac(kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
@@ -294,6 +308,42 @@ fn scala(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<
     let root = unpack(kitchen, &sources, group)?;
     let arguments = vec![root.display().to_string(), library.to_string_lossy().into_owned()];
     Ok(Some((format!("{} on {SCALA_SOURCES}", recipe.artifacts[0]), jars, arguments)))
+}
+
+/// It comes from PyPI, whose package has all the jars in it.
+fn spark(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
+    let jars = match jars_of("pyspark", SPARK) {
+        Ok(place) => Subject::jars(&place)?,
+        Err(error) => {
+            stages.note(format!("NOT COVERED: spark: {error:#}"));
+            return Ok(None);
+        }
+    };
+    let libraries = with_own(recipe.name, jars, kitchen)?;
+    let size = recipe.sizes[usize::from(!kitchen.quick)];
+    let what = format!("pyspark {SPARK} {} {size}", recipe.what);
+    Ok(Some((what, libraries, vec![size.to_string()])))
+}
+
+/// What Spark needs of the JDK, as its own scripts ask for it.
+fn opened() -> Vec<String> {
+    const PACKAGES: [&str; 14] = [
+        "java.io",
+        "java.lang",
+        "java.lang.invoke",
+        "java.lang.reflect",
+        "java.net",
+        "java.nio",
+        "java.util",
+        "java.util.concurrent",
+        "java.util.concurrent.atomic",
+        "jdk.internal.ref",
+        "sun.nio.ch",
+        "sun.nio.cs",
+        "sun.security.action",
+        "sun.util.calendar",
+    ];
+    PACKAGES.map(|package| format!("--add-opens=java.base/{package}=ALL-UNNAMED")).into()
 }
 
 /// async-profiler's library; `None` if it cannot be had.

@@ -177,6 +177,7 @@ fn crowd(classes: &std::path::Path, quick: bool) -> Workload {
         what: format!("{size} threads that work in turns, ten at a time"),
         class_path: vec![classes.to_owned()],
         arguments: vec![size.to_string()],
+        options: Vec::new(),
         needs_compiler: false,
         since: 0,
         warm_up: Amount { iterations: 2, seconds: 2.0 },
