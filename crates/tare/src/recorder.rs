@@ -93,12 +93,23 @@ impl Recorder {
         let now = self.look_only(sources)?;
         let rows: usize = self.profile.all_events().map(|(_, table)| table.len()).sum();
         if rows >= WORTH_A_BLOCK || self.is_due() {
-            self.leave_room()?;
-            self.account(sources, now);
-            self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
-            self.profile.forget_rows();
-            self.due = Instant::now() + INTERVAL;
+            self.write(sources, now)?;
         }
+        Ok(())
+    }
+
+    /// The same, written at once: somebody wants to read it.
+    pub fn write_now(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
+        let now = self.look_only(sources)?;
+        self.write(sources, now)
+    }
+
+    fn write(&mut self, sources: &[&mut dyn Source], now: u64) -> Result<()> {
+        self.leave_room()?;
+        self.account(sources, now);
+        self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
+        self.profile.forget_rows();
+        self.due = Instant::now() + INTERVAL;
         Ok(())
     }
 

@@ -56,6 +56,20 @@ public final class TareTrace {
         return ring >>> 32 == mark ? entered(ring, id) : 0;
     }
 
+    /** A traced method calls a native one. */
+    @ForceInline
+    public static long enterNative(int id) {
+        Thread thread = Thread.currentThread();
+        long ring = get(thread, entry(thread));
+        if (ring >>> 32 != mark) {
+            return 0;
+        }
+        int depth = U.getInt(ring + G_DEPTH);
+        U.putInt(ring + G_DEPTH, depth + 1);
+        write(ring, ENTRY, depth, id, ticks());
+        return token(ring, depth);
+    }
+
     /** Entry of a root: from outside it begins the subgraph. */
     @ForceInline
     public static long enterRoot(int id) {
@@ -72,6 +86,11 @@ public final class TareTrace {
             discover(ring, id);
         }
         write(ring, ENTRY, depth, id, ticks());
+        return token(ring, depth);
+    }
+
+    @ForceInline
+    private static long token(long ring, int depth) {
         return ring >>> PAGE_BITS << DEPTH_BITS | depth & DEPTH_MASK;
     }
 

@@ -22,6 +22,7 @@ mod inject;
 mod intrinsics;
 mod memory;
 mod naming;
+mod natives;
 mod own_memory;
 mod probes;
 mod redefined;
@@ -34,6 +35,7 @@ mod rules;
 mod subgraph;
 mod trace;
 mod waiters;
+mod weaving;
 
 use crate::classes::{Classes, is_about_a_class};
 use crate::events;
@@ -49,8 +51,8 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
 use naming::dotted;
-use probes::{AllProbes, Kind};
-use redefined::{changed, digest};
+use probes::AllProbes;
+use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
 use registry::Registry;
@@ -61,11 +63,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
-use subgraph::{Chosen, Subgraph};
+use subgraph::Subgraph;
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
-use tare_classfile::access;
 use tare_protocol::{ExactPlan, ExactStatus};
-use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
+use tare_weaver::Weaver;
 pub use trace::compiled;
 use waiters::{Held, Waiters};
 
@@ -134,8 +135,9 @@ struct Engine {
     pauses: Mutex<Pauses>,
     candidates: Mutex<Candidates>,
     waiters: Waiters,
-    /// Of a trace: methods of the JVM that were compiled, and whether they are woven.
+    /// Of a trace: methods of the JVM that were compiled, and whether they are woven; and natives.
     compiled: trace::Known,
+    natives: natives::Natives,
     refused: Mutex<Refusals>,
     since: Instant,
     /// The control thread.
@@ -241,6 +243,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         candidates: Mutex::default(),
         waiters: Waiters::default(),
         compiled: trace::Known::default(),
+        natives: natives::Natives::default(),
         refused: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
@@ -518,136 +521,6 @@ impl Engine {
             },
             other => other,
         }
-    }
-
-    /// The woven bytes of a class, or nothing when it stays as it is. What the JVM gave us may be
-    /// older than what the class is now.
-    fn weave(
-        &self,
-        name: &str,
-        loader: u32,
-        given: &[u8],
-        current: Option<&[u8]>,
-    ) -> Option<Vec<u8>> {
-        let began = Instant::now();
-        let bytes = current.unwrap_or(given);
-        let is_watched = self.is_watched(name, loader);
-        let mut regions = self.regions.of_class(name, bytes);
-        let chosen = match &self.subgraph {
-            Some(subgraph) => {
-                let chosen = subgraph.class_file(name, loader, bytes);
-                let chosen = chosen.filter(|_| self.wants_class(name));
-                if chosen.is_none() && !is_watched && regions.is_empty() {
-                    return None;
-                }
-                Some(chosen.unwrap_or_default())
-            }
-            None if !self.wants_class(name) => Some(Chosen::new()),
-            None => self.plan.skip_trivial.then(|| self.all_but_trivial(name, bytes)).flatten(),
-        };
-        let mut weaver = locked(&self.weavers)
-            .pop()
-            .unwrap_or_else(|| Weaver::new(Options { allow_huge: self.plan.allow_huge }));
-        let (never, why) = rules::of_methods(loader, bytes);
-        let mut methods = Vec::new();
-        let mut watched = 0;
-        let outcome = weaver.weave(bytes, |info| {
-            if never.contains(&info.index) {
-                self.refuse_method(name, bytes, info.index, why);
-                return None;
-            }
-            if loader == 0 && intrinsics::is_never_run(name, info.name, info.descriptor) {
-                self.refuse_method(name, bytes, info.index, intrinsics::REASON);
-                return None;
-            }
-            if let Some(watch) = is_watched.then(|| self.watch(name, info)).flatten() {
-                watched += 1;
-                return Some(MethodPlan::new(0, watch));
-            }
-            let of_method = regions.get_mut(info.index).map(std::mem::take).unwrap_or_default();
-            let mut plan = match self.plan_method(name, loader, info, chosen.as_ref()) {
-                Some(plan) => {
-                    methods.push((info.index, plan.id));
-                    plan
-                }
-                None if of_method.is_empty() => return None,
-                None => MethodPlan::new(0, self.probes.region()),
-            };
-            plan.regions = of_method;
-            Some(plan)
-        });
-        locked(&self.weavers).push(weaver);
-        let woven = match outcome {
-            Ok(Outcome::Woven { bytes: woven, report }) => {
-                self.note(name, bytes, &report, chosen.as_ref());
-                let methods_woven = (report.woven() as u64).saturating_sub(watched);
-                self.count(name, loader, given, methods_woven);
-                self.log_names(name, loader, bytes, &methods);
-                self.note_candidates(name, loader, bytes, &report);
-                Some(woven)
-            }
-            Ok(Outcome::Unchanged(report)) => {
-                self.note(name, bytes, &report, chosen.as_ref());
-                None
-            }
-            Err(e) => {
-                self.refuse(&dotted(name), &e.to_string());
-                None
-            }
-        };
-        self.weaving_ns.fetch_add(nanos_of(began.elapsed()), Relaxed);
-        woven
-    }
-
-    /// Counts a class as woven, once however often it passes through the hook.
-    fn count(&self, name: &str, loader: u32, bytes: &[u8], methods: u64) {
-        let mut registry = locked(&REGISTRY);
-        let Some(registry) = registry.as_mut() else { return };
-        match registry.weave(loader, name, self.memory.session, methods, || digest(bytes)) {
-            Some(before) => {
-                self.methods.fetch_sub(before, Relaxed);
-            }
-            None => {
-                self.classes.fetch_add(1, Relaxed);
-            }
-        }
-        self.methods.fetch_add(methods, Relaxed);
-    }
-
-    fn plan_method(
-        &self,
-        class: &str,
-        loader: u32,
-        info: &MethodInfo<'_>,
-        chosen: Option<&Chosen>,
-    ) -> Option<MethodPlan<'_>> {
-        if self.plan.regions_only
-            || info.code_len == 0
-            || info.access_flags & (access::ABSTRACT | access::NATIVE) != 0
-        {
-            return None;
-        }
-        let fits = |list: &[_]| rules::fits_any(list, class, info.name, info.descriptor);
-        let is_root = match chosen {
-            Some(chosen) => (*chosen.get(info.index)?)?.1,
-            None => fits(&self.plan.roots),
-        };
-        // A class may be here only for its roots, or for a region.
-        if !is_root && chosen.is_none() && !rules::is_included(&self.plan, class) {
-            return None;
-        }
-        let mut id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
-        let begins = self.plan.roots.is_empty() || is_root;
-        let mut timed = !fits(&self.plan.count_only) && self.is_worth_a_clock(info, is_root);
-        if timed && locked(&self.demoted).contains(&id) {
-            timed = false;
-            let (name, descriptor) = (info.name, info.descriptor);
-            id = locked(&REGISTRY).as_mut()?.demoted_id(loader, class, name, descriptor);
-        }
-        // The JVM runs constructors of its exceptions, which may be woven too.
-        let is_leaf = || info.calls_nothing() && !self.wants_class(IMPLICIT);
-        let kind = Kind::of(&self.plan, timed, info, is_leaf);
-        Some(MethodPlan::new(id, self.probes.choose(begins, kind, info)))
     }
 }
 

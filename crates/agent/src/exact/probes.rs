@@ -102,7 +102,7 @@ impl AllProbes {
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
         let bytecodes = plan.bytecodes.map(|blocks| BytecodeProbes::new(blocks, plan));
         let bytecodes = bytecodes.transpose()?;
-        let trace = (plan.trace > 0).then(trace::probes).transpose()?;
+        let trace = (plan.trace > 0).then(|| trace::probes(Vec::new())).transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });
         let region = region.map_err(|_| UNFIT)?;
         Ok(AllProbes {

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 use tare_arena::layout::record;
-use tare_weaver::{Arg, Call, FrameProbe, ProbeSet, Probes};
+use tare_weaver::{Arg, Call, CallProbe, FrameProbe, ProbeSet, Probes};
 
 const EVENTS: [jvmtiEvent; 2] =
     [jvmti::JVMTI_EVENT_COMPILED_METHOD_LOAD, jvmti::JVMTI_EVENT_COMPILED_METHOD_UNLOAD];
@@ -42,8 +42,11 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
 /// Which of our methods is behind one of the JVM's; `None` for those that are not woven.
 pub type Known = Mutex<HashMap<usize, Option<u32>>>;
 
-/// What woven methods call: where the subgraph may begin, and elsewhere.
-pub fn probes() -> Result<(Probes, Probes), &'static str> {
+/// What woven methods call: where the subgraph may begin, and elsewhere. Around calls of natives there are
+/// probes, too: class, name, descriptor and id of each.
+pub fn probes(
+    natives: Vec<(String, String, String, u32)>,
+) -> Result<(Probes, Probes), &'static str> {
     let owner = Part::Trace.name();
     let set = |enter: &str| {
         let call = |name: &str, arguments: &[Arg]| Call::new(&owner, name, "(JI)V", arguments);
@@ -55,6 +58,12 @@ pub fn probes() -> Result<(Probes, Probes), &'static str> {
                 exit_throw: Some(call("exitThrow", &arguments)),
                 caught: Some(call("caught", &arguments)),
             }],
+            call: (!natives.is_empty()).then(|| CallProbe {
+                targets: natives.clone(),
+                before: Call::new(&owner, "enterNative", "(I)J", &[Arg::Site]),
+                after: call("exit", &[Arg::Token, Arg::Site]),
+                after_throw: Some(call("exitThrow", &[Arg::Token, Arg::Site])),
+            }),
             ..ProbeSet::default()
         })
         .map_err(|_| UNFIT)
@@ -67,6 +76,7 @@ impl Engine {
     pub(super) fn begin_trace(&self, jni: Jni, runtime: Runtime) {
         jni.call_static_long(runtime[Part::Trace], c"trace", self.memory.base.cast_signed());
         self.calibrate_trace(jni, runtime);
+        self.find_natives(jni);
         let told = self
             .jvmti
             .add_capabilities(&capabilities())

@@ -6,7 +6,7 @@ use crate::exact::truth_counts;
 use crate::recording::{Counts, Recorded, counted, java, wait_until_on};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tare_jvm_tests::{Jdk, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
+use tare_jvm_tests::{Jdk, Scratch, Tare, Target, classes, demo_classes, on_each_jdk, wait_until};
 use tare_profile::{ContextId, EventKind, EventTable, FieldValue, Profile, ThreadId};
 
 fn record(words: &[&str], file: &Path) -> Vec<String> {
@@ -142,6 +142,63 @@ on_each_jdk! {
         assert!(types.contains("static interpreted"), "main: {types:?}");
         assert!(types.contains("interpreted"), "the first calls: {types:?}");
         assert!(types.iter().any(|kind| kind.starts_with("tier")), "the last ones: {types:?}");
+    }
+
+    /// Natives have no code to weave; calls of them are told all the same, with their type.
+    fn natives_are_traced(jdk) {
+        let options = ["--include", "NativeCalls", "--include", "java.lang.System"];
+        let (text, recorded) = launched(jdk, &options, classes(), &["NativeCalls"]);
+        assert!(text.contains("copied 75"), "{text}");
+        assert_whole(&recorded);
+        let profile = &recorded.profile;
+        let table = table(profile, &EventKind::call());
+        let (exit, kind) = (table.field_named("exit").unwrap(), table.field_named("type").unwrap());
+        let text = |row, field| match table.field(row, field) {
+            Some(FieldValue::Text(text)) => profile.strings.get(text).to_owned(),
+            other => panic!("{other:?}"),
+        };
+        let mut natives: BTreeMap<(String, String, String), usize> = BTreeMap::new();
+        for (row, event) in table.events().enumerate() {
+            let frame = profile.contexts.frame(event.context).expect("a frame");
+            let method = profile.methods.get(profile.frames.get(frame).method);
+            let caller = profile.contexts.parent(event.context).expect("a caller");
+            let by_us = profile.contexts.frame(caller).is_some_and(|frame| {
+                let method = profile.methods.get(profile.frames.get(frame).method);
+                profile.strings.get(method.class) == "NativeCalls"
+            });
+            if by_us && text(row, kind).contains("native") {
+                let name = profile.strings.get(method.name).to_owned();
+                *natives.entry((name, text(row, kind), text(row, exit))).or_default() += 1;
+            }
+        }
+        let expected = [("arraycopy", "exception", 25), ("arraycopy", "return", 75), ("nanoTime", "return", 100)];
+        let expected: BTreeMap<_, _> = expected
+            .map(|(name, exit, n)| ((name.to_owned(), "static native".to_owned(), exit.to_owned()), n))
+            .into();
+        assert_eq!(natives, expected);
+    }
+
+    /// Somebody else may look at a trace under way, and end it.
+    fn a_trace_takes_orders(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("Truth").start();
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let recording = Tare::this().start(&record(&[&target.name()], &file));
+        wait_until_on(&target.name());
+        target.tell("go");
+        target.wait_for("done");
+        wait_until("calls are in the report", || {
+            let so_far = Tare::this().run(&["report", &target.name(), "--format", "json"]).json();
+            so_far["methods"].as_array().is_some_and(|methods| {
+                methods.iter().any(|m| m["name"] == "Work.recursion" && m["invocations"].as_i64() > Some(0))
+            })
+        });
+        Tare::this().run(&["pause", &target.name()]).fails(1, &["a trace takes no such orders"]);
+        Tare::this().run(&["stop", &target.name()]).ok();
+        recording.wait().ok();
+        assert_whole(&Recorded::open(&file));
+        target.tell("go");
+        target.wait_for("done");
     }
 
     fn only_below_a_root(jdk) {

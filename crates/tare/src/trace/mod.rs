@@ -32,7 +32,9 @@ const AT_ONCE: u64 = 1 << 18;
 const TELLING: Duration = Duration::from_secs(1);
 const BUCKET: u64 = 1_000_000_000;
 
-const STATIC: u32 = 8;
+/// Access flags of methods.
+const STATIC: u32 = 0x0008;
+const NATIVE: u32 = 0x0100;
 
 /// A trace under way, as a source of calls.
 pub struct Trace {
@@ -145,11 +147,12 @@ impl Shared {
             self.known = names;
         }
         let name = self.known.get(method);
-        let is_static = name.is_some_and(|name| name.access & STATIC != 0);
+        let has = |flag: u32| name.is_some_and(|name| name.access & flag != 0);
+        let (is_static, is_native) = (has(STATIC), has(NATIVE));
         let frame = exact::add_frame(profile, name, &self.origins, method.cast_signed());
         if let Some(known) = self.methods.get(method) {
             known.frame = Some(frame);
-            known.is_static = is_static;
+            (known.is_static, known.is_native) = (is_static, is_native);
         }
         frame
     }

@@ -5,14 +5,17 @@ use super::{Files, Names, Session};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
+use crate::desk::{Desk, Order};
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::source;
 use crate::term::{self, BOLD, DIM};
 use crate::trace::{Limits, Trace};
-use anyhow::Result;
+use anyhow::{Result, bail};
+use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
 use tare_protocol::{ExactPlan, Request};
@@ -23,6 +26,9 @@ const LONGEST: Duration = Duration::from_millis(10);
 /// Between two questions to the agent, and two words on the terminal.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// A trace up to this size is copied for whoever asks, in some tenths of a second.
+const MOST_COPIED: u64 = 64 << 20;
+
 /// A trace under way.
 pub struct TraceSession {
     trace: Trace,
@@ -30,6 +36,9 @@ pub struct TraceSession {
     began: Instant,
     files: Files,
     quiet: bool,
+    /// Where a second terminal can look at the trace, and end it.
+    desk: Option<Desk>,
+    stopped: bool,
 }
 
 impl Session for TraceSession {
@@ -58,13 +67,17 @@ impl Session for TraceSession {
         let status = agent.status()?.exact.unwrap_or_default();
         let limits = Limits { rate: args.rate, most: args.events };
         let trace = Trace::new(memory, status, Origins::of(jvm), limits, began)?;
-        Ok(TraceSession { trace, recorder, began, files, quiet: args.quiet })
+        // Without a desk the trace is made as well.
+        let desk = Desk::open(jvm.pid).ok();
+        let (quiet, stopped) = (args.quiet, false);
+        Ok(TraceSession { trace, recorder, began, files, quiet, desk, stopped })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
         let mut progress = Progress::new();
         let (mut pause, mut asked) = (SHORTEST, Instant::now());
-        while !over() && !self.trace.is_full() && !agent.has_gone() {
+        while !over() && !self.stopped && !self.trace.is_full() && !agent.has_gone() {
+            self.attend();
             let before = self.trace.events;
             self.recorder.take(&mut [&mut self.trace])?;
             let came = self.trace.events != before;
@@ -123,6 +136,40 @@ impl Session for TraceSession {
             path.with_extension("").display(),
         );
         report::page(&profile, &path)
+    }
+}
+
+impl TraceSession {
+    /// Carries out what a second terminal asks for.
+    fn attend(&mut self) {
+        let Some(desk) = self.desk.take() else { return };
+        desk.serve(|order| match order {
+            Order::Dump(path) => self.dump(&path),
+            Order::Stop => {
+                self.stopped = true;
+                Ok(format!("stopped; the trace is in {}", self.files.result().display()))
+            }
+            Order::Pause | Order::Resume | Order::Interval(_) => {
+                bail!("a trace takes no such orders: it has every event or ends")
+            }
+        });
+        self.desk = Some(desk);
+    }
+
+    /// Copies what the file has by now. Nobody drains the rings meanwhile, so a long one is refused; it
+    /// can be read where it is.
+    fn dump(&mut self, path: &Path) -> Result<String> {
+        self.recorder.write_now(&mut [&mut self.trace])?;
+        let recording = std::path::absolute(&self.files.recording)?;
+        let mut from = File::open(&recording)?;
+        if path == recording || from.metadata()?.len() > MOST_COPIED {
+            bail!(
+                "the trace grows in {0}; `tare report {0}` reads it at any time",
+                recording.display()
+            );
+        }
+        let size = std::io::copy(&mut from, &mut File::create(path)?)?;
+        Ok(format!("{}: {} KiB", path.display(), size.div_ceil(1024)))
     }
 }
 

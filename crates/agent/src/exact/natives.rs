@@ -1,0 +1,137 @@
+//! Native methods in a trace. They have no code to weave, so the calls of them have probes: in woven methods,
+//! of natives of the classes that were asked for, as far as they are known when the caller is woven.
+//! Those are the natives of the class itself, of classes that are loaded when the trace begins, and of
+//! classes that were loaded since. A call through a subclass or an interface does not name the native.
+
+use super::{Engine, REGISTRY, dotted, locked, rules, trace};
+use crate::jvm::Jni;
+use crate::loaders;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use tare_arena::MethodName;
+use tare_classfile::{ClassFile, access};
+use tare_weaver::Probes;
+
+/// Their call sites have other parameters than they declare.
+const POLYMORPHIC: [&str; 2] = ["java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle"];
+
+/// Name, descriptor and id.
+type Native = (String, String, u32);
+
+/// All natives that are known, by the names of their classes.
+#[derive(Default)]
+pub struct Natives(Mutex<HashMap<String, Vec<Native>>>);
+
+/// The probes of methods that call natives: where the subgraph may begin, and elsewhere.
+pub struct NativeProbes(Probes, Probes);
+
+impl NativeProbes {
+    pub fn choose(&self, begins: bool) -> &Probes {
+        if begins { &self.0 } else { &self.1 }
+    }
+}
+
+impl Engine {
+    /// Looks for natives in the classes that are loaded, before anything is woven.
+    pub(super) fn find_natives(&self, jni: Jni) {
+        let found = jni.frame(|| {
+            self.jvmti.with_loaded_classes(jni, |classes| {
+                for class in classes.select(|name, _| self.has_traced_natives(name)) {
+                    let (Some(name), Some(methods)) =
+                        (classes.name(class), self.jvmti.methods(class))
+                    else {
+                        continue;
+                    };
+                    let natives = methods.iter().filter(|m| m.access_flags & access::NATIVE != 0);
+                    let natives = natives
+                        .map(|m| (m.name.as_slice(), m.descriptor.as_slice(), m.access_flags));
+                    self.add_natives(&name, classes.loader(class), natives);
+                }
+            })
+        });
+        if !matches!(found, Some(Ok(()))) {
+            self.refuse("native methods of loaded classes", "the JVM does not list its classes");
+        }
+    }
+
+    fn has_traced_natives(&self, class: &str) -> bool {
+        self.is_asked_for(class)
+            && rules::of_class(class).is_none()
+            && !POLYMORPHIC.contains(&class)
+    }
+
+    fn add_natives<'m>(
+        &self,
+        class: &str,
+        loader: u32,
+        natives: impl Iterator<Item = (&'m [u8], &'m [u8], u16)>,
+    ) {
+        for (name, descriptor, access_flags) in natives {
+            let session = self.memory.session;
+            let (id, is_new) = {
+                let mut registry = locked(&REGISTRY);
+                let Some(registry) = registry.as_mut() else { return };
+                let id = registry.id(loader, class, name, descriptor);
+                (id, registry.log(loader, class, (name, descriptor), id, session))
+            };
+            if !is_new {
+                continue;
+            }
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let method = MethodName {
+                id,
+                loader,
+                loader_class: loaders::class_name(loader),
+                class: class.to_owned(),
+                name: text(name),
+                descriptor: text(descriptor),
+                access: u32::from(access_flags),
+                ..MethodName::default()
+            };
+            if self.memory.log_name(&method).is_err() {
+                self.refuse(&dotted(class), "its names found no room");
+                return;
+            }
+            let native = (method.name, method.descriptor, id);
+            locked(&self.natives.0).entry(class.to_owned()).or_default().push(native);
+        }
+    }
+
+    /// What the methods of a class get if they may call natives; its own are known from now on.
+    pub(super) fn native_probes(
+        &self,
+        class: &str,
+        loader: u32,
+        bytes: &[u8],
+    ) -> Option<NativeProbes> {
+        if self.plan.trace == 0 {
+            return None;
+        }
+        let parsed = ClassFile::parse(bytes).ok()?;
+        let pool = &parsed.pool;
+        if self.has_traced_natives(class) {
+            let natives = parsed.methods.iter().filter(|m| m.access_flags & access::NATIVE != 0);
+            let named = natives.filter_map(|member| {
+                let name = pool.utf8(member.name_index).ok()?;
+                Some((name, pool.utf8(member.descriptor_index).ok()?, member.access_flags))
+            });
+            self.add_natives(class, loader, named);
+        }
+        let known = locked(&self.natives.0);
+        let mut targets = Vec::new();
+        for (index, _) in pool.iter() {
+            let Ok(owner) = pool.class_name(index) else { continue };
+            let Ok(owner) = std::str::from_utf8(owner) else { continue };
+            let natives = known.get(owner).into_iter().flatten();
+            targets.extend(natives.map(|(name, descriptor, id)| {
+                (owner.to_owned(), name.clone(), descriptor.clone(), *id)
+            }));
+        }
+        drop(known);
+        if targets.is_empty() {
+            return None;
+        }
+        let (root, inner) = trace::probes(targets).ok()?;
+        Some(NativeProbes(root, inner))
+    }
+}
