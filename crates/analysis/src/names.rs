@@ -10,7 +10,7 @@ pub fn package_of(class: &str) -> &str {
 /// Whether a class came with the JDK. `com.sun.` alone is not enough: javac and others live there
 /// too, and come with the JDK as well.
 pub fn is_jdk_class(class: &str) -> bool {
-    const PREFIXES: [&str; 7] = [
+    const PREFIXES: [&str; 11] = [
         "java.",
         "javax.",
         "jdk.",
@@ -18,6 +18,10 @@ pub fn is_jdk_class(class: &str) -> bool {
         "com.sun.",
         "jakarta.internal.",
         "netscape.javascript.",
+        "org.ietf.jgss.",
+        "org.jcp.xml.",
+        "org.w3c.dom.",
+        "org.xml.sax.",
     ];
     PREFIXES.iter().any(|prefix| class.starts_with(prefix))
 }

@@ -15,12 +15,12 @@ pub enum Site<'a> {
     Virtual(MemberRef<'a>),
     /// May run the static initialiser of a class.
     Use(&'a [u8]),
+    /// Makes callable what handles in the class's constant pool name, which [`handles`] lists; which of them,
+    /// instructions do not tell.
+    Dynamic,
 }
 
 /// Calls `found` for each site of a method's code. What is no legal instruction ends it.
-///
-/// `invokedynamic` is no site: what it leads to is named by handles in the constant pool, which
-/// [`handles`] lists, or made by the JDK (string concatenation, switches over patterns).
 pub fn sites<'a>(pool: &ConstantPool<'a>, code: &'a [u8], mut found: impl FnMut(Site<'a>)) {
     for insn in Insns::new(code) {
         let Ok(insn) = insn else { return };
@@ -52,8 +52,32 @@ pub fn sites<'a>(pool: &ConstantPool<'a>, code: &'a [u8], mut found: impl FnMut(
                     found(Site::Use(name));
                 }
             }
+            op::INVOKEDYNAMIC | op::LDC..=op::LDC2_W
+                if insn.constant().is_some_and(|index| needs_handles(pool, index)) =>
+            {
+                found(Site::Dynamic);
+            }
             _ => {}
         }
+    }
+}
+
+/// Whether a constant is a method handle, or made with some. A call site that joins strings or is a switch over
+/// patterns names no method of the program; one that makes an object to call a method of returns neither a string
+/// nor a number.
+fn needs_handles(pool: &ConstantPool<'_>, index: u16) -> bool {
+    const PLAIN: [&[u8]; 4] =
+        [b"makeConcat", b"makeConcatWithConstants", b"typeSwitch", b"enumSwitch"];
+    match pool.get(index) {
+        Ok(Constant::MethodHandle { .. } | Constant::Dynamic { .. }) => true,
+        Ok(Constant::InvokeDynamic { .. }) => {
+            !pool.dynamic(index).is_ok_and(|(name, descriptor)| {
+                let returned = descriptor.rsplit(|&b| b == b')').next();
+                PLAIN.contains(&name)
+                    && returned.is_some_and(|ty| ty == b"I" || ty == b"Ljava/lang/String;")
+            })
+        }
+        _ => false,
     }
 }
 

@@ -61,10 +61,14 @@ struct World {
     /// Of methods whose past is known.
     pasts: BTreeMap<String, Past>,
     dormant: Vec<&'static str>,
+    /// The classes are older than the look at them.
+    made_before: bool,
 }
 
 fn side(name: &[u8]) -> Side {
-    if name.starts_with(b"java/") {
+    if name.starts_with(b"javax/management/") || name.starts_with(b"java/lang/management/") {
+        Side::JdkApart(1)
+    } else if name.starts_with(b"java/") {
         Side::Jdk
     } else if name.starts_with(b"out/") {
         Side::Outside
@@ -82,6 +86,7 @@ impl World {
             names: BTreeMap::new(),
             pasts: BTreeMap::new(),
             dormant: Vec::new(),
+            made_before: false,
         }
     }
 
@@ -89,41 +94,41 @@ impl World {
     fn jdk(&mut self) {
         let open = access::PUBLIC;
         let hook = access::PUBLIC | access::ABSTRACT;
-        for (name, flags, methods) in [
-            (
-                "java/lang/Object",
-                open,
-                &[("toString", "()Ljava/lang/String;"), ("hashCode", "()I")][..],
-            ),
-            ("java/lang/Runnable", hook | access::INTERFACE, &[("run", "()V")]),
-            (
-                "java/util/Comparator",
-                hook | access::INTERFACE,
-                &[("compare", "(Ljava/lang/Object;Ljava/lang/Object;)I")],
-            ),
-        ] {
-            self.graph.add_class(&ClassFacts {
-                name: name.as_bytes(),
-                loader: 0,
-                access_flags: flags,
-                superclass: (name != "java/lang/Object").then_some((0, b"java/lang/Object")),
-                interfaces: Vec::new(),
-                initialised: true,
-                dormant: false,
-                methods: Some(
-                    methods
-                        .iter()
-                        .map(|(n, d)| MethodFacts {
-                            name: n.as_bytes(),
-                            descriptor: d.as_bytes(),
-                            access_flags: flags & !access::INTERFACE,
-                            root: false,
-                            past: Past::Unknown,
-                        })
-                        .collect(),
-                ),
-            });
-        }
+        let comparing = &[("compare", "(Ljava/lang/Object;Ljava/lang/Object;)I")];
+        let object = &[("toString", "()Ljava/lang/String;"), ("hashCode", "()I")];
+        self.foreign("java/lang/Object", open, object);
+        self.foreign("java/lang/Runnable", hook | access::INTERFACE, &[("run", "()V")]);
+        self.foreign("java/util/Comparator", hook | access::INTERFACE, comparing);
+    }
+
+    /// What the JDK has for managed beans.
+    fn beans(&mut self) {
+        let hook = access::PUBLIC | access::ABSTRACT | access::INTERFACE;
+        let handle = "(Ljavax/management/Notification;Ljava/lang/Object;)V";
+        let send = [("sendNotification", "(Ljavax/management/Notification;)V")];
+        let listener = [("handleNotification", handle)];
+        self.foreign("javax/management/NotificationListener", hook, &listener);
+        self.foreign("javax/management/NotificationBroadcasterSupport", access::PUBLIC, &send);
+    }
+
+    fn foreign(&mut self, name: &str, flags: u16, methods: &[(&'static str, &'static str)]) {
+        let method = |(name, descriptor): &(&'static str, &'static str)| MethodFacts {
+            name: name.as_bytes(),
+            descriptor: descriptor.as_bytes(),
+            access_flags: flags & !access::INTERFACE,
+            root: false,
+            past: Past::Unknown,
+        };
+        self.graph.add_class(&ClassFacts {
+            name: name.as_bytes(),
+            loader: 0,
+            access_flags: flags,
+            superclass: (name != "java/lang/Object").then_some((0, b"java/lang/Object")),
+            interfaces: Vec::new(),
+            initialised: true,
+            dormant: false,
+            methods: Some(methods.iter().map(method).collect()),
+        });
     }
 
     fn load(&mut self, loader: u32, bytes: &[u8]) -> ClassId {
@@ -168,12 +173,15 @@ impl World {
         }
         match side(name) {
             Side::Inside => {
-                handles(&class.pool, |site| self.graph.handle(id, site));
+                handles(&class.pool, |site| match self.made_before {
+                    true => self.graph.handle_when_made(id, site),
+                    false => self.graph.handle(id, site),
+                });
             }
             Side::Outside => {
                 references(&class.pool, |m| self.graph.named_by(id, Site::Virtual(m)));
             }
-            Side::Jdk => {}
+            Side::Jdk | Side::JdkApart(_) => {}
         }
         id
     }
@@ -572,4 +580,78 @@ fn an_abstract_class_is_called_through_those_below_it() {
     let lazy = "A.n A.o B.m B.o B.own T.root";
     let all = "A.m A.n A.o B.m B.o B.own T.root";
     check(source, &[(Scheme::Lazy, &["T.root", "B.own"], lazy), (Scheme::Eager, &[], all)]);
+}
+
+#[test]
+fn handles_that_were_not_made_are_made_by_what_runs() {
+    let source = "class T {
+        static void root(boolean b) { String s = \"is \" + b; if (b) make(); }
+        static void make() { Runnable r = () -> inLambda(); }
+        static void other() { Runnable r = T::reference; }
+        static void inLambda() { }
+        static void reference() { }
+    }";
+    let classes = compile(&[("T.java", source)]);
+    let lambdas = "T.lambda$make$0 T.make T.reference T.root";
+    for (scheme, runs, expected) in [
+        (Scheme::Lazy, &["T.root"][..], "T.make T.root"),
+        (Scheme::Lazy, &["T.root", "T.make"], lambdas),
+        (Scheme::Eager, &[], "T.inLambda T.lambda$make$0 T.make T.reference T.root"),
+    ] {
+        let mut world = World::new(scheme, &["T.root"]);
+        world.made_before = true;
+        world.jdk();
+        world.load(1, &classes["T"]);
+        world.settle();
+        runs.iter().for_each(|name| world.run(name));
+        assert_eq!(world.reachable(), expected, "{scheme:?} {runs:?}");
+    }
+}
+
+#[test]
+fn beans_are_called_by_those_who_go_to_their_server() {
+    let source = "class T {
+        static void root(boolean b) { if (b) ask(); else own(null); }
+        static void ask() { java.lang.management.ManagementFactory.getPlatformMBeanServer(); }
+        static void own(Bean bean) { bean.send(null); }
+    }
+    class Bean extends javax.management.NotificationBroadcasterSupport
+            implements javax.management.NotificationListener {
+        public void handleNotification(javax.management.Notification n, Object o) { }
+        void send(javax.management.Notification n) { sendNotification(n); }
+        public String toString() { return null; }
+    }";
+    let classes = compile(&[("T.java", source)]);
+    for (runs, called) in [
+        (&["T.root"][..], false),
+        (&["T.root", "T.own"], false),
+        (&["T.root", "T.own", "Bean.send"], true),
+        (&["T.root", "T.ask"], true),
+    ] {
+        let mut world = World::new(Scheme::Lazy, &["T.root"]);
+        world.jdk();
+        world.beans();
+        classes.values().for_each(|bytes| _ = world.load(1, bytes));
+        world.settle();
+        runs.iter().for_each(|name| world.run(name));
+        let reachable = world.reachable();
+        assert_eq!(reachable.contains("handleNotification"), called, "{runs:?}: {reachable}");
+        assert!(reachable.contains("Bean.toString"), "{reachable}");
+    }
+}
+
+#[test]
+fn native_methods_are_told_when_they_are_called() {
+    let source = "class T {
+        static void root() { a(); }
+        static native void a();
+        static native void b();
+    }";
+    let mut world = World::new(Scheme::Lazy, &["T.root"]);
+    world.jdk();
+    compile(&[("T.java", source)]).values().for_each(|bytes| _ = world.load(1, bytes));
+    world.run("T.root");
+    let natives = world.graph.take_natives();
+    let names: Vec<String> = natives.into_iter().map(|m| world.graph.full_name(m)).collect();
+    assert_eq!(names, ["T.a"]);
 }

@@ -2,6 +2,7 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 mod demoted;
+mod subgraph;
 
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
@@ -552,6 +553,7 @@ impl Source for Exact {
             run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
         }
         self.demoted(run);
+        self.searched(run);
         // The agent's last word may be older than the last look.
         let names = self.status.regions.iter().enumerate();
         let passed: Vec<String> = names

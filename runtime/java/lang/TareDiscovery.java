@@ -78,6 +78,19 @@ public final class TareDiscovery {
     private static final long CONSTRUCTOR_SLOT =
         offset(java.lang.reflect.Constructor.class, "slot");
 
+    /** Of the JDK's own handles to a method, and of the members that they have. */
+    private static final long HANDLE_MEMBER = invokeOffset("DirectMethodHandle", "member");
+    private static final long MEMBER_CLASS = invokeOffset("MemberName", "clazz");
+    private static final long MEMBER_METHOD = invokeOffset("MemberName", "method");
+
+    private static long invokeOffset(String type, String field) {
+        try {
+            return offset(Class.forName("java.lang.invoke." + type, false, null), field);
+        } catch (ClassNotFoundException absent) {
+            return -1;
+        }
+    }
+
     /** Called by the agent, as {@link #discovery}. */
     static void revelation(long table, long entries) {
         boolean found = METHOD_CLASS != -1 && METHOD_SLOT != -1
@@ -98,15 +111,42 @@ public final class TareDiscovery {
         boolean method = executable instanceof java.lang.reflect.Method;
         Object type = U.getReference(executable, method ? METHOD_CLASS : CONSTRUCTOR_CLASS);
         int slot = U.getInt(executable, method ? METHOD_SLOT : CONSTRUCTOR_SLOT);
-        long key = (long) System.identityHashCode(type) << 32 | slot & LOW;
+        revealOnce(table, node, executable, (long) System.identityHashCode(type) << 32 | slot & LOW);
+    }
+
+    private static void revealOnce(long table, long node, Object member, long key) {
         long place = table + ((key * 0x9e37_79b9_7f4a_7c15L >>> 52) << 3);
         if (U.getLong(place) != key) {
             long began = unpaused(node & ~LOW);
-            if (reveal(executable, true)) {
+            if (reveal(member, true)) {
                 U.putLong(place, key);
             }
             held(node, unpaused(node & ~LOW) - began);
         }
+    }
+
+    /** A method handle is about to be called. It may have been made before anybody looked. */
+    @ForceInline
+    public static void invokes(Object handle) {
+        long table = revealed;
+        if (table != 0) {
+            long node = here();
+            if (node != 0) {
+                invoked(table, node, handle);
+            }
+        }
+    }
+
+    @DontInline
+    private static void invoked(long table, long node, Object handle) {
+        if (HANDLE_MEMBER == -1 || MEMBER_CLASS == -1 || MEMBER_METHOD == -1) {
+            return;
+        }
+        Object member = U.getReference(handle, HANDLE_MEMBER);
+        int type = System.identityHashCode(U.getReference(member, MEMBER_CLASS));
+        int method = System.identityHashCode(U.getReference(member, MEMBER_METHOD));
+        // Places of methods in a class are small numbers: no key is of both kinds.
+        revealOnce(table, node, member, (long) type << 32 | method & LOW | 1L << 31);
     }
 
     /** A method handle is being made for a MemberName. */

@@ -1,5 +1,6 @@
 //! Where the JDK shows which method is called although no code names it: reflection and method
-//! handles. In these few methods the search for callees has a probe that passes on what is called.
+//! handles. In these few methods the search for callees has a probe that passes on what is called. A handle is seen
+//! when it is made; one that was made before we came, when it is called below a root.
 
 use super::inject::Part;
 use tare_classfile::descriptor::{MethodDescriptor, slots};
@@ -17,10 +18,15 @@ const MEMBER: &[u8] = b"Ljava/lang/invoke/MemberName;";
 /// The local variables in which handles are made find their member.
 const PLACES: u16 = 4;
 
+/// Through one of these each call of a direct method handle gets to the member that it calls.
+const INVOKES: [&[u8]; 3] =
+    [b"internalMemberName", b"internalMemberNameEnsureInit", b"constructorMethod"];
+
 /// The probes of those methods.
 pub struct Watches {
     reflects: Probes,
     links: Vec<Probes>,
+    invokes: Probes,
 }
 
 impl Watches {
@@ -35,6 +41,7 @@ impl Watches {
         Ok(Watches {
             reflects: probes("reflects", 0)?,
             links: (0..PLACES).map(|place| probes("links", place)).collect::<Result<_, _>>()?,
+            invokes: probes("invokes", 0)?,
         })
     }
 
@@ -44,6 +51,10 @@ impl Watches {
             (_, b"invoke") if class == WATCHED[0] => Some(&self.reflects),
             // Every way to make an object by reflection ends here.
             (_, b"newInstanceWithCaller") if class == WATCHED[1] => Some(&self.reflects),
+            (_, name) if class == WATCHED[2] && INVOKES.contains(&name) => {
+                let by_handle = info.descriptor == b"(Ljava/lang/Object;)Ljava/lang/Object;";
+                by_handle.then_some(&self.invokes)
+            }
             (_, b"make" | b"makeAllocator") if class == WATCHED[2] => {
                 // The others of that name call the one that is told the kind of reference.
                 let types = MethodDescriptor::parse(info.descriptor)?;

@@ -10,6 +10,34 @@ const STANDS_ON: &str = "the probes themselves call it";
 const CONSTRUCTOR: &str = "every constructor ends in it, and the JVM changes it for finalizers";
 const CHANGES_THREAD: &str = "it changes which thread is the current one";
 
+/// Parts of the JDK that nothing else in it calls, which yet many programs have objects for: managed beans, and
+/// handlers of XML.
+const APART: [&[&str]; 2] = [
+    &[
+        "javax/management/",
+        "java/lang/management/",
+        "com/sun/management/",
+        "com/sun/jmx/",
+        "sun/management/",
+    ],
+    &[
+        "javax/xml/",
+        "org/xml/sax/",
+        "org/w3c/dom/",
+        "com/sun/org/apache/",
+        "com/sun/xml/",
+        "jdk/xml/",
+    ],
+];
+
+/// Classes through whose objects a program gets to those parts by the name of another class: of a proxy or an iterator.
+const ENTRANCES: [(&str, u8); 4] = [
+    ("javax/management/MBeanServerInvocationHandler", 0),
+    ("com/sun/xml/internal/stream/XMLEventReaderImpl", 1),
+    ("com/sun/xml/internal/stream/EventFilterSupport", 1),
+    ("javax/xml/stream/util/EventReaderDelegate", 1),
+];
+
 /// The JDK marks such methods for its own compilers.
 const MARKS: [&str; 2] = [
     "Ljdk/internal/vm/annotation/ChangesCurrentThread;",
@@ -102,6 +130,17 @@ pub fn why_outside(plan: &ExactPlan, name: &str) -> &'static str {
     } else {
         "no --include names its class"
     }
+}
+
+/// The part of the JDK, of those that the rest of it does not call, that a class is of.
+pub fn part_apart(name: &str) -> Option<u8> {
+    let is_of = |prefixes: &&[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    APART.iter().position(is_of).and_then(|part| u8::try_from(part).ok())
+}
+
+/// The part that code may get to without naming it, once a class is loaded.
+pub fn entrance(name: &[u8]) -> Option<u8> {
+    ENTRANCES.iter().find(|(class, _)| class.as_bytes() == name).map(|(_, part)| *part)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! much, never too little, when it does not. When the class itself comes, it takes the stand-in's place.
 
 mod explain;
+mod questions;
 mod reach;
 
 pub use explain::{Explanation, Step};
@@ -40,8 +41,18 @@ pub enum Side {
     Inside,
     /// Code of the JDK, which names no class of the program.
     Jdk,
+    /// One of the parts of the JDK, told apart by a number below 8, that the rest of it never calls: who gets there
+    /// comes from code that names it.
+    JdkApart(u8),
     /// Any other code that is not woven.
     Outside,
+}
+
+impl Side {
+    #[must_use]
+    pub fn is_jdk(self) -> bool {
+        matches!(self, Side::Jdk | Side::JdkApart(_))
+    }
 }
 
 /// What is known of a class.
@@ -101,8 +112,16 @@ enum Why {
 
 #[derive(Clone, Copy)]
 enum Target {
-    Call { class: ClassId, selector: Selector, is_virtual: bool },
+    Call {
+        class: ClassId,
+        selector: Selector,
+        is_virtual: bool,
+    },
     Use(ClassId),
+    /// What handles of its class name.
+    Dynamic,
+    /// Goes to a part of the JDK that is apart.
+    Apart(u8),
 }
 
 struct Class {
@@ -121,6 +140,9 @@ struct Class {
     subs: Vec<ClassId>,
     methods: Option<HashMap<Selector, MethodId>>,
     called: HashMap<Selector, Called>,
+    /// What handles in its constant pool name, until something runs that can make such a handle.
+    handles: Vec<(ClassId, Selector, bool)>,
+    makes_handles: bool,
 }
 
 struct Method {
@@ -186,6 +208,10 @@ pub struct Graph {
     ahead: u8,
     /// With such a past, a method that is called is taken for one that will run again.
     trusted: Past,
+    /// One bit for each part of the JDK that is apart: whether anything reachable goes there.
+    entered: u8,
+    /// Native methods of the program that are called, since the last question.
+    natives: Vec<MethodId>,
 }
 
 impl Graph {
@@ -208,6 +234,8 @@ impl Graph {
             look_ahead: 0,
             ahead: 0,
             trusted: Past::RanOften,
+            entered: if scheme == Scheme::Eager { u8::MAX } else { 0 },
+            natives: Vec::new(),
         }
     }
 
@@ -296,13 +324,23 @@ impl Graph {
         let mut targets = Vec::new();
         for site in sites {
             let (owner, member) = match site {
+                Site::Dynamic => {
+                    targets.push(Target::Dynamic);
+                    continue;
+                }
                 Site::Use(owner) => (owner, None),
                 Site::Exact(member) => (member.owner, Some((member, false))),
                 Site::Virtual(member) => (member.owner, Some((member, true))),
             };
             // What the JDK may lead to is known without looking.
-            if owner.first() == Some(&b'[') || (self.side)(owner) == Side::Jdk {
-                continue;
+            match (self.side)(owner) {
+                _ if owner.first() == Some(&b'[') => continue,
+                Side::Jdk => continue,
+                Side::JdkApart(part) => {
+                    targets.push(Target::Apart(part));
+                    continue;
+                }
+                Side::Inside | Side::Outside => {}
             }
             let class = self.named(loader, owner);
             targets.push(match member {
@@ -334,31 +372,56 @@ impl Graph {
         self.name(class, site, Why::Handle(class));
     }
 
+    /// The same in a class whose handles that were made so far are known by other ways: those that are made from now
+    /// on need a method of the class that makes handles and runs.
+    pub fn handle_when_made(&mut self, class: ClassId, site: Site<'_>) {
+        if self.scheme == Scheme::Eager || self.class(class).makes_handles {
+            self.handle(class, site);
+        } else if let Some(named) = self.target(class, site) {
+            self.class_mut(class).handles.push(named);
+        }
+    }
+
     /// A class outside names a method.
     pub fn named_by(&mut self, class: ClassId, site: Site<'_>) {
         self.name(class, site, Why::Named(class));
     }
 
     fn name(&mut self, class: ClassId, site: Site<'_>, why: Why) {
+        if let Some((owner, selector, is_virtual)) = self.target(class, site) {
+            self.call(owner, selector, Called::any(is_virtual, why));
+            self.settle();
+        }
+    }
+
+    /// The method inside that a class names.
+    fn target(&mut self, class: ClassId, site: Site<'_>) -> Option<(ClassId, Selector, bool)> {
         let (member, is_virtual) = match site {
             Site::Exact(member) => (member, false),
             Site::Virtual(member) => (member, true),
-            Site::Use(_) => return,
+            Site::Use(_) | Site::Dynamic => return None,
         };
-        if member.owner.first() == Some(&b'[') || (self.side)(member.owner) != Side::Inside {
-            return;
+        match (self.side)(member.owner) {
+            _ if member.owner.first() == Some(&b'[') => return None,
+            Side::Inside => {}
+            Side::JdkApart(part) => {
+                self.enter_part(part);
+                return None;
+            }
+            Side::Jdk | Side::Outside => return None,
         }
         let owner = self.named(self.class(class).loader, member.owner);
         let selector = self.names.selector(member.name, member.descriptor);
-        self.call(owner, selector, Called::any(is_virtual, why));
-        self.settle();
+        Some((owner, selector, is_virtual))
     }
 
     /// A method was seen to be called in a way that code does not tell. Of a method that can be
     /// overridden this says nothing about which one ran, so all below are reachable too.
     pub fn reveal(&mut self, loader: Loader, class: &[u8], name: &[u8], descriptor: &[u8]) {
-        if (self.side)(class) != Side::Inside {
-            return;
+        match (self.side)(class) {
+            Side::Inside => {}
+            Side::JdkApart(part) => return self.enter(part),
+            Side::Jdk | Side::Outside => return,
         }
         let class = self.named(loader, class);
         let selector = self.names.selector(name, descriptor);
@@ -372,6 +435,9 @@ impl Graph {
 
     /// The same, when the descriptor is not known: all methods of that name.
     pub fn reveal_all(&mut self, loader: Loader, class: &[u8], name: &[u8]) {
+        if let Side::JdkApart(part) = (self.side)(class) {
+            self.enter(part);
+        }
         let Some(id) = self.find_class(loader, class) else { return };
         let methods = self.class(id).methods.iter().flatten();
         let descriptors: Vec<Vec<u8>> = methods
@@ -382,6 +448,12 @@ impl Graph {
         for descriptor in descriptors {
             self.reveal(loader, class, name, &descriptor);
         }
+    }
+
+    /// There are objects that lead to a part of the JDK from code that does not name it.
+    pub fn enter(&mut self, part: u8) {
+        self.enter_part(part);
+        self.settle();
     }
 
     /// The static initialiser of a class that is being loaded will run, who knows from where.
@@ -419,111 +491,6 @@ impl Graph {
         m.expanded = true;
     }
 
-    // ---- questions ----
-
-    pub fn find_class(&self, loader: Loader, name: &[u8]) -> Option<ClassId> {
-        let name = self.names.known(name)?;
-        let all = self.by_name.get(&name)?;
-        all.iter().copied().find(|&id| self.class(id).loader == loader && self.class(id).known)
-    }
-
-    pub fn find_method(&self, class: ClassId, name: &[u8], descriptor: &[u8]) -> Option<MethodId> {
-        let selector = self.names.known_selector(name, descriptor)?;
-        self.class(class).methods.as_ref()?.get(&selector).copied()
-    }
-
-    /// Whether a method is to be woven, and whether the subgraph begins there.
-    pub fn reachable(&self, method: MethodId) -> Option<bool> {
-        let m = &self.methods[method.0 as usize];
-        m.why.map(|_| m.root)
-    }
-
-    /// Whether it is to be followed before it runs; [`Graph::ran`] does it once its body is known.
-    pub fn is_hasty(&self, method: MethodId) -> bool {
-        self.methods[method.0 as usize].hasty
-    }
-
-    pub fn is_left_out(&self, method: MethodId) -> bool {
-        self.methods[method.0 as usize].left_out.is_some()
-    }
-
-    pub fn side_of_name(&self, class: &[u8]) -> Side {
-        (self.side)(class)
-    }
-
-    pub fn side_of(&self, class: ClassId) -> Side {
-        self.class(class).side
-    }
-
-    pub fn loader_of(&self, class: ClassId) -> Loader {
-        self.class(class).loader
-    }
-
-    pub fn has_methods(&self, class: ClassId) -> bool {
-        self.class(class).methods.is_some()
-    }
-
-    pub fn class_of(&self, method: MethodId) -> ClassId {
-        self.methods[method.0 as usize].class
-    }
-
-    pub fn has_root(&self, class: ClassId) -> bool {
-        let methods = self.class(class).methods.iter().flat_map(HashMap::values);
-        methods.into_iter().any(|m| self.methods[m.0 as usize].root)
-    }
-
-    /// Name and descriptor of a method.
-    pub fn method_name(&self, method: MethodId) -> (&[u8], &[u8]) {
-        self.names.parts(self.methods[method.0 as usize].selector)
-    }
-
-    /// Methods that are reachable and have code, those that were left out among them.
-    pub fn count_reachable(&self) -> usize {
-        let with_code = |m: &&Method| m.why.is_some() && !m.is_abstract();
-        self.methods.iter().filter(with_code).count()
-    }
-
-    // ---- work for the outside ----
-
-    /// Classes with methods that became reachable since the last question.
-    pub fn take_changed(&mut self) -> Vec<ClassId> {
-        std::mem::take(&mut self.changed).into_iter().collect()
-    }
-
-    /// The same, without taking them.
-    pub fn changed(&self) -> Vec<ClassId> {
-        self.changed.iter().copied().collect()
-    }
-
-    /// Its methods are being woven now, as they stand.
-    pub fn forget_change(&mut self, class: ClassId) {
-        self.changed.remove(&class);
-    }
-
-    /// Still to be woven after all.
-    pub fn put_back(&mut self, class: ClassId) {
-        self.changed.insert(class);
-    }
-
-    /// Methods to be followed whose code was not given.
-    pub fn take_bodies_wanted(&mut self) -> Vec<MethodId> {
-        std::mem::take(&mut self.bodies_wanted)
-    }
-
-    /// Classes whose methods are needed.
-    pub fn take_lists_wanted(&mut self) -> Vec<ClassId> {
-        std::mem::take(&mut self.lists_wanted).into_iter().collect()
-    }
-
-    pub fn wants_anything(&self) -> bool {
-        !self.changed.is_empty() || !self.bodies_wanted.is_empty() || !self.lists_wanted.is_empty()
-    }
-
-    /// The code of a method cannot be had; it is followed no further.
-    pub fn give_up(&mut self, method: MethodId) {
-        self.methods[method.0 as usize].expanded = true;
-    }
-
     // ---- mirrors ----
 
     fn class(&self, id: ClassId) -> &Class {
@@ -548,7 +515,7 @@ impl Graph {
         let side = (self.side)(self.names.text(name));
         let known: Vec<ClassId> = same.into_iter().filter(|&id| self.class(id).known).collect();
         // The JDK's classes are the same for all.
-        if let (Side::Jdk, [only]) = (side, known.as_slice()) {
+        if let (true, [only]) = (side.is_jdk(), known.as_slice()) {
             return *only;
         }
         let id = ClassId(self.classes.len() as u32);
@@ -566,6 +533,8 @@ impl Graph {
             subs: Vec::new(),
             methods: None,
             called: HashMap::new(),
+            handles: Vec::new(),
+            makes_handles: false,
         });
         self.by_name.entry(name).or_default().push(id);
         for other in known {
@@ -627,7 +596,8 @@ impl Graph {
     }
 
     fn declare(&mut self, id: ClassId, methods: &[MethodFacts<'_>]) {
-        let inside = self.class(id).side == Side::Inside;
+        let side = self.class(id).side;
+        let inside = side == Side::Inside;
         let is_object = self.names.text(self.class(id).name) == b"java/lang/Object";
         let mut table = HashMap::with_capacity(methods.len());
         let mut roots = Vec::new();
@@ -649,7 +619,9 @@ impl Graph {
                 woven: false,
                 left_out: None,
             };
-            if !inside && !facts.root && !made.can_be_overridden(&self.names) {
+            let is_native = side == Side::Outside && facts.access_flags & access::NATIVE != 0;
+            let matters = made.can_be_overridden(&self.names) || matches!(side, Side::JdkApart(_));
+            if !inside && !facts.root && !matters && !is_native {
                 continue;
             }
             // `clone` and `finalize`: nobody in the JDK can call them there, but for the thread of finalizers.
@@ -666,6 +638,9 @@ impl Graph {
             }
         }
         self.class_mut(id).methods = Some(table);
+        if side.is_jdk() && !roots.is_empty() {
+            (0..8).for_each(|part| self.enter_part(part)); // It need not name anything there.
+        }
         for (selector, method, flags) in roots {
             // Of an interface all implementations are meant; a default method is one of them.
             let is_interface = self.class(id).is_interface && flags & access::STATIC == 0;

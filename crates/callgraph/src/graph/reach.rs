@@ -3,7 +3,7 @@
 
 use super::{ClassId, Graph, Method, MethodId, Past, Scheme, Side, Target, Why};
 use crate::names::Selector;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tare_classfile::{access, descriptor};
 
 /// Called on a class: what it leads to there and, if virtual, below. It can be called in both ways.
@@ -64,13 +64,17 @@ impl Graph {
 
     /// What a class outside declares can be called there, on whatever objects there are.
     fn callbacks(&mut self, id: ClassId, outside: ClassId) {
-        if self.class(outside).side == Side::Inside || self.has_no_objects(id) {
+        let side = self.class(outside).side;
+        if side == Side::Inside || self.has_no_objects(id) {
             return;
         }
         let Some(declared) = &self.class(outside).methods else {
             self.want_list(outside);
             return;
         };
+        if matches!(side, Side::JdkApart(part) if self.entered >> part & 1 == 0) {
+            return;
+        }
         let overridable = |m: &MethodId| self.methods[m.0 as usize].can_be_overridden(&self.names);
         let found: Vec<MethodId> = declared
             .iter()
@@ -83,6 +87,29 @@ impl Graph {
             .collect();
         for method in found {
             self.reach(method, Why::Callback(outside));
+        }
+    }
+
+    /// Something reachable goes to a part of the JDK that is apart: it can call back from now on.
+    pub(super) fn enter_part(&mut self, part: u8) {
+        if self.entered >> part & 1 != 0 {
+            return;
+        }
+        self.entered |= 1 << part;
+        let all = (0..self.classes.len() as u32).map(ClassId);
+        let apart: Vec<ClassId> =
+            all.filter(|&id| self.class(id).side == Side::JdkApart(part)).collect();
+        let below: BTreeSet<ClassId> = apart.into_iter().flat_map(|id| self.below(id)).collect();
+        for id in below {
+            self.consider(id);
+        }
+    }
+
+    /// A method of a class runs that can make what the class's handles name callable.
+    fn make_handles(&mut self, class: ClassId) {
+        self.class_mut(class).makes_handles = true;
+        for (owner, selector, is_virtual) in std::mem::take(&mut self.class_mut(class).handles) {
+            self.call(owner, selector, Called::any(is_virtual, Why::Handle(class)));
         }
     }
 
@@ -209,6 +236,14 @@ impl Graph {
         let newly_called = matches!(why, Why::Root | Why::Call(_) | Why::Revealed) && !m.is_called;
         m.is_called |= newly_called;
         let m = &self.methods[method.0 as usize];
+        let side = self.class(m.class).side;
+        if let Side::JdkApart(part) = side {
+            self.enter_part(part); // Inherited by a class of the program.
+        }
+        let m = &self.methods[method.0 as usize];
+        if newly_called && m.access_flags & access::NATIVE != 0 && !side.is_jdk() {
+            self.natives.push(method);
+        }
         if newly_called && m.past >= self.trusted && !m.expanded && self.is_followed(m) {
             self.to_expand.push(method);
         }
@@ -331,6 +366,8 @@ impl Graph {
                         self.call(class, selector, Called::new(is_virtual, Why::Call(method)));
                     }
                     Target::Use(class) => self.uses(class),
+                    Target::Dynamic => self.make_handles(self.methods[method.0 as usize].class),
+                    Target::Apart(part) => self.enter_part(part),
                 }
             }
             self.ahead = 0;

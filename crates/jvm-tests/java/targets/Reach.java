@@ -1,6 +1,9 @@
 import java.io.BufferedReader;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
@@ -38,9 +41,20 @@ public final class Reach {
     static final ThreadLocal<Integer> LOCAL = ThreadLocal.withInitial(() -> Orders.initial());
     static final Method REFLECTED;
     static final Constructor<Made> MAKER;
+    /** Constant for the JVM's compilers, and not. */
+    static final MethodHandle HANDLE;
+    static MethodHandle virtualHandle;
+    static MethodHandle makingHandle;
 
     static {
         try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            MethodType type = MethodType.methodType(int.class, int.class);
+            HANDLE = lookup.findStatic(Orders.class, "handled", type);
+            virtualHandle = MethodHandles.filterReturnValue(
+                lookup.findVirtual(Bound.class, "bound", type), MethodHandles.identity(int.class));
+            makingHandle = lookup.findConstructor(
+                Bound.class, MethodType.methodType(void.class, int.class));
             REFLECTED = Orders.class.getDeclaredMethod("reflected", int.class);
             MAKER = Made.class.getDeclaredConstructor(int.class);
         } catch (ReflectiveOperationException e) {
@@ -139,7 +153,23 @@ public final class Reach {
         }
     }
 
+    static class Bound {
+        Bound(int i) {
+            count("Reach$Bound.<init>");
+        }
+
+        int bound(int x) {
+            count("Reach$Bound.bound");
+            return x;
+        }
+    }
+
     static final class Orders {
+        static int handled(int x) {
+            count("Reach$Orders.handled");
+            return x;
+        }
+
         static int compare(Key a, Key b) {
             count("Reach$Orders.compare");
             return Integer.compare(a.number, b.number);
@@ -201,10 +231,24 @@ public final class Reach {
             sum += LOCAL.get();
             sum += (Integer) REFLECTED.invoke(null, n);
             MAKER.newInstance(n);
+            sum += called(n);
             IntUnaryOperator operator = Orders::streamed;
             sum += IntStream.range(0, 5).map(operator).sum();
             sum += fromALoader(n);
             return sum;
+        }
+
+        /** By handles that the program looked up before anybody came. */
+        int called(int n) throws Exception {
+            count("Reach$Root.called");
+            try {
+                Bound bound = (Bound) makingHandle.invokeExact(n);
+                return (int) HANDLE.invokeExact(n) + (int) virtualHandle.invoke(bound, n);
+            } catch (Exception | Error e) {
+                throw e;
+            } catch (Throwable e) {
+                throw new AssertionError(e);
+            }
         }
 
         /** A class that did not exist before, from a loader that locks and calls back. */

@@ -2,7 +2,7 @@
 //! that the JVM did not start. The counts stay exact.
 
 use crate::recording::{Counts, begin, counted, end, launched, recorded};
-use tare_jvm_tests::{Scratch, Target, classes, on_each_jdk, test_natives};
+use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk, test_natives};
 
 #[track_caller]
 fn assert_equal(text: &str, recorded: &Counts) {
@@ -33,6 +33,22 @@ on_each_jdk! {
         target.wait_for("done");
         end(recording);
         assert_equal(&target.text(), &recorded(&file));
+        target.finish();
+    }
+
+    /// Nothing tells what native code calls: the recording says where that may be missing.
+    fn native_methods_below_a_root_are_named(jdk) {
+        let natives = format!("-agentpath:{}", test_natives().display());
+        let mut target = Target::java(jdk).vm(natives).class_path(classes()).main("Upcalls").start();
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let recording = begin(&target.name(), &["--root", "Upcalls$Work.everything"], &file);
+        target.tell("go");
+        target.wait_for("done");
+        end(recording);
+        let file = file.to_str().expect("a path");
+        let text = Tare::this().run(&["report", file]).ok().to_owned();
+        assert!(text.contains("it is native: a method that it calls by JNI"), "{text}");
         target.finish();
     }
 }

@@ -15,6 +15,7 @@ mod plot;
 mod program;
 mod ready;
 mod recorder;
+mod regions;
 mod sampling;
 mod scale;
 mod server;
@@ -60,6 +61,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
+       cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
 
 Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure, spark) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
@@ -215,6 +217,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     match words {
         ["accuracy", options @ ..] => return accuracy::run(options),
         ["sampling", options @ ..] => return sampling::run(options),
+        ["regions", options @ ..] => return regions::run(options),
         ["scale", options @ ..] => return scale::run(options),
         ["trace", options @ ..] => return trace::run(options),
         ["whole", options @ ..] => return whole::run(options),

@@ -70,15 +70,21 @@ impl Recorder {
         Ok(())
     }
 
+    /// Until it ends with its program.
+    pub fn wait(&mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("tare record ended badly ({status})");
+        }
+        Ok(())
+    }
+
     /// As Ctrl-C does it; how long that took, in milliseconds.
     pub fn stop(&mut self) -> Result<f64> {
         let began = Instant::now();
         let kill = format!("kill -INT {}", self.child.id());
         shell::run(Command::new("sh").args(["-c", &kill]))?;
-        let status = self.child.wait()?;
-        if !status.success() {
-            bail!("tare record ended badly ({status})");
-        }
+        self.wait()?;
         Ok(began.elapsed().as_secs_f64() * 1e3)
     }
 }

@@ -22,7 +22,7 @@ program made, and that were taken, over all rounds; and the share of all events 
 
 /// Steps of work between two calls, each about a nanosecond.
 const PACES: [u32; 6] = [0, 10, 30, 40, 50, 80];
-const ROUNDS: u32 = 8;
+pub const ROUNDS: u32 = 8;
 
 pub fn run(words: &[&str]) -> Result<()> {
     let (mut jdk, mut tare, mut ring) = (17, None, "4M");
@@ -79,7 +79,7 @@ fn rounds(text: &str) -> impl Iterator<Item = f64> + '_ {
 }
 
 /// Nanoseconds of a call in the best round.
-fn best(text: &str) -> Result<f64> {
+pub fn best(text: &str) -> Result<f64> {
     let best = rounds(text).fold(f64::MAX, f64::min);
     let calls = text.lines().find_map(|line| line.strip_prefix("calls ")?.split(' ').next());
     let calls: f64 = calls.context("how many calls there were")?.parse()?;

@@ -2,7 +2,8 @@
 //! tells it.
 
 use super::super::{BATCH, Engine, locked, redefined, rules};
-use super::{Initialiser, Subgraph, past, read_pool};
+use super::loading::{Made, read_pool};
+use super::{Initialiser, Subgraph, past};
 use crate::classes::Classes;
 use crate::facts::MethodOf;
 use crate::jvm::Jni;
@@ -102,6 +103,7 @@ impl Subgraph {
         let may_sleep = self.scheme == Scheme::Lazy
             && self.pasts_are_told.load(Relaxed)
             && flags & access::INTERFACE == 0
+            && self.is_inside(class)
             && !self.jvmti.is_initialised(class);
         let initialiser = may_sleep.then(|| self.initialiser(class)).flatten();
         let dormant = may_sleep && self.is_dormant(class, initialiser);
@@ -116,6 +118,9 @@ impl Subgraph {
             dormant,
             methods: None,
         });
+        if let Some(part) = rules::entrance(&name) {
+            state.graph.enter(part);
+        }
         if let Some(initialiser) = initialiser {
             state.initialisers.insert(id, initialiser);
         }
@@ -127,7 +132,7 @@ impl Subgraph {
         let side = state.graph.side_of(id);
         let rooted = std::str::from_utf8(&name)
             .is_ok_and(|name| self.roots.iter().any(|root| root.fits_some_method(name)));
-        (rooted || side != Side::Jdk).then_some((id, side))
+        (rooted || !side.is_jdk()).then_some((id, side))
     }
 
     fn initialiser(&self, class: jclass) -> Option<Initialiser> {
@@ -177,12 +182,12 @@ impl Subgraph {
         if !locked(&self.state).graph.has_methods(id) {
             self.read_methods(jni, class, id);
         }
-        if side == Side::Jdk {
+        if side.is_jdk() {
             return;
         }
         let Some(pool) = self.jvmti.constant_pool(class) else { return };
         if let Ok(pool) = ConstantPool::from_bytes(&pool) {
-            read_pool(&mut locked(&self.state).graph, id, side, &pool);
+            read_pool(&mut locked(&self.state).graph, id, side, &pool, Made::Before);
         }
     }
 

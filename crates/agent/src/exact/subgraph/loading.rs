@@ -1,10 +1,11 @@
 //! The classes that the JVM loads while a session is on, as the hook sees them; and what is to be woven
 //! in a class, whenever it passes the hook.
 
-use super::super::locked;
+use super::super::{locked, rules};
 use super::{Chosen, OFTEN, State, Subgraph};
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::jclass;
+use std::sync::atomic::Ordering::Relaxed;
 use tare_callgraph::{
     ClassFacts, ClassId, Graph, Loader, MethodFacts, MethodId, Past, Scheme, Side, Site, handles,
     is_trivial, references, sites,
@@ -77,8 +78,11 @@ impl Subgraph {
             methods: Some(methods.collect()),
         });
         let side = graph.side_of(id);
-        if side != Side::Jdk {
-            read_pool(graph, id, side, pool);
+        if let Some(part) = rules::entrance(name.as_bytes()) {
+            graph.enter(part);
+        }
+        if !side.is_jdk() {
+            read_pool(graph, id, side, pool, Made::Now);
         }
         if side == Side::Inside {
             graph.will_initialise(id);
@@ -187,13 +191,21 @@ impl Subgraph {
     pub fn prepared(&self, jni: Jni, class: jclass) {
         let Some(name) = self.jvmti.class_name(class) else { return };
         let loader = self.loader(jni, class);
-        if locked(&self.state).graph.find_class(loader, &name).is_some() {
-            return;
-        }
+        let changed = {
+            let state = locked(&self.state);
+            if state.graph.find_class(loader, &name).is_some() {
+                return;
+            }
+            state.graph.changes()
+        };
         if let Some((id, side)) = self.add_loaded(jni, class) {
             self.read_loaded(jni, id, side);
         }
         let mut state = locked(&self.state);
+        // A lambda made outside the subgraph: below a root its body would be woven by now.
+        if name.contains(&b'.') && !changed && state.graph.changes() {
+            self.late.fetch_add(1, Relaxed);
+        }
         if state.graph.wants_anything() {
             state.asked += 1;
             self.ring();
@@ -220,10 +232,28 @@ fn foresee(
     }
 }
 
+/// When a class was loaded. Of what its lambdas and method references made before, there are hidden classes that name
+/// it, and other handles show themselves when they are called; so nothing of it is lost, and most of a pool's
+/// handles are never made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Made {
+    Before,
+    Now,
+}
+
 /// What a constant pool tells without any code.
-pub(super) fn read_pool(graph: &mut Graph, id: ClassId, side: Side, pool: &ConstantPool<'_>) {
+pub(super) fn read_pool(
+    graph: &mut Graph,
+    id: ClassId,
+    side: Side,
+    pool: &ConstantPool<'_>,
+    made: Made,
+) {
     if side == Side::Inside {
-        handles(pool, |site| graph.handle(id, site));
+        handles(pool, |site| match made {
+            Made::Before => graph.handle_when_made(id, site),
+            Made::Now => graph.handle(id, site),
+        });
     } else {
         // Which kind of call it is the pool does not say; a virtual one reaches more.
         references(pool, |member| {

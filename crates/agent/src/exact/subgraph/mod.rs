@@ -17,7 +17,6 @@ mod loading;
 mod past;
 
 pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
-use loading::read_pool;
 
 use super::inject::{Part, Runtime};
 use super::{Engine, Purpose, locked, nanos_of, redefined, rules};
@@ -55,6 +54,10 @@ const PATIENT: [(u64, u8); 3] = [(400, 4), (200, 2), (100, 1)];
 /// A thread with one of these on its stack is loading or initialising a class.
 const LOADING: [&[u8]; 5] =
     [b"<clinit>", b"loadClass", b"findClass", b"defineClass", b"loadClassOrNull"];
+
+/// Why a native method is named in the recording.
+const NATIVE: &str =
+    "it is native: a method that it calls by JNI is missing unless something else leads to it, too";
 
 /// What methods have run with everything that they call woven: one bit each, read by the probes.
 /// It stays for the JVM's life, because a probe may be looking at it at any moment.
@@ -147,9 +150,12 @@ impl Subgraph {
         let plan = plan.clone();
         let side = move |name: &[u8]| match std::str::from_utf8(name) {
             Ok(name) if rules::is_included(&plan, name) && rules::of_class(name).is_none() => {
-                Side::Inside
+                // A hidden class cannot be woven, but what it names can.
+                if name.contains('.') { Side::Outside } else { Side::Inside }
             }
-            Ok(name) if rules::is_jdk(name) => Side::Jdk,
+            Ok(name) if rules::is_jdk(name) => {
+                rules::part_apart(name).map_or(Side::Jdk, Side::JdkApart)
+            }
             _ => Side::Outside,
         };
         Ok(Subgraph {
@@ -381,6 +387,7 @@ impl Subgraph {
         let _ = (&self.bell).read(&mut bell);
         loop {
             self.read_wanted(jni);
+            self.tell_natives(engine);
             let (changed, asked) = {
                 let mut state = locked(&self.state);
                 if !state.graph.wants_anything() {
@@ -398,6 +405,18 @@ impl Subgraph {
                 drop(state);
                 self.settled.notify_all();
             }
+        }
+    }
+
+    /// Names the native methods that are called: what they call by JNI is found by no rule of ours.
+    fn tell_natives(&self, engine: &Engine) {
+        let natives: Vec<String> = {
+            let mut state = locked(&self.state);
+            let taken = state.graph.take_natives();
+            taken.into_iter().map(|method| state.graph.full_name(method)).collect()
+        };
+        for name in natives {
+            engine.refuse(&name, NATIVE);
         }
     }
 

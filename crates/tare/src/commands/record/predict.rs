@@ -9,16 +9,13 @@ use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
 use tare_profile::{ContextId, MethodKind, Profile, ValueKind};
-use tare_protocol::Pattern;
+use tare_protocol::{Pattern, is_jdk};
 
 /// A compiler, which calls more often than most programs, makes a call in so many nanoseconds.
 const CALL_EVERY_NS: f64 = 4.0;
 /// What a call costs in warm probes, counted and timed; the end of a recording tells the real figure.
 const COUNTED_NS: f64 = 1.5;
 const TIMED_NS: f64 = 20.0;
-
-/// The classes that are woven without any pattern are all but these.
-const JDK: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "org.graalvm."];
 
 /// A sentence for the user.
 pub fn sentence(profile: &Profile, path: &Path, args: &RecordArgs) -> Result<String> {
@@ -63,11 +60,7 @@ fn share(profile: &Profile, woven: impl Fn(&str) -> bool) -> Option<f64> {
 
 fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
     let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits_class(class));
-    let asked = if include.is_empty() {
-        !JDK.iter().any(|prefix| class.starts_with(prefix))
-    } else {
-        fits(include)
-    };
+    let asked = if include.is_empty() { !is_jdk(&class.replace('.', "/")) } else { fits(include) };
     asked && !fits(exclude)
 }
 
