@@ -375,6 +375,31 @@ impl Bench {
         Ok(launch)
     }
 
+    /// A launch that async-profiler samples, with or without a mode of ours.
+    pub fn launch_sampled(
+        &self,
+        workload: &Workload,
+        jdk: &Jdk,
+        mode: Option<Mode>,
+        every: Every,
+    ) -> Result<Launch> {
+        let mut java = self.java(workload, jdk, Config::AsyncSampled(every))?;
+        if let Some(mode) = mode {
+            java = self.recorded(&java, mode, workload);
+        }
+        let log = File::create(self.work.join("stderr.log")).context("creating a log")?;
+        let mut program = Program::start(java.stderr(log))?;
+        program.run(workload.warm_up)?;
+        let iterations = program.run(workload.measured)?;
+        program.quit()?;
+        Ok(Launch { iterations, ..Launch::default() })
+    }
+
+    /// Where async-profiler's stacks of the last launch are.
+    pub fn collapsed(&self) -> PathBuf {
+        self.work.join("sampled.collapsed")
+    }
+
     /// Only the first iteration of a new JVM.
     pub fn start(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Launch> {
         let mut java = self.java(workload, jdk, config)?;
@@ -432,7 +457,7 @@ impl Bench {
                 "-agentpath:{}=start,event=cpu-clock,interval={},collapsed,file={}",
                 library.display(),
                 every.option(),
-                self.work.join("sampled.collapsed").display()
+                self.collapsed().display()
             ));
         }
         let path: Vec<String> =

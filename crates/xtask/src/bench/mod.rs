@@ -10,6 +10,7 @@ mod docs;
 mod figures;
 mod machine;
 mod overlap;
+mod own;
 mod peers;
 mod plot;
 mod program;
@@ -60,6 +61,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
+       cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
        cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
 
@@ -221,6 +223,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         ["scale", options @ ..] => return scale::run(options),
         ["trace", options @ ..] => return trace::run(options),
         ["whole", options @ ..] => return whole::run(options),
+        ["self", options @ ..] => return own::run(options),
         ["subgraph", "--help" | "-h"] => {
             print!("{}", subgraph::HELP);
             return Ok(());

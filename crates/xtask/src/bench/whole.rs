@@ -24,7 +24,7 @@ const fn part(name: &'static str, words: &'static [&'static str], page: bool) ->
 }
 
 /// Those first whose figures are quoted most.
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     part("modes", &["--launches", "3", "--minutes", "9"], true),
     part("suite", &["suite", "--launches", "1"], true),
     part("peers", &["peers", "--launches", "1"], true),
@@ -32,6 +32,7 @@ const PARTS: [Part; 10] = [
     part("sampling", &["sampling", "--rounds", "2", "javac", "h2", "lucene", "crowd"], true),
     part("accuracy", &["accuracy", "--quick"], false),
     part("scale", &["scale", "--quick"], true),
+    part("self", &["self"], true),
     part("trace", &["trace"], false),
     part("subgraph", &["subgraph", "--quick"], true),
     part("server", &["server", "--seconds", "5"], true),
