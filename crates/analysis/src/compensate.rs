@@ -66,10 +66,9 @@ pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
         how,
         calls: calls_by_method(profile, calls),
         counts_calling: calling.is_some(),
+        quicker: 0.0,
     };
-    if how == Compensation::Sequences {
-        model.learn(profile, groups.values());
-    }
+    model.learn(profile, groups.values());
     for ((thread, time), nodes) in groups {
         for (context, net) in model.nodes(profile, &nodes) {
             let values = [net.middle, net.low, net.high];
@@ -193,6 +192,9 @@ struct Model {
     interpreted: Pairs,
     /// Whether the recording tells which calls made timed ones; older ones do not.
     counts_calling: bool,
+    /// By so much the probes of the program are quicker, inside, than the calibration's: no context
+    /// can measure less than its probes.
+    quicker: f64,
 }
 
 /// What the callees of a context weigh on its time, and how many of their calls there were.
@@ -278,8 +280,8 @@ impl Model {
         let cold = self.calibration.cold.map_or(0.0, |(inside, _)| (inside - empty).max(0.0));
         let body = self.calibration.body(Bounded {
             low: rest.low / timed - cold * warmth.warming,
-            middle: rest.middle / timed - cold * warmth.interpreted,
-            high: rest.high / timed,
+            middle: rest.middle / timed - cold * warmth.interpreted + self.quicker,
+            high: rest.high / timed + self.quicker,
         });
         Bounded { low: body.low * timed, middle: body.middle * timed, high: body.high * timed }
     }
@@ -337,7 +339,9 @@ impl Model {
                 }
             }
         }
-        self.pairs = self.pairs.learn(&contexts, self.calibration.call.unwrap_or(0.0));
+        let calibrated = self.pairs;
+        self.pairs = calibrated.learn(&contexts, self.calibration.call.unwrap_or(0.0));
+        self.quicker = (calibrated.leaf() - self.pairs.leaf()).max(0.0);
     }
 }
 
@@ -420,6 +424,27 @@ mod tests {
         let [_, net, _] = totals(&profile);
         let cold = 200 * (190 + 290) + 480;
         assert_eq!(net, 10_000_000 + 110_000_000 - 10_000_000 - 999_999 * 10 - 20 - cold);
+    }
+
+    #[test]
+    fn a_context_that_measures_less_than_an_empty_probe_corrects_the_calibration() {
+        let net_of = |callee_ns: i64| {
+            let mut profile = profile(13_000_000, callee_ns, false);
+            let unit = tare_profile::Unit::Count;
+            let kind = ValueKind::Other { name: CALLING.to_owned(), unit };
+            profile.add_series(SeriesInfo::new(ENGINE, kind));
+            let id = profile.all_series().map(|(id, _)| id).last().unwrap();
+            let caller = profile.series(find(&profile, |_| true).unwrap()).rows().next().unwrap();
+            profile.series_mut(id).push(Row::new(caller.context, caller.thread, 1));
+            assert!(compensate(&mut profile, Compensation::Calibrated));
+            totals(&profile)
+        };
+        // The calibration's empty probe takes 10 ns inside; here are 8, with all that the call did.
+        let [low, net, high] = net_of(8_000_000);
+        assert!(low == 0 && net > 0 && high >= net, "{low} {net} {high}");
+        // What takes longer is as before.
+        let [_, net, _] = net_of(1_000_000_000);
+        assert!((995..=1_005).contains(&(net / 1_000_000)), "{net}");
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl Pairs {
         Pairs { leaf, ends, between }
     }
 
+    /// From entry to exit.
+    pub fn leaf(self) -> f64 {
+        self.leaf
+    }
+
     /// A mixture: a share of the context's own calls, and one of those that it made, at the price of
     /// another.
     pub fn mixed(self, other: Pairs, own: f64, made: f64) -> Self {

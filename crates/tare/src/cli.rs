@@ -426,6 +426,10 @@ pub struct RecordArgs {
     /// virtual threads
     #[arg(long, conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub cpu_time: bool,
+    /// Beside it, of each thread: instructions and cache misses where the machine counts them, page
+    /// faults, context switches
+    #[arg(long, requires = "exact", help_heading = EXACT)]
+    pub counters: bool,
     /// Sum up contexts that are deeper than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,

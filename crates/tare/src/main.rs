@@ -3,6 +3,7 @@
 mod cli;
 mod client;
 mod commands;
+mod counters;
 mod demotion;
 mod desk;
 mod doctor;
@@ -13,6 +14,7 @@ mod keep;
 mod launch;
 mod library;
 mod origins;
+mod perf;
 mod recorder;
 mod regions;
 mod sampling;

@@ -144,4 +144,29 @@ on_each_jdk! {
         assert!(all.iter().all(|method| method["self"].as_i64() >= Some(0)), "{all:?}");
         target.finish();
     }
+
+    /// Counters of threads stand beside times; what the machine does not have is said to be absent.
+    fn counters_are_there_or_said_to_be_absent(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("Costs").start();
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let name = target.name();
+        let words = record(&["--include", "Costs", "--counters", &name], &file);
+        let recording = Tare::this().start(&words);
+        wait_until_on(&name);
+        target.tell("for 300");
+        target.wait_for("done for 300");
+        recording.signal(rustix::process::Signal::INT);
+        recording.wait().ok();
+        let losses = Recorded::open(&file).losses();
+        for counter in ["instructions", "cache-misses", "page-faults", "context-switches"] {
+            let absent = losses.iter().any(|loss| loss.contains(counter) && loss.contains("absent"));
+            let file = file.display().to_string();
+            let words = ["report", &file, "--metric", counter, "--format", "json"];
+            let counted = Tare::this().run(&words);
+            assert_eq!(counted.err.contains("has no values called"), absent, "{counter}: {losses:?}");
+        }
+        assert_eq!(report(&file, &[])["metric"]["kind"], "wall-time", "times come first");
+        target.finish();
+    }
 }

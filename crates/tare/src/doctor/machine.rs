@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::library;
+use crate::perf::{Counter, Event};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -66,52 +67,9 @@ fn ptrace() -> Check {
     }
 }
 
-/// The fields of `perf_event_attr` that we set, at their fixed places; the kernel takes the
-/// first published size of the structure from everyone.
-#[repr(C)]
-#[derive(Default)]
-struct PerfAttr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    bp_type: u32,
-    bp_addr: u64,
-}
-
-const PERF_TYPE_HARDWARE: u32 = 0;
-const PERF_TYPE_SOFTWARE: u32 = 1;
-const HW_CPU_CYCLES: u64 = 0;
-const SW_CPU_CLOCK: u64 = 0;
-const DISABLED: u64 = 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HV: u64 = 1 << 6;
-
-/// Opens an event on the calling thread and closes it again.
-fn perf_event(kind: u32, config: u64, kernel: bool) -> io::Result<()> {
-    let flags = DISABLED | EXCLUDE_HV | if kernel { 0 } else { EXCLUDE_KERNEL };
-    let attr = PerfAttr {
-        kind,
-        size: size_of::<PerfAttr>() as u32,
-        config,
-        period: 1_000_000,
-        flags,
-        ..PerfAttr::default()
-    };
-    // SAFETY: the structure has the size that it declares and lives across the call; the
-    // descriptor that comes back is ours to close.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        libc::close(fd as libc::c_int);
-    }
-    Ok(())
+/// Whether an event can be counted on the calling thread.
+fn perf_event(event: Event, kernel: bool) -> io::Result<()> {
+    Counter::open(event, 0, kernel).map(drop)
 }
 
 fn perf_software() -> Check {
@@ -119,10 +77,10 @@ fn perf_software() -> Check {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "?".into());
     let remedy = "sysctl kernel.perf_event_paranoid=1, or run as root, or grant CAP_PERFMON; in a \
                   container also allow the system call in its seccomp profile";
-    if perf_event(PERF_TYPE_SOFTWARE, SW_CPU_CLOCK, true).is_ok() {
+    if perf_event(Event::CpuClock, true).is_ok() {
         return Check::works(name, "CPU sampling at 1 ms and finer, kernel frames included");
     }
-    match perf_event(PERF_TYPE_SOFTWARE, SW_CPU_CLOCK, false) {
+    match perf_event(Event::CpuClock, false) {
         Ok(()) => Check::limited(
             name,
             format!(
@@ -137,7 +95,7 @@ fn perf_software() -> Check {
 
 fn perf_hardware() -> Check {
     let name = "hardware counters";
-    match perf_event(PERF_TYPE_HARDWARE, HW_CPU_CYCLES, false) {
+    match perf_event(Event::Cycles, false) {
         Ok(()) => Check::works(name, "cycles, instructions and cache misses can be measured"),
         Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Check::no(
             name,

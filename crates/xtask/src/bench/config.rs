@@ -18,6 +18,8 @@ use std::process::{Command, Stdio};
 pub enum Mode {
     Count,
     Time,
+    /// Times, with the probes held to a budget.
+    Budget,
     /// Everything woven to count, but below a root that is never called.
     Outside,
     /// What one root reaches, found while the program runs, with times.
@@ -110,6 +112,14 @@ pub const PEERS: [Config; 6] = [
     Config::MethodEvents,
 ];
 
+/// What `cargo xtask bench demotion` runs.
+pub const DEMOTION: [Config; 4] = [
+    Config::Plain,
+    Config::Launched(Mode::Count),
+    Config::Launched(Mode::Budget),
+    Config::Launched(Mode::Time),
+];
+
 /// What `cargo xtask bench bytecodes` runs.
 pub const BYTECODES: [Config; 9] = [
     Config::Plain,
@@ -169,6 +179,8 @@ impl Config {
             Config::Plain => "plain",
             Config::Launched(Mode::Count) => "count, launched",
             Config::Launched(Mode::Time) => "time, launched",
+            Config::Launched(Mode::Budget) => "time within 20 %, launched",
+            Config::Attached(Mode::Budget) => "time within 20 %, attached",
             Config::Launched(Mode::Outside) => "outside, launched",
             Config::Launched(Mode::Rooted) => "time below one root, launched",
             Config::Attached(Mode::Rooted) => "time below one root, attached",
@@ -282,6 +294,7 @@ fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a st
     match mode {
         Mode::Count => words.push("--count"),
         Mode::Time => {}
+        Mode::Budget => words.extend(["--overhead", "20%"]),
         Mode::Rooted => words.extend(["--root", root]),
         Mode::Bytecodes => words.push("--bytecodes"),
         Mode::Precise => words.extend(["--bytecodes", "--blocks", "precise"]),

@@ -74,7 +74,8 @@ async-profiler. With the name
 the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. With the
 name `bytecodes` they are the plain program and the ways to count and to sample executed bytecodes; how far samples
 agree with the exact profile is told as well. With the name `suite` they are the modes that people use most, of all workloads
-on JDK 25, with geometric means over them. Two benchmarks never run at the same time on a machine: the
+on JDK 25, with geometric means over them. With the name `demotion` they are the plain program, counts, and times
+with and without a budget for the probes, of javac. Two benchmarks never run at the same time on a machine: the
 second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
@@ -93,7 +94,8 @@ Options:
                    directory)
   --tare FILE      measure this `tare` instead of building one
   --write-docs     write docs/benchmarks.md and bench/results.svg from this run; with peers
-                   docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md
+                   docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md,
+                   with demotion docs/demotion.md
 ";
 
 /// What a run is to tell.
@@ -103,6 +105,7 @@ enum Question {
     Peers,
     Bytecodes,
     Suite,
+    Demotion,
 }
 
 impl Question {
@@ -112,6 +115,7 @@ impl Question {
             Question::Peers => &config::PEERS,
             Question::Bytecodes => &config::BYTECODES,
             Question::Suite => &config::SUITE,
+            Question::Demotion => &config::DEMOTION,
         }
     }
 
@@ -121,6 +125,7 @@ impl Question {
             Question::Peers => "docs/peers.md",
             Question::Bytecodes => "docs/bytecodes-cost.md",
             Question::Suite => "docs/suite.md",
+            Question::Demotion => "docs/demotion.md",
         }
     }
 
@@ -128,6 +133,7 @@ impl Question {
     fn workloads(self) -> Vec<String> {
         let names: Vec<&str> = match self {
             Question::Suite => workloads::names().collect(),
+            Question::Demotion => vec!["javac"],
             Question::Peers => workloads::DEFAULT.into_iter().chain(["trees"]).collect(),
             _ => workloads::DEFAULT.into(),
         };
@@ -187,6 +193,7 @@ impl Args {
                 "peers" => question = Question::Peers,
                 "bytecodes" => question = Question::Bytecodes,
                 "suite" => question = Question::Suite,
+                "demotion" => question = Question::Demotion,
                 "all" => names.extend(workloads::names().map(str::to_owned)),
                 name if workloads::names().any(|known| known == name) => {
                     names.push(name.to_owned());

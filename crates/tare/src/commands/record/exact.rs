@@ -4,6 +4,7 @@ use super::{Files, Names, STEP, Session, predict, window};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
+use crate::counters::Counters;
 use crate::demotion::Steering;
 use crate::exact::{self, Arena, Exact};
 use crate::guard::Guard;
@@ -43,6 +44,7 @@ pub struct ExactSession {
     exact: Exact,
     /// What was sampled before.
     sampled: Option<Sampling>,
+    counters: Option<Counters>,
     recorder: Recorder,
     began: Instant,
     files: Files,
@@ -114,7 +116,9 @@ impl Session for ExactSession {
         let mut exact =
             Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
         exact.steering = args.overhead.map(Steering::new);
-        Ok(ExactSession { exact, sampled, recorder, began, files, guard, quiet: args.quiet })
+        let counters = args.counters.then(|| Counters::begin(jvm.pid));
+        let quiet = args.quiet;
+        Ok(ExactSession { exact, sampled, counters, recorder, began, files, guard, quiet })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -125,7 +129,8 @@ impl Session for ExactSession {
                 // The agent notes the time when it is asked; calls under way are counted up to it.
                 let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
                 self.exact.status = status;
-                self.recorder.append(&mut sources(&mut self.exact, self.sampled.as_mut()))?;
+                let (sampled, counters) = (self.sampled.as_mut(), self.counters.as_mut());
+                self.recorder.append(&mut sources(&mut self.exact, sampled, counters))?;
                 progress.show(&self.exact);
                 if let Some(ids) = self.exact.steer() {
                     let demote = Request::ExactDemote { ids };
@@ -147,8 +152,18 @@ impl Session for ExactSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {
-        let ExactSession { mut exact, mut sampled, recorder, files, guard, quiet, .. } = self;
-        let finished = recorder.finish(&mut sources(&mut exact, sampled.as_mut()));
+        let ExactSession {
+            mut exact,
+            mut sampled,
+            mut counters,
+            recorder,
+            files,
+            guard,
+            quiet,
+            ..
+        } = self;
+        let finished =
+            recorder.finish(&mut sources(&mut exact, sampled.as_mut(), counters.as_mut()));
         drop(guard);
         watched?;
         let recorded = finished?;
@@ -202,9 +217,14 @@ impl Session for ExactSession {
     }
 }
 
-fn sources<'a>(exact: &'a mut Exact, sampled: Option<&'a mut Sampling>) -> Vec<&'a mut dyn Source> {
+fn sources<'a>(
+    exact: &'a mut Exact,
+    sampled: Option<&'a mut Sampling>,
+    counters: Option<&'a mut Counters>,
+) -> Vec<&'a mut dyn Source> {
     let sampled = sampled.map(|sampled| sampled as &mut dyn Source);
-    std::iter::once(exact as &mut dyn Source).chain(sampled).collect()
+    let counters = counters.map(|counters| counters as &mut dyn Source);
+    std::iter::once(exact as &mut dyn Source).chain(sampled).chain(counters).collect()
 }
 
 /// A line on the terminal, if there is one, that says how the recording goes.
