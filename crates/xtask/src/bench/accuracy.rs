@@ -244,7 +244,7 @@ impl Lab {
     ) -> Result<HashMap<String, Said>> {
         let said = self.work.join("visualvm.log");
         let log = fs::File::create(&said).context("creating a log")?;
-        let mut driver = peer.of_methods(java, jdk, "bench.cost.Main", "bench.cost.**");
+        let mut driver = peer.of_methods(java, jdk, "bench.cost.Main", INCLUDE);
         let mut program = Program::start(driver.stderr(log))?;
         program.ask(&format!("work {}", Mode::Compiled.seconds(self.quick)))?;
         program.end()?;
