@@ -4,7 +4,6 @@
 //! methods costs; then it does the same work sampled, and woven and timed. What `tare report` says of
 //! it by each way of compensation stands beside the truth. Nothing is asserted: a benchmark reports.
 
-use super::peers::VisualVm;
 use super::program::Program;
 use super::ready::Ready;
 use super::recorder::Recorder;
@@ -24,10 +23,9 @@ use std::time::Duration;
 const INCLUDE: &str = "bench.cost.Cases*";
 
 /// The ways to a time, by their columns.
-const WAYS: [&str; 5] = ["raw", "calibrated", "sequences", "joined", "VisualVM"];
+const WAYS: [&str; 4] = ["raw", "calibrated", "sequences", "joined"];
 const CALIBRATED: usize = 1;
 const JOINED: usize = 3;
-const EACH: [usize; WAYS.len()] = [0, 1, 2, 3, 4];
 
 /// Goals, as the issue of this benchmark has them.
 const TOTAL_GOAL: f64 = 0.03;
@@ -112,14 +110,9 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut stages = Stages::new();
     let classes = compile(&ready.workspace, &ready.javac, &work)?;
     let tare = ready.tare.clone();
-    let mut lab = Lab { tare, classes, work: work.clone(), quick: args.quick, visual_vm: None };
+    let lab = Lab { tare, classes, work: work.clone(), quick: args.quick };
     let mut cells = Vec::new();
     for jdk in jdks(&args.jdks, &mut stages)? {
-        lab.visual_vm = VisualVm::prepare(&ready.kitchen(true), &jdk)
-            .map_err(|error| {
-                stages.note(format!("NOT COVERED: VisualVM on {}: {error:#}", jdk.major))
-            })
-            .ok();
         for &mode in &args.modes {
             let name = format!("{} on {}", mode.name(), jdk.major);
             stages.run(&name, || {
@@ -155,8 +148,6 @@ struct Lab {
     classes: PathBuf,
     work: PathBuf,
     quick: bool,
-    /// The peer, where it knows the JDK.
-    visual_vm: Option<VisualVm>,
 }
 
 /// One method in one case, or a whole case: nanoseconds per call, or per round of a case.
@@ -168,12 +159,12 @@ struct Cell {
     method: Option<String>,
     truth: f64,
     /// By the columns of [`WAYS`].
-    ways: [f64; WAYS.len()],
+    ways: [f64; 4],
     /// Of the calibrated estimate, and of the joined one.
     bounds: [(f64, f64); 2],
     share: f64,
     /// Differences of shares of the case, by the columns.
-    share_errors: [f64; WAYS.len()],
+    share_errors: [f64; 4],
 }
 
 impl Lab {
@@ -187,11 +178,6 @@ impl Lab {
         java.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]);
         java.args(["-Xms256m", "-Xmx256m", "-cp"]).arg(&self.classes).arg("bench.cost.Main");
         let log = fs::File::create(self.work.join("stderr.log")).context("creating a log")?;
-        // Its own times beside ours, of a run of its own; interpreted, it would take forever.
-        let theirs = match &self.visual_vm {
-            Some(peer) if mode == Mode::Compiled => self.visual_vm(peer, jdk, &java)?,
-            _ => HashMap::new(),
-        };
         let mut program = Program::start(java.stderr(log))?;
         let truth = Truth::parse(&program.ask("truth")?)?;
         let work = format!("work {}", mode.seconds(self.quick));
@@ -230,33 +216,8 @@ impl Lab {
             report(&["--compensate", "calibrated"])?,
             report(&["--compensate", "sequences"])?,
             report(&["--samples", &samples, "--metric", "joined"])?,
-            theirs,
         ];
         truth.cells(&run, &reports)
-    }
-
-    /// What VisualVM's instrumenting profiler says of the same work.
-    fn visual_vm(
-        &self,
-        peer: &VisualVm,
-        jdk: &Jdk,
-        java: &Command,
-    ) -> Result<HashMap<String, Said>> {
-        let said = self.work.join("visualvm.log");
-        let log = fs::File::create(&said).context("creating a log")?;
-        let mut driver = peer.of_methods(java, jdk, "bench.cost.Main", INCLUDE);
-        let mut program = Program::start(driver.stderr(log))?;
-        program.ask(&format!("work {}", Mode::Compiled.seconds(self.quick)))?;
-        program.end()?;
-        let said = fs::read_to_string(&said)?;
-        let methods = said.lines().filter_map(|line| {
-            let words: Vec<&str> = line.strip_prefix("method ")?.split(' ').collect();
-            let [name, calls, micros] = words[..] else { return None };
-            let own = micros.parse::<f64>().ok()? * 1e3;
-            let said = Said { own, bounds: (own, own), calls: calls.parse().ok()? };
-            Some((name.to_owned(), said))
-        });
-        Ok(methods.collect())
     }
 
     fn record(&self, program: &Program, how: &[&str], to: &Path) -> Result<Recorder> {
@@ -291,11 +252,6 @@ struct Said {
     own: f64,
     bounds: (f64, f64),
     calls: f64,
-}
-
-impl Said {
-    /// Of a way that was not taken.
-    const UNKNOWN: Said = Said { own: f64::NAN, bounds: (f64::NAN, f64::NAN), calls: f64::NAN };
 }
 
 /// What the program measured of itself.
@@ -356,26 +312,25 @@ impl Truth {
         pairs.map(|(a, b)| (a.total / b.total - 1.0).abs()).max_by(f64::total_cmp)
     }
 
-    fn cells(&self, run: &str, reports: &[HashMap<String, Said>; WAYS.len()]) -> Result<Vec<Cell>> {
+    fn cells(&self, run: &str, reports: &[HashMap<String, Said>; 4]) -> Result<Vec<Cell>> {
         let mut cells = Vec::new();
         for case in &self.cases {
-            let said = |way: usize, method: &Method| match reports[way].get(&method.name) {
-                _ if reports[way].is_empty() => Said::UNKNOWN,
-                found => found.copied().unwrap_or_default(),
+            let said = |way: usize, method: &Method| {
+                let found = reports[way].get(&method.name);
+                found.copied().unwrap_or_default()
             };
             let first = case.methods.first().context("a case without methods")?;
-            // VisualVM has seen a run of its own.
-            let rounds = EACH.map(|way| said(way, first).calls / first.calls);
-            if rounds[0] <= 0.0 {
+            let rounds = said(0, first).calls / first.calls;
+            if rounds <= 0.0 {
                 bail!("{} was never called", first.name);
             }
             let all = |way: usize, of: fn(&Said) -> f64| -> f64 {
                 case.methods.iter().map(|method| of(&said(way, method))).sum()
             };
-            let totals = EACH.map(|way| all(way, |said| said.own));
+            let totals = [0, 1, 2, 3].map(|way| all(way, |said| said.own));
             let bounds = [CALIBRATED, JOINED].map(|way| {
-                let low = all(way, |said| said.bounds.0) / rounds[way];
-                (low, all(way, |said| said.bounds.1) / rounds[way])
+                let low = all(way, |said| said.bounds.0) / rounds;
+                (low, all(way, |said| said.bounds.1) / rounds)
             });
             let whole: f64 = case.methods.iter().map(|m| m.nanos * m.per_round()).sum();
             cells.push(Cell {
@@ -383,20 +338,20 @@ impl Truth {
                 case: case.name.clone(),
                 method: None,
                 truth: case.total,
-                ways: EACH.map(|way| totals[way] / rounds[way]),
+                ways: totals.map(|total| total / rounds),
                 bounds,
                 share: 1.0,
-                share_errors: [0.0; WAYS.len()],
+                share_errors: [0.0; 4],
             });
             for method in &case.methods {
-                let calls = EACH.map(|way| rounds[way] * method.per_round());
+                let calls = rounds * method.per_round();
                 let share = method.nanos * method.per_round() / whole;
-                let ways = EACH.map(|way| said(way, method).own / calls[way]);
+                let ways = [0, 1, 2, 3].map(|way| said(way, method).own / calls);
                 let share_errors =
-                    EACH.map(|way| said(way, method).own / totals[way].max(1.0) - share);
+                    [0, 1, 2, 3].map(|way| said(way, method).own / totals[way].max(1.0) - share);
                 let bounds = [CALIBRATED, JOINED].map(|way| {
                     let (low, high) = said(way, method).bounds;
-                    (low / calls[way], high / calls[way])
+                    (low / calls, high / calls)
                 });
                 cells.push(Cell {
                     run: run.to_owned(),
@@ -447,14 +402,13 @@ impl Cell {
 
 fn table(cells: &[Cell]) -> String {
     let mut text = format!(
-        "{:<26}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}  {:>19}  covers  {:>19}  covers\n",
+        "{:<26}{:>10}{:>10}{:>11}{:>11}{:>10}  {:>19}  covers  {:>19}  covers\n",
         "ns per call",
         "truth",
         "raw",
         "calibrated",
         "sequences",
         "joined",
-        "VisualVM",
         "interval",
         "joined interval",
     );
@@ -464,20 +418,18 @@ fn table(cells: &[Cell]) -> String {
             Some(method) => format!("    {}", method.replace("Cases.", "").replace("Cases$", "")),
         };
         let number = |value: f64| match value.abs() {
-            _ if value.is_nan() => "–".to_owned(),
             1000.0.. => format!("{value:.0}"),
             _ => format!("{value:.1}"),
         };
         let interval = |(low, high): (f64, f64)| format!("{} … {}", number(low), number(high));
         let covers = |which| if cell.covered(which) { "yes" } else { "NO" };
         text.push_str(&format!(
-            "{name:<26}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}  {:>19}  {:<6}  {:>19}  {}\n",
+            "{name:<26}{:>10}{:>10}{:>11}{:>11}{:>10}  {:>19}  {:<6}  {:>19}  {}\n",
             number(cell.truth),
             number(cell.ways[0]),
             number(cell.ways[1]),
             number(cell.ways[2]),
             number(cell.ways[3]),
-            number(cell.ways[4]),
             interval(cell.bounds[0]),
             covers(0),
             interval(cell.bounds[1]),
@@ -515,9 +467,6 @@ impl Summary {
         for run in runs {
             let of_run = || cells.iter().filter(move |c| c.run == run && c.is_judged());
             for (way, name) in WAYS.into_iter().enumerate() {
-                if of_run().all(|cell| cell.ways[way].is_nan()) {
-                    continue;
-                }
                 let tally = |wanted: &dyn Fn(&Cell) -> bool, good: &dyn Fn(&Cell) -> bool| {
                     let all: Vec<&Cell> = of_run().filter(|cell| wanted(cell)).collect();
                     (all.iter().filter(|cell| good(cell)).count(), all.len())
@@ -594,7 +543,7 @@ mod tests {
             ("bench.cost.Cases.leaf".to_owned(), said(2_400.0, 200.0)),
         ]
         .into();
-        let cells = truth.cells("x", &EACH.map(|_| report.clone())).unwrap();
+        let cells = truth.cells("x", &[0; 4].map(|_| report.clone())).unwrap();
         assert_eq!(cells.len(), 3);
         let [whole, fan, leaf] = &cells[..] else { panic!() };
         assert!((whole.ways[0] - 660.0).abs() < 1e-9 && whole.covered(0));
