@@ -5,6 +5,7 @@
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
 use crate::labels::{Label, LabelKind};
+use crate::metrics::TARGET_TIME;
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use std::collections::HashSet;
@@ -231,6 +232,12 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
                 error * 100.0
             ));
         }
+    } else if info.kind.name() == TARGET_TIME {
+        let target = profile.run.options.iter().find(|(name, _)| name == "target");
+        let target = target.map_or("another JVM", |(_, jvm)| jvm);
+        say(format!(
+            "estimated for {target}, from bytecodes: without native code, collections and compilations"
+        ));
     } else if info.kind.unit() == Unit::Nanoseconds && info.estimate == Estimate::Measured {
         let compensated = profile.all_series().any(|(_, other)| {
             other.info().estimate == Estimate::Compensated && other.info().kind == info.kind

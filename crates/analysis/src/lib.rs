@@ -45,7 +45,7 @@ pub use hot::{Hot, Neighbours, hot_list, neighbours};
 pub use join::{JOINED, Joined, WINDOW, join};
 pub use labels::{Label, LabelKind};
 pub use method_type::MethodType;
-pub use metrics::{default_metrics, find_metric};
+pub use metrics::{TARGET_TIME, default_metrics, find_metric};
 pub use names::{Pattern, is_jdk_class, package_of, stable};
 pub use narrow::narrow;
 pub use probes::PROBE_TIME;

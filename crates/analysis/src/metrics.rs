@@ -3,6 +3,9 @@
 use crate::join::JOINED;
 use tare_profile::{Estimate, Profile, Series, SeriesId, ValueKind};
 
+/// The kind of a series of times that were estimated for another JVM, from bytecodes.
+pub const TARGET_TIME: &str = "target-time";
+
 /// What a report shows when nothing else is asked: the most telling series, and beside it the
 /// invocations of the same engine, if it counted them.
 pub fn default_metrics(profile: &Profile) -> Vec<SeriesId> {
@@ -44,6 +47,7 @@ fn rank(series: &Series) -> (u8, u8) {
         ValueKind::Samples => 1,
         ValueKind::WallTime => 2,
         ValueKind::Bytecodes => 3,
+        ValueKind::Other { ref name, .. } if name == TARGET_TIME => 3,
         ValueKind::AllocatedBytes => 4,
         ValueKind::BlockedTime => 5,
         ValueKind::LiveBytes => 6,

@@ -16,6 +16,7 @@ pub mod code;
 pub mod descriptor;
 pub mod error;
 pub mod insn;
+pub mod kinds;
 pub mod mutf8;
 pub mod opcode;
 pub mod pool;

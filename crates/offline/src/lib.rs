@@ -8,6 +8,7 @@
 
 pub mod batch;
 pub mod files;
+mod kernels;
 mod manifest;
 pub mod modes;
 mod module;
@@ -15,6 +16,7 @@ pub mod portable;
 
 pub use batch::{Batch, Row, Settings, Totals, Wanted};
 pub use files::{FileError, classes_of, weave_path};
+pub use kernels::Mix;
 pub use modes::{Mode, ModeError, Modes};
 pub use tare_weaver::Blocks;
 

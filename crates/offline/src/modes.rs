@@ -180,7 +180,7 @@ impl Modes {
         if self.counts() {
             let precise = self.has(Mode::CountPrecise);
             let blocks = if precise { Blocks::Precise } else { Blocks::Default };
-            set.count = Some(CountProbe { blocks, flush: r.flush(entry), threshold });
+            set.count = Some(CountProbe { blocks, costs: None, flush: r.flush(entry), threshold });
         }
         let placement = match (self.has(Mode::Activation), self.has(Mode::ActivationBlocks)) {
             (true, _) => Some(Placement::LongestPath),

@@ -1,6 +1,8 @@
 //! The runtime that needs no agent: its jar, and the probes that call it. What it does is told in
 //! `runtime-portable/`; how a program is woven for it, in the other files.
 
+use crate::kernels::{Mix, mixes};
+use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
 use tare_weaver::{Arg, Blocks, Call, CountProbe, FrameProbe, ProbeSet};
 use zip::write::SimpleFileOptions;
@@ -19,6 +21,9 @@ pub const PACKAGE: &str = "tare/runtime/";
 
 /// The class whose static methods woven code calls.
 pub const PROBE: &str = "tare/runtime/Probe";
+
+/// The program that measures what bytecodes cost on a JVM.
+pub const TARGET: &str = "tare.runtime.Target";
 
 /// A loop takes its count to the tree once it is larger than this, as under the agent.
 const FLUSH: u32 = 4096;
@@ -42,6 +47,11 @@ pub fn jar() -> zip::result::ZipResult<Vec<u8>> {
     Ok(writer.finish()?.into_inner())
 }
 
+/// The kernels that measure a JVM, and how many bytecodes of which kind a turn of each has.
+pub fn kernels() -> Result<BTreeMap<String, Mix>, tare_classfile::Error> {
+    mixes(CLASSES)
+}
+
 /// Entry and exit of every method, and the bytecodes in between.
 pub fn probes(blocks: Blocks) -> ProbeSet {
     let call = |name, descriptor, args: &[Arg]| Call::new(PROBE, name, descriptor, args);
@@ -54,7 +64,44 @@ pub fn probes(blocks: Blocks) -> ProbeSet {
             exit_throw: Some(counted("exit")),
             caught: Some(call("caught", "(Ltare/runtime/Node;)V", &[Arg::Token])),
         }],
-        count: Some(CountProbe { blocks, flush: counted("flush"), threshold: FLUSH }),
+        count: Some(CountProbe { blocks, costs: None, flush: counted("flush"), threshold: FLUSH }),
         ..ProbeSet::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_classfile::kinds::Kind;
+
+    /// What the sources say, counted by hand.
+    #[test]
+    fn kernels_have_what_their_sources_say() {
+        let kernels = kernels().expect("our own classes");
+        assert!(kernels.len() > 20, "{:?}", kernels.keys());
+        let check = |name: &str, kind: Kind, expected: f64| {
+            assert_eq!(kernels[name][kind as usize], expected, "{name} {}", kind.name());
+        };
+        // Head: two loads and a condition; then the sum, the counter, and back.
+        check("plain", Kind::Move, 5.0);
+        check("plain", Kind::Arithmetic, 2.0);
+        check("plain", Kind::Branch, 2.0);
+        check("calls", Kind::Call, 2.0);
+        check("calls", Kind::Arithmetic, 3.0);
+        check("deepCalls", Kind::Call, 6.0);
+        check("virtualCalls", Kind::VirtualCall, 2.0);
+        check("interfaceCalls", Kind::InterfaceCall, 2.0);
+        check("interfaceCalls", Kind::Product, 2.0);
+        check("objects", Kind::Object, 1.0);
+        // The constructor, and that of Object.
+        check("objects", Kind::Call, 2.0);
+        check("exceptions", Kind::Throw, 1.0);
+        check("monitors", Kind::Monitor, 2.0);
+        check("cases", Kind::Switch, 1.0);
+        check("branches", Kind::Branch, 5.0);
+        check("casts", Kind::Cast, 2.0);
+        for kind in Kind::EACH {
+            assert!(kernels.values().any(|mix| mix[kind as usize] > 0.0), "no {}", kind.name());
+        }
     }
 }

@@ -81,6 +81,9 @@ impl FromStr for BlockAnalysis {
     }
 }
 
+/// What costs of bytecodes are counted in, in picoseconds.
+pub const COST_PS: u64 = 10;
+
 /// Which methods are woven, and what is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExactPlan {
@@ -88,6 +91,9 @@ pub struct ExactPlan {
     pub timed: bool,
     /// Executed bytecodes beside the invocations; not together with times.
     pub bytecodes: Option<BlockAnalysis>,
+    /// With bytecodes: what one counts for, by its kind (`tare_classfile::kinds`), in [`COST_PS`]; none
+    /// means one each.
+    pub costs: Vec<u32>,
     /// Only a sample whenever a thread has executed so many bytecodes; without roots.
     pub every: Option<u32>,
     /// With samples: their distance is so on average only; the seed of what is random in it.
@@ -136,6 +142,7 @@ impl ExactPlan {
         Message::new("exact-start")
             .with("timed", self.timed)
             .with("bytecodes", bytecodes)
+            .with_all("cost", &self.costs)
             .with_all("every", &Vec::from_iter(self.every))
             .with_all("random", &Vec::from_iter(self.random))
             .with_all("agent-jar", &Vec::from_iter(self.agent_jar.as_ref()))
@@ -163,6 +170,7 @@ impl ExactPlan {
         Ok(ExactPlan {
             timed: m.parse("timed")?,
             bytecodes: if bytecodes == "no" { None } else { Some(m.parse("bytecodes")?) },
+            costs: all(m, "cost")?,
             every: all(m, "every")?.pop(),
             random: all(m, "random")?.pop(),
             agent_jar: all(m, "agent-jar")?.pop(),
@@ -225,6 +233,8 @@ pub struct ExactStatus {
     /// The session's number in this JVM's life.
     pub session: u32,
     pub timed: bool,
+    /// Whether what is counted are costs of bytecodes, in [`COST_PS`], and not their number.
+    pub costs: bool,
     /// Classes and methods woven.
     pub classes: u64,
     pub methods: u64,
@@ -300,6 +310,7 @@ impl ExactStatus {
         let message = message
             .with("exact-session", self.session)
             .with("exact-timed", self.timed)
+            .with("exact-costs", self.costs)
             .with("exact-classes", self.classes)
             .with("exact-methods", self.methods)
             .with_all("exact-refused", &self.refused)
@@ -326,6 +337,7 @@ impl ExactStatus {
         Ok(Some(ExactStatus {
             session: m.parse("exact-session")?,
             timed: m.parse("exact-timed")?,
+            costs: m.parse("exact-costs")?,
             classes: m.parse("exact-classes")?,
             methods: m.parse("exact-methods")?,
             refused: refusals(m)?,
@@ -358,6 +370,7 @@ mod tests {
         let plan = ExactPlan {
             timed: true,
             bytecodes: Some(BlockAnalysis::Precise),
+            costs: vec![0, 250],
             every: Some(10_000),
             random: Some(7),
             agent_jar: Some("/opt/an agent.jar".to_owned()),

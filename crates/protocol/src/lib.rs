@@ -16,7 +16,7 @@ mod region;
 mod requests;
 mod sampling;
 
-pub use exact::{BlockAnalysis, ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
+pub use exact::{BlockAnalysis, COST_PS, ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
 pub use explain::Explained;
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use method::{MethodPattern, MethodPatternError};

@@ -1,10 +1,12 @@
 //! Every flag and every line of help, in one place.
 
+mod calibrate;
 mod check;
 mod export;
 mod instrument;
 mod profiles;
 
+pub use calibrate::CalibrateArgs;
 pub use check::CheckArgs;
 pub use export::{ExportArgs, help as help_of_export};
 pub use instrument::InstrumentArgs;
@@ -217,6 +219,19 @@ pub enum Command {
     /// Make a jar, directory or class file count its own calls and bytecodes, without any agent
     #[command(after_help = instrument::HELP)]
     Instrument(InstrumentArgs),
+    /// Measure what bytecodes cost on a JVM, for `tare record --bytecodes --target`
+    #[command(
+        after_help = "Runs a short program on the JVM and writes nanoseconds by kind of bytecode into a small text \
+                      file. With it a recording on this machine estimates the processor time that the same \
+                      bytecodes would take there; docs/target.md says how far off that is.\n\n\
+                      A JVM of another machine needs nothing but the runtime's jar, which `tare instrument` or \
+                      --jar writes: java -cp tare-runtime.jar tare.runtime.Target > measured.txt\n\n\
+                      EXAMPLES:\n  \
+                      tare calibrate-target -o target.txt -- java -Xint\n  \
+                      tare calibrate-target measured.txt -o target.txt     of another machine\n  \
+                      tare record --bytecodes --target target.txt --include '**' -- java -jar app.jar"
+    )]
+    CalibrateTarget(CalibrateArgs),
     /// Look into class files and jars, or weave probes into them, without any JVM
     #[command(subcommand)]
     Class(ClassCommand),
@@ -350,6 +365,10 @@ pub struct RecordArgs {
     /// (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
     pub blocks: BlockAnalysis,
+    /// With --bytecodes: count what the bytecodes would cost on another JVM, in nanoseconds, by what
+    /// `tare calibrate-target` found of it
+    #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["every", "agent_jar", "allocations"])]
+    pub target: Option<PathBuf>,
     /// With --bytecodes: do not count each call, but take a sample of its stack whenever a thread has executed
     /// so many bytecodes; much cheaper, still the same in every run. 10000 is a good distance
     #[arg(long, value_name = "N", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["root", "allocations"],

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tare_analysis::{CALIBRATION, CALLING, Calibration, UNTIMED};
+use tare_analysis::{CALIBRATION, CALLING, Calibration, TARGET_TIME, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{MethodName, Names, Node, Pruning, Snapshot, Tree};
 use tare_attach::Jvm;
@@ -23,7 +23,7 @@ use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
     Thread, ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
 };
-use tare_protocol::{ExactStatus, Request};
+use tare_protocol::{COST_PS, ExactStatus, Request};
 
 /// How long a JVM may take to answer somebody who only looks.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -364,7 +364,7 @@ impl Exact {
                     untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
                     calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
-                    counted: [node.bytecodes, node.objects, node.bytes],
+                    counted: [self.bytecodes(node), node.objects, node.bytes],
                 };
                 if self.steering.is_some() {
                     let load = self.loads.entry(node.method).or_default();
@@ -418,6 +418,11 @@ impl Exact {
         let (refused, lost, pruned) = (snapshot.refused, snapshot.lost, snapshot.pruned);
         self.missing = Missing { refused, lost, pruned, rest };
         Ok(())
+    }
+
+    /// Bytecodes, or the nanoseconds that they would take on a target.
+    fn bytecodes(&self, node: &Node) -> u64 {
+        if self.status.costs { node.bytecodes * COST_PS / 1000 } else { node.bytecodes }
     }
 
     /// Takes a node's figures out of its context again: they are now in the rest of another.
@@ -475,7 +480,10 @@ impl Exact {
             });
             let mut counted = [None; COUNTED];
             if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples) {
-                counted[0] = Some(add(ValueKind::Bytecodes));
+                let estimated =
+                    ValueKind::Other { name: TARGET_TIME.to_owned(), unit: Unit::Nanoseconds };
+                let costs = self.status.costs;
+                counted[0] = Some(add(if costs { estimated } else { ValueKind::Bytecodes }));
             }
             if snapshot.holds == Holds::Allocations {
                 counted[1] = Some(add(ValueKind::AllocatedObjects));

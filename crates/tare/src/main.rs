@@ -19,6 +19,7 @@ mod recorder;
 mod regions;
 mod sampling;
 mod source;
+mod target;
 mod term;
 mod trace;
 
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
             commands::orders::give(&jvm, &Order::Interval(nanos))
         }
         Some(Command::Instrument(args)) => commands::instrument::run(&args),
+        Some(Command::CalibrateTarget(args)) => commands::calibrate::run(&args),
         Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Report(args)) => commands::report::run(&args),
         Some(Command::Diff(args)) => match commands::diff::run(&args) {

@@ -41,13 +41,18 @@ pub(crate) fn may_throw(opcode: u8, code: &[u8], pc: usize, pool: &ConstantPool<
     !matches!(pool.tag(index), Some(tag::INTEGER | tag::FLOAT | tag::LONG | tag::DOUBLE))
 }
 
-/// Fills `weights` with the length of each block at the offset where it begins, 0 elsewhere.
+/// The longest block, which no class file reaches in bytecodes: its cost must leave room for others.
+const HEAVIEST: u32 = 1 << 24;
+
+/// Fills `weights` with the length of each block, or what it costs, at the offset where it begins, 0
+/// elsewhere.
 pub(crate) fn weigh(
     blocks: &Blocks,
+    costs: Option<&[u32; 256]>,
     code: &[u8],
     scan: &Scan,
     pool: &ConstantPool<'_>,
-    weights: &mut Vec<u16>,
+    weights: &mut Vec<u32>,
 ) {
     weights.clear();
     weights.resize(code.len(), 0);
@@ -59,7 +64,8 @@ pub(crate) fn weigh(
             leader = pc;
         }
         if let Some(w) = weights.get_mut(leader) {
-            *w = w.saturating_add(1);
+            let cost = costs.and_then(|costs| costs.get(usize::from(opcode)));
+            *w = w.saturating_add(cost.copied().unwrap_or(1)).min(HEAVIEST);
         }
         let b = bits_of(opcode);
         begin = b & (bits::JUMP | bits::NO_FALL) != 0
@@ -80,7 +86,7 @@ pub(crate) fn weigh(
 ///
 /// Check points are the entry, handlers, subroutines and loop heads. Every way that leads
 /// backwards ends at one of them, so one pass from the end suffices.
-pub(crate) fn longest_paths(code: &[u8], scan: &Scan, weights: &mut [u16], best: &mut Vec<u32>) {
+pub(crate) fn longest_paths(code: &[u8], scan: &Scan, weights: &mut [u32], best: &mut Vec<u32>) {
     best.clear();
     best.resize(code.len() + 1, 0);
     let is_point =
@@ -111,7 +117,7 @@ pub(crate) fn longest_paths(code: &[u8], scan: &Scan, weights: &mut [u16], best:
     }
     for (pc, w) in weights.iter_mut().enumerate() {
         *w = match best.get(pc) {
-            Some(&b) if is_point(pc) && scan.has(pc, flag::START) => b.min(65535) as u16,
+            Some(&b) if is_point(pc) && scan.has(pc, flag::START) => b,
             _ => 0,
         };
     }
@@ -173,14 +179,14 @@ mod tests {
     fn walk(
         code: &Code<'_>,
         scan: &Scan,
-        weights: &[u16],
+        weights: &[u32],
         r: &mut Random,
         throws: impl Fn(&Insn<'_>) -> bool,
     ) {
         let (mut pc, mut steps, mut counted) = (0, 0u32, 0u32);
         loop {
             steps += 1;
-            counted += u32::from(weights[pc]);
+            counted += weights[pc];
             let insn = insn::insn_at(code.code, pc).unwrap();
             let mut next = successors(&insn);
             let explicit = insn.opcode == op::ATHROW;
@@ -205,9 +211,9 @@ mod tests {
         let mut weights = Vec::new();
         let methods = each_method(|class, code, scan| {
             for _ in 0..20 {
-                weigh(&Blocks::Default, code.code, scan, &class.pool, &mut weights);
+                weigh(&Blocks::Default, None, code.code, scan, &class.pool, &mut weights);
                 walk(code, scan, &weights, &mut r, |_| false);
-                weigh(&Blocks::Precise, code.code, scan, &class.pool, &mut weights);
+                weigh(&Blocks::Precise, None, code.code, scan, &class.pool, &mut weights);
                 walk(code, scan, &weights, &mut r, |i| {
                     may_throw(i.opcode, code.code, i.offset as usize, &class.pool)
                 });
@@ -221,13 +227,13 @@ mod tests {
         let mut r = Random(0x2545_f491_4f6c_dd1d);
         let (mut weights, mut best) = (Vec::new(), Vec::new());
         each_method(|class, code, scan| {
-            weigh(&Blocks::Default, code.code, scan, &class.pool, &mut weights);
+            weigh(&Blocks::Default, None, code.code, scan, &class.pool, &mut weights);
             longest_paths(code.code, scan, &mut weights, &mut best);
             for _ in 0..50 {
                 let (mut pc, mut left) = (0, 0i32);
                 for _ in 0..500 {
                     if weights[pc] > 0 {
-                        left = i32::from(weights[pc]);
+                        left = i32::try_from(weights[pc]).unwrap();
                     }
                     left -= 1;
                     assert!(left >= 0, "more steps than announced at {pc}");
@@ -247,6 +253,24 @@ mod tests {
         });
     }
 
+    /// With costs a block weighs what its instructions cost together; with ones, their number.
+    #[test]
+    fn blocks_cost_what_their_instructions_do() {
+        let (mut lengths, mut ones, mut costly) = (Vec::new(), Vec::new(), Vec::new());
+        let mut costs = [1; 256];
+        each_method(|class, code, scan| {
+            weigh(&Blocks::Default, None, code.code, scan, &class.pool, &mut lengths);
+            costs = [1; 256];
+            weigh(&Blocks::Default, Some(&costs), code.code, scan, &class.pool, &mut ones);
+            assert_eq!(lengths, ones);
+            costs = [0; 256];
+            costs[usize::from(op::ALOAD_0)] = 7;
+            weigh(&Blocks::Default, Some(&costs), code.code, scan, &class.pool, &mut costly);
+            let loads = scan.starts.iter().filter(|&&s| code.code[s as usize] == op::ALOAD_0);
+            assert_eq!(costly.iter().sum::<u32>(), 7 * loads.count() as u32);
+        });
+    }
+
     #[derive(Debug)]
     struct EveryInstruction;
 
@@ -261,7 +285,7 @@ mod tests {
         let mut weights = Vec::new();
         each_method(|class, code, scan| {
             let custom = Blocks::Custom(Arc::new(EveryInstruction));
-            weigh(&custom, code.code, scan, &class.pool, &mut weights);
+            weigh(&custom, None, code.code, scan, &class.pool, &mut weights);
             assert!(scan.starts.iter().all(|&s| weights[s as usize] == 1));
         });
     }

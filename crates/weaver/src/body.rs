@@ -114,8 +114,8 @@ pub(crate) struct Input<'m, 'p> {
     pub clones: &'m [u16],
     pub locals: &'m NewLocals,
     /// Lengths of blocks for the count and for activation; empty when there is none.
-    pub weights: &'m [u16],
-    pub ticks: &'m [u16],
+    pub weights: &'m [u32],
+    pub ticks: &'m [u32],
     pub crossings: &'m [Crossing],
     /// Whether the woven method needs frames.
     pub frames: bool,
@@ -308,7 +308,7 @@ impl Body {
                 self.crossing(input, pool, c)?;
             }
             if weight != 0 {
-                self.asm.add(input.locals.count, u32::from(weight));
+                self.asm.add(input.locals.count, weight);
             }
             if flags & flag::BACK != 0 && flags & flag::RETHROW == 0 && probes.flushes_in_loops() {
                 self.flush_if_full(input, pool)?;
@@ -318,7 +318,7 @@ impl Body {
             }
             if let (Some(check), 1..) = (probes.check, tick) {
                 self.asm.begin();
-                self.call(input, pool, check, Given { weight: u32::from(tick), ..first(input) })?;
+                self.call(input, pool, check, Given { weight: tick, ..first(input) })?;
             }
             if flags & flag::INIT_ESCAPES != 0 && probes.flushes_before_init() {
                 self.asm.begin();

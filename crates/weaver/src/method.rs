@@ -73,8 +73,8 @@ impl ClassProbes {
 pub(crate) struct Scratch {
     scan: Scan,
     body: Body,
-    weights: Vec<u16>,
-    ticks: Vec<u16>,
+    weights: Vec<u32>,
+    ticks: Vec<u32>,
     best: Vec<u32>,
     crossings: Vec<Crossing>,
     initial: Vec<Ty>,
@@ -149,11 +149,18 @@ impl<'a> Method<'_, 'a> {
         let (locals, extra) = new_locals(plan, code.max_locals, &mut names, pool)?;
         weights.clear();
         if let Some(count) = &probes.set.count {
-            blocks::weigh(&count.blocks, code.code, scan, &class.pool, weights);
+            blocks::weigh(
+                &count.blocks,
+                count.costs.as_deref(),
+                code.code,
+                scan,
+                &class.pool,
+                weights,
+            );
         }
         ticks.clear();
         if let Some(a) = &probes.set.activation {
-            blocks::weigh(&a.blocks, code.code, scan, &class.pool, ticks);
+            blocks::weigh(&a.blocks, None, code.code, scan, &class.pool, ticks);
             if a.placement == Placement::LongestPath {
                 blocks::longest_paths(code.code, scan, ticks, best);
             }
@@ -337,7 +344,7 @@ fn new_locals(
 }
 
 /// A handler that protects itself must not call anything before it throws; its check goes there.
-fn delay_rethrow_ticks(code: &[u8], scan: &Scan, ticks: &mut [u16]) {
+fn delay_rethrow_ticks(code: &[u8], scan: &Scan, ticks: &mut [u32]) {
     for e in &scan.exceptions {
         let handler = usize::from(e.handler);
         if !scan.has(handler, flag::RETHROW) {

@@ -6,6 +6,7 @@
 
 use crate::blocks::Blocks;
 use std::fmt;
+use std::sync::Arc;
 use tare_classfile::descriptor::MethodDescriptor;
 
 /// A value that the inserted code passes to a probe.
@@ -81,6 +82,8 @@ pub struct CountProbe {
     /// Takes [`Arg::Count`] to where a reader finds it; may take the token of the first frame
     /// probe. Called at loop heads, and at exits unless the exit probe takes the count itself.
     pub flush: Call,
+    /// What a bytecode counts for, by opcode, when that is not one each.
+    pub costs: Option<Arc<[u32; 256]>>,
     /// At a loop head the count is flushed once it has passed this; 0 means never, for code
     /// without loops.
     pub threshold: u32,

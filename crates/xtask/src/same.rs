@@ -11,7 +11,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 pub const HELP: &str = "\
 Whether profiles in bytecodes are the same in every run.
@@ -236,10 +236,13 @@ impl Bench {
         shell::output(&mut command)?;
         let mut print = Print::default();
         for metric in ["bytecodes", "invocations"] {
+            // As a file it would take more than ten gigabytes for a compiler.
             let text = self.work.join("run.collapsed");
+            let _ = fs::remove_file(&text);
+            shell::run(Command::new("mkfifo").arg(&text))?;
             let mut export = Command::new(&self.tare);
             export.arg("export").arg(&file).args(["--metric", metric, "-o"]).arg(&text);
-            shell::output(&mut export)?;
+            let mut export = export.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
             for line in BufReader::new(fs::File::open(&text)?).lines() {
                 let line = line?;
                 let mut hash = DefaultHasher::new();
@@ -251,6 +254,10 @@ impl Bench {
                     let value = line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok());
                     print.bytecodes += value.unwrap_or(0);
                 }
+            }
+            let ended = export.wait()?;
+            if !ended.success() {
+                bail!("tare export ended with {ended}");
             }
         }
         Ok(print)

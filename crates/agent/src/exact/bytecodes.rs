@@ -7,7 +7,9 @@ use super::inject::{Part, Runtime};
 use super::probes::UNFIT;
 use crate::jvm::{Jni, Jvmti};
 use crate::vm_tables::Tables;
+use std::sync::Arc;
 use tare_arena::layout::Holds;
+use tare_classfile::kinds::Kind;
 use tare_protocol::{BlockAnalysis, ExactPlan};
 use tare_weaver::{
     AllocationProbe, Arg, Blocks, Call, CountProbe, FrameProbe, MethodInfo, ProbeSet, Probes,
@@ -28,6 +30,26 @@ pub fn holds(plan: &ExactPlan) -> Holds {
 /// A loop takes its count to the tree once it is larger than this: seldom enough to cost nothing,
 /// often enough for somebody who looks at a method that never ends.
 const FLUSH: u32 = 4096;
+
+/// What a bytecode counts for, by opcode.
+type Costs = Arc<[u32; 256]>;
+
+/// The costs of a plan that has some, one for each kind of bytecode.
+fn costs(plan: &ExactPlan) -> Option<Costs> {
+    if plan.costs.is_empty() {
+        return None;
+    }
+    let of = |opcode: usize| {
+        let kind = Kind::of(opcode as u8) as usize;
+        plan.costs.get(kind).copied().unwrap_or(0)
+    };
+    Some(Arc::new(std::array::from_fn(of)))
+}
+
+/// When a loop tells its count: as often, about, if bytecodes count for more than one each.
+fn threshold(costs: Option<&Costs>) -> u32 {
+    costs.map_or(FLUSH, |_| FLUSH << 6)
+}
 
 /// Class files from this version on can name a class as a constant.
 const NAMES_CLASSES: u16 = 49;
@@ -53,13 +75,16 @@ impl BytecodeProbes {
             return Self::sampled(&blocks);
         }
         let allocations = plan.allocations;
+        let costs = costs(plan);
+        let costs = costs.as_ref();
         let owner = if plan.agent_jar.is_some() { Part::Agents } else { Part::Bytecodes };
-        let frame = |enter, old| frame(owner, enter, &blocks, allocations.then(|| allocation(old)));
+        let frame =
+            |enter, old| frame(owner, enter, &blocks, costs, allocations.then(|| allocation(old)));
         Ok(BytecodeProbes {
             root: frame("enterRoot", false)?,
             inner: frame("enter", false)?,
-            root_leaf: leaf(owner, "leafRootCounted", &blocks)?,
-            inner_leaf: leaf(owner, "leafCounted", &blocks)?,
+            root_leaf: leaf(owner, "leafRootCounted", &blocks, costs)?,
+            inner_leaf: leaf(owner, "leafCounted", &blocks, costs)?,
             root_old: frame("enterRoot", true)?,
             inner_old: frame("enter", true)?,
         })
@@ -83,6 +108,7 @@ impl BytecodeProbes {
                 }],
                 count: Some(CountProbe {
                     blocks: blocks.clone(),
+                    costs: None,
                     flush: counted("flush"),
                     threshold: FLUSH,
                 }),
@@ -90,7 +116,7 @@ impl BytecodeProbes {
             };
             Probes::new(set).map_err(|_| UNFIT)
         };
-        let leaf = || leaf(Part::Sampling, "leaf", blocks);
+        let leaf = || leaf(Part::Sampling, "leaf", blocks, None);
         Ok(BytecodeProbes {
             root: frame()?,
             inner: frame()?,
@@ -121,6 +147,7 @@ fn frame(
     owner: Part,
     enter: &str,
     blocks: &Blocks,
+    costs: Option<&Costs>,
     allocation: Option<AllocationProbe>,
 ) -> Result<Probes, &'static str> {
     let counted = |name| call(owner, name, "(JI)V", &[Arg::Token, Arg::Count]);
@@ -132,7 +159,12 @@ fn frame(
             exit_throw: Some(counted("exitThrowCounted")),
             caught: Some(call(Part::Probe, "caught", "(JI)V", &[Arg::Token, Arg::MethodId])),
         }],
-        count: Some(CountProbe { blocks: blocks.clone(), flush, threshold: FLUSH }),
+        count: Some(CountProbe {
+            blocks: blocks.clone(),
+            costs: costs.cloned(),
+            flush,
+            threshold: threshold(costs),
+        }),
         allocation,
         ..ProbeSet::default()
     })
@@ -153,9 +185,15 @@ fn allocation(old: bool) -> AllocationProbe {
 }
 
 /// All is told at the end, which is the one place where such a method tells its count.
-fn leaf(part: Part, name: &str, blocks: &Blocks) -> Result<Probes, &'static str> {
+fn leaf(
+    part: Part,
+    name: &str,
+    blocks: &Blocks,
+    costs: Option<&Costs>,
+) -> Result<Probes, &'static str> {
     let flush = call(part, name, "(II)V", &[Arg::MethodId, Arg::Count]);
-    let count = Some(CountProbe { blocks: blocks.clone(), flush, threshold: 0 });
+    let count =
+        Some(CountProbe { blocks: blocks.clone(), costs: costs.cloned(), flush, threshold: 0 });
     Probes::new(ProbeSet { count, ..ProbeSet::default() }).map_err(|_| UNFIT)
 }
 

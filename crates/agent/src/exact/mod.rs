@@ -368,6 +368,7 @@ pub fn status() -> Option<ExactStatus> {
     Some(ExactStatus {
         session: engine.memory.session,
         timed: engine.plan.timed,
+        costs: !engine.plan.costs.is_empty(),
         classes: engine.classes.load(Relaxed),
         methods: engine.methods.load(Relaxed),
         refused: engine.refusals(),

@@ -52,6 +52,7 @@ mod sampling_wall;
 mod stopped;
 mod stops;
 mod subgraph;
+mod target;
 mod temporary_directories;
 mod thread_retransformed;
 mod time;

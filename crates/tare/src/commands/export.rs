@@ -85,8 +85,19 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
     Ok(profile)
 }
 
-/// Writes beside the wanted file first, so that a failure leaves no half of one.
+/// Writes beside the wanted file first, so that a failure leaves no half of one; but into a pipe, if it is
+/// one, for whoever reads there.
 fn write(profile: &Profile, format: Format, options: Options<'_>, path: &Path) -> Result<u64> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let pipe = File::options().write(true).open(path);
+        return pipe
+            .map_err(anyhow::Error::from)
+            .and_then(|pipe| {
+                tare_formats::write(profile, format, options, &pipe).map_err(Into::into)
+            })
+            .map(|()| 0)
+            .with_context(|| format!("{} cannot be written", path.display()));
+    }
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod calibrate;
 pub mod check;
 pub mod class;
 pub mod detach;

@@ -14,6 +14,7 @@ use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
 use crate::launch::{self, Guest, Settings};
+use crate::target::Target;
 use crate::term::{DIM, WARN};
 use anyhow::{Context, Result, bail};
 use exact::ExactSession;
@@ -34,7 +35,8 @@ use trace::TraceSession;
 const STEP: Duration = Duration::from_millis(20);
 
 pub fn run(args: RecordArgs) -> ExitCode {
-    let outcome = check_output(args.output.as_deref()).and_then(|()| match () {
+    let target = args.target.as_deref().map_or(Ok(()), |path| Target::read(path).map(drop));
+    let outcome = check_output(args.output.as_deref()).and(target).and_then(|()| match () {
         () if args.trace => record::<TraceSession>(args),
         () if is_exact(&args) => record::<ExactSession>(args),
         () => record::<SamplingSession>(args),

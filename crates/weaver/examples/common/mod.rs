@@ -76,6 +76,7 @@ fn stack() -> FrameProbe {
 
 fn count(blocks: Blocks) -> CountProbe {
     CountProbe {
+        costs: None,
         blocks,
         flush: call("flush", "(JI)V", &[Arg::Token, Arg::Count]),
         threshold: 1 << 14,

@@ -23,6 +23,7 @@ mod server;
 mod stats;
 mod subgraph;
 mod table;
+mod target;
 mod trace;
 mod whole;
 mod workloads;
@@ -62,6 +63,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
        cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
+       cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
        cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
 
@@ -236,6 +238,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             return Ok(());
         }
         ["subgraph", rest @ ..] => return subgraph::run(rest),
+        ["target", rest @ ..] => return target::run(rest),
         ["server", "--help" | "-h"] => {
             print!("{}", server::HELP);
             return Ok(());

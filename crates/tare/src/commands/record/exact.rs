@@ -13,6 +13,7 @@ use crate::origins::Origins;
 use crate::recorder::{Recorder, Source};
 use crate::sampling::Sampling;
 use crate::source;
+use crate::target::Target;
 use crate::term::{self, BOLD, DIM};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, Write};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_analysis::WINDOW;
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
-use tare_protocol::{ExactPlan, ExactStatus, REGIONS_MAX, Request};
+use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX, Request};
 
 /// How long it may take to weave or restore all of a large program on a busy machine.
 pub const WEAVING: Duration = Duration::from_secs(60);
@@ -63,6 +64,12 @@ impl Session for ExactSession {
         let plan = ExactPlan {
             timed: !args.count && !args.bytecodes,
             bytecodes: args.bytecodes.then_some(args.blocks),
+            costs: args
+                .target
+                .as_deref()
+                .map(Target::read)
+                .transpose()?
+                .map_or(Vec::new(), |t| t.units()),
             every: args.every,
             random: args.random,
             agent_jar: agent_jar(args)?,
@@ -175,6 +182,12 @@ impl Session for ExactSession {
         let (totals, status) = (exact.totals(), &exact.status);
         let bytecodes = match totals.bytecodes {
             0 => String::new(),
+            n if status.costs => {
+                format!(
+                    " and {} on the target",
+                    term::time(Duration::from_nanos(n * COST_PS / 1000))
+                )
+            }
             n => format!(" and {} bytecodes", term::count(n)),
         };
         let what = if totals.samples { "samples" } else { "calls" };
@@ -339,6 +352,9 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     options.extend(args.region.iter().map(|region| ("region", region.to_string())));
     if args.bytecodes {
         options.push(("blocks", args.blocks.to_string()));
+    }
+    if let Some(target) = args.target.as_deref().and_then(|path| Target::read(path).ok()) {
+        options.push(("target", target.jvm));
     }
     options.extend(args.every.map(|every| ("every", every.to_string())));
     options.extend(args.random.map(|seed| ("random", seed.to_string())));
