@@ -220,17 +220,7 @@ pub enum Command {
     #[command(after_help = instrument::HELP)]
     Instrument(InstrumentArgs),
     /// Measure what bytecodes cost on a JVM, for `tare record --bytecodes --target`
-    #[command(
-        after_help = "Runs a short program on the JVM and writes nanoseconds by kind of bytecode into a small text \
-                      file. With it a recording on this machine estimates the processor time that the same \
-                      bytecodes would take there; docs/target.md says how far off that is.\n\n\
-                      A JVM of another machine needs nothing but the runtime's jar, which `tare instrument` or \
-                      --jar writes: java -cp tare-runtime.jar tare.runtime.Target > measured.txt\n\n\
-                      EXAMPLES:\n  \
-                      tare calibrate-target -o target.txt -- java -Xint\n  \
-                      tare calibrate-target measured.txt -o target.txt     of another machine\n  \
-                      tare record --bytecodes --target target.txt --include '**' -- java -jar app.jar"
-    )]
+    #[command(after_help = calibrate::HELP)]
     CalibrateTarget(CalibrateArgs),
     /// Look into class files and jars, or weave probes into them, without any JVM
     #[command(subcommand)]

@@ -4,6 +4,19 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub const HELP: &str = "\
+Runs a short program on the JVM and writes nanoseconds by kind of bytecode into a small text file. With it a \
+recording on this machine estimates the processor time that the same bytecodes would take there; \
+docs/target.md says how far off that is.
+
+A JVM of another machine needs nothing but the runtime's jar, which `tare instrument` or --jar writes: \
+java -cp tare-runtime.jar tare.runtime.Target > measured.txt
+
+EXAMPLES:
+  tare calibrate-target -o target.txt -- java -Xint
+  tare calibrate-target measured.txt -o target.txt     of another machine
+  tare record --bytecodes --target target.txt --include '**' -- java -jar app.jar";
+
 #[derive(Args)]
 pub struct CalibrateArgs {
     /// What `tare.runtime.Target` printed on another machine
