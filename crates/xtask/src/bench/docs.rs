@@ -1,8 +1,8 @@
 //! docs/benchmarks.md, written whole from one run: nothing in it is typed by hand.
 
-use super::config::{ALL, Config};
+use super::config::{ALL, Config, Jfr, Mode};
 use super::figures::{Row, groups};
-use super::table::{LEGEND, markdown};
+use super::table::{LEGEND, markdown, number};
 use super::workloads::Workload;
 
 /// What is told of a run beside its figures.
@@ -72,10 +72,48 @@ pub fn page(
     text
 }
 
+/// Around what the README quotes.
+const MARKS: [&str; 2] = ["<!-- from docs/benchmarks.md -->\n", "<!-- to here -->\n"];
+
+/// The README with this run's figures in the place that is marked for them.
+pub fn quoted_in(readme: &str, rows: &[Row]) -> Option<String> {
+    let (before, rest) = readme.split_once(MARKS[0])?;
+    let (_, after) = rest.split_once(MARKS[1])?;
+    Some([before, MARKS[0], &quoted(rows), MARKS[1], after].concat())
+}
+
+/// The newest JDK, and what most want to know.
+fn quoted(rows: &[Row]) -> String {
+    let configs = [
+        Config::Launched(Mode::Count),
+        Config::Launched(Mode::Time),
+        Config::Launched(Mode::Outside),
+        Config::AsyncProfiler,
+        Config::Jfr(Jfr::Profile),
+        Config::Jfr(Jfr::MethodTiming),
+    ];
+    let jdk = rows.iter().map(|row| row.jdk).max().unwrap_or(0);
+    let names: Vec<&str> = configs.iter().map(|config| config.name()).collect();
+    let mut text = format!("| on JDK {jdk} | {} |\n", names.join(" | "));
+    text += &format!("|---|{}\n", "--:|".repeat(configs.len()));
+    for (plain, same) in groups(rows) {
+        if plain.jdk != jdk {
+            continue;
+        }
+        text += &format!("| {} |", plain.workload);
+        for config in configs {
+            let row = same.iter().find(|row| row.config == config);
+            let steady = row.and_then(|row| row.figures(plain).steady);
+            text += &steady.map_or(" – |".to_owned(), |r| format!(" {}× |", number(r.value)));
+        }
+        text += "\n";
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::config::Mode;
     use crate::bench::figures::tests::row;
     use crate::bench::program::Amount;
 
@@ -118,5 +156,14 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
+    }
+    #[test]
+    fn the_readme_quotes_what_was_measured() {
+        let rows = [row(Config::Plain, &[10.0]), row(Config::Launched(Mode::Count), &[21.0])];
+        let readme = format!("before\n{}old\n{}after\n", MARKS[0], MARKS[1]);
+        let new = quoted_in(&readme, &rows).unwrap();
+        assert!(new.starts_with("before\n") && new.ends_with("after\n"), "{new}");
+        assert!(new.contains("| fib | 2.10× | – |") && !new.contains("old"), "{new}");
+        assert_eq!(quoted_in("no marks", &rows), None);
     }
 }

@@ -95,8 +95,8 @@ Options:
   --json FILE      where all that was measured goes (default: bench/results.json in the target
                    directory)
   --tare FILE      measure this `tare` instead of building one
-  --write-docs     write docs/benchmarks.md and bench/results.svg from this run; with peers
-                   docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md,
+  --write-docs     write docs/benchmarks.md, bench/results.svg and README's table from this run; with
+                   peers docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md,
                    with demotion docs/demotion.md
 ";
 
@@ -325,6 +325,10 @@ pub fn run(words: &[&str]) -> Result<()> {
         write(&workspace.root.join(args.question.page()), &page)?;
         if args.question == Question::Modes {
             write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;
+            let readme = workspace.root.join("README.md");
+            let text = fs::read_to_string(&readme).context("reading README.md")?;
+            let text = docs::quoted_in(&text, &rows).context("README.md has no marks")?;
+            write(&readme, &text)?;
         }
     }
     stages.run("our configurations ran", || {

@@ -62,7 +62,7 @@ fn cells(config: Config, figures: &Figures) -> [String; 12] {
 }
 
 /// Three digits that mean something.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
