@@ -258,6 +258,19 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             ));
         }
     }
+    let option = |key: &str| {
+        let mut options = profile.run.options.iter();
+        options.find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    };
+    if let Some(reached) = option("reached") {
+        say(format!("reached from the roots: {reached}"));
+    }
+    if option("skip-trivial") == Some("yes") && option("kind") == Some("exact") {
+        let what = "methods that are empty, or only hand out or store a field";
+        say(format!(
+            "{what}, were left alone and not counted (--no-skip-trivial counts them, too)"
+        ));
+    }
     if let (Some(lower), Some(upper)) =
         (bound(profile, metric, Estimate::Lower), bound(profile, metric, Estimate::Upper))
     {

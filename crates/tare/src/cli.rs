@@ -304,6 +304,7 @@ const TRACE: &str = "Traces";
 #[derive(Args)]
 #[command(
     group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes", "trace"])),
+    group(ArgGroup::new("changed").multiple(true).args(["exact", "bytecodes", "trace", "region"])),
     group(ArgGroup::new("untimed").args(["count", "bytecodes"])),
 )]
 pub struct RecordArgs {
@@ -450,7 +451,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE", requires = "woven", help_heading = EXACT)]
     pub sample: Option<PathBuf>,
     /// Weave methods that get so large that HotSpot no longer compiles them
-    #[arg(long, requires = "woven", help_heading = EXACT)]
+    #[arg(long, requires = "changed", help_heading = EXACT)]
     pub allow_huge: bool,
     /// How long to record; without it until Ctrl-C or the end of the program
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
@@ -464,7 +465,7 @@ pub struct RecordArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Say nothing of the recording and show no report
-    #[arg(long, short, requires = "woven", help_heading = EXACT)]
+    #[arg(long, short, requires = "changed", help_heading = EXACT)]
     pub quiet: bool,
     #[command(flatten)]
     pub patience: Patience,
@@ -638,6 +639,11 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_region_alone_can_be_recorded_quietly() {
+        assert!(RecordArgs::of(["-q", "--region", "a.B.c", "1"].map(Into::into).into()).is_ok());
     }
 
     #[test]

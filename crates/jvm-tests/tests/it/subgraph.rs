@@ -121,6 +121,9 @@ on_each_jdk! {
             target.wait_for("done");
             recording.signal(rustix::process::Signal::INT);
             let text = recording.wait().ok().to_owned();
+            let page = Tare::this().run(&["report", file.to_str().expect("a path")]).ok().to_owned();
+            assert!(page.contains("were left alone and not counted"), "{page}");
+            assert_eq!(page.contains("of them never ran below a root"), scheme == "lazy", "{page}");
             let counts = Recorded::open(&file).all_counts();
             assert!(counts.contains_key("Work.afterTheFall"), "{counts:?}");
             assert!(!counts.contains_key("Work.recursion"), "{counts:?}");

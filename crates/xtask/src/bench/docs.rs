@@ -1,6 +1,6 @@
 //! docs/benchmarks.md, written whole from one run: nothing in it is typed by hand.
 
-use super::config::{ALL, Config, Jfr, Mode};
+use super::config::{ALL, Config, Jfr, Mode, PEERS};
 use super::figures::{Row, groups};
 use super::table::{LEGEND, markdown, number};
 use super::workloads::Workload;
@@ -57,6 +57,9 @@ pub fn page(
         for (plain, same) in groups(rows) {
             if plain.workload == workload.name {
                 text += &format!("\nJDK {}:\n\n{}", plain.jdk, markdown(plain, &same));
+                if configs == PEERS {
+                    text += &recorded(&same);
+                }
             }
         }
     }
@@ -109,6 +112,15 @@ fn quoted(rows: &[Row]) -> String {
         text += "\n";
     }
     text
+}
+
+/// What each profiler has of the program in its last launch: one that sees less is quicker.
+fn recorded(rows: &[&Row]) -> String {
+    let line = |row: &&Row| {
+        let recorded = row.launches.last()?.recorded.as_deref()?;
+        Some(format!("- {}: {recorded}\n", row.config.name()))
+    };
+    format!("\nRecorded:\n\n{}", rows.iter().filter_map(line).collect::<String>())
 }
 
 #[cfg(test)]

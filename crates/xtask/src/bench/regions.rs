@@ -24,7 +24,7 @@ attached. Each figure is from the best of eight rounds of five million calls. --
 ";
 
 /// Steps of work between two passages, each about a nanosecond.
-const PACES: [u32; 4] = [0, 100, 1000, 3000];
+const PACES: [u32; 4] = [0, 30, 100, 300];
 const REGION: &str = "bench.Rate.call";
 
 /// Nanoseconds from one passage to the next.
@@ -132,7 +132,7 @@ fn attached(tare: &Path, mut java: Command, file: &Path, said: &Path) -> Result<
     let mut record = Command::new(tare);
     record.args(["record", "-q", "--region", REGION, "-o"]).arg(file);
     let mut recorder = Recorder::start(record.arg(child.id().to_string()), said)?;
-    recorder.wait_until_woven(tare, child.id())?;
+    recorder.wait_for(file)?;
     child.stdin.take().context("no input")?.write_all(b"\n")?;
     let mut text = String::new();
     lines.read_to_string(&mut text)?;
