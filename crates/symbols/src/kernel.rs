@@ -3,6 +3,23 @@
 use crate::Symbol;
 use crate::demangle::stem;
 use std::fs;
+use std::thread::{self, JoinHandle};
+
+/// The kernel's names on their way: tens of milliseconds of work, better done while there is nothing to be named yet.
+pub struct Ahead(Option<JoinHandle<KernelSymbols>>);
+
+impl Ahead {
+    /// Begins to read, on a thread of its own.
+    #[must_use]
+    pub fn begin() -> Self {
+        Ahead(thread::Builder::new().spawn(KernelSymbols::read).ok())
+    }
+
+    pub(crate) fn finish(self) -> KernelSymbols {
+        let read = self.0.and_then(|thread| thread.join().ok());
+        read.unwrap_or_else(KernelSymbols::read)
+    }
+}
 
 pub struct KernelSymbols {
     /// Address, name, and the module if it is not the kernel itself.
@@ -67,6 +84,14 @@ mod tests {
         assert_eq!(name(0xffff_ffff_8100_0190), "do_one kernel");
         assert_eq!(name(0xffff_ffff_c000_0010), "read_it nfs");
         assert_eq!(name(0x1000), "[kernel] kernel");
+    }
+
+    #[test]
+    fn names_read_ahead_are_the_same() {
+        let (ahead, now) = (Ahead::begin().finish(), KernelSymbols::read());
+        assert_eq!(ahead.is_empty(), now.is_empty());
+        let last = now.sorted.last().map_or(0, |(address, ..)| *address);
+        assert_eq!(ahead.name(last), now.name(last));
     }
 
     #[test]

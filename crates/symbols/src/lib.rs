@@ -13,6 +13,7 @@ mod kernel;
 mod maps;
 
 pub use demangle::demangle;
+pub use kernel::Ahead;
 
 use file::FileSymbols;
 use kernel::KernelSymbols;
@@ -37,6 +38,7 @@ pub struct Symbols {
     /// By path, device and inode: what a file says is read once.
     files: HashMap<Source, FileSymbols>,
     kernel: Option<KernelSymbols>,
+    kernel_ahead: Option<Ahead>,
     known: HashMap<u64, Symbol>,
     kernel_known: HashMap<u64, Symbol>,
 }
@@ -50,11 +52,19 @@ impl Symbols {
             mappings: Vec::new(),
             files: HashMap::new(),
             kernel: None,
+            kernel_ahead: None,
             known: HashMap::new(),
             kernel_known: HashMap::new(),
         };
         symbols.refresh();
         symbols
+    }
+
+    /// The kernel's names are being read already.
+    #[must_use]
+    pub fn with_kernel(mut self, ahead: Option<Ahead>) -> Self {
+        self.kernel_ahead = ahead;
+        self
     }
 
     /// Looks again at what is mapped: libraries come and go. What a process that has ended had
@@ -105,15 +115,23 @@ impl Symbols {
 
     /// The name of an address of the kernel.
     pub fn kernel(&mut self, address: u64) -> Symbol {
-        let kernel = self.kernel.get_or_insert_with(KernelSymbols::read);
+        let kernel = kernel(&mut self.kernel, &mut self.kernel_ahead);
         let symbol = self.kernel_known.entry(address).or_insert_with(|| kernel.name(address));
         symbol.clone()
     }
 
     /// Whether the kernel tells the names of its functions.
     pub fn kernel_is_open(&mut self) -> bool {
-        !self.kernel.get_or_insert_with(KernelSymbols::read).is_empty()
+        !kernel(&mut self.kernel, &mut self.kernel_ahead).is_empty()
     }
+}
+
+/// The kernel's names, read when they are first asked for if not before.
+fn kernel<'a>(
+    names: &'a mut Option<KernelSymbols>,
+    ahead: &mut Option<Ahead>,
+) -> &'a KernelSymbols {
+    names.get_or_insert_with(|| ahead.take().map_or_else(KernelSymbols::read, Ahead::finish))
 }
 
 /// What the file behind a mapping says, opened when it is first asked for.

@@ -19,7 +19,7 @@ use tare_arena::samples::{Counter, Record, Special, Stream, Totals};
 use tare_attach::Jvm;
 use tare_profile::{LossKind, Profile, RunInfo};
 use tare_protocol::SampleStatus;
-use tare_symbols::Symbols;
+use tare_symbols::{Ahead, Symbols};
 
 /// How often the stream is drained: the JVM keeps what was not, in a ring.
 pub const DRAIN: Duration = Duration::from_millis(50);
@@ -42,12 +42,13 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// `file` is the descriptor that came with the start of the session in this JVM.
-    pub fn new(file: File, jvm: &Jvm, status: SampleStatus) -> Result<Self> {
+    /// `file` is the descriptor that came with the start of the session in this JVM; `kernel`, its names if somebody
+    /// reads them already.
+    pub fn new(file: File, jvm: &Jvm, status: SampleStatus, kernel: Option<Ahead>) -> Result<Self> {
         let stream = Stream::new(file)?;
         let totals = stream.totals()?;
         let clock = if status.wall { Clock::Wall } else { Clock::Cpu };
-        let mut symbols = Symbols::of(jvm.pid);
+        let mut symbols = Symbols::of(jvm.pid).with_kernel(kernel);
         // A program may end before anybody asks for a name.
         symbols.open_all();
         let collector = Collector::new(clock, status.interval_ns, totals.started, symbols)

@@ -19,8 +19,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
-use tare_protocol::{Request, SamplePlan};
+use tare_protocol::{Request, SampleEngine, SamplePlan};
 use tare_recording::{LoadOptions, Recording, Writer};
+use tare_symbols::Ahead;
 
 /// The ring in the JVM that samples wait in until they are drained, twenty times a second.
 const RING: u64 = 32 << 20;
@@ -72,6 +73,9 @@ impl Session for SamplingSession {
             memory: RING,
         };
         let files = Files::take(args, jvm, names);
+        // While the agent takes all threads in, rather than beside the program that is then sampled.
+        let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
+        let kernel = with_kernel.then(Ahead::begin);
         let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
         // The agent's clock began after its preparations, just before it answered.
         let began = Instant::now();
@@ -90,7 +94,7 @@ impl Session for SamplingSession {
         for note in &status.notes {
             anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
         }
-        let sampling = Sampling::new(stream, jvm, status)?;
+        let sampling = Sampling::new(stream, jvm, status, kernel)?;
         let run = run_info(jvm, args, started);
         let store = match args.keep {
             None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),

@@ -23,7 +23,7 @@ pub fn sample(agent: &mut Agent, jvm: &Jvm, length: Duration) -> Result<(Samplin
     let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
     let began = Instant::now();
     let status = agent.status()?.sampling.unwrap_or_default();
-    let mut sampling = Sampling::new(stream, jvm, status)?;
+    let mut sampling = Sampling::new(stream, jvm, status, None)?;
     let mut drained = Instant::now();
     while began.elapsed() < length && !agent.has_gone() {
         std::thread::sleep(STEP);
