@@ -44,7 +44,13 @@ fn beside(one: &[f64], other: &[f64]) -> Option<Ratio> {
     ratio(&ratios, &[1.0])
 }
 
-pub fn windows(about: &About, workload: &Workload, jdk: &Jdk, measured: &Measured) -> String {
+pub fn windows(
+    about: &About,
+    name: &str,
+    workload: &Workload,
+    jdk: &Jdk,
+    measured: &Measured,
+) -> String {
     let of = |kind| measured.windows.iter().find(|w| w.kind == kind);
     let wall = |w: &Windows| w.costs.iter().map(|cost| cost.wall).collect::<Vec<_>>();
     let cpu = |w: &Windows| w.costs.iter().map(|cost| cost.cpu).collect::<Vec<_>>();
@@ -52,7 +58,7 @@ pub fn windows(about: &About, workload: &Workload, jdk: &Jdk, measured: &Measure
         "## {} on JDK {}\n\nThis is {}; {} rounds. {}\n\n\
          | interval | | time | processor time | ours : theirs, time | processor time |\n\
          |---|---|--:|--:|--:|--:|\n",
-        workload.name,
+        name,
         jdk.major,
         workload.what.split(", all of").next().unwrap_or(&workload.what),
         measured.rounds,
