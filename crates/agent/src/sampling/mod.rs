@@ -73,7 +73,7 @@ const SCAN_EVERY: Duration = Duration::from_millis(250);
 const CLOCK_SHARE: u32 = 500;
 const SCAN_SHARE: u32 = 200;
 const SCAN_SHARE_UNCHANGED: u32 = 2_000;
-const CLOCK_AT_LEAST: Duration = Duration::from_secs(1);
+const CLOCK_AT_LEAST: Duration = Duration::from_millis(250);
 const SCAN_AT_LEAST: Duration = Duration::from_secs(10);
 
 /// How long the end of a session waits for handlers that are still inside.
@@ -332,6 +332,12 @@ fn program_cpu() -> u64 {
     kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own.sum())
 }
 
+/// How far the session has come, by both clocks at one time.
+fn stamp(ring: &Ring) {
+    ring.put(header::SEEN, kernel::monotonic());
+    ring.put(header::CPU_SEEN, program_cpu());
+}
+
 impl Session {
     fn ring(&self) -> &Ring {
         &self.watch.shared.ring
@@ -344,13 +350,7 @@ impl Session {
         ring.put(header::STARTED_UNIX, u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX));
         ring.put(header::CPU_STARTED, program_cpu());
         ring.put(header::INTERVAL, interval);
-        self.stamp();
-    }
-
-    fn stamp(&self) {
-        let ring = self.ring();
-        ring.put(header::SEEN, kernel::monotonic());
-        ring.put(header::CPU_SEEN, program_cpu());
+        stamp(ring);
     }
 
     /// Tables for unwinding, when libraries have come or gone.
@@ -394,9 +394,8 @@ impl Session {
     }
 
     fn tick(&mut self, jvmti: Jvmti, jni: Jni) {
-        self.ring().put(header::SEEN, kernel::monotonic());
         if self.clock.is_due(CLOCK_SHARE) {
-            self.clock.work(|| self.watch.shared.ring.put(header::CPU_SEEN, program_cpu()));
+            self.clock.work(|| stamp(&self.watch.shared.ring));
         }
         self.stay_on_top();
         self.names.scan(&self.watch.shared.ring);
@@ -477,7 +476,7 @@ impl Session {
     fn end(&mut self, jvmti: Jvmti, jni: Jni) {
         // What comes while thousands of threads are disarmed would be beyond the clocks' last look.
         self.watch.shared.paused.store(true, Relaxed);
-        self.stamp();
+        stamp(self.ring());
         if let Some(sampler) = self.sampler.take() {
             sampler.stop();
         }

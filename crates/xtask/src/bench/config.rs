@@ -100,6 +100,14 @@ impl Every {
             Every::Us100 => "100us",
         }
     }
+
+    pub fn milliseconds(self) -> f64 {
+        match self {
+            Every::Ms10 => 10.0,
+            Every::Ms1 => 1.0,
+            Every::Us100 => 0.1,
+        }
+    }
 }
 
 /// What `cargo xtask bench peers` runs: profilers that see every call.

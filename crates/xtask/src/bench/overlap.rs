@@ -70,6 +70,12 @@ impl Leaves {
     }
 }
 
+/// The sum of all values of a collapsed profile, Java's or not.
+pub fn sum(text: &str) -> f64 {
+    let value = |line: &str| line.rsplit_once(' ')?.1.parse::<f64>().ok();
+    text.lines().filter_map(value).sum()
+}
+
 /// `com.acme.Orders.place` of a frame that is a Java method, without the numbers that a JVM makes up
 /// for lambdas and without what a tool appends.
 fn java_name(frame: &str) -> Option<String> {
@@ -123,5 +129,6 @@ mod tests {
         );
         assert_eq!((woven.total(), woven.shares.get("p.A.b").copied()), (4.0, Some(0.75)));
         assert_eq!(ours.overlap(&Leaves::of_collapsed("")), 0.0);
+        assert_eq!(sum("x;A.a 6\nx;A.b 4\ngc_thread 5\nno value\n"), 15.0);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::windows::{COMPARED, Held, Kind, Measured, Windows};
 use crate::bench::config::{Config, Every, Launch};
-use crate::bench::stats::{Ratio, ratio};
+use crate::bench::stats::{Ratio, median, ratio};
 use crate::bench::workloads::Workload;
 use crate::jdks::Jdk;
 use anyhow::{Context, Result};
@@ -129,6 +129,18 @@ pub fn windows(
         plain.held.timers,
         ours.timers,
         theirs.timers,
+    );
+    let told = |kind: Kind| {
+        median(&of(kind).map_or(&[][..], |w| &w.told[..])).map_or_else(|| "–".to_owned(), percent)
+    };
+    let each = Every::ALL.map(|every| {
+        let (ours, theirs) = (told(Kind::Ours(every)), told(Kind::Async(every)));
+        format!("{ours} and {theirs} at {}", every.option())
+    });
+    let _ = writeln!(
+        text,
+        "Samples stand for so much of the process's processor time, ours and theirs: {}.",
+        each.join(", ")
     );
     let _ = writeln!(text, "The last of our windows: {}.", last_words(&measured.said));
     text

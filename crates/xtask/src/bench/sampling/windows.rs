@@ -1,7 +1,7 @@
 //! One warm JVM, and windows in it: plain, ours, async-profiler's, at each interval.
 
 use crate::bench::config::{Bench, Config, Every};
-use crate::bench::overlap::Leaves;
+use crate::bench::overlap::{self, Leaves};
 use crate::bench::program::{Amount, Program};
 use crate::bench::recorder::Recorder;
 use crate::bench::stats::median;
@@ -62,6 +62,8 @@ pub struct Held {
 pub struct Windows {
     pub kind: Kind,
     pub costs: Vec<Cost>,
+    /// For each window, the part of the processor time that samples stand for.
+    pub told: Vec<f64>,
     pub held: Held,
     /// Collapsed stacks of each window, of those that are compared.
     profiles: Vec<String>,
@@ -144,6 +146,7 @@ pub fn measure(
     let mut windows = KINDS.map(|kind| Windows {
         kind,
         costs: Vec::new(),
+        told: Vec::new(),
         held: Held::default(),
         profiles: Vec::new(),
     });
@@ -155,12 +158,13 @@ pub fn measure(
             let compared = [Kind::Ours(COMPARED), Kind::Async(COMPARED)].contains(&one.kind);
             let seconds = workload.measured.seconds * if compared { LONGER } else { 1.0 };
             let amount = Amount { seconds, ..workload.measured };
-            let (cost, held) = stage.window(one.kind, amount)?;
+            let (cost, held, told) = stage.window(one.kind, amount)?;
             one.costs.push(cost);
+            one.told.push(told);
             one.held.descriptors = one.held.descriptors.max(held.descriptors);
             one.held.timers = one.held.timers.max(held.timers);
             if compared {
-                one.profiles.push(stage.profile(one.kind)?);
+                one.profiles.push(stage.profile()?);
             }
             eprintln!(
                 "{} on {}, round {}: {:?} {:.1} ms, {:.1} ms on processors",
@@ -216,7 +220,25 @@ impl Stage<'_> {
         self.bench.work.join(name)
     }
 
-    fn window(&mut self, kind: Kind, amount: Amount) -> Result<(Cost, Held)> {
+    /// Also what part of the window's processor time the samples stand for.
+    fn window(&mut self, kind: Kind, amount: Amount) -> Result<(Cost, Held, f64)> {
+        let began = self.processor_time()?;
+        let (cost, held) = self.sampled(kind, amount)?;
+        let used = self.processor_time()? - began;
+        let milliseconds = match kind {
+            Kind::Plain => 0.0,
+            // Ours are nanoseconds, theirs samples.
+            Kind::Ours(_) => 1e-6,
+            Kind::Async(every) => every.milliseconds(),
+        };
+        let told = match kind {
+            Kind::Plain => 0.0,
+            _ => overlap::sum(&self.profile()?) * milliseconds / used.max(1.0),
+        };
+        Ok((cost, held, told))
+    }
+
+    fn sampled(&mut self, kind: Kind, amount: Amount) -> Result<(Cost, Held)> {
         match kind {
             Kind::Plain => self.run(amount),
             Kind::Ours(every) => {
@@ -229,6 +251,7 @@ impl Stage<'_> {
                 recorder.wait_for(&recording)?;
                 let cost = self.run(amount);
                 recorder.stop()?;
+                self.export(&recording, &self.file("window.collapsed"))?;
                 cost
             }
             Kind::Async(every) => {
@@ -283,11 +306,8 @@ impl Stage<'_> {
     }
 
     /// The stacks of the window that has just ended.
-    fn profile(&self, kind: Kind) -> Result<String> {
+    fn profile(&self) -> Result<String> {
         let file = self.file("window.collapsed");
-        if let Kind::Ours(_) = kind {
-            self.export(&self.file("window.tare"), &file)?;
-        }
         let text = fs::read_to_string(&file);
         text.with_context(|| format!("reading {}", file.display()))
     }
@@ -326,7 +346,7 @@ impl Stage<'_> {
         let after = self.times(&self.program.pid().to_string())?;
         recorder.stop()?;
         let places: Vec<String> = patterns.iter().map(|pattern| prefix(pattern)).collect();
-        let sampled = Leaves::within(&self.profile(Kind::Ours(COMPARED))?, &places);
+        let sampled = Leaves::within(&self.profile()?, &places);
         let measured = Leaves::of_values(after.into_iter().map(|(name, value)| {
             let earlier = before.get(&name).copied().unwrap_or(0.0);
             (name, (value - earlier).max(0.0))
