@@ -131,7 +131,7 @@ pub fn windows(
         theirs.timers,
     );
     let told = |kind: Kind| {
-        median(&of(kind).map_or(&[][..], |w| &w.told[..])).map_or_else(|| "–".to_owned(), percent)
+        median(of(kind).map_or(&[][..], |w| &w.told[..])).map_or_else(|| "–".to_owned(), percent)
     };
     let each = Every::ALL.map(|every| {
         let (ours, theirs) = (told(Kind::Ours(every)), told(Kind::Async(every)));
