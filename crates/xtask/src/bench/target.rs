@@ -161,15 +161,15 @@ impl Bench<'_> {
 fn row(line: &Line) -> String {
     let Line { program, target, estimated, measured } = line;
     let off = (estimated / measured - 1.0) * 100.0;
-    format!("| {program} | {target} | {measured:.1} | {estimated:.1} | {off:+.0} % |")
+    format!("| {program} | {target} | {off:+.0} % |")
 }
 
 fn page(lines: &[Line], jdk: &Jdk) -> String {
     let mut page = format!(
         "# How far estimates for another JVM are off\n\n\
-         Written by `cargo xtask bench target --write-docs`. JDK {}; milliseconds of processor time for one iteration, measured on the target \
-         and estimated from bytecodes that were counted elsewhere. [target.md](target.md) says what that means.\n\n\
-         | program | target | measured | estimated | off by |\n|---|---|--:|--:|--:|\n",
+         Written by `cargo xtask bench target --write-docs`. JDK {}; how far the processor time of an iteration, estimated from bytecodes \
+         that were counted elsewhere, is off what was measured on the target in the same run. [target.md](target.md) says what that means.\n\n\
+         | program | target | off by |\n|---|---|--:|\n",
         jdk.version
     );
     for line in lines {
