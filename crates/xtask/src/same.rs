@@ -46,8 +46,9 @@ struct Program {
     words: Vec<String>,
     /// Whether only JDKs with a compiler can run it.
     needs_compiler: bool,
-    /// Whether none of what is counted is the JDK's.
-    is_own_code: bool,
+    /// The first JDK from which on it does something else, if any: nothing of what is counted is the
+    /// JDK's before.
+    own_code_until: u32,
 }
 
 struct Bench {
@@ -124,7 +125,7 @@ impl Bench {
                     include: "shop.**",
                     words,
                     needs_compiler: false,
-                    is_own_code: true,
+                    own_code_until: u32::MAX,
                 }
             }
             "h2" => {
@@ -139,7 +140,9 @@ impl Bench {
                     include: "org.h2.**",
                     words: all,
                     needs_compiler: false,
-                    is_own_code: true,
+                    // It sorts around elements that ThreadLocalRandom chooses, which gives other
+                    // numbers there after the same seed.
+                    own_code_until: 25,
                 }
             }
             "javac" => {
@@ -152,7 +155,7 @@ impl Bench {
                     include,
                     words: all,
                     needs_compiler: true,
-                    is_own_code: false,
+                    own_code_until: 0,
                 }
             }
             "scala" => {
@@ -167,14 +170,14 @@ impl Bench {
                     include: "scala.**",
                     words: all,
                     needs_compiler: false,
-                    is_own_code: true,
+                    own_code_until: u32::MAX,
                 }
             }
             _ => {
                 self.compile(&self.root.join("bench/src/same"), &[])?;
                 let words = words(&class_path(Vec::new()), &["same.Transform"]);
                 let include = "com.sun.org.apache.**";
-                Program { name: "xml", include, words, needs_compiler: true, is_own_code: false }
+                Program { name: "xml", include, words, needs_compiler: true, own_code_until: 0 }
             }
         })
     }
@@ -209,15 +212,16 @@ impl Bench {
             if !same {
                 differs.push(format!("two runs on {}", jdk.version));
             }
-            if program.is_own_code && first.get_or_insert(one).digest != two.digest {
+            let is_own_code = jdk.major < program.own_code_until;
+            if is_own_code && first.get_or_insert(one).digest != two.digest {
                 differs.push(format!("{} from the first JDK", jdk.version));
             }
         }
         if !differs.is_empty() {
             bail!("not the same: {}", differs.join(", "));
         }
-        if program.is_own_code {
-            println!("{}: the same on all of them", program.name);
+        if program.own_code_until > 0 {
+            println!("{}: the same on all where its own code does the same", program.name);
         }
         Ok(())
     }
