@@ -57,7 +57,7 @@ pub const HELP: &str = "\
 Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
 
 Usage: cargo xtask bench [OPTION…] [NAME…]
-       cargo xtask bench whole [--write-docs]          everything below, in less than an hour
+       cargo xtask bench whole [--write-docs]          everything below, one after the other
        cargo xtask bench suite [OPTION…] [NAME…]       all workloads, and means over them
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help

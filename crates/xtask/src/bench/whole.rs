@@ -1,10 +1,10 @@
-//! `cargo xtask bench whole`: every table there is, one after the other, in less than an hour.
+//! `cargo xtask bench whole`: every table there is, one after the other. Meant to take less than an hour.
 
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-Runs every benchmark once, each with as many launches as an hour has room for.
+Runs every benchmark once, each with a few launches; meant to take less than an hour.
 
 Usage: cargo xtask bench whole [--write-docs] [PART…]
 
