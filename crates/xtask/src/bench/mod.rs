@@ -9,6 +9,7 @@ mod config;
 mod docs;
 mod figures;
 mod machine;
+mod options;
 mod overlap;
 mod own;
 mod peers;

@@ -6,6 +6,7 @@
 
 use super::config::{Bench, Config, Every, Launch, Mode};
 use super::machine;
+use super::options::Options;
 use super::peers::Peers;
 use super::ready::Ready;
 use super::stats::median;
@@ -16,7 +17,6 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
 
 const HELP: &str = "\
 Tells where the time of each exact mode goes: a profile of the profiler.
@@ -94,23 +94,10 @@ fn plain_name(frame: &str) -> String {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    let (mut quick, mut write_docs, mut tare, mut major) = (false, false, None, 25);
-    let mut names = Vec::new();
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
-        match *word {
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            "--quick" => quick = true,
-            "--write-docs" => write_docs = true,
-            "--tare" => tare = Some(PathBuf::from(value()?)),
-            "--jdk" => major = value()?.parse().context("--jdk needs one number")?,
-            name if workloads::names().any(|known| known == name) => names.push(name),
-            word => bail!("{word} is neither an option nor a workload\n\n{HELP}"),
-        }
+    let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
+    let Options { jdk: major, tare, quick, write_docs, rest: mut names } = options;
+    if let Some(word) = names.iter().find(|name| workloads::names().all(|known| known != **name)) {
+        bail!("{word} is neither an option nor a workload\n\n{HELP}");
     }
     if names.is_empty() {
         names = vec!["javac", "h2"];

@@ -1,6 +1,7 @@
 //! `cargo xtask bench regions`: what a passage of a code region costs, beside the plain program and beside one that
 //! reads the clock twice itself, which is the least that a time can cost.
 
+use super::options::Options;
 use super::ready::Ready;
 use super::recorder::Recorder;
 use super::trace::{ROUNDS, best};
@@ -10,7 +11,7 @@ use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub const HELP: &str = "\
@@ -36,20 +37,10 @@ struct Times {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    let (mut jdk, mut tare, mut write_docs) = (25, None, false);
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
-        match *word {
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            "--jdk" => jdk = value()?.parse()?,
-            "--tare" => tare = Some(PathBuf::from(value()?)),
-            "--write-docs" => write_docs = true,
-            _ => bail!("{word} is no option; see --help"),
-        }
+    let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
+    let Options { jdk, tare, write_docs, rest, .. } = options;
+    if let Some(word) = rest.first() {
+        bail!("{word} is no option; see --help");
     }
     let ready = Ready::alone(tare)?;
     let jdks = jdks(&[jdk], &mut Stages::new())?;

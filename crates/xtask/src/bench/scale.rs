@@ -6,6 +6,7 @@
 
 use super::config::{Bench, Config, Launch, Mode};
 use super::machine;
+use super::options::Options;
 use super::peers::Peers;
 use super::program::Amount;
 use super::ready::Ready;
@@ -15,7 +16,13 @@ use crate::jdks::Jdk;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+const HELP: &str = "\
+Measures how cost grows with threads, classes and contexts.
+
+Usage: cargo xtask bench scale [--quick] [--jdk N] [--tare FILE] [--write-docs]
+";
 
 struct Dimension {
     /// Of the workload, and for the reader.
@@ -61,19 +68,10 @@ struct Point {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    let (mut quick, mut write_docs, mut tare, mut major) = (false, false, None, 25);
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
-        match *word {
-            "--quick" => quick = true,
-            "--write-docs" => write_docs = true,
-            "--tare" => tare = Some(PathBuf::from(value()?)),
-            "--jdk" => major = value()?.parse().context("--jdk needs one number")?,
-            word => {
-                bail!("`bench scale` takes --quick, --jdk, --tare and --write-docs, not {word}")
-            }
-        }
+    let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
+    let Options { jdk: major, tare, quick, write_docs, rest } = options;
+    if let Some(word) = rest.first() {
+        bail!("{word} is no option\n\n{HELP}");
     }
     let ready = Ready::alone(tare)?;
     let Ready { workspace, tare, work, classes, .. } = &ready;

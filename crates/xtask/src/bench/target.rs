@@ -2,6 +2,7 @@
 //! --target` estimates one iteration of them, beside what it takes there.
 
 use super::jdks;
+use super::options::Options;
 use super::program::{Amount, Program};
 use super::ready::Ready;
 use super::workloads::{self, Workload};
@@ -11,7 +12,7 @@ use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 pub const HELP: &str = "\
@@ -45,20 +46,15 @@ struct Bench<'a> {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    let (mut jdk, mut tare, mut minutes, mut write) = (17, None, f64::MAX, false);
-    let mut names: Vec<&str> = Vec::new();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
-        match *word {
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
+    let Some(options) = Options::read(words, HELP, 17)? else { return Ok(()) };
+    let Options { jdk, tare, write_docs: write, rest, .. } = options;
+    let (mut names, mut minutes) = (Vec::new(), f64::MAX);
+    let mut rest = rest.into_iter();
+    while let Some(word) = rest.next() {
+        match word {
+            "--minutes" => {
+                minutes = rest.next().context("--minutes needs a value")?.parse()?;
             }
-            "--jdk" => jdk = value()?.parse()?,
-            "--tare" => tare = Some(PathBuf::from(value()?)),
-            "--minutes" => minutes = value()?.parse()?,
-            "--write-docs" => write = true,
             name if workloads::names().any(|known| known == name) => names.push(name),
             _ => bail!("{word} is neither an option nor a program; see --help"),
         }

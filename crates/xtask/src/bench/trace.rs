@@ -1,13 +1,14 @@
 //! How many entries and exits a trace takes from one thread before it drops some.
 
 use super::jdks;
+use super::options::Options;
 use super::ready::Ready;
 use crate::shell;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 pub const HELP: &str = "\
@@ -25,21 +26,13 @@ const PACES: [u32; 6] = [0, 10, 30, 40, 50, 80];
 pub const ROUNDS: u32 = 8;
 
 pub fn run(words: &[&str]) -> Result<()> {
-    let (mut jdk, mut tare, mut ring) = (17, None, "4M");
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
-        match *word {
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            "--jdk" => jdk = value()?.parse()?,
-            "--tare" => tare = Some(PathBuf::from(value()?)),
-            "--ring" => ring = value()?,
-            _ => bail!("{word} is no option; see --help"),
-        }
-    }
+    let Some(options) = Options::read(words, HELP, 17)? else { return Ok(()) };
+    let Options { jdk, tare, rest, .. } = options;
+    let ring = match rest[..] {
+        [] => "4M",
+        ["--ring", size] => size,
+        _ => bail!("{} is not understood; see --help", rest.join(" ")),
+    };
     let ready = Ready::alone(tare)?;
     let Ready { tare, work, classes, .. } = &ready;
     let jdks = jdks(&[jdk], &mut Stages::new())?;
