@@ -23,11 +23,20 @@ pub fn control_dirs(tmp: &Path, pid: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The socket of a JVM that runs in our own namespaces, once it is there.
+/// The socket of a JVM that runs in our own namespaces, once it is there. Pids come round within
+/// minutes, so a JVM that was killed may have left a directory that names this one's: what counts
+/// is that the kernel knows the socket.
 pub fn control_socket(pid: u32) -> PathBuf {
-    let find = || control_dirs(Path::new("/tmp"), pid).pop().map(|dir| dir.join(CONTROL_SOCKET));
-    wait_until("the control socket is there", || find().is_some_and(|socket| socket.exists()));
-    find().expect("it was there just now")
+    let mut found = None;
+    wait_until("the control socket is there", || {
+        let known = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let sockets = control_dirs(Path::new("/tmp"), pid).into_iter();
+        found = sockets
+            .map(|dir| dir.join(CONTROL_SOCKET))
+            .find(|socket| known.lines().any(|line| line.ends_with(&*socket.to_string_lossy())));
+        found.is_some()
+    });
+    found.expect("it was there just now")
 }
 
 /// A connection to an agent.

@@ -4,11 +4,13 @@
 //! output is collected line by line. Lines that no healthy run may contain (a crash report, a
 //! complaint of `-Xcheck:jni`, a thread dump) fail the test, whatever it was about.
 
+use crate::control::control_dirs;
 use crate::env::Jdk;
 use crate::java::classes;
 use crate::proc::{exists, jvm_below};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -283,6 +285,11 @@ impl Drop for Target {
             // Our own child, not yet reaped: neither its pid nor its group can be another's.
             let _ = kill_process_group(raw(self.child.id()), Signal::KILL);
             let _ = self.child.wait();
+            // Soon another process will have its number and must not find what this one left.
+            for dir in control_dirs(Path::new("/tmp"), self.pid) {
+                let _ = fs::remove_dir_all(dir);
+            }
+            let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.pid));
         }
         if !thread::panicking() {
             let text = self.text();
