@@ -55,6 +55,10 @@ pub mod header {
     pub const EVERY: usize = 208;
     pub const RANDOM: usize = 212;
     pub const SEED: usize = 216;
+    /// How often a thread may have waited for one that was held up for our sake, and nobody could
+    /// tell; and how often threads were not looked at, because there were too many.
+    pub const DOUBTED: usize = 224;
+    pub const UNSEEN: usize = 232;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their

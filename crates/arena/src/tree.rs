@@ -118,6 +118,10 @@ pub struct Snapshot {
     pub lost: u64,
     /// Contexts that were given up again, for more important ones.
     pub pruned: u64,
+    /// Waits that may be in the times although they were for our sake, and threads that nobody looked
+    /// at for that: there were too many.
+    pub doubted_waits: u64,
+    pub unseen_threads: u64,
     pub trees: Vec<Tree>,
     pub regions: Vec<RegionFigures>,
 }
@@ -190,6 +194,8 @@ impl Snapshot {
             refused: head(header::REFUSED)?,
             lost: head(header::LOST)?,
             pruned: head(header::DROPPED)?,
+            doubted_waits: head(header::DOUBTED)?,
+            unseen_threads: head(header::UNSEEN)?,
             trees,
             regions,
         })

@@ -2,6 +2,7 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 mod demoted;
+mod missing;
 mod subgraph;
 
 use crate::client::{self, Found};
@@ -10,6 +11,7 @@ use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
 use anyhow::{Context, Result, bail};
+use missing::Missing;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -199,15 +201,6 @@ struct AllSeries {
 
 /// What a node may count beside its calls: bytecodes, objects, bytes.
 const COUNTED: usize = 3;
-
-/// What has no context of its own, and what that is shown as.
-#[derive(Clone, Copy, Default)]
-struct Missing {
-    refused: u64,
-    lost: u64,
-    pruned: u64,
-    rest: &'static str,
-}
 
 /// A node as it was at the last look.
 #[derive(Clone, Copy, Default)]
@@ -415,8 +408,7 @@ impl Exact {
         if pruned {
             self.take_back_what_is_gone(snapshot, profile);
         }
-        let (refused, lost, pruned) = (snapshot.refused, snapshot.lost, snapshot.pruned);
-        self.missing = Missing { refused, lost, pruned, rest };
+        self.missing = Missing::of(snapshot, rest);
         Ok(())
     }
 
@@ -571,20 +563,7 @@ impl Source for Exact {
         for refused in self.status.refused.iter().filter(|r| !passed.contains(&r.what)) {
             run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
         }
-        let Missing { refused, lost, pruned, rest } = self.missing;
-        if pruned > 0 {
-            let reason = format!(
-                "the memory for trees was full; what was called least made room, {rest} has its calls"
-            );
-            run.lose(LossKind::Folded, "contexts, pruned", pruned, &reason);
-        }
-        if refused > 0 {
-            let reason = format!("the memory for trees was full; {rest} has the calls");
-            run.lose(LossKind::Folded, "calls in new contexts", refused, &reason);
-        }
-        if lost > 0 {
-            run.lose(LossKind::Dropped, "calls", lost, "there was no memory left to count them");
-        }
+        self.missing.account(run);
     }
 }
 

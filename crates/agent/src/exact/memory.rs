@@ -213,6 +213,12 @@ impl Memory {
         self.get32(header::TREES)
     }
 
+    /// Notes waits that nobody could tell from others, and threads that nobody looked at.
+    pub fn note_waits(&self, doubted: usize, unseen: usize) {
+        self.word64(header::DOUBTED).fetch_add(doubted as u64, Ordering::Relaxed);
+        self.word64(header::UNSEEN).fetch_add(unseen as u64, Ordering::Relaxed);
+    }
+
     /// Keeps time out of a tree's figures. Only while its thread cannot run.
     pub fn adjust(&self, tree: u64, ticks: u64) {
         let at = (tree as u32) as usize + tree::ADJUST;

@@ -24,7 +24,8 @@ use std::sync::{Arc, Mutex};
 pub const EVENTS: [jvmtiEvent; 2] =
     [jvmti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER, jvmti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED];
 
-/// Of more, some keep the wait in their times: a thread that is held up does not look through thousands.
+/// Of more, some keep the wait in their times, and are counted: a thread that is held up does not look
+/// through thousands.
 const MOST_WAITERS: usize = 200;
 
 /// Who waits, by its tree.
@@ -119,6 +120,7 @@ impl Engine {
     /// locked.
     fn waits_now(&self, jni: Jni) -> Vec<Waiting> {
         let locks = locked(&self.waiters.locks);
+        self.memory.note_waits(0, locks.len().saturating_sub(MOST_WAITERS));
         let waits = locks.iter().take(MOST_WAITERS);
         let waiting = |(&tree, wait): (&u64, &Wait)| {
             Some(Waiting { tree, object: jni.local(wait.object)?, since: wait.since })

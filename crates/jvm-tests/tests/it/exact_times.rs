@@ -2,7 +2,7 @@
 //! methods that it reaches are found and woven one after the other.
 
 use crate::recording::{Recorded, java, record, wait_until_on};
-use tare_jvm_tests::{Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
+use tare_jvm_tests::{Jdk, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
 use tare_profile::ValueKind;
 
 /// Nanoseconds of all contexts, as recorded.
@@ -39,6 +39,61 @@ fn waited_ns(text: &str) -> i64 {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "ms").expect("a time");
     words[at - 1].parse::<i64>().expect("a number") * 1_000_000
+}
+
+/// A program whose threads wait for one that weaving holds up, and what was recorded of it.
+struct HeldLocks {
+    target: Target,
+    recorded: Recorded,
+}
+
+impl HeldLocks {
+    fn recorded(jdk: &Jdk, commands: &[&str]) -> Self {
+        let scratch = Scratch::new();
+        let boot = scratch.path().display();
+        let mut target = Target::java(jdk)
+            .vm("-Xcheck:jni")
+            .vm(format!("-Xbootclasspath/a:{boot}"))
+            .class_path(classes())
+            .main("HeldLocks")
+            .arg(scratch.path())
+            .start();
+        let file = scratch.path().join("x.tare");
+        let name = target.name();
+        let recording = Tare::this().start(&record(&[&name], &file));
+        wait_until_on(&name);
+        for command in commands {
+            target.tell(command);
+            target.wait_for(&format!("done {command}"));
+        }
+        recording.signal(rustix::process::Signal::INT);
+        recording.wait().ok();
+        Self { target, recorded: Recorded::open(&file) }
+    }
+
+    /// What a method took, less what was recorded of it.
+    fn kept_out(&self, method: &str) -> i64 {
+        let took = took_ns(&self.target.text(), method);
+        let counted = recorded_total_ns(&self.recorded, &format!("HeldLocks.{method}"));
+        assert!(counted > 0, "{method} took {took} ns, of which none is recorded");
+        took - counted
+    }
+
+    /// What is kept out of one is, for its greater part, kept out of others, too.
+    fn assert_shared(&self, who: &str, waiters: &[&str]) {
+        let held = self.kept_out(who);
+        assert!(held > 5_000_000, "weaving takes its time: {held} ns");
+        for &waiter in waiters {
+            let waited = self.kept_out(waiter);
+            assert!(waited > held / 2, "{who}: {held} ns kept out, but {waiter}: {waited} ns");
+        }
+    }
+
+    /// Waits of which nobody could tell whether they were for our sake.
+    fn doubted(&self) -> u64 {
+        let mut losses = self.recorded.profile.run.losses.iter();
+        losses.find(|loss| loss.name == "waits inside the JVM").map_or(0, |loss| loss.count)
+    }
 }
 
 on_each_jdk! {
@@ -88,40 +143,35 @@ on_each_jdk! {
         target.finish();
     }
 
-    // Classes are woven while their loader's thread holds a lock, or initialises a class.
+    // Classes are woven while their loader's thread holds a lock, or initialises or links a class.
     fn nor_is_that_of_others_who_wait_for_the_one_that_waits(jdk) {
-        let mut target = Target::java(jdk).vm("-Xcheck:jni").class_path(classes()).main("HeldLocks").start();
-        let scratch = Scratch::new();
-        let file = scratch.path().join("x.tare");
-        let name = target.name();
-        let recording = Tare::this().start(&record(&[&name], &file));
-        wait_until_on(&name);
-        target.tell("go");
-        target.wait_for("done go");
-        target.tell("initialise");
-        target.wait_for("done initialise");
-        recording.signal(rustix::process::Signal::INT);
-        recording.wait().ok();
-        let recorded = Recorded::open(&file);
-        let kept_out = |method: &str| {
-            let took = took_ns(&target.text(), method);
-            let counted = recorded_total_ns(&recorded, &format!("HeldLocks.{method}"));
-            assert!(counted > 0, "{method} took {took} ns, of which none is recorded");
-            took - counted
-        };
+        let held = HeldLocks::recorded(jdk, &["go", "initialise", "link"]);
         let needy =
             ["needs", "needsByASubclass", "needsByReflection", "needsOnAVirtualThread"];
         let needy = &needy[..if jdk.major >= 21 { 4 } else { 3 }];
-        for (who, waiters) in
-            [("holds", &["waits", "waitsForTheWaiter"][..]), ("initialises", needy)]
-        {
-            let held = kept_out(who);
-            assert!(held > 5_000_000, "weaving takes its time: {held} ns");
-            for &waiter in waiters {
-                let waited = kept_out(waiter);
-                assert!(waited > held / 2, "{who}: {held} ns kept out, but {waiter}: {waited} ns");
-            }
+        for (who, waiters) in [
+            ("holds", &["waits", "waitsForTheWaiter"][..]),
+            ("initialises", needy),
+            ("links", &["needsWhatIsLinked"]),
+        ] {
+            held.assert_shared(who, waiters);
         }
-        target.finish();
+        assert_eq!(held.doubted(), 0);
+        held.target.finish();
+    }
+
+    // The JVM's own loader has no lock.
+    fn nor_who_waits_for_what_the_jvm_brings_another(jdk) {
+        let held = HeldLocks::recorded(jdk, &["boot"]);
+        held.assert_shared("hasClassesLoaded", &["wantsWhatIsLoaded"]);
+        held.target.finish();
+    }
+
+    fn who_cannot_be_told_to_wait_for_us_is_counted(jdk) {
+        let held = HeldLocks::recorded(jdk, &["doubt"]);
+        let (kept, waited) = (held.kept_out("initialisesInDoubt"), held.kept_out("needsInDoubt"));
+        assert!(waited < kept / 2, "{waited} ns kept out of {kept}");
+        assert!(held.doubted() > 0);
+        held.target.finish();
     }
 }

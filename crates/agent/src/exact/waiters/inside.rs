@@ -22,37 +22,25 @@ use tare_classfile::ConstantPool;
 use tare_classfile::insn::insn_at;
 use tare_classfile::opcode::op;
 
-/// Of more, some keep the wait in their times: so many are asked whether they park, wait for a lock
-/// or sleep, …
+/// Of more, some keep the wait in their times, and are counted: so many are asked whether they park,
+/// wait for a lock or sleep, …
 const MOST_ASKED: usize = 2000;
 
 /// … and so many of the others are looked at.
 const MOST_THREADS: usize = 200;
 
-/// What the JVM calls to have a class brought.
-const BRINGS: &[u8] = b"loadClass";
-
 const INITIALISER: &[u8] = b"<clinit>";
 
-/// What is known of methods that were on the stacks of threads that were held up.
+/// Whether methods that were on the stacks of threads that were held up are initialisers.
 #[derive(Default)]
-pub struct Known(Mutex<HashMap<usize, Role>>);
-
-#[derive(Clone, Copy, PartialEq)]
-enum Role {
-    Initialises,
-    Brings,
-    Other,
-}
+pub struct Known(Mutex<HashMap<usize, bool>>);
 
 /// What a thread keeps others from, that is about to be held up.
 pub struct Holds {
     own: Option<u64>,
-    /// The JVM's own loader has no lock.
-    by_the_jvm: bool,
+    /// What it brings by the JVM's own loader, which has no lock. (A class that is linked has one.)
+    class: Option<Vec<u8>>,
     initialisers: Vec<jmethodID>,
-    /// The classes that it brings, and those that it was about to use.
-    classes: Vec<Vec<u8>>,
     began_ns: u64,
     /// What threads had used of a processor by then, by their trees.
     used: HashMap<u64, u64>,
@@ -62,7 +50,8 @@ pub struct Holds {
 enum Place {
     /// At an instruction of this method that needs a class of this name.
     Needs(jmethodID, Vec<u8>),
-    Native,
+    /// In a native function, or where a call site is linked: only the JVM knows the class.
+    Unknown,
 }
 
 impl Engine {
@@ -72,54 +61,42 @@ impl Engine {
         if self.memory.trees() <= u32::from(own.is_some()) {
             return None;
         }
-        let mut holds = Holds {
-            own,
-            by_the_jvm,
-            initialisers: Vec::new(),
-            classes: Vec::new(),
-            began_ns: clock::nanos(),
-            used: HashMap::new(),
-        };
         // Other loaders have locks, of which the JVM tells.
-        if by_the_jvm {
-            holds.classes.push(class.as_bytes().to_vec());
-        }
-        let mut called_by_the_jvm = true;
-        for (method, at) in self.jvmti.own_stack().ok()? {
-            // While a class is linked, too, others are brought.
-            if std::mem::take(&mut called_by_the_jvm) {
-                holds.classes.extend(jni.frame(|| self.needs(method, at)).flatten());
-            }
-            match self.role_of(jni, method) {
-                Role::Initialises => holds.initialisers.push(method),
-                Role::Brings => called_by_the_jvm = true,
-                Role::Other => {}
+        let class = by_the_jvm.then(|| class.as_bytes().to_vec());
+        let mut initialisers = Vec::new();
+        for (method, _) in self.jvmti.own_stack().ok()? {
+            if self.initialises(jni, method) {
+                initialisers.push(method);
             }
         }
-        let for_long = by_the_jvm || !holds.initialisers.is_empty();
-        if for_long {
-            self.each_thread(jni, holds.own, |_, carrier, tree| {
-                let used = self.jvmti.processor_time(carrier);
-                holds.used.extend(used.map(|used| (tree, used)));
-            });
+        if class.is_none() && initialisers.is_empty() {
+            return None;
         }
-        (for_long || self.memory.trees() as usize <= MOST_THREADS).then_some(holds)
+        let began_ns = clock::nanos();
+        let mut used = HashMap::new();
+        self.each_thread(jni, own, |_, carrier, tree| {
+            used.extend(self.jvmti.processor_time(carrier).map(|used| (tree, used)));
+        });
+        Some(Holds { own, class, initialisers, began_ns, used })
     }
 
     /// The calling thread was held up from `began` until now: so were those who wait for it inside
     /// the JVM.
     pub(super) fn held_inside(&self, jni: Jni, holds: &Holds, began: u64) {
         let mut held = Vec::new();
+        let mut doubted = 0;
         let mut only_one = None;
-        self.each_thread(jni, holds.own, |thread, carrier, tree| {
+        let unseen = self.each_thread(jni, holds.own, |thread, carrier, tree| {
             let Some((place, used)) = self.waits_inside(jni, thread, carrier) else { return };
             let concerned = match &place {
                 Place::Needs(method, class) => {
-                    holds.classes.contains(class) || self.is_held(jni, *method, class, holds)
+                    holds.class.as_ref() == Some(class) || self.is_held(jni, *method, class, holds)
                 }
-                Place::Native => {
-                    (holds.by_the_jvm || !holds.initialisers.is_empty())
-                        && *only_one.get_or_insert_with(|| self.only_one_initialises(jni, holds))
+                Place::Unknown => {
+                    let only =
+                        *only_one.get_or_insert_with(|| self.only_one_initialises(jni, holds));
+                    doubted += usize::from(!only);
+                    only
                 }
             };
             if concerned {
@@ -127,6 +104,7 @@ impl Engine {
                 held.push((tree, used.saturating_sub(before)));
             }
         });
+        self.memory.note_waits(doubted, unseen);
         // They go on waiting until this thread does, so that the look at them is in it, too.
         let took = u128::from(self.memory.unpaused().saturating_sub(began));
         let took_ns = clock::nanos().saturating_sub(holds.began_ns).max(1);
@@ -137,22 +115,35 @@ impl Engine {
         }
     }
 
-    /// Threads inside the subgraph that count as running, each with the one whose processor time is its own.
-    fn each_thread(&self, jni: Jni, own: Option<u64>, mut body: impl FnMut(jthread, jthread, u64)) {
-        jni.frame_of(2 * MOST_ASKED, || {
+    /// Threads inside the subgraph that count as running, each with the one whose processor time is
+    /// its own. How many threads were left out because there are too many.
+    fn each_thread(
+        &self,
+        jni: Jni,
+        own: Option<u64>,
+        mut body: impl FnMut(jthread, jthread, u64),
+    ) -> usize {
+        let left_out = jni.frame_of(2 * MOST_ASKED, || {
             let threads = self.jvmti.threads().unwrap_or_default();
+            let mut left_out = threads.len().saturating_sub(MOST_ASKED);
             let by_carrier = threads.into_iter().take(MOST_ASKED).map(|carrier| {
                 let carried = jni.is_carrier(carrier).then(|| self.jvmti.carried(carrier));
                 (carried.flatten().unwrap_or(carrier), carrier)
             });
             let running = by_carrier.filter(|&(thread, _)| self.jvmti.is_runnable(thread));
-            for (thread, carrier) in running.take(MOST_THREADS) {
+            for (number, (thread, carrier)) in running.enumerate() {
+                if number >= MOST_THREADS {
+                    left_out += 1;
+                    continue;
+                }
                 let tree = tree_of(jni, thread).filter(|&tree| Some(tree) != own);
                 if let Some(tree) = tree {
                     body(thread, carrier, tree);
                 }
             }
+            left_out
         });
+        left_out.unwrap_or(0)
     }
 
     /// Where a thread waits inside the JVM, if it does, and what it has used of a processor.
@@ -166,22 +157,18 @@ impl Engine {
         if self.jvmti.processor_time(carrier)? != used {
             return None;
         }
-        let place = if at < 0 {
-            Place::Native
-        } else {
-            Place::Needs(method, jni.frame(|| self.needs(method, at)).flatten()?)
-        };
+        let place =
+            if at < 0 { Place::Unknown } else { jni.frame(|| self.place(method, at)).flatten()? };
         Some((place, used))
     }
 
     /// Whether a class that a method needs comes after one that is held up: is initialised after it,
     /// or not even loaded before it.
     fn is_held(&self, jni: Jni, method: jmethodID, class: &[u8], holds: &Holds) -> bool {
-        if !holds.by_the_jvm && holds.initialisers.is_empty() {
-            return false;
-        }
         let held = jni.frame(|| {
-            let Some(needed) = self.loaded(jni, method, class) else { return holds.by_the_jvm };
+            let Some(needed) = self.loaded(jni, method, class) else {
+                return holds.class.is_some();
+            };
             let initialised = holds.initialisers.iter().filter_map(|&m| self.jvmti.class_of(m));
             !self.jvmti.is_initialised(needed)
                 && initialised.into_iter().any(|class| jni.is_subclass(needed, class))
@@ -209,17 +196,16 @@ impl Engine {
         let mut others = 0;
         self.each_thread(jni, holds.own, |thread, carrier, _| {
             let stack = self.jvmti.stack(thread).unwrap_or_default();
-            let initialises =
-                |&(m, _): &(jmethodID, i64)| self.role_of(jni, m) == Role::Initialises;
-            if stack.iter().any(initialises) && self.waits_inside(jni, thread, carrier).is_none() {
+            let initialises = stack.iter().any(|&(method, _)| self.initialises(jni, method));
+            if initialises && self.waits_inside(jni, thread, carrier).is_none() {
                 others += 1;
             }
         });
         others == 0
     }
 
-    /// The class that the instruction at this place needs: brought, linked, perhaps initialised.
-    fn needs(&self, method: jmethodID, at: i64) -> Option<Vec<u8>> {
+    /// What the instruction at this place needs: brought, linked, perhaps initialised.
+    fn place(&self, method: jmethodID, at: i64) -> Option<Place> {
         let code = self.jvmti.code(method)?;
         let instruction = insn_at(&code, usize::try_from(at).ok()?).ok()?;
         let index = instruction.constant()?;
@@ -230,25 +216,21 @@ impl Engine {
                 pool.class_name(index)
             }
             op::LDC | op::LDC_W => pool.class_name(index),
-            op::INVOKEDYNAMIC => return None,
+            op::INVOKEDYNAMIC => return Some(Place::Unknown),
             _ => pool.member(index).map(|member| member.owner),
         };
         let name = name.ok()?;
         let element = name.strip_suffix(b";").and_then(|array| array.split(|&b| b == b'L').nth(1));
-        Some(element.unwrap_or(name).to_vec())
+        Some(Place::Needs(method, element.unwrap_or(name).to_vec()))
     }
 
-    fn role_of(&self, jni: Jni, method: jmethodID) -> Role {
+    fn initialises(&self, jni: Jni, method: jmethodID) -> bool {
         let known = locked(&self.waiters.known.0).get(&(method as usize)).copied();
         known.unwrap_or_else(|| {
             let name = jni.frame(|| self.jvmti.method_of(method)).flatten().map(|(_, m)| m.name);
-            let role = match name.as_deref() {
-                Some(INITIALISER) => Role::Initialises,
-                Some(BRINGS) => Role::Brings,
-                _ => Role::Other,
-            };
-            locked(&self.waiters.known.0).insert(method as usize, role);
-            role
+            let initialises = name.as_deref() == Some(INITIALISER);
+            locked(&self.waiters.known.0).insert(method as usize, initialises);
+            initialises
         })
     }
 }
