@@ -7,7 +7,7 @@
 use super::program::Program;
 use super::ready::Ready;
 use super::recorder::Recorder;
-use super::{jdks, write};
+use super::{jdks, machine, write};
 use crate::jdks::Jdk;
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
@@ -71,17 +71,26 @@ struct Args {
     jdks: Vec<u32>,
     json: Option<PathBuf>,
     tare: Option<PathBuf>,
+    write_docs: bool,
 }
 
 impl Args {
     fn parse(words: &[&str]) -> Result<Args> {
         let modes = vec![Mode::Compiled, Mode::Interpreted];
-        let mut args = Args { quick: false, modes, jdks: vec![17, 25], json: None, tare: None };
+        let mut args = Args {
+            quick: false,
+            modes,
+            jdks: vec![17, 25],
+            json: None,
+            tare: None,
+            write_docs: false,
+        };
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
             match *word {
                 "--quick" => (args.quick, args.jdks) = (true, vec![25]),
+                "--write-docs" => args.write_docs = true,
                 "--mode" => {
                     let name = *value()?;
                     args.modes.retain(|mode| mode.name() == name);
@@ -126,6 +135,20 @@ pub fn run(words: &[&str]) -> Result<()> {
     let summary = Summary::of(&cells);
     print!("{}", summary.text());
     let json = args.json.unwrap_or_else(|| work.join("accuracy.json"));
+    if args.write_docs {
+        let page = format!(
+            "# How right times are\n\n\
+             This page is generated; `{}` writes it anew. Do not edit it.\n\n\
+             - Machine: {}\n\n\
+             Programs whose true costs are known, beside what Tare says of them by every way of compensation: how many \
+             whole programs, methods of 100 ns and more, and shorter ones are as near to the truth as they should be. \
+             [time.md](time.md) says what the ways are.\n\n```{}```\n",
+            super::command(&[&["accuracy"], words].concat()),
+            machine::describe(),
+            summary.text(),
+        );
+        write(&ready.workspace.root.join("docs/accuracy.md"), &page)?;
+    }
     let cells: Vec<Value> = cells.iter().map(Cell::json).collect();
     write(&json, &format!("{:#}\n", json!({ "summary": summary.json(), "cells": cells })))?;
     stages.finish()

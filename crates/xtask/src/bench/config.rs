@@ -5,6 +5,7 @@
 
 use super::peers::{self, Peers};
 use super::program::{Amount, Program, Times};
+use super::ready::temporary_option;
 use super::recorder::Recorder;
 use super::workloads::Workload;
 use crate::jdks::Jdk;
@@ -32,6 +33,8 @@ pub enum Mode {
     Every10k,
     Random10k,
     Every100k,
+    /// Every entry and exit, with its time.
+    Trace,
 }
 
 /// How much of a program a peer looks at.
@@ -207,6 +210,8 @@ impl Config {
             Config::Attached(Mode::Every10k) => "every 10,000 bytecodes, attached",
             Config::Attached(Mode::Random10k) => "every 10,000 ± half, attached",
             Config::Attached(Mode::Every100k) => "every 100,000 bytecodes, attached",
+            Config::Launched(Mode::Trace) => "trace, launched",
+            Config::Attached(Mode::Trace) => "trace, attached",
             Config::Attached(Mode::Count) => "count, attached",
             Config::Attached(Mode::Time) => "time, attached",
             Config::Attached(Mode::Outside) => "outside, attached",
@@ -298,8 +303,11 @@ impl Config {
 }
 
 fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a str> {
-    let mut words = vec!["--exact", "--include", include];
+    let mut words = vec![if mode == Mode::Trace { "--trace" } else { "--exact" }];
+    words.extend(["--include", include]);
     match mode {
+        // So many that it lasts to the end of the run.
+        Mode::Trace => words.extend(["--events", "2G"]),
         Mode::Count => words.push("--count"),
         Mode::Time => {}
         Mode::Budget => words.extend(["--overhead", "20%"]),
@@ -450,7 +458,7 @@ impl Bench {
 
     pub fn java(&self, workload: &Workload, jdk: &Jdk, config: Config) -> Result<Command> {
         let mut java = Command::new(jdk.home.join("bin/java"));
-        java.args(JVM_OPTIONS).args(&workload.options);
+        java.args(JVM_OPTIONS).arg(temporary_option(&self.work)).args(&workload.options);
         if let Config::Jfr(jfr) = config {
             let file = self.work.join("recording.jfr");
             java.arg(format!(
@@ -496,7 +504,7 @@ impl Bench {
     }
 
     /// Where the recording of the last launch is.
-    fn recording(&self, mode: Mode) -> PathBuf {
+    pub fn recording(&self, mode: Mode) -> PathBuf {
         self.work.join(format!("{mode:?}-recording.tare"))
     }
 

@@ -50,7 +50,7 @@ pub fn page(
         text += "![The steady state](../bench/results.svg)\n";
     }
     if !means.is_empty() {
-        text += &format!("\n## Over all of them\n\n{means}");
+        text += &format!("\n## Over all of them\n{means}");
     }
     for workload in workloads {
         text += &format!("\n## {}\n\nThis is {}.\n", workload.name, workload.what);

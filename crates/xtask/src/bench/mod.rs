@@ -58,7 +58,7 @@ pub const HELP: &str = "\
 Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
 
 Usage: cargo xtask bench [OPTION…] [NAME…]
-       cargo xtask bench whole [--write-docs]          everything below, one after the other
+       cargo xtask bench whole [OPTION…] [PART…]       everything below, one after the other; see its --help
        cargo xtask bench suite [OPTION…] [NAME…]       all workloads, and means over them
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help
@@ -83,10 +83,10 @@ second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
 programs whose true costs are known, beside what Tare says of them, by every way of compensation.
-It takes --quick, --jdk, --tare, --json and --mode (compiled or interpreted; default: both).
+It takes --quick, --jdk, --tare, --json, --mode (compiled or interpreted; default: both) and --write-docs.
 
 With the name `scale` as the first word it measures how cost grows with threads (10 to 10,000), classes
-(1,000 to 50,000) and contexts (1,000 to 10 million). It takes --quick, --jdk N, --tare and --write-docs.
+(1,000 to 50,000) and contexts (1,000 to 10 million); see its --help.
 
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
@@ -240,10 +240,6 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
         ["subgraph", rest @ ..] => return subgraph::run(rest),
         ["target", rest @ ..] => return target::run(rest),
-        ["server", "--help" | "-h"] => {
-            print!("{}", server::HELP);
-            return Ok(());
-        }
         ["server", rest @ ..] => return server::run(rest),
         _ => {}
     }
@@ -301,7 +297,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     print!("{}\n{}", table::text(&rows), table::LEGEND);
     let means = match args.question {
-        Question::Suite => table::means(&rows),
+        Question::Suite => [false, true].map(|small| table::means(&rows, small)).concat(),
         _ => String::new(),
     };
     print!("{means}");
@@ -363,7 +359,10 @@ fn revision(workspace: &Workspace) -> Option<String> {
         shell::output(git.current_dir(&workspace.root).args(arguments)).ok()
     };
     let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    // What an earlier part of the same run has written is no change of what is measured.
+    let sources = [".", ":!docs", ":!README.md", ":!bench/*.svg"];
+    let status = ["status", "--porcelain", "--untracked-files=no", "--"];
+    let changes = git(&[&status[..], &sources].concat())?;
     let more = if changes.trim().is_empty() { "" } else { ", with changes" };
     Some(format!("{}{more}", commit.trim()))
 }

@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 const HELP: &str = "\
-Tells where the time of each exact mode goes: a profile of the profiler.
+Tells where the time of each mode with probes goes: a profile of the profiler.
 
 Usage: cargo xtask bench self [OPTION…] [NAME…]
 
@@ -32,7 +32,7 @@ Options:
   --write-docs    write docs/self.md from this run
 ";
 
-const MODES: [Mode; 4] = [Mode::Outside, Mode::Count, Mode::Time, Mode::Bytecodes];
+const MODES: [Mode; 5] = [Mode::Outside, Mode::Count, Mode::Time, Mode::Bytecodes, Mode::Trace];
 
 /// Methods that are told of each mode.
 const SHOWN: usize = 5;
@@ -139,7 +139,10 @@ fn heading(jdk: &Jdk, command: &str) -> String {
          code, less what it is in the plain run; slower: what the program's own code takes beyond the\n\
          plain run, because methods with probes in them are inlined less and share the caches with our\n\
          trees. The columns to the right are the largest among the probes. What the compiler has\n\
-         inlined is told by its debug information, which is off by some instructions at times.\n",
+         inlined is told by its debug information, which is off by some instructions at times.\n\n\
+         What each mode's largest costs are, and what was tried against them: [counts and times](exact.md#what-was-tried),\n\
+         [bytecodes](bytecodes.md#where-the-time-goes), [traces](trace.md#where-the-time-goes) and\n\
+         [sampling](sampling-inside.md#where-the-time-goes), which has no probes and is not in these tables.\n",
         machine::describe(),
         jdk.major,
         jdk.version,
@@ -186,6 +189,10 @@ fn sampled(
     let launch: Launch = bench.launch_sampled(workload, jdk, mode, Every::Ms1)?;
     let collapsed = fs::read_to_string(bench.collapsed()).context("what async-profiler wrote")?;
     let time = median(&launch.iterations.wall).context("no iteration was measured")?;
+    if mode == Some(Mode::Trace) {
+        // Every event of the run is in it.
+        let _ = fs::remove_file(bench.recording(Mode::Trace));
+    }
     Ok((time, Samples::of(&collapsed)))
 }
 

@@ -8,7 +8,7 @@ use crate::setup::compiler;
 use crate::shell::{self, Workspace};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub struct Ready {
     pub workspace: Workspace,
@@ -38,14 +38,39 @@ impl Ready {
         let work = workspace.target.join("bench");
         fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
         let turn = alone.then(wait_for_turn).transpose()?;
+        // What programs leave behind there, those too that were killed, goes with the next run at the latest.
+        let temporary = temporary(&work);
+        let _ = fs::remove_dir_all(&temporary);
+        fs::create_dir_all(&temporary)
+            .with_context(|| format!("creating {}", temporary.display()))?;
         let classes = workloads::compile(&workspace, &javac, &work)?;
         Ok(Ready { workspace, javac, tare, work, classes, _turn: turn })
+    }
+
+    /// For a JVM that this benchmark starts.
+    pub fn temporary(&self) -> String {
+        temporary_option(&self.work)
     }
 
     pub fn kitchen(&self, quick: bool) -> Kitchen<'_> {
         let Ready { workspace, javac, work, classes, .. } = self;
         Kitchen { workspace, javac, classes, work, quick }
     }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(temporary(&self.work));
+    }
+}
+
+/// Where programs have their temporary files.
+fn temporary(work: &Path) -> PathBuf {
+    work.join("tmp")
+}
+
+pub fn temporary_option(work: &Path) -> String {
+    format!("-Djava.io.tmpdir={}", temporary(work).display())
 }
 
 fn build(workspace: &Workspace) -> Result<PathBuf> {

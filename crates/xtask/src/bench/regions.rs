@@ -17,11 +17,12 @@ use std::process::{Command, Stdio};
 pub const HELP: &str = "\
 Measures what a passage of a code region costs, at several distances between two passages.
 
-Usage: cargo xtask bench regions [--jdk N] [--tare FILE] [--write-docs]
+Usage: cargo xtask bench regions [--quick] [--jdk N] [--tare FILE] [--write-docs]
 
 A program calls a method that does next to nothing, with work between two calls. Beside the plain program: one that times
 each call itself by two readings of the clock, and `tare record --region` of that method, launched and
-attached. Each figure is from the best of eight rounds of five million calls. --write-docs writes docs/regions.md.
+attached. Each figure is from the best of eight rounds of five million calls. --quick looks at
+one distance only; --write-docs writes docs/regions.md.
 ";
 
 /// Steps of work between two passages, each about a nanosecond.
@@ -38,7 +39,7 @@ struct Times {
 
 pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
-    let Options { jdk, tare, write_docs, rest, .. } = options;
+    let Options { jdk, tare, quick, write_docs, rest } = options;
     if let Some(word) = rest.first() {
         bail!("{word} is no option; see --help");
     }
@@ -46,7 +47,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let jdks = jdks(&[jdk], &mut Stages::new())?;
     let java = jdks[0].home.join("bin/java");
     let mut all = Vec::new();
-    for pace in PACES {
+    for &pace in if quick { &PACES[..1] } else { &PACES } {
         all.push((pace, measure(&ready, &java, pace)?));
     }
     let text = table(&all);

@@ -15,13 +15,21 @@ use super::workloads::Workload;
 use crate::jdks::Jdk;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::Path;
+use std::time::Instant;
 
 const HELP: &str = "\
 Measures how cost grows with threads, classes and contexts.
 
-Usage: cargo xtask bench scale [--quick] [--jdk N] [--tare FILE] [--write-docs]
+Usage: cargo xtask bench scale [OPTION…]
+
+Options:
+  --quick          the two smallest sizes of each
+  --minutes N      begin no further size after that time; smaller ones of all three come first
+  --jdk N          the JDK to run on (default: 25)
+  --tare FILE      measure this `tare` instead of building one
+  --write-docs     write docs/benchmarks-scale.md and bench/scale.svg from this run
 ";
 
 struct Dimension {
@@ -53,7 +61,12 @@ const DIMENSIONS: [Dimension; 3] = [
     },
 ];
 
-const AMOUNT: Amount = Amount { iterations: 2, seconds: 0.5 };
+/// Code that is called from everywhere is compiled soon; that of thousands of classes is not, however long one waits.
+const WARM_UP: Amount = Amount { iterations: 2, seconds: 2.0 };
+const MEASURED: Amount = Amount { iterations: 2, seconds: 0.5 };
+
+/// A dimension, and its sizes as measured.
+type Curve = (&'static Dimension, Vec<Point>);
 
 /// One size of one dimension.
 struct Point {
@@ -67,12 +80,25 @@ struct Point {
     full: bool,
 }
 
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Point { cost, attach, pause, .. } = self;
+        let full = if self.full { ", trees full" } else { "" };
+        write!(
+            f,
+            "{cost:.2} × plain, attached in {attach:.0} ms, longest pause {pause:.0} ms{full}"
+        )
+    }
+}
+
 pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
     let Options { jdk: major, tare, quick, write_docs, rest } = options;
-    if let Some(word) = rest.first() {
-        bail!("{word} is no option\n\n{HELP}");
-    }
+    let minutes: f64 = match rest[..] {
+        [] => f64::MAX,
+        ["--minutes", n] => n.parse().context("--minutes needs a number")?,
+        _ => bail!("{} is no option\n\n{HELP}", rest.join(" ")),
+    };
     let ready = Ready::alone(tare)?;
     let Ready { workspace, tare, work, classes, .. } = &ready;
     let mut stages = Stages::new();
@@ -83,7 +109,18 @@ pub fn run(words: &[&str]) -> Result<()> {
         peers: Peers::default(),
         work: work.clone(),
     };
-    let (page, plot) = page(&bench, classes, &jdks[0], quick)?;
+    let about = format!(
+        "- Machine: {}\n- JDK {}: {}\n- Load of the machine just before: {}\n",
+        machine::describe(),
+        jdks[0].major,
+        jdks[0].version,
+        machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}")),
+    );
+    let most = if quick { 2 } else { usize::MAX };
+    let (curves, notes) = curves(&bench, classes, &jdks[0], most, minutes);
+    let command = super::command(&[&["scale"], words].concat());
+    let page = page(&command, &format!("{about}{notes}"), &curves);
+    let plot = svg(&curves);
     let (page_file, plot_file) = match write_docs {
         true => {
             let root = &workspace.root;
@@ -92,45 +129,67 @@ pub fn run(words: &[&str]) -> Result<()> {
         false => (work.join("scale.md"), work.join("scale.svg")),
     };
     super::write(&page_file, &page)?;
-    super::write(&plot_file, &plot)
+    super::write(&plot_file, &plot)?;
+    stages.run("every dimension has figures", || {
+        if curves.iter().any(|(_, points)| points.is_empty()) {
+            bail!("{notes}");
+        }
+        Ok(())
+    });
+    stages.finish()
 }
 
-/// The page for the documentation, and its plot.
-fn page(bench: &Bench, classes: &Path, jdk: &Jdk, quick: bool) -> Result<(String, String)> {
+/// What was measured of each dimension, and what was not. Small sizes of all come before large ones of any.
+fn curves(
+    bench: &Bench,
+    classes: &Path,
+    jdk: &Jdk,
+    most: usize,
+    minutes: f64,
+) -> (Vec<Curve>, String) {
+    let began = Instant::now();
+    let mut curves: Vec<Curve> = DIMENSIONS.iter().map(|one| (one, Vec::new())).collect();
+    let mut notes = String::new();
+    let steps = DIMENSIONS.iter().map(|one| one.sizes.len()).max().unwrap_or(0).min(most);
+    for step in 0..steps {
+        for (dimension, points) in &mut curves {
+            let Some(&size) = dimension.sizes.get(step) else { continue };
+            let what = format!("{} {size}", dimension.name);
+            if began.elapsed().as_secs_f64() > minutes * 60.0 {
+                notes += &format!("- The time was up before {what}\n");
+                continue;
+            }
+            match measure(bench, classes, jdk, dimension, size) {
+                Ok(point) => {
+                    println!("{what}: {point}; {} s so far", began.elapsed().as_secs());
+                    points.push(point);
+                }
+                Err(error) => {
+                    println!("FAILED: {what}: {error:#}");
+                    let error = error.to_string();
+                    notes += &format!("- FAILED: {what}: {}\n", error.lines().next().unwrap_or(""));
+                }
+            }
+        }
+    }
+    (curves, notes)
+}
+
+/// The page for the documentation.
+fn page(command: &str, about: &str, curves: &[Curve]) -> String {
     let mut text = format!(
         "# How cost grows\n\n\
-         This page is generated; `cargo xtask bench scale --write-docs` writes it anew. Do not edit it.\n\n\
-         - Machine: {}\n- JDK {}: {}\n- Load of the machine just before: {}\n\n\
+         This page is generated; `{command}` writes it anew. Do not edit it.\n\n{about}\n\
          Each program is recorded with `--exact --count`, attached. cost: an iteration beside the plain one of the \
          same size; attaching: from the start of `tare record` until all is woven, longest pause: of those that \
          weaving made, and memory: the most that the JVM's process had, each beside the first line's. An asterisk: the \
          memory for trees was used up, so calls were summed up.\n\n\
          ![How cost grows](../bench/scale.svg)\n",
-        machine::describe(),
-        jdk.major,
-        jdk.version,
-        machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}")),
     );
-    let mut curves = Vec::new();
-    for dimension in &DIMENSIONS {
-        let sizes = if quick { &dimension.sizes[..2] } else { dimension.sizes };
-        let mut points = Vec::new();
-        for &size in sizes {
-            let point = measure(bench, classes, jdk, dimension, size)?;
-            println!(
-                "{} {size}: {:.2} × plain, attached in {:.0} ms, longest pause {:.0} ms{}",
-                dimension.name,
-                point.cost,
-                point.attach,
-                point.pause,
-                if point.full { ", trees full" } else { "" },
-            );
-            points.push(point);
-        }
-        table(&mut text, dimension, &points);
-        curves.push((dimension.name, points));
+    for (dimension, points) in curves {
+        table(&mut text, dimension, points);
     }
-    Ok((text, svg(&curves)))
+    text
 }
 
 fn measure(
@@ -150,8 +209,8 @@ fn measure(
         options: Vec::new(),
         needs_compiler: false,
         since: 0,
-        warm_up: AMOUNT,
-        measured: AMOUNT,
+        warm_up: WARM_UP,
+        measured: MEASURED,
     };
     let plain = bench.launch(&workload, jdk, Config::Plain)?;
     let counted = bench.launch(&workload, jdk, Config::Attached(Mode::Count))?;
@@ -189,7 +248,7 @@ fn table(text: &mut String, dimension: &Dimension, points: &[Point]) {
 }
 
 /// A name, a colour, and a ratio, given the first point too.
-type Curve = (&'static str, &'static str, fn(&Point, &Point) -> f64);
+type Line = (&'static str, &'static str, fn(&Point, &Point) -> f64);
 
 const WIDTH: f64 = 230.0;
 const HEIGHT: f64 = 180.0;
@@ -199,14 +258,15 @@ const MOST: f64 = 100.0;
 const LEAST: f64 = 0.5;
 
 /// One plot for each dimension, both axes logarithmic: what an iteration costs, and what attaching does.
-fn svg(curves: &[(&str, Vec<Point>)]) -> String {
+fn svg(curves: &[Curve]) -> String {
     let width = curves.len() as f64 * (WIDTH + MARGIN) + MARGIN;
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{:.0}\" \
          font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
         HEIGHT + 2.0 * MARGIN,
     );
-    for (number, (name, points)) in curves.iter().enumerate() {
+    for (number, (dimension, points)) in curves.iter().enumerate() {
+        let name = dimension.name;
         let left = MARGIN + number as f64 * (WIDTH + MARGIN);
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
         let span = (f64::from(last.size) / f64::from(first.size)).ln().max(1e-9);
@@ -238,11 +298,11 @@ fn svg(curves: &[(&str, Vec<Point>)]) -> String {
                 short(point.size),
             );
         }
-        let curves: [Curve; 2] = [
+        let lines: [Line; 2] = [
             ("an iteration", "#1f77b4", |point, _| point.cost),
             ("attaching", "#d62728", |point, first| point.attach / first.attach.max(1e-9)),
         ];
-        for (at, (label, colour, ratio)) in curves.into_iter().enumerate() {
+        for (at, (label, colour, ratio)) in lines.into_iter().enumerate() {
             let line: Vec<String> = points
                 .iter()
                 .map(|p| format!("{:.1},{:.1}", x(p.size), y(ratio(p, first))))

@@ -1,6 +1,7 @@
 //! `cargo xtask bench server`: a server under load is attached to, looked at below one root, and left, again and
 //! again. Its answers must stay right all the time, and as quick as before whenever we are not there.
 
+use super::options::Options;
 use super::ready::Ready;
 use super::recorder::Recorder;
 use super::workloads::{self, WEB_ROOT};
@@ -10,53 +11,34 @@ use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-pub const HELP: &str = "\
-Profiles one root of a server under load, five times over, and tells what the requests felt of it.
+const HELP: &str = "\
+Profiles one root of a server under load, several times over, and tells what the requests felt of it.
 
 Usage: cargo xtask bench server [OPTION…]
 
 Options:
   --jdk N          the JDK to run on (default: 25)
   --seconds N      how long each recording is (default: 30)
+  --quick          one short recording
   --tare FILE      use this `tare` instead of building one
   --write-docs     write docs/server.md from this run
 ";
 
-const ROUNDS: usize = 5;
 const CONNECTIONS: &str = "2";
 /// Between recordings; the first seconds after one are told apart, because compiled code comes back then.
 const SETTLING: f64 = 5.0;
-const OUTSIDE: f64 = 10.0;
 
-struct Args {
-    jdk: u32,
+/// How often it is recorded, and the seconds of each recording and of what lies between them.
+struct Course {
+    rounds: usize,
     seconds: f64,
-    tare: Option<PathBuf>,
-    write_docs: bool,
+    outside: f64,
 }
 
-impl Args {
-    fn parse(words: &[&str]) -> Result<Args> {
-        let mut args = Args { jdk: 25, seconds: 30.0, tare: None, write_docs: false };
-        let mut rest = words.iter();
-        while let Some(word) = rest.next() {
-            let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
-            match *word {
-                "--write-docs" => args.write_docs = true,
-                "--tare" => args.tare = Some(PathBuf::from(value()?)),
-                "--jdk" => args.jdk = value()?.parse().context("--jdk needs a number")?,
-                "--seconds" => {
-                    args.seconds = value()?.parse().context("--seconds needs a number")?
-                }
-                word => bail!("unknown: {word}\n\n{HELP}"),
-            }
-        }
-        Ok(args)
-    }
-}
+const WHOLE: Course = Course { rounds: 5, seconds: 30.0, outside: 10.0 };
+const QUICK: Course = Course { rounds: 1, seconds: 3.0, outside: 2.0 };
 
 /// What the requests of a stretch of time felt; times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,12 +97,18 @@ fn phase(line: &str) -> Option<Phase> {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    let args = Args::parse(words)?;
-    let ready = Ready::alone(args.tare.clone())?;
+    let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
+    let mut course = if options.quick { QUICK } else { WHOLE };
+    match options.rest[..] {
+        [] => {}
+        ["--seconds", n] => course.seconds = n.parse().context("--seconds needs a number")?,
+        _ => bail!("unknown: {}\n\n{HELP}", options.rest.join(" ")),
+    }
+    let ready = Ready::alone(options.tare)?;
     let Ready { workspace, tare, work, .. } = &ready;
     let mut stages = Stages::new();
     let kitchen = ready.kitchen(false);
-    let found = jdks(&[args.jdk], &mut stages)?;
+    let found = jdks(&[options.jdk], &mut stages)?;
     let Some(web) = workloads::prepare("web", &kitchen, &mut stages)? else {
         return stages.finish();
     };
@@ -128,7 +116,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         web.class_path.iter().map(|entry| entry.display().to_string()).collect();
     let java = || {
         let mut java = Command::new(found[0].home.join("bin/java"));
-        java.args(["-Xms256m", "-Xmx256m", "-cp", &path.join(":")]);
+        java.args(["-Xms256m", "-Xmx256m"]).arg(ready.temporary()).args(["-cp", &path.join(":")]);
         java
     };
     let mut server = Helper::start(java().arg("bench.WebServer"))?;
@@ -136,41 +124,37 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut load = Helper::start(java().args(["bench.Load", &port, CONNECTIONS]))?;
     load.expect("ready")?;
     // Until the server is compiled.
-    load.phase(2.0 * OUTSIDE)?;
-    let mut phases: Vec<(String, Phase)> = vec![("before".to_owned(), load.phase(OUTSIDE)?)];
-    for round in 1..=ROUNDS {
+    load.phase(2.0 * course.outside)?;
+    let mut phases: Vec<(String, Phase)> = vec![("before".to_owned(), load.phase(course.outside)?)];
+    for round in 1..=course.rounds {
         let mut record = Command::new(tare);
         record.args(["record", "--exact", "--root", WEB_ROOT, "-o"]).arg(work.join("server.tare"));
         let said = work.join("server.log");
         let pid = server.child.id();
         let mut recorder = Recorder::start(record.arg(pid.to_string()), &said)?;
-        phases.push((format!("profiled, {round}"), load.phase(args.seconds)?));
+        phases.push((format!("profiled, {round}"), load.phase(course.seconds)?));
         recorder.stop()?;
         let text = fs::read_to_string(&said)?;
         println!("{}", text.lines().take(6).collect::<Vec<_>>().join("\n"));
         phases.push((format!("just after, {round}"), load.phase(SETTLING)?));
-        phases.push((format!("outside, {round}"), load.phase(OUTSIDE)?));
+        phases.push((format!("outside, {round}"), load.phase(course.outside)?));
     }
     let text = table(&phases);
     println!("\n{text}");
-    if args.write_docs {
+    if options.write_docs {
         let page = format!(
             "# A server that is looked at under load\n\n\
-             This page is generated; `cargo xtask bench server{}` writes it anew. Do not edit it.\n\n\
+             This page is generated; `{}` writes it anew. Do not edit it.\n\n\
              - Machine: {}\n- JDK: {}\n- Server: {}, {CONNECTIONS} connections that ask and pause 2 ms in turn\n\
              - Root: `{WEB_ROOT}`, with times, {} s each time\n\n\
              Times are ratios against the phase before the first recording; the agent is gone after each one. The \
              first recording of a JVM makes HotSpot throw its compiled code away, and so do changes of classes \
              for what they concern: what that costs is in the {SETTLING} s *just after*.\n\n{text}",
-            if args.seconds == 30.0 {
-                String::new()
-            } else {
-                format!(" --seconds {}", args.seconds)
-            },
+            super::command(&[&["server"], words].concat()),
             machine::describe(),
             found[0].version,
             workloads::SERVER,
-            args.seconds,
+            course.seconds,
         );
         write(&workspace.root.join("docs/server.md"), &page)?;
     }

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::figures::{Figures, Row, groups};
 use super::stats::{self, Ratio};
+use super::workloads;
 
 const HEADINGS: [&str; 12] = [
     "configuration",
@@ -93,10 +94,16 @@ pub fn text(rows: &[Row]) -> String {
     text
 }
 
-/// Geometric means over workloads, of those that have a figure, as a Markdown table.
-pub fn means(rows: &[Row]) -> String {
-    let mut text = "| configuration | workloads | steady | cpu |\n|---|--:|--:|--:|\n".to_owned();
-    let groups = groups(rows);
+/// Geometric means over real programs, or over small ones, of those that have a figure, as a Markdown table.
+pub fn means(rows: &[Row], small: bool) -> String {
+    let mut groups = groups(rows);
+    groups.retain(|(plain, _)| workloads::is_small(plain.workload) == small);
+    if groups.is_empty() {
+        return String::new();
+    }
+    let kind = if small { "Programs of one hard case each" } else { "Real programs" };
+    let mut text =
+        format!("\n{kind}:\n\n| configuration | workloads | steady | cpu |\n|---|--:|--:|--:|\n");
     let mut configs: Vec<Config> = Vec::new();
     for row in groups.iter().flat_map(|(_, same)| same) {
         if row.config != Config::Plain && !configs.contains(&row.config) {
@@ -168,14 +175,15 @@ mod tests {
     #[test]
     fn means_are_geometric_and_over_workloads() {
         let mut rows = Vec::new();
-        for (workload, cost) in [("fib", 40.0), ("h2", 10.0)] {
+        for (workload, cost) in [("javac", 40.0), ("h2", 10.0), ("fib", 50.0)] {
             rows.push(row(Config::Plain, &[10.0]));
             rows.push(row(Config::Launched(Mode::Count), &[cost]));
             rows.iter_mut().rev().take(2).for_each(|row| row.workload = workload);
         }
-        let text = means(&rows);
+        let text = means(&rows, false);
         assert!(text.contains("| count, launched | 2 | 2.00 |"), "{text}");
         assert!(!text.contains("plain"), "{text}");
+        assert!(means(&rows, true).contains("| count, launched | 1 | 5.00 |"));
     }
 
     #[test]

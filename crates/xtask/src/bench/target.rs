@@ -107,7 +107,12 @@ pub fn run(words: &[&str]) -> Result<()> {
 impl Bench<'_> {
     fn java(&self, command: &mut Command, program: &Workload, options: &[&str]) {
         let path = std::env::join_paths(&program.class_path).unwrap_or_default();
-        command.args(options).arg("-XX:+UseSerialGC").arg("-cp").arg(path);
+        command
+            .args(options)
+            .arg("-XX:+UseSerialGC")
+            .arg(self.ready.temporary())
+            .arg("-cp")
+            .arg(path);
         command.args(["bench.Main", program.name]).args(&program.arguments);
     }
 
@@ -163,7 +168,7 @@ fn row(line: &Line) -> String {
 fn page(lines: &[Line], jdk: &Jdk) -> String {
     let mut page = format!(
         "# How far estimates for another JVM are off\n\n\
-         Written by `cargo xtask bench target --write-docs`. JDK {}; how far the processor time of an iteration, estimated from bytecodes \
+         This page is generated; `cargo xtask bench target --write-docs` writes it anew. Do not edit it. JDK {}; how far the processor time of an iteration, estimated from bytecodes \
          that were counted elsewhere, is off what was measured on the target in the same run. [target.md](target.md) says what that means.\n\n\
          | program | target | off by |\n|---|---|--:|\n",
         jdk.version

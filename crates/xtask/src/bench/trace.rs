@@ -1,12 +1,13 @@
 //! How many entries and exits a trace takes from one thread before it drops some.
 
-use super::jdks;
 use super::options::Options;
 use super::ready::Ready;
+use super::{jdks, machine, write};
 use crate::shell;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -14,11 +15,12 @@ use std::process::Command;
 pub const HELP: &str = "\
 Measures how quickly the events of one thread are taken from its ring, at several rates of calls.
 
-Usage: cargo xtask bench trace [--jdk N] [--tare FILE] [--ring SIZE]
+Usage: cargo xtask bench trace [--quick] [--jdk N] [--tare FILE] [--ring SIZE] [--write-docs]
 
-A program calls an empty method as quickly as it can, and with work between two calls. For each pace: the
-time of a call when nothing is woven, and traced, in the best round; events per second that the
-program made, and that were taken, over all rounds; and the share of all events that were dropped.
+A program calls an empty method as quickly as it can, and with work between two calls. For each pace: events per
+second that the program made, and that were taken, over all rounds; the share of all events that were dropped; and the
+time of a call when it is traced beside that when nothing is woven, in the best round.
+--quick looks at one pace only; --write-docs writes docs/trace-figures.md.
 ";
 
 /// Steps of work between two calls, each about a nanosecond.
@@ -27,19 +29,20 @@ pub const ROUNDS: u32 = 8;
 
 pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 17)? else { return Ok(()) };
-    let Options { jdk, tare, rest, .. } = options;
+    let Options { jdk, tare, quick, write_docs, rest } = options;
     let ring = match rest[..] {
         [] => "4M",
         ["--ring", size] => size,
         _ => bail!("{} is not understood; see --help", rest.join(" ")),
     };
     let ready = Ready::alone(tare)?;
-    let Ready { tare, work, classes, .. } = &ready;
+    let Ready { workspace, tare, work, classes, .. } = &ready;
     let jdks = jdks(&[jdk], &mut Stages::new())?;
     let java = jdks[0].home.join("bin/java");
-    println!("| work | plain, ns a call | traced | made, M/s | taken, M/s | dropped |");
-    println!("|--:|--:|--:|--:|--:|--:|");
-    for pace in PACES {
+    let mut table = "| made, million events a second | taken and written | dropped | a call, beside the plain one |\n\
+                     |--:|--:|--:|--:|\n"
+        .to_owned();
+    for &pace in if quick { &PACES[PACES.len() - 1..] } else { &PACES } {
         let (pace, times) = (pace.to_string(), ROUNDS.to_string());
         let program = |command: &mut Command| {
             command.arg("-cp").arg(classes).args(["bench.Rate", &pace, &times]);
@@ -55,13 +58,30 @@ pub fn run(words: &[&str]) -> Result<()> {
         let said = shell::output(&mut traced)?;
         let (traced, all) = (best(&said)?, rounds(&said).sum::<f64>());
         let (taken, dropped) = taken_and_dropped(tare, &file)?;
-        println!(
-            "| {pace} | {plain:.1} | {traced:.1} | {:.1} | {:.1} | {:.1} % |",
+        let _ = writeln!(
+            table,
+            "| {:.1} | {:.1} | {:.1} % | {:.1} |",
             (taken + dropped) / all * 1e3,
             taken / all * 1e3,
-            dropped / (taken + dropped) * 100.0
+            dropped / (taken + dropped) * 100.0,
+            traced / plain,
         );
+        println!("work {pace}: {plain:.1} ns a call, {traced:.1} traced");
         fs::remove_file(&file)?;
+    }
+    print!("{table}");
+    if write_docs {
+        let page = format!(
+            "# How many events a trace takes\n\n\
+             This page is generated; `{}` writes it anew. Do not edit it.\n\n\
+             - Machine: {}\n- JDK: {}\n- Ring of each thread: {ring}\n\n\
+             One thread calls an empty method, with more and more work between two calls. An event is an entry or an exit. \
+             [trace.md](trace.md) says what becomes of those that are dropped.\n\n{table}",
+            super::command(&[&["trace"], words].concat()),
+            machine::describe(),
+            jdks[0].version,
+        );
+        write(&workspace.root.join("docs/trace-figures.md"), &page)?;
     }
     Ok(())
 }

@@ -163,6 +163,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     RECIPES.iter().map(|recipe| recipe.name)
 }
 
+/// Whether it is one of ours, made of one hard case.
+pub fn is_small(name: &str) -> bool {
+    let named = RECIPES.iter().find(|recipe| recipe.name == name);
+    named.is_some_and(|recipe| recipe.include.starts_with("bench."))
+}
+
 /// Those that are measured unless others are named: each tells something of its own.
 pub const DEFAULT: [&str; 3] = ["fib", "javac", "h2"];
 
