@@ -8,7 +8,7 @@ pub(super) struct Missing {
     /// Calls without a context of their own, shown as `rest`.
     refused: u64,
     lost: u64,
-    pruned: u64,
+    pub(super) pruned: u64,
     rest: &'static str,
     doubted_waits: u64,
     unseen_threads: u64,
