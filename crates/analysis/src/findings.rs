@@ -6,6 +6,7 @@ use crate::compensate::UNTIMED;
 use crate::hot::Hot;
 use crate::labels::{Label, LabelKind};
 use crate::metrics::TARGET_TIME;
+use crate::regions::regions;
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use std::collections::HashSet;
@@ -43,8 +44,11 @@ pub fn findings(
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     if tree.sum(0) == 0 {
-        let text = "nothing was measured, or the filters leave nothing of it".to_owned();
-        found.push(Finding { kind: FindingKind::Dominates, text });
+        // What was measured of regions has a table of its own.
+        if regions(profile).is_empty() {
+            let text = "nothing was measured, or the filters leave nothing of it".to_owned();
+            found.push(Finding { kind: FindingKind::Dominates, text });
+        }
     } else {
         dominating(profile, tree, hot, threads, &mut found);
         states(profile, metric, tree, &mut found);

@@ -19,6 +19,15 @@ pub struct Explained {
     pub chain: Vec<(String, String)>,
 }
 
+/// What is known of the methods that fit a pattern: the first of them, if there are many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explanations {
+    pub methods: Vec<Explained>,
+    /// How many more fit, and how many of those are woven.
+    pub more: u64,
+    pub more_woven: u64,
+}
+
 /// Parts of a value; no name and no reason has one in it.
 const SEPARATOR: char = '\n';
 
@@ -49,14 +58,21 @@ impl Explained {
     }
 }
 
-pub(crate) fn to_message(all: &[Explained]) -> Message {
-    let texts: Vec<String> = all.iter().map(Explained::to_text).collect();
-    Message::new("explained").with_all("method", &texts)
+pub(crate) fn to_message(all: &Explanations) -> Message {
+    let texts: Vec<String> = all.methods.iter().map(Explained::to_text).collect();
+    let message = Message::new("explained").with_all("method", &texts);
+    message.with("more", all.more).with("more-woven", all.more_woven)
 }
 
-pub(crate) fn from_message(m: &Message) -> Result<Vec<Explained>, WireError> {
+pub(crate) fn from_message(m: &Message) -> Result<Explanations, WireError> {
     let bad = || WireError::BadField { verb: m.verb.clone(), key: "method" };
-    m.list("method").iter().map(|text| Explained::from_text(text).ok_or_else(bad)).collect()
+    let methods = m.list("method");
+    let methods = methods.iter().map(|text| Explained::from_text(text).ok_or_else(bad));
+    Ok(Explanations {
+        methods: methods.collect::<Result<_, _>>()?,
+        more: m.parse("more")?,
+        more_woven: m.parse("more-woven")?,
+    })
 }
 
 #[cfg(test)]
@@ -65,7 +81,7 @@ mod tests {
 
     #[test]
     fn explanations_come_back_as_they_were_sent() {
-        let all = vec![
+        let methods = vec![
             Explained {
                 class: "com/acme/Orders".into(),
                 loader: 3,
@@ -80,8 +96,10 @@ mod tests {
             },
             Explained { reason: "trivial".into(), ..Explained::default() },
         ];
-        assert_eq!(from_message(&to_message(&all)), Ok(all));
-        let bad = Message::new("explained").with("method", "too short");
+        let all = Explanations { methods, more: 7, more_woven: 2 };
+        assert_eq!(from_message(&to_message(&all)), Ok(all.clone()));
+        let bad = to_message(&Explanations { methods: Vec::new(), ..all });
+        let bad = bad.with("method", "too short");
         assert!(from_message(&bad).is_err());
     }
 }

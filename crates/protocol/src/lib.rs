@@ -17,7 +17,7 @@ mod requests;
 mod sampling;
 
 pub use exact::{BlockAnalysis, COST_PS, ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
-pub use explain::Explained;
+pub use explain::{Explained, Explanations};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use method::{MethodPattern, MethodPatternError};
 pub use names::{

@@ -4,7 +4,7 @@
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
 use crate::exact::{ExactPlan, ExactStatus};
-use crate::explain::{self, Explained};
+use crate::explain::{self, Explanations};
 use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, VERSION, WireError};
 use std::fmt;
@@ -141,7 +141,7 @@ impl Request {
 pub enum Response {
     Ok,
     Status(Box<Status>),
-    Explained(Vec<Explained>),
+    Explained(Explanations),
     Error { code: ErrorCode, message: String },
 }
 

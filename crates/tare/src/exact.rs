@@ -296,6 +296,11 @@ impl Exact {
         self.totals
     }
 
+    /// Whether regions are all that has been recorded.
+    pub fn has_regions_only(&self) -> bool {
+        !self.status.regions.is_empty() && self.totals.contexts == 0
+    }
+
     /// What the calls so far cost in probes, at least, in nanoseconds.
     pub fn in_probes(&self) -> f64 {
         let Totals { calls, untimed, .. } = self.totals;

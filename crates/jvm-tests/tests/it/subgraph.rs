@@ -40,10 +40,7 @@ fn assert_explained(jvm: &str) {
     let explain = |method: &str| Tare::this().run(&["explain", jvm, method]).ok().to_owned();
     for (method, parts) in [
         ("Reach$Root.root", &["woven", "a root"][..]),
-        (
-            "Reach$Orders.deeper",
-            &["woven", "called by", "Reach$Orders.reflected: seen to be called"],
-        ),
+        ("Reach$Orders.deeper", &["woven", "called by Reach$Orders.reflected: seen to be called"]),
         ("Reach$Key.hashCode", &["woven", "overrides a method of java.lang.Object"]),
         ("Reach.outside", &["not woven: nothing that ran below a root calls it"]),
     ] {

@@ -2,7 +2,7 @@
 
 use crate::cli::ExplainArgs;
 use crate::client::{self, Found};
-use crate::term::{BOLD, DIM};
+use crate::term::{self, BOLD, DIM};
 use anyhow::{Result, bail};
 use tare_protocol::{Explained, Request, Response};
 
@@ -19,14 +19,22 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
         Response::Error { message, .. } => bail!("{message}"),
         _ => bail!("the agent gave an answer to another question"),
     };
-    if all.is_empty() {
+    if all.methods.is_empty() {
         bail!(
             "no method of a loaded class fits {}; of the JDK's only those are known that the program \
              overrides",
             args.method
         );
     }
-    all.iter().for_each(print);
+    all.methods.iter().for_each(print);
+    if all.more > 0 {
+        anstream::eprintln!(
+            "{} more methods fit, {} of them woven; a narrower METHOD than {} shows them",
+            term::count(all.more),
+            term::count(all.more_woven),
+            args.method
+        );
+    }
     Ok(())
 }
 
@@ -44,8 +52,14 @@ fn print(method: &Explained) {
         (false, reason, _) => format!("not woven: {reason}"),
     };
     anstream::println!("  {state}");
-    for (at, (caller, how)) in method.chain.iter().enumerate() {
-        let who = if at == 0 { String::new() } else { format!("{caller}: ") };
-        anstream::println!("  {DIM}{}{DIM:#}{who}{how}", if at == 0 { "" } else { "└ " });
+    // Each step but the last is a call; that one says how the first of the callers is reached.
+    let [_, callers @ ..] = method.chain.as_slice() else { return };
+    let why = method.chain.last().map_or("", |(_, how)| how);
+    if callers.is_empty() {
+        anstream::println!("  {why}");
+    }
+    for (at, (caller, _)) in callers.iter().enumerate() {
+        let end = if at + 1 == callers.len() { format!(": {why}") } else { String::new() };
+        anstream::println!("  {DIM}called by{DIM:#} {caller}{end}");
     }
 }

@@ -8,7 +8,7 @@ use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject, jthread};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 use std::os::fd::RawFd;
-use tare_protocol::{Explained, MethodPattern};
+use tare_protocol::{Explanations, MethodPattern};
 
 /// Called on a thread that has just made a class ready.
 pub fn class_prepared(jni: Jni, class: jclass) {
@@ -49,7 +49,7 @@ pub fn revealed(jni: Jni, member: jobject, wait: bool) -> bool {
 }
 
 /// What the search for what the roots reach knows of the methods that fit.
-pub fn explain(pattern: &MethodPattern) -> Option<Vec<Explained>> {
+pub fn explain(pattern: &MethodPattern) -> Option<Explanations> {
     let engine = engine()?;
     let subgraph = engine.subgraph.as_ref()?;
     Some(subgraph.explain(pattern, |name| rules::why_outside(&engine.plan, name)))

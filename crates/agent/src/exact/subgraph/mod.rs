@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Past, Scheme, Side};
-use tare_protocol::{ExactPlan, Explained, MethodPattern, SubgraphStatus};
+use tare_protocol::{ExactPlan, Explained, Explanations, MethodPattern, SubgraphStatus};
 
 /// How long a thread that runs a method for the first time waits for its callees to be woven.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -224,9 +224,9 @@ impl Subgraph {
         &self,
         pattern: &MethodPattern,
         why_outside: impl Fn(&str) -> &'static str,
-    ) -> Vec<Explained> {
+    ) -> Explanations {
         const MOST: usize = 200;
-        let all = locked(&self.state)
+        let mut all = locked(&self.state)
             .graph
             .explain(|class, method, descriptor| pattern.fits(class, method, descriptor));
         let explained = |e: Explanation| Explained {
@@ -242,7 +242,12 @@ impl Subgraph {
             descriptor: e.descriptor,
             woven: e.woven,
         };
-        all.into_iter().take(MOST).map(explained).collect()
+        let rest = all.split_off(all.len().min(MOST));
+        Explanations {
+            methods: all.into_iter().map(explained).collect(),
+            more: rest.len() as u64,
+            more_woven: rest.iter().filter(|e| e.woven).count() as u64,
+        }
     }
 
     /// Lets everybody go who waits; nobody waits from now on.

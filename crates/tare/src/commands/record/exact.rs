@@ -191,17 +191,25 @@ impl Session for ExactSession {
             n => format!(" and {} bytecodes", term::count(n)),
         };
         let what = if totals.samples { "samples" } else { "calls" };
+        let recorded_here = if exact.has_regions_only() {
+            let passages: i64 = tare_analysis::regions(&profile).iter().map(|r| r.all.count).sum();
+            let passages = term::count(passages.cast_unsigned());
+            format!("{passages} passages of {} regions", status.regions.len())
+        } else {
+            format!(
+                "{} {what}{bytecodes} in {} contexts of {} threads",
+                term::count(totals.calls),
+                term::count(totals.contexts as u64),
+                totals.trees,
+            )
+        };
         anstream::println!(
-            "{BOLD}{}{BOLD:#}: {} {what}{bytecodes} in {} contexts of {} threads, {} methods woven; \
-             {} KiB",
+            "{BOLD}{}{BOLD:#}: {recorded_here}, {} methods woven; {} KiB",
             path.display(),
-            term::count(totals.calls),
-            term::count(totals.contexts as u64),
-            totals.trees,
             status.methods,
             size.div_ceil(1024),
         );
-        if !totals.samples {
+        if !totals.samples && !exact.has_regions_only() {
             let in_probes = exact.in_probes();
             anstream::println!(
                 "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
@@ -266,11 +274,15 @@ impl Progress {
         let in_probes = exact.in_probes();
         let share = (in_probes - self.in_probes) / since / 1e9;
         (self.calls, self.in_probes, self.at) = (totals.calls, in_probes, Instant::now());
+        let (time, methods) = (self.began.elapsed().as_secs_f64(), status.methods);
+        if exact.has_regions_only() {
+            eprint!("\r\x1b[K{time:>6.1} s  {} regions in {methods} methods", status.regions.len());
+            let _ = std::io::stderr().flush();
+            return;
+        }
         eprint!(
-            "\r\x1b[K{:>6.1} s  {} methods woven  {}/s {}  {} contexts  {} of {} MiB  \
+            "\r\x1b[K{time:>6.1} s  {methods} methods woven  {}/s {}  {} contexts  {} of {} MiB  \
              probes ≥ {:.0} % of a CPU",
-            self.began.elapsed().as_secs_f64(),
-            status.methods,
             term::count(rate as u64),
             if totals.samples { "samples" } else { "calls" },
             term::count(totals.contexts as u64),

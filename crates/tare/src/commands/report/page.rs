@@ -119,8 +119,10 @@ impl Page<'_> {
             );
             what.push_str(&format!(", one per {period}"));
         }
-        let sum = value(self.report.tree.sum(0), self.unit());
-        writeln!(out, "{}{DIM} of {what}{DIM:#}", sum)?;
+        let sum = self.report.tree.sum(0);
+        if sum != 0 || self.report.regions.is_empty() {
+            writeln!(out, "{}{DIM} of {what}{DIM:#}", value(sum, self.unit()))?;
+        }
         let joined = run.options.iter().find(|(key, _)| key == JOINED && info.name == JOINED);
         let joined = joined.map(|(_, text)| format!("exact counts joined with samples: {text}"));
         if let Some(text) = joined.or_else(|| sampled(run)) {
@@ -132,6 +134,9 @@ impl Page<'_> {
     }
 
     fn findings(&self, out: &mut impl Write) -> Result<()> {
+        if self.report.findings.is_empty() {
+            return Ok(());
+        }
         self.title(out, "Findings")?;
         for finding in &self.report.findings {
             let (mark, style) = match finding.kind {
