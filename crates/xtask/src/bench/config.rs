@@ -329,6 +329,8 @@ fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a st
 pub struct Launch {
     pub startup: Option<f64>,
     pub first: Option<f64>,
+    /// How many iterations it took until they got no faster, where that was waited for.
+    pub warm_up: Option<usize>,
     pub iterations: Times,
     /// In the same JVM before it was attached to, and after it was left.
     pub before: Times,
@@ -381,7 +383,10 @@ impl Bench {
         if let Config::Attached(mode) = config {
             self.attached(&mut program, &mut launch, mode, workload)?;
         } else {
-            program.run(workload.warm_up)?;
+            let warm_up = program.run(workload.warm_up)?.wall.len();
+            if workload.settles_within > 0.0 {
+                launch.warm_up = Some(warm_up + program.settle(workload.settles_within)?);
+            }
             launch.iterations = program.run(workload.measured)?;
             launch.startup = Some(program.startup);
             launch.first = program.first;

@@ -117,8 +117,10 @@ fn quoted(rows: &[Row]) -> String {
 /// What each profiler has of the program in its last launch: one that sees less is quicker.
 fn recorded(rows: &[&Row]) -> String {
     let line = |row: &&Row| {
-        let recorded = row.launches.last()?.recorded.as_deref()?;
-        Some(format!("- {}: {recorded}\n", row.config.name()))
+        let launch = row.launches.last()?;
+        let recorded = launch.recorded.as_deref().unwrap_or("nothing");
+        let warm_up = launch.warm_up.map(|n| format!("; steady after {n} iterations"));
+        Some(format!("- {}: {recorded}{}\n", row.config.name(), warm_up.unwrap_or_default()))
     };
     format!("\nRecorded:\n\n{}", rows.iter().filter_map(line).collect::<String>())
 }
@@ -142,6 +144,7 @@ mod tests {
             needs_compiler: false,
             since: 0,
             warm_up: Amount { iterations: 1, seconds: 0.0 },
+            settles_within: 0.0,
             measured: Amount { iterations: 1, seconds: 0.0 },
         };
         let about = About {

@@ -3,6 +3,7 @@
 //! The program is `bench.Main` below `bench/src`, started directly or by `tare record`; its lines
 //! begin with `bench`, and whatever else comes is what the profiler says.
 
+use super::stats::median;
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Write};
@@ -20,6 +21,9 @@ pub struct Amount {
     pub iterations: u32,
     pub seconds: f64,
 }
+
+/// One look at whether a program still gets faster.
+const SETTLING: Amount = Amount { iterations: 3, seconds: 2.0 };
 
 /// What iterations took, in milliseconds each.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,6 +115,21 @@ impl Program {
                 self.results.push(result.to_owned());
             }
         }
+    }
+
+    /// Runs iterations until they are no more than 3 % faster than before, twice over, or the seconds are
+    /// over. How many it took.
+    pub fn settle(&mut self, seconds: f64) -> Result<usize> {
+        let limit = Instant::now() + Duration::from_secs_f64(seconds);
+        let (mut best, mut same, mut iterations) = (f64::MAX, 0, 0);
+        while same < 2 && Instant::now() < limit {
+            let times = self.run(SETTLING)?;
+            let time = median(&times.cpu).or_else(|| median(&times.wall)).unwrap_or(0.0);
+            same = if time < 0.97 * best { 0 } else { same + 1 };
+            best = best.min(time);
+            iterations += times.wall.len();
+        }
+        Ok(iterations)
     }
 
     /// Has it do something else, and returns what it says until it is done.
@@ -218,6 +237,23 @@ mod tests {
         let ended = program.quit().unwrap();
         assert_eq!((ended.peak_memory, ended.result.as_str()), (77, "5"));
         assert_eq!(ended.others, ["tare says this", "hm", "the end"]);
+    }
+
+    #[test]
+    fn a_program_that_gets_no_faster_has_settled() {
+        let times = [9, 5, 5, 5];
+        let blocks: Vec<String> = times
+            .iter()
+            .map(|time| {
+                format!(
+                    "read line; echo bench iteration {time}000000 {time}000000 5; echo bench done"
+                )
+            })
+            .collect();
+        let mut program =
+            script(&format!("echo bench done; {}; read line", blocks.join("; "))).unwrap();
+        program.run(AMOUNT).unwrap();
+        assert_eq!(program.settle(60.0).unwrap(), times.len());
     }
 
     #[test]

@@ -209,6 +209,7 @@ fn measure(
         options: Vec::new(),
         needs_compiler: false,
         since: 0,
+        settles_within: 0.0,
         warm_up: WARM_UP,
         measured: MEASURED,
     };

@@ -4,6 +4,7 @@
 use super::options::Options;
 use super::ready::Ready;
 use super::recorder::Recorder;
+use super::stats::median;
 use super::workloads::{self, WEB_ROOT};
 use super::{jdks, machine, write};
 use crate::stages::Stages;
@@ -25,6 +26,10 @@ Options:
   --tare FILE      use this `tare` instead of building one
   --write-docs     write docs/server.md from this run
 ";
+
+/// Phases of the same length, without and with a recording before them.
+const BEFORE: &str = "before, ";
+const BETWEEN: &str = "outside, ";
 
 const CONNECTIONS: &str = "2";
 /// Between recordings; the first seconds after one are told apart, because compiled code comes back then.
@@ -125,7 +130,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     load.expect("ready")?;
     // Until the server is compiled.
     load.phase(2.0 * course.outside)?;
-    let mut phases: Vec<(String, Phase)> = vec![("before".to_owned(), load.phase(course.outside)?)];
+    let mut phases: Vec<(String, Phase)> = Vec::new();
+    for round in 1..=course.rounds {
+        phases.push((format!("{BEFORE}{round}"), load.phase(course.outside)?));
+    }
     for round in 1..=course.rounds {
         let mut record = Command::new(tare);
         record.args(["record", "--exact", "--root", WEB_ROOT, "-o"]).arg(work.join("server.tare"));
@@ -137,7 +145,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         let text = fs::read_to_string(&said)?;
         println!("{}", text.lines().take(6).collect::<Vec<_>>().join("\n"));
         phases.push((format!("just after, {round}"), load.phase(SETTLING)?));
-        phases.push((format!("outside, {round}"), load.phase(course.outside)?));
+        phases.push((format!("{BETWEEN}{round}"), load.phase(course.outside)?));
     }
     let text = table(&phases);
     println!("\n{text}");
@@ -147,8 +155,9 @@ pub fn run(words: &[&str]) -> Result<()> {
              This page is generated; `{}` writes it anew. Do not edit it.\n\n\
              - Machine: {}\n- JDK: {}\n- Server: {}, {CONNECTIONS} connections that ask and pause 2 ms in turn\n\
              - Root: `{WEB_ROOT}`, with times, {} s each time\n\n\
-             Times are ratios against the phase before the first recording; the agent is gone after each one. The \
-             first recording of a JVM makes HotSpot throw its compiled code away, and so do changes of classes \
+             Times are ratios against the median of the phases before the first recording; the agent is \
+             gone after each one. How far those lie apart by themselves stands below, beside what was measured \
+             between recordings. The first recording of a JVM makes HotSpot throw its compiled code away, and so do changes of classes \
              for what they concern: what that costs is in the {SETTLING} s *just after*.\n\n{text}",
             super::command(&[&["server"], words].concat()),
             machine::describe(),
@@ -171,17 +180,28 @@ pub fn run(words: &[&str]) -> Result<()> {
 fn table(phases: &[(String, Phase)]) -> String {
     let mut text =
         "| phase | requests | errors | p50 | p99 | worst |\n|---|--:|--:|--:|--:|--:|\n".to_owned();
-    let Some((_, before)) = phases.first() else { return text };
+    let of = |kind: &str, time: fn(&Phase) -> f64| -> Vec<f64> {
+        let all = phases.iter().filter(|(name, _)| name.starts_with(kind));
+        all.map(|(_, phase)| time(phase)).collect()
+    };
+    let times: [fn(&Phase) -> f64; 3] = [|p| p.p50, |p| p.p99, |p| p.worst];
+    let before = times.map(|time| median(&of(BEFORE, time)).unwrap_or(1.0).max(1.0));
     for (name, phase) in phases {
-        let _ = writeln!(
-            text,
-            "| {name} | {} | {} | {:.2} | {:.2} | {:.2} |",
-            phase.requests,
-            phase.errors,
-            phase.p50 / before.p50.max(1.0),
-            phase.p99 / before.p99.max(1.0),
-            phase.worst / before.worst.max(1.0),
-        );
+        let [p50, p99, worst] = [0, 1, 2].map(|at| times[at](phase) / before[at]);
+        let Phase { requests, errors, .. } = phase;
+        let _ =
+            writeln!(text, "| {name} | {requests} | {errors} | {p50:.2} | {p99:.2} | {worst:.2} |");
+    }
+    text += "\nLeast and most, before the first recording and between recordings:\n\n\
+             | | p50 | p99 | worst |\n|---|--:|--:|--:|\n";
+    for (kind, name) in [(BEFORE, "before"), (BETWEEN, "between")] {
+        let [p50, p99, worst] = [0, 1, 2].map(|at| {
+            let ratios = of(kind, times[at]).into_iter().map(|time| time / before[at]);
+            let (least, most) =
+                ratios.fold((f64::MAX, 0.0_f64), |(a, b), ratio| (a.min(ratio), b.max(ratio)));
+            format!("{least:.2} to {most:.2}")
+        });
+        let _ = writeln!(text, "| {name} | {p50} | {p99} | {worst} |");
     }
     text
 }
@@ -192,12 +212,24 @@ mod tests {
 
     #[test]
     fn phases_are_read_and_shown_as_ratios() {
-        let before = phase("100 0 1000 2000 4000").unwrap();
-        let after = phase("90 1 1500 2000 4000").unwrap();
-        assert_eq!(after.errors, 1);
-        let text = table(&[("before".to_owned(), before), ("after".to_owned(), after)]);
-        assert!(text.contains("| before | 100 | 0 | 1.00 | 1.00 | 1.00 |"), "{text}");
-        assert!(text.contains("| after | 90 | 1 | 1.50 | 1.00 | 1.00 |"), "{text}");
+        let names = ["before, 1", "before, 2", "before, 3", "profiled, 1", "outside, 1"];
+        let lines = [
+            "100 0 1000 2000 4000",
+            "100 0 800 3000 4000",
+            "100 0 1200 1000 4000",
+            "90 1 1500 2000 4000",
+            "100 0 1000 2400 2000",
+        ];
+        let phases = names.into_iter().map(str::to_owned).zip(lines.map(|l| phase(l).unwrap()));
+        let text = table(&phases.collect::<Vec<_>>());
+        for line in [
+            "| before, 1 | 100 | 0 | 1.00 | 1.00 | 1.00 |",
+            "| profiled, 1 | 90 | 1 | 1.50 | 1.00 | 1.00 |",
+            "| before | 0.80 to 1.20 | 0.50 to 1.50 | 1.00 to 1.00 |",
+            "| between | 1.00 to 1.00 | 1.20 to 1.20 | 0.50 to 0.50 |",
+        ] {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
         assert_eq!(phase("100 0 1000"), None);
     }
 }

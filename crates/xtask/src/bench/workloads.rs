@@ -33,6 +33,8 @@ pub struct Workload {
     /// The first JDK that it runs on.
     pub since: u32,
     pub warm_up: Amount,
+    /// For how many seconds more it is waited until iterations get no faster.
+    pub settles_within: f64,
     pub measured: Amount,
 }
 
@@ -142,8 +144,9 @@ pub const WEB_ROOT: &str = "org.apache.catalina.connector.CoyoteAdapter.service\
 impl Workload {
     /// For small inputs whose figures are to mean something.
     pub fn warm_up_well(&mut self) {
-        // Code with probes in it is compiled late.
+        // Code with probes in it is compiled late, and what was woven piece by piece begins anew each time.
         self.warm_up = Amount { iterations: 3, seconds: 8.0 };
+        self.settles_within = 40.0;
         self.measured = Amount { iterations: 3, seconds: 2.0 };
     }
 }
@@ -255,6 +258,7 @@ pub fn prepare(name: &str, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result
         needs_compiler: name == "javac",
         since: recipe.since,
         warm_up,
+        settles_within: 0.0,
         measured,
     }))
 }

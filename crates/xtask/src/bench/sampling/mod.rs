@@ -187,6 +187,7 @@ fn crowd(classes: &std::path::Path, size: u32, quick: bool) -> Workload {
         options: Vec::new(),
         needs_compiler: false,
         since: 0,
+        settles_within: 0.0,
         warm_up: Amount { iterations: 2, seconds: 2.0 },
         measured: Amount { iterations: 1, seconds: 1.0 },
     }
