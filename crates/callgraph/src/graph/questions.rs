@@ -115,11 +115,6 @@ impl Graph {
         !self.changed.is_empty() || !self.bodies_wanted.is_empty() || !self.lists_wanted.is_empty()
     }
 
-    /// The code of a method cannot be had; it is followed no further.
-    pub fn give_up(&mut self, method: MethodId) {
-        self.methods[method.0 as usize].expanded = true;
-    }
-
     /// Native methods of the program that something reachable calls; what they call by JNI, nobody tells.
     pub fn take_natives(&mut self) -> Vec<MethodId> {
         std::mem::take(&mut self.natives)

@@ -262,15 +262,12 @@ impl Subgraph {
                 let of = methods.iter().find(|m| m.name == name && m.descriptor == descriptor)?;
                 self.jvmti.code(of.id)
             });
-            match (&pool, code) {
-                (Some(pool), Some(code)) => {
-                    let mut found = Vec::new();
-                    sites(pool, &code, |site| found.push(site));
-                    state.graph.set_body(method, found);
-                    state.graph.follow(method);
-                }
-                // A class that is only just being loaded brings its code itself.
-                _ => state.graph.give_up(method),
+            // Of a class that is not linked, code comes when it is woven, or is asked for when it runs.
+            if let (Some(pool), Some(code)) = (&pool, code) {
+                let mut found = Vec::new();
+                sites(pool, &code, |site| found.push(site));
+                state.graph.set_body(method, found);
+                state.graph.follow(method);
             }
         }
     }

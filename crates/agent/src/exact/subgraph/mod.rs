@@ -49,7 +49,7 @@ const TRUSTING: u64 = 20;
 
 /// After so many waits callees are followed so many levels ahead. A program in which there is that much to be
 /// found would be held up too often otherwise; what is woven in vain costs it less.
-const PATIENT: [(u64, u8); 3] = [(400, 4), (200, 2), (100, 1)];
+const PATIENT: [(u64, u8); 4] = [(16, 1), (24, 2), (40, 4), (80, 8)];
 
 /// A thread with one of these on its stack is loading or initialising a class.
 const LOADING: [&[u8]; 5] =
