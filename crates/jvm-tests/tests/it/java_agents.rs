@@ -2,7 +2,7 @@
 //! its profile are as without it.
 
 use crate::recording::Recorded;
-use tare_jvm_tests::{Jdk, Scratch, Tare, agent_jar, classes_in, on_each_jdk};
+use tare_jvm_tests::{Jdk, Scratch, Tare, Target, agent_jar, classes_in, on_each_jdk};
 use tare_profile::ValueKind;
 
 /// Works until an agent has said or set something, and a little longer. Each call of `leaf` has six
@@ -22,6 +22,7 @@ public class Busy {
         });
         long end = System.nanoTime() + 60_000_000_000L;
         int x = 0;
+        System.out.println("ready");
         while (!told && System.getProperty("told") == null && System.nanoTime() < end) x += work(1000);
         x += work(100000);
         while (args.length > 0 && isThere() && System.nanoTime() < end) Thread.sleep(5);
@@ -79,6 +80,28 @@ on_each_jdk! {
         assert!(said.contains("main is over its budget of 3000000 bytecodes, in:\n"), "{said}");
         assert!(said.contains("    Busy.main\n"), "{said}");
         let (calls, bytecodes) = leaf(&recorded);
+        assert!(bytecodes > 1_000_000 && bytecodes == 6 * calls, "{calls} {bytecodes}");
+    }
+
+    /// The guard meets what is called from now on: `main` was under way before.
+    fn loaded_into_a_running_jvm(jdk) {
+        let scratch = Scratch::new();
+        let jar = agent_jar(&scratch, "tare.examples.BudgetGuard", None);
+        classes_in(scratch.path(), "Busy", BUSY);
+        let mut target = Target::java(jdk)
+            .vm("-Dtare.budget=3000000")
+            .class_path(scratch.path())
+            .main("Busy")
+            .start();
+        let (file, jar, name) = (scratch.join("x.tare"), jar.display().to_string(), target.name());
+        let path = file.display().to_string();
+        let words = ["record", "--bytecodes", "--agent-jar", &jar, "-o", &path, &name];
+        let recording = Tare::this().start(&words);
+        target.wait_for("main is over its budget of 3000000 bytecodes, in:");
+        target.wait_for("    Busy.work");
+        target.wait_for("done ");
+        recording.wait().ok();
+        let (calls, bytecodes) = leaf(&Recorded::open(&file));
         assert!(bytecodes > 1_000_000 && bytecodes == 6 * calls, "{calls} {bytecodes}");
     }
 
