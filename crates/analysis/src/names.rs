@@ -26,10 +26,13 @@ pub fn is_jdk_class(class: &str) -> bool {
     PREFIXES.iter().any(|prefix| class.starts_with(prefix))
 }
 
-/// A name without the numbers that the JVM makes up anew in every run.
+/// A name without the numbers and words that the JVM, or a library that makes classes as it runs, makes
+/// up anew in every run.
 pub fn stable(name: &str) -> String {
     const NUMBERED: [&str; 4] =
         ["$Proxy", "GeneratedMethodAccessor", "GeneratedConstructorAccessor", "LambdaForm$"];
+    // Followed by a dollar and a word: Byte Buddy's, and what Mockito and Hibernate make with it.
+    const LETTERED: [&str; 4] = ["$MockitoMock", "$auxiliary", "$ByteBuddy", "$HibernateProxy"];
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
     while !rest.is_empty() {
@@ -42,6 +45,12 @@ pub fn stable(name: &str) -> String {
         } else if let Some(known) = NUMBERED.iter().find(|known| rest.starts_with(**known)) {
             out.push_str(known);
             rest = rest[known.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
+        } else if let Some(known) = LETTERED.iter().find(|known| rest.starts_with(**known)) {
+            out.push_str(known);
+            rest = &rest[known.len()..];
+            if let Some(word) = rest.strip_prefix('$') {
+                rest = word.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+            }
         } else {
             let length = rest.chars().next().map_or(0, char::len_utf8);
             out.push_str(&rest[..length]);
@@ -189,6 +198,9 @@ mod tests {
             ("java.LambdaForm$MH.0x0000000047059400.invoke", "java.LambdaForm$MH.invoke"),
             ("java.LambdaForm$DMH/0x0000000047059400.1x", "java.LambdaForm$DMH.1x"),
             ("a.B1.c2", "a.B1.c2"),
+            ("a.B$MockitoMock$YoMD7QPy$auxiliary$gwXAOuef.call", "a.B$MockitoMock$auxiliary.call"),
+            ("a.B$ByteBuddy$0SIepMqh.<init>", "a.B$ByteBuddy.<init>"),
+            ("a.B$auxiliaryTable.put", "a.B$auxiliaryTable.put"),
         ] {
             assert_eq!(stable(name), expected);
         }
