@@ -16,15 +16,26 @@ use std::process::{Child, Command, Stdio};
 pub const HELP: &str = "\
 Whether profiles in bytecodes are the same in every run.
 
-Usage: cargo xtask same [NAME…]      all programs, or some of: demo, h2, javac, scala, xml
+Usage: cargo xtask same [--write-docs] [NAME…]
+                                     all programs, or some of: demo, h2, javac, scala, xml; their rows of the
+                                     table in docs/bytecodes.md are written anew if asked for
        cargo xtask same --check [CLEAN [BAD]]
                                      how often `tare check` blames clean runs of a real library, and
                                      how often it finds one method that got about 3 % dearer, with
                                      every processor busy (50 and 10 times unless said otherwise)
 
+With --tare FILE as the first words it is this `tare`, with the agent beside it, and none is built.
+
 Each program runs twice on every JDK that it can run on. Its profile, each context with its calls and
 bytecodes, must be the same both times; and the same on all JDKs, where none of it is the JDK's.
 ";
+
+/// The page with the table, and what stands around it there.
+const PAGE: &str = "docs/bytecodes.md";
+const MARKS: [&str; 2] = ["<!-- same -->\n", "<!-- /same -->"];
+
+/// Why a program of the JDK's differs.
+const JDK_CODE: Option<(u32, &str)> = Some((0, "what is counted is the JDK's"));
 
 const H2: &str = "com.h2database:h2:2.3.232";
 const SCALA: &str = "org.scala-lang:scala-compiler:2.13.16";
@@ -46,9 +57,8 @@ struct Program {
     words: Vec<String>,
     /// Whether only JDKs with a compiler can run it.
     needs_compiler: bool,
-    /// The first JDK from which on it does something else, if any: nothing of what is counted is the
-    /// JDK's before.
-    own_code_until: u32,
+    /// The first JDK from which on it does something else, if any, and why.
+    differs: Option<(u32, &'static str)>,
 }
 
 struct Bench {
@@ -63,16 +73,20 @@ pub fn run(options: &[&str]) -> Result<()> {
     let workspace = Workspace::open()?;
     let mut stages = Stages::new();
     let ready = setup::prepare()?;
-    shell::run(
-        workspace
-            .cargo(&["build", "--release", "-p", "tare-cli", "-p", "tare-agent"])
-            .env_remove("RUSTFLAGS"),
-    )?;
-    let work = workspace.target.join("same");
+    let (tare, options) = match options {
+        ["--tare", file, rest @ ..] => (PathBuf::from(file), rest),
+        _ => {
+            let words = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
+            shell::run(workspace.cargo(&words).env_remove("RUSTFLAGS"))?;
+            (workspace.target.join("release/tare"), options)
+        }
+    };
+    let is_check = options.first() == Some(&"--check");
+    let work = workspace.target.join(if is_check { "same-check" } else { "same" });
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(&work)?;
     let bench = Bench {
-        tare: workspace.target.join("release/tare"),
+        tare,
         work,
         javac: ready.javac,
         runtimes: ready.runtimes.into_iter().filter_map(|(_, jdk)| jdk.ok()).collect(),
@@ -87,12 +101,24 @@ pub fn run(options: &[&str]) -> Result<()> {
             let (clean, bad) = (count(0, 50)?, count(1, 10)?);
             stages.run("tare check", || power(&bench, clean, bad));
         }
-        names => {
+        words => {
+            let (flags, names): (Vec<&str>, Vec<&str>) =
+                words.iter().partition(|word| word.starts_with('-'));
+            if let Some(flag) = flags.iter().find(|flag| **flag != "--write-docs") {
+                bail!("unknown option {flag}\n\n{HELP}");
+            }
+            let mut rows = Vec::new();
             for name in ["demo", "h2", "javac", "scala", "xml"] {
                 if names.is_empty() || names.contains(&name) {
                     let program = bench.program(name, &mut Stages::new());
-                    stages.run(name, || bench.same(&program?));
+                    stages.run(name, || {
+                        rows.push(bench.same(&program?)?);
+                        Ok(())
+                    });
                 }
+            }
+            if !flags.is_empty() {
+                stages.run(PAGE, || write_rows(&workspace.root.join(PAGE), &rows));
             }
         }
     }
@@ -120,13 +146,8 @@ impl Bench {
                 let orders =
                     ["shop.Main", "--orders", "3000", "--threads", "1", "--report-every", "0"];
                 let words = words(&class_path(Vec::new()), &orders);
-                Program {
-                    name: "demo",
-                    include: "shop.**",
-                    words,
-                    needs_compiler: false,
-                    own_code_until: u32::MAX,
-                }
+                let include = "shop.**";
+                Program { name: "demo", include, words, needs_compiler: false, differs: None }
             }
             "h2" => {
                 let jars = jars(stages, "h2", H2)?;
@@ -140,9 +161,7 @@ impl Bench {
                     include: "org.h2.**",
                     words: all,
                     needs_compiler: false,
-                    // It sorts around elements that ThreadLocalRandom chooses, which gives other
-                    // numbers there after the same seed.
-                    own_code_until: 25,
+                    differs: Some((25, "sorts around elements that ThreadLocalRandom chooses")),
                 }
             }
             "javac" => {
@@ -155,7 +174,7 @@ impl Bench {
                     include,
                     words: all,
                     needs_compiler: true,
-                    own_code_until: 0,
+                    differs: JDK_CODE,
                 }
             }
             "scala" => {
@@ -164,20 +183,25 @@ impl Bench {
                 fs::write(&source, SCALA_SOURCE)?;
                 let mut all =
                     words(&class_path(jars), &["scala.tools.nsc.Main", "-usejavacp", "-d", "OUT"]);
-                all.push(text(source));
+                // What it compiles against is part of its input; otherwise the JDK that it runs on.
+                let system = self.runtimes.first().context("no Java runtime")?;
+                all.extend(["-system".to_owned(), text(system.home.clone()), text(source)]);
                 Program {
                     name: "scala",
                     include: "scala.**",
                     words: all,
                     needs_compiler: false,
-                    own_code_until: u32::MAX,
+                    differs: Some((
+                        21,
+                        "read by DataInputStream; the JDK takes identity hash codes, too",
+                    )),
                 }
             }
             _ => {
-                self.compile(&self.root.join("bench/src/same"), &[])?;
+                self.compile(&self.root.join("bench/src/same/Transform.java"), &[])?;
                 let words = words(&class_path(Vec::new()), &["same.Transform"]);
                 let include = "com.sun.org.apache.**";
-                Program { name: "xml", include, words, needs_compiler: true, own_code_until: 0 }
+                Program { name: "xml", include, words, needs_compiler: false, differs: JDK_CODE }
             }
         })
     }
@@ -192,10 +216,10 @@ impl Bench {
         shell::run(javac.args(files))
     }
 
-    /// Runs a program twice on each JDK, with different collectors, and compares.
-    fn same(&self, program: &Program) -> Result<()> {
+    /// Runs a program twice on each JDK, with different collectors, and compares; a row of the table.
+    fn same(&self, program: &Program) -> Result<String> {
         let mut first: Option<Print> = None;
-        let mut differs = Vec::new();
+        let (mut differs, mut seen) = (Vec::new(), Vec::new());
         for jdk in self.runtimes.iter().filter(|jdk| jdk.javac || !program.needs_compiler) {
             let [one, two] =
                 ["-XX:+UseSerialGC", "-XX:+UseParallelGC"].map(|gc| self.print(program, jdk, gc));
@@ -212,18 +236,24 @@ impl Bench {
             if !same {
                 differs.push(format!("two runs on {}", jdk.version));
             }
-            let is_own_code = jdk.major < program.own_code_until;
-            if is_own_code && first.get_or_insert(one).digest != two.digest {
+            let (contexts, bytecodes) = (grouped(one.contexts), grouped(one.bytecodes));
+            seen.push(format!("{}: {contexts}, {bytecodes}", jdk.major));
+            let is_alike = program.differs.is_none_or(|(from, _)| jdk.major < from);
+            if is_alike && first.get_or_insert(one).digest != two.digest {
                 differs.push(format!("{} from the first JDK", jdk.version));
             }
         }
         if !differs.is_empty() {
             bail!("not the same: {}", differs.join(", "));
         }
-        if program.own_code_until > 0 {
-            println!("{}: the same on all where its own code does the same", program.name);
-        }
-        Ok(())
+        let across = match program.differs {
+            None => "yes".to_owned(),
+            Some((0, why)) => format!("no: {why}"),
+            Some((from, why)) => format!("until {from}: {why}"),
+        };
+        println!("{}: the same on all JDKs: {across}", program.name);
+        let (name, include) = (program.name, program.include);
+        Ok(format!("| {name} | `{include}` | {} | yes | {across} |", seen.join("; ")))
     }
 
     fn print(&self, program: &Program, jdk: &Jdk, collector: &str) -> Result<Print> {
@@ -266,6 +296,34 @@ impl Bench {
         }
         Ok(print)
     }
+}
+
+/// Puts rows in the place of those of the same programs, or after the others.
+fn write_rows(page: &Path, rows: &[String]) -> Result<()> {
+    let text = fs::read_to_string(page)?;
+    let parts = MARKS.map(|mark| text.split_once(mark));
+    let [Some((before, _)), Some((_, after))] = parts else { bail!("the page has no table") };
+    let old = &text[before.len() + MARKS[0].len()..text.len() - after.len() - MARKS[1].len()];
+    let program = |row: &str| row.split('|').nth(1).map(str::to_owned);
+    let mut table: Vec<&str> = old.lines().collect();
+    for row in rows {
+        match table.iter_mut().find(|old| program(old) == program(row)) {
+            Some(old) => *old = row,
+            None => table.push(row),
+        }
+    }
+    let [begin, end] = MARKS;
+    fs::write(page, format!("{before}{begin}{}\n{end}{after}", table.join("\n")))?;
+    Ok(())
+}
+
+/// A number that people read: `1,798,690`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = (digits.len() + 2) % 3 + 1;
+    let (head, tail) = digits.split_at(first);
+    let groups = tail.as_bytes().chunks(3).map(String::from_utf8_lossy);
+    groups.fold(head.to_owned(), |text, group| text + "," + &group)
 }
 
 /// What is left of a profile to compare.
@@ -386,4 +444,29 @@ fn power(bench: &Bench, clean: usize, bad: usize) -> Result<()> {
         bail!("{blamed} false alarms, {} regressions missed", bad - found);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_program_are_replaced_and_others_kept() {
+        let page = std::env::temp_dir().join(format!("tare-same-{}.md", std::process::id()));
+        fs::write(&page, "a\n<!-- same -->\n| program |\n| demo | 1 |\n<!-- /same -->\nz\n")
+            .unwrap();
+        write_rows(&page, &["| demo | 2 |".to_owned(), "| h2 | 3 |".to_owned()]).unwrap();
+        let text = fs::read_to_string(&page).unwrap();
+        fs::remove_file(&page).unwrap();
+        assert_eq!(
+            text,
+            "a\n<!-- same -->\n| program |\n| demo | 2 |\n| h2 | 3 |\n<!-- /same -->\nz\n"
+        );
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        let numbers = [0, 12, 123, 1234, 123_456, 1_234_567];
+        assert_eq!(numbers.map(grouped), ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+    }
 }
