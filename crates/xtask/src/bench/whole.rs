@@ -118,7 +118,7 @@ const PARTS: [Part; 15] = [
         name: "server",
         words: &["server", "--seconds", "3"],
         quick: &["server", "--quick"],
-        minutes: 2.0,
+        minutes: 3.0,
         page: "server.md",
     },
     Part {
@@ -139,7 +139,7 @@ const PARTS: [Part; 15] = [
         name: "peers",
         words: &["peers", "--launches", "1", "trees", "h2"],
         quick: &["peers", "--quick", "fib"],
-        minutes: 3.5,
+        minutes: 6.5,
         page: "peers.md",
     },
     Part {

@@ -146,7 +146,7 @@ impl Workload {
     pub fn warm_up_well(&mut self) {
         // Code with probes in it is compiled late, and what was woven piece by piece begins anew each time.
         self.warm_up = Amount { iterations: 3, seconds: 8.0 };
-        self.settles_within = 40.0;
+        self.settles_within = 25.0;
         self.measured = Amount { iterations: 3, seconds: 2.0 };
     }
 }
