@@ -241,10 +241,8 @@ impl<'a> Control<'a> {
             }
             Request::ExactOpen => self.hand_over(index),
             Request::ExactDemote { ids } if self.connections[index].exact => {
-                match exact::demote(self.jni, ids) {
-                    Ok(()) => Response::Ok,
-                    Err(e) => Response::error(ErrorCode::Internal, e),
-                }
+                exact::demote(ids);
+                Response::Ok
             }
             Request::ExactStop if self.connections[index].exact => {
                 let before = self.wanted();
