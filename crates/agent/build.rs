@@ -52,6 +52,10 @@ fn write_export(out: &Path) {
          extern \"system\" fn java_ticks(_: *mut c_void, _: *mut c_void) -> i64 {{\n    \
              super::clock::probe_clock().cast_signed()\n\
          }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareTrace_1{id}_rest\")]\n\
+         extern \"system\" fn java_rest(_: *mut c_void, _: *mut c_void) {{\n    \
+             super::trace::rest();\n\
+         }}\n\
          #[unsafe(export_name = \"Java_java_lang_TareDiscovery_1{id}_first\")]\n\
          extern \"system\" fn java_first(jni: *mut JNIEnv, _: *mut c_void, id: i32) {{\n    \
              gate::enter((), || super::first(Jni(jni), id));\n\

@@ -59,6 +59,8 @@ pub mod header {
     /// tell; and how often threads were not looked at, because there were too many.
     pub const DOUBTED: usize = 224;
     pub const UNSEEN: usize = 232;
+    /// In a trace: nanoseconds that a thread may wait for room in its ring.
+    pub const WAIT: usize = 240;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their
@@ -140,6 +142,8 @@ pub mod ring {
     pub const GAP_DEPTH: usize = 224;
     /// Records that found no room, in all.
     pub const DROPPED: usize = 232;
+    /// Ticks that the thread has waited for room, in all.
+    pub const WAITED: usize = 240;
     /// Up to where the front end has read: the only place that it writes.
     pub const TAIL: usize = 256;
     pub const RECORD: usize = 16;

@@ -2,7 +2,8 @@
 //!
 //! Each thread has a ring of its own, so writers need no lock and no loop; the agent has one, too, for
 //! what it alone knows. One reader takes what has come and says in each ring how far it has come.
-//! A writer that finds its ring full counts what it drops and goes on; it never waits for us.
+//! A writer that finds its ring full counts what it drops and goes on; it waits for us only where that was
+//! asked for.
 
 use crate::layout::{self, Holds, PAGE, header, page, record, ring};
 use crate::tree::{Clock, ReadError, Snapshot, u32_at, u64_at};
@@ -308,6 +309,16 @@ impl Rings {
             }
         }
         Ok(gaps)
+    }
+
+    /// How long the threads of each ring have waited for room, in ticks.
+    pub fn waited(&self) -> Result<Vec<(u32, u64)>, TraceError> {
+        let waited = |ring: &Ring| {
+            let mut bytes = [0; 8];
+            read_all(&self.file, &mut bytes, ring.at + ring::WAITED as u64)?;
+            Ok((ring.at as u32, u64::from_le_bytes(bytes)))
+        };
+        self.rings.iter().map(waited).collect()
     }
 
     /// Where the agent's ring lies.

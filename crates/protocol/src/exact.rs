@@ -134,6 +134,9 @@ pub struct ExactPlan {
     pub allow_huge: bool,
     /// Every entry and exit instead of trees, in rings of so many bytes; zero means trees.
     pub trace: u64,
+    /// In a trace: milliseconds, a second at most, that a thread waits for room in its ring before it drops
+    /// events; zero means never.
+    pub wait: u64,
 }
 
 impl ExactPlan {
@@ -163,6 +166,7 @@ impl ExactPlan {
             .with("memory", self.memory)
             .with("allow-huge", self.allow_huge)
             .with("trace", self.trace)
+            .with("wait", self.wait)
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -191,6 +195,7 @@ impl ExactPlan {
             memory: m.parse("memory")?,
             allow_huge: m.parse("allow-huge")?,
             trace: m.parse("trace")?,
+            wait: m.parse("wait")?,
         })
     }
 }

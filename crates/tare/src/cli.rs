@@ -352,6 +352,10 @@ pub struct RecordArgs {
     /// full never holds the program up: what finds no room is dropped and counted
     #[arg(long, value_name = "SIZE", value_parser = ring, default_value = "4M", requires = "trace", help_heading = TRACE)]
     pub ring: u64,
+    /// With --trace: let a thread whose ring is full wait for so long, a second at most, before it drops events; what
+    /// it waits is told and kept out of the times
+    #[arg(long, value_name = "TIME", value_parser = wait, requires = "trace", conflicts_with = "rate", help_heading = TRACE)]
+    pub wait: Option<Duration>,
     /// With --bytecodes: whether an exception may end a block of code that was counted as a whole
     /// (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
@@ -613,6 +617,12 @@ fn engine(text: &str) -> Result<SampleEngine, String> {
 }
 
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+fn wait(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    let most = Duration::from_secs(1);
+    if length <= most { Ok(length) } else { Err("a thread waits for a second at most".to_owned()) }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

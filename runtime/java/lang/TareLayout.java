@@ -46,6 +46,7 @@ final class TareLayout {
     static final int H_PRUNED = 188;     // int, how often it was done
     static final int H_DROPPED = 192;    // long, nodes that were pruned
     static final int H_RING = 200;       // int, bytes of the records in a ring
+    static final int H_WAIT = 240;       // long, nanoseconds that a thread may wait for room in its ring
     static final int H_EVERY = 208;      // int, bytecodes from one sample, or word to an agent, to the next
     static final int H_RANDOM = 212;     // int, 1 when those are that many on average only
     static final int H_SEED = 216;       // long, for what is random in them
@@ -133,6 +134,8 @@ final class TareLayout {
     static final int G_GAP_EVENTS = 216; // long, records that were dropped since
     static final int G_GAP_DEPTH = 224;  // int, the least depth meanwhile
     static final int G_DROPPED = 232;    // long, records that were dropped, in all
+    static final int G_WAITED = 240;     // long, ticks that the thread has waited for room, in all
+    static final int G_HELD = 248;       // long, those of them that no record tells of yet
     static final int G_TAIL = 256;       // long, up to where the reader has come
     static final int RECORD = 16;
     static final int RING_LEAST = 65536;

@@ -20,9 +20,10 @@ import jdk.internal.vm.annotation.ForceInline;
  *
  * <p>In the place of a thread's current node there is its ring, or the ring's complement when the
  * thread is outside the subgraph. The token is the ring and the depth of the method, so that an exit
- * is right whatever happened in between. Nobody waits: when a ring is full, records are counted
+ * is right whatever happened in between. When a ring is full, records are counted
  * and dropped until half of it is free again, and a record says then how many and how far up the
- * thread came meanwhile.
+ * thread came meanwhile. Nobody waits, unless it was asked for: then a thread waits for so long at
+ * most, and a record keeps that out of its times.
  *
  * <p>As in the other probes, nothing here calls a method that could be woven, allocates, blocks or
  * throws, and memory that has become zeros, because the session is over, leads to the slow path.
@@ -165,6 +166,13 @@ public final class TareTrace {
         long tail = U.getLongAcquire(null, ring + G_TAIL);
         long room = size - (head - tail);
         long since = U.getLong(ring + G_GAP_SINCE);
+        if (since == 0 && room <= RESERVE && U.getLong((ring & ~LOW) + H_WAIT) != 0) {
+            tail = waitForRoom(ring, head, size);
+            if (ring >>> 32 != mark) {
+                return;
+            }
+            room = size - (head - tail);
+        }
         if (since == 0 && room <= RESERVE) {
             since = time;
             U.putLong(ring + G_GAP_SINCE, since);
@@ -190,7 +198,33 @@ public final class TareTrace {
         }
         U.putLong(ring + G_LIMIT, tail + size - RESERVE);
         put(ring, head, kind, depth, value, time);
+        long waited = U.getLong(ring + G_HELD);
+        if (waited != 0) {
+            U.putLong(ring + G_HELD, 0);
+            held(ring, waited);
+        }
     }
+
+    /** Waits until half of the ring is free, for as long as was asked for at most; how far the reader has come. */
+    @DontInline
+    private static long waitForRoom(long ring, long head, int size) {
+        long began = ticks();
+        long until = System.nanoTime() + U.getLong((ring & ~LOW) + H_WAIT);
+        long tail;
+        do {
+            rest();
+            tail = U.getLongAcquire(null, ring + G_TAIL);
+        } while (size - (head - tail) < size >> 1 && ring >>> 32 == mark && System.nanoTime() - until < 0);
+        if (ring >>> 32 == mark) {
+            long waited = ticks() - began;
+            U.putLong(ring + G_HELD, U.getLong(ring + G_HELD) + waited);
+            U.putLong(ring + G_WAITED, U.getLong(ring + G_WAITED) + waited);
+        }
+        return tail;
+    }
+
+    /** Found in the agent: sleeps for a moment. */
+    private static native void rest();
 
     /** A method may run for the first time; what it calls is woven before it goes on. */
     @DontInline

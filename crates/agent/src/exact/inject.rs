@@ -208,6 +208,8 @@ mod tests {
             ("UTF16", record::UTF16 as usize),
             ("VIRTUAL_THREAD", record::VIRTUAL as usize),
             ("HOLDS_SAMPLES", layout::Holds::Samples.code() as usize),
+            ("H_WAIT", header::WAIT),
+            ("G_WAITED", ring::WAITED),
             ("H_EVERY", header::EVERY),
             ("H_RANDOM", header::RANDOM),
             ("H_SEED", header::SEED),

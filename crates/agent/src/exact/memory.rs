@@ -114,6 +114,8 @@ pub struct Shape {
     pub budget: u64,
     /// In a trace: bytes of a thread's ring.
     pub ring: u64,
+    /// In a trace: nanoseconds that a thread may wait for room in its ring.
+    pub wait: u64,
 }
 
 impl Memory {
@@ -151,6 +153,7 @@ impl Memory {
         if ring > 0 {
             memory.make_own_ring(first);
         }
+        memory.put64(header::WAIT, shape.wait);
         memory.put32(header::EVERY, shape.every);
         memory.put32(header::RANDOM, u32::from(shape.random.is_some()));
         memory.put64(header::SEED, shape.random.unwrap_or(0));

@@ -86,6 +86,9 @@ const EVENTS: [jvmti::jvmtiEvent; 4] = [
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
 
+/// A thread that waits for room in its ring may hold what others need.
+const LONGEST_WAIT_MS: u64 = 1000;
+
 /// Whether the JVM knew at its start that classes may be changed.
 static FROM_THE_START: AtomicBool = AtomicBool::new(false);
 
@@ -209,6 +212,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         random: plan.random,
         budget: plan.memory,
         ring: plan.trace,
+        wait: nanos_of(Duration::from_millis(plan.wait.min(LONGEST_WAIT_MS))),
     };
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
     agents::prepare(plan.agent_jar.is_some());

@@ -23,6 +23,7 @@ use jvmti_bindings::sys::jvmti::{
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 use tare_arena::layout::record;
 use tare_weaver::{Arg, Call, CallProbe, FrameProbe, ProbeSet, Probes};
 
@@ -132,6 +133,11 @@ impl Engine {
             .is_woven(loader, &name, self.memory.session)
             .then(|| registry.id(loader, &name, &method.name, &method.descriptor))
     }
+}
+
+/// A thread waits for room in its ring: the tool empties half of one in a few milliseconds.
+pub fn rest() {
+    std::thread::sleep(Duration::from_micros(50));
 }
 
 /// Where HotSpot keeps the code of a method, and its tier.

@@ -134,6 +134,26 @@ on_each_jdk! {
         assert!(!gaps.is_empty(), "when they were dropped is not told");
     }
 
+    /// Threads that may wait for room lose nothing, and what they waited is in nobody's time.
+    fn a_full_ring_is_waited_for_if_asked(jdk) {
+        let options = ["--ring", "64K", "--wait", "1s"];
+        let (text, recorded) = launched(jdk, &options, classes(), &["Calls", "20"]);
+        let truth = counted(&text)["Calls.fib"];
+        assert_eq!(recorded.counts()["Calls.fib"], truth, "{:?}", recorded.losses());
+        assert!(!recorded.losses().iter().any(|loss| loss.contains("events of")), "{text}");
+        let option = |name: &str| {
+            let options = &recorded.profile.run.options;
+            options.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        assert!(option("waited for room").is_some(), "{text}");
+        // All that was waited lies within main, and there only with the time that passed.
+        let sum = |name: &str| {
+            let mut series = recorded.profile.all_series();
+            series.find(|(_, s)| s.info().kind.name() == name).map_or(0, |(_, s)| s.total())
+        };
+        assert!(sum("wall-time") < sum("elapsed-time"), "{text}");
+    }
+
     /// Compiled methods are told from interpreted ones, static ones from others.
     fn methods_have_types(jdk) {
         let words = ["-Xbatch", "Calls", "23"];

@@ -10,6 +10,7 @@ mod types;
 use crate::exact::{self, NameFile};
 use crate::origins::Origins;
 use crate::recorder::Source;
+use crate::term;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::fs::File;
@@ -235,6 +236,13 @@ impl Trace {
         self.tracks.values().map(|track| track.dropped).sum()
     }
 
+    /// How long threads have waited for room in their rings, in all, if some had to; known at the end.
+    pub fn waited(&self) -> Option<Duration> {
+        let shared = self.shared.as_ref()?;
+        let ticks: u64 = self.tracks.values().map(|track| track.waited).sum();
+        (ticks > 0).then(|| Duration::from_nanos(shared.clock.length(ticks)))
+    }
+
     pub fn threads(&self) -> usize {
         // One ring may be the agent's, who calibrated with it.
         self.tracks.values().filter(|track| track.thread != ThreadId::UNKNOWN).count()
@@ -337,6 +345,9 @@ impl Source for Trace {
                 let track = tracks.get_mut(&ring);
                 track.into_iter().for_each(|track| drop(track.take(gap, shared, profile)));
             }
+            for (ring, waited) in self.rings.waited()? {
+                tracks.get_mut(&ring).into_iter().for_each(|track| track.waited = waited);
+            }
             let head = self.rings.head()?;
             self.lost = head.lost;
             let last = shared.last.max(head.clock.now);
@@ -353,6 +364,9 @@ impl Source for Trace {
 
     fn account(&self, run: &mut RunInfo) {
         run.options.push(("events".to_owned(), self.events.to_string()));
+        if let Some(waited) = self.waited() {
+            run.options.push(("waited for room".to_owned(), term::time(waited)));
+        }
         if !self.status.calibration.is_empty() {
             run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
         }

@@ -31,6 +31,8 @@ pub struct Track {
     /// Of the thread that had the ring last.
     pub owner: String,
     pub dropped: u64,
+    /// Ticks for which threads waited for room in the ring, once the trace is over.
+    pub waited: u64,
     /// The last entry or exit, if nothing is missing since.
     last: Option<Passed>,
     /// The agent's empty methods that are under way.
@@ -102,6 +104,7 @@ impl Track {
             coming: None,
             owner: String::new(),
             dropped: 0,
+            waited: 0,
             last: None,
             empty: Vec::new(),
         }

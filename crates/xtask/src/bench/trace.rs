@@ -15,12 +15,12 @@ use std::process::Command;
 pub const HELP: &str = "\
 Measures how quickly the events of one thread are taken from its ring, at several rates of calls.
 
-Usage: cargo xtask bench trace [--quick] [--jdk N] [--tare FILE] [--ring SIZE] [--write-docs]
+Usage: cargo xtask bench trace [--quick] [--jdk N] [--tare FILE] [--ring SIZE] [--wait TIME] [--write-docs]
 
 A program calls an empty method as quickly as it can, and with work between two calls. For each pace: events per
 second that the program made, and that were taken, over all rounds; the share of all events that were dropped; and the
 time of a call when it is traced beside that when nothing is woven, in the best round.
---quick looks at one pace only; --write-docs writes docs/trace-figures.md.
+--wait lets the program wait for room in its ring, and says how long it did; --quick looks at one pace only; --write-docs writes docs/trace-figures.md.
 ";
 
 /// Steps of work between two calls, each about a nanosecond.
@@ -30,9 +30,10 @@ pub const ROUNDS: u32 = 8;
 pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 17)? else { return Ok(()) };
     let Options { jdk, tare, quick, write_docs, rest } = options;
-    let ring = match rest[..] {
-        [] => "4M",
-        ["--ring", size] => size,
+    let (ring, wait) = match rest[..] {
+        [] => ("4M", None),
+        ["--ring", size] => (size, None),
+        ["--wait", time] => ("4M", Some(time)),
         _ => bail!("{} is not understood; see --help", rest.join(" ")),
     };
     let ready = Ready::alone(tare)?;
@@ -53,11 +54,15 @@ pub fn run(words: &[&str]) -> Result<()> {
         let file = work.join("rate.tare");
         let mut traced = Command::new(tare);
         traced.args(["record", "--trace", "-q", "--events", "1G", "--ring", ring, "-o"]);
-        traced.arg(&file).arg("--").arg(&java);
+        traced
+            .arg(&file)
+            .args(wait.map(|time| ["--wait", time]).into_iter().flatten())
+            .arg("--")
+            .arg(&java);
         program(&mut traced);
         let said = shell::output(&mut traced)?;
         let (traced, all) = (best(&said)?, rounds(&said).sum::<f64>());
-        let (taken, dropped) = taken_and_dropped(tare, &file)?;
+        let Taken { taken, dropped, waited } = Taken::of(tare, &file)?;
         let _ = writeln!(
             table,
             "| {:.1} | {:.1} | {:.1} % | {:.1} |",
@@ -66,7 +71,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             dropped / (taken + dropped) * 100.0,
             traced / plain,
         );
-        println!("work {pace}: {plain:.1} ns a call, {traced:.1} traced");
+        println!("work {pace}: {plain:.1} ns a call, {traced:.1} traced{waited}");
         fs::remove_file(&file)?;
     }
     print!("{table}");
@@ -99,15 +104,28 @@ pub fn best(text: &str) -> Result<f64> {
     Ok(best / (calls / f64::from(ROUNDS)))
 }
 
-fn taken_and_dropped(tare: &Path, file: &Path) -> Result<(f64, f64)> {
-    let mut report = Command::new(tare);
-    report.arg("report").arg(file).args(["--format", "json"]);
-    let page: Value = serde_json::from_str(&shell::output(&mut report)?)?;
-    let taken = page["run"]["options"]["events"].as_str().context("how many were taken")?;
-    let losses = page["run"]["losses"].as_array().context("the losses")?;
-    let dropped = losses
-        .iter()
-        .filter(|loss| loss["name"].as_str().is_some_and(|name| name.starts_with("events of")))
-        .filter_map(|loss| loss["count"].as_f64());
-    Ok((taken.parse()?, dropped.fold(0.0, |sum, count| sum + count)))
+/// What a trace has, and has not, and how long the program waited for it, in words.
+struct Taken {
+    taken: f64,
+    dropped: f64,
+    waited: String,
+}
+
+impl Taken {
+    fn of(tare: &Path, file: &Path) -> Result<Taken> {
+        let mut report = Command::new(tare);
+        report.arg("report").arg(file).args(["--format", "json"]);
+        let page: Value = serde_json::from_str(&shell::output(&mut report)?)?;
+        let options = &page["run"]["options"];
+        let taken = options["events"].as_str().context("how many were taken")?.parse()?;
+        let losses = page["run"]["losses"].as_array().context("the losses")?;
+        let dropped = losses
+            .iter()
+            .filter(|loss| loss["name"].as_str().is_some_and(|name| name.starts_with("events of")))
+            .filter_map(|loss| loss["count"].as_f64())
+            .sum();
+        let waited = options["waited for room"].as_str();
+        let waited = waited.map_or_else(String::new, |time| format!("; waited {time} for room"));
+        Ok(Taken { taken, dropped, waited })
+    }
 }

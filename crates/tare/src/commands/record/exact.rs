@@ -90,6 +90,7 @@ impl Session for ExactSession {
             memory: args.memory,
             allow_huge: args.allow_huge,
             trace: 0,
+            wait: 0,
         };
         if args.region.len() > REGIONS_MAX {
             bail!("{REGIONS_MAX} regions are the most that one recording can time");

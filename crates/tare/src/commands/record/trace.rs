@@ -49,6 +49,7 @@ impl Session for TraceSession {
     fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
         let plan = ExactPlan {
             trace: args.ring,
+            wait: args.wait.map_or(0, |wait| wait.as_millis() as u64),
             include: args.include.clone(),
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
@@ -128,6 +129,13 @@ impl Session for TraceSession {
                 "{DIM}{} more came quicker than they could be taken, or than --rate allows; the recording \
                  says of which threads and when{DIM:#}",
                 term::count(trace.dropped()),
+            );
+        }
+        if let Some(waited) = trace.waited() {
+            anstream::println!(
+                "{DIM}threads waited {} in all for room in their rings (--wait), which is kept out of the \
+                 times{DIM:#}",
+                term::time(waited),
             );
         }
         anstream::println!(
