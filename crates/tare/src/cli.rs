@@ -348,20 +348,16 @@ pub struct RecordArgs {
     /// With --trace: events after which it ends
     #[arg(long, value_name = "N", value_parser = number, default_value = "100M", requires = "trace", help_heading = TRACE)]
     pub events: u64,
-    /// With --trace: memory for the events of a thread until they are taken from there. A ring that is
-    /// full never holds the program up: what finds no room is dropped and counted
+    /// With --trace: memory for the events of a thread until they are taken from there. A ring that is full never holds the program up: what finds no room is dropped and counted
     #[arg(long, value_name = "SIZE", value_parser = ring, default_value = "4M", requires = "trace", help_heading = TRACE)]
     pub ring: u64,
-    /// With --trace: let a thread whose ring is full wait for so long, a second at most, before it drops events; what
-    /// it waits is told and kept out of the times
-    #[arg(long, value_name = "TIME", value_parser = wait, requires = "trace", conflicts_with = "rate", help_heading = TRACE)]
+    /// With --trace: let a thread whose ring is full wait for so long, a second at most; kept out of the times
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "trace", conflicts_with = "rate", help_heading = TRACE)]
     pub wait: Option<Duration>,
-    /// With --bytecodes: whether an exception may end a block of code that was counted as a whole
-    /// (default), or nothing is counted that did not run (precise)
+    /// With --bytecodes: whether an exception may end a block of code that was counted as a whole (default), or nothing is counted that did not run (precise)
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
     pub blocks: BlockAnalysis,
-    /// With --bytecodes: count what the bytecodes would cost on another JVM, in nanoseconds, by what
-    /// `tare calibrate-target` found of it
+    /// With --bytecodes: count what the bytecodes would cost on another JVM, in nanoseconds, by what `tare calibrate-target` found of it
     #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["every", "agent_jar", "allocations"])]
     pub target: Option<PathBuf>,
     /// With --bytecodes: do not count each call, but take a sample of its stack whenever a thread has executed
@@ -617,12 +613,6 @@ fn engine(text: &str) -> Result<SampleEngine, String> {
 }
 
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
-fn wait(text: &str) -> Result<Duration, String> {
-    let length = duration(text)?;
-    let most = Duration::from_secs(1);
-    if length <= most { Ok(length) } else { Err("a thread waits for a second at most".to_owned()) }
-}
-
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
