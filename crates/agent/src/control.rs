@@ -241,8 +241,10 @@ impl<'a> Control<'a> {
             }
             Request::ExactOpen => self.hand_over(index),
             Request::ExactDemote { ids } if self.connections[index].exact => {
-                exact::demote(ids);
-                Response::Ok
+                match exact::demote(self.jni, ids) {
+                    Ok(()) => Response::Ok,
+                    Err(e) => Response::error(ErrorCode::Internal, e),
+                }
             }
             Request::ExactStop if self.connections[index].exact => {
                 let before = self.wanted();

@@ -149,18 +149,6 @@ struct Node {
     calling: f64,
 }
 
-impl Node {
-    /// The share of its calls that are not timed. Where none was made, a call is under way from
-    /// another time, and has a time only if it is timed.
-    fn share_untimed(&self) -> f64 {
-        if self.calls > 0.0 {
-            (self.untimed / self.calls).clamp(0.0, 1.0)
-        } else {
-            f64::from(self.nanos == 0.0)
-        }
-    }
-}
-
 type Group = (ThreadId, u64);
 
 /// The figures of all contexts: of times, calls, untimed calls and calls that made timed ones.
@@ -219,18 +207,6 @@ struct Callees {
     interpreted: f64,
 }
 
-impl Callees {
-    fn part(self, share: f64) -> Callees {
-        let Bounded { low, middle, high } = self.weight;
-        Callees {
-            weight: Bounded { low: low * share, middle: middle * share, high: high * share },
-            timed: self.timed * share,
-            untimed: self.untimed * share,
-            interpreted: self.interpreted * share,
-        }
-    }
-}
-
 impl Model {
     /// Net times of all contexts that have some: callees first, since callers pay for them.
     fn nodes(
@@ -244,10 +220,7 @@ impl Model {
         let mut found = Vec::new();
         for context in order {
             let node = nodes[&context];
-            let all = callees.get(&context).copied().unwrap_or_default();
-            // What calls weigh that were made while nothing was timed here, the caller pays for.
-            let handed_on = node.share_untimed();
-            let below = all.part(1.0 - handed_on);
+            let below = callees.get(&context).copied().unwrap_or_default();
             let timed = node.calls - node.untimed;
             let warmth = self.warmth(profile, context);
             let body = self.body(node, timed, below, warmth);
@@ -261,6 +234,7 @@ impl Model {
                 };
                 found.push((context, net));
             }
+            // A context that is not timed hands on to its caller what its callees weigh.
             let caller = profile.contexts.parent(context).unwrap_or(ContextId::ROOT);
             let caller = callees.entry(caller).or_default();
             if timed > 0.0 {
@@ -268,12 +242,12 @@ impl Model {
                 caller.weight = caller.weight + weight;
                 caller.timed += timed;
                 caller.interpreted += timed * warmth.interpreted;
+            } else {
+                caller.weight = caller.weight + below.weight;
+                caller.timed += below.timed;
+                caller.interpreted += below.interpreted;
+                caller.untimed += below.untimed;
             }
-            let handed_on = all.part(handed_on);
-            caller.weight = caller.weight + handed_on.weight;
-            caller.timed += handed_on.timed;
-            caller.interpreted += handed_on.interpreted;
-            caller.untimed += handed_on.untimed;
             let counted = self.calibration.counted * node.untimed;
             caller.weight =
                 caller.weight + Bounded { low: 0.0, middle: counted / 2.0, high: counted };

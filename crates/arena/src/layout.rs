@@ -71,22 +71,12 @@ pub mod threads {
     pub const BYTES: usize = ENTRIES * 16;
 }
 
-/// In timed sessions, behind the table of threads: a bit for each method, 1 while its calls are only
-/// counted. Methods with larger ids are always timed.
-pub mod methods {
-    pub const AT: usize = super::threads::AT + super::threads::BYTES;
-    /// So many ids, as a power of two.
-    pub const BITS: u32 = 20;
-    pub const BYTES: usize = 1 << (BITS - 3);
-}
-
 /// The head of every other page.
 pub mod page {
     pub const KIND: usize = 0;
     pub const TREE: usize = 4;
     pub const PAGES: usize = 8;
-    /// A processor's line, so that a timed node is one, too.
-    pub const HEAD: usize = 64;
+    pub const HEAD: usize = 32;
     pub const KIND_TREE: u32 = 1;
     pub const KIND_NODES: u32 = 2;
     pub const KIND_TABLE: u32 = 3;
@@ -177,19 +167,14 @@ pub mod node {
     pub const METHOD: usize = 12;
     pub const PARENT: usize = 20;
     pub const START: usize = 32;
-    /// Ticks of its own: without those of timed calls below it.
-    pub const OWN: usize = 40;
+    pub const TOTAL: usize = 40;
     /// Twice the calls that made timed calls, odd while the one under way is such a call.
     pub const CALLING: usize = 48;
-    /// Calls that were only counted, for the sake of a budget.
-    pub const UNTIMED: usize = 56;
-    /// In place of a start: calls are only counted.
-    pub const NOT_TIMED: u64 = u64::MAX;
     pub const BYTECODES: usize = 32;
     pub const OBJECTS: usize = 40;
     pub const BYTES: usize = 48;
     pub const SIZE_COUNTED: usize = 32;
-    pub const SIZE_TIMED: usize = 64;
+    pub const SIZE_TIMED: usize = 56;
     pub const SIZE_BYTECODES: usize = 40;
     pub const SIZE_ALLOCATIONS: usize = 56;
 }

@@ -39,15 +39,12 @@ pub struct Node {
     /// A method's id, or one of the ids in [`layout`] that no method has.
     pub method: i32,
     pub count: u64,
-    /// Ticks of its own in finished invocations, less those of finished timed calls below one under way;
-    /// zero when the session is not timed.
-    pub own: i64,
+    /// Ticks spent in finished invocations; zero when the session is not timed.
+    pub total: u64,
     /// When the invocation under way began; zero if there is none or the session is not timed.
     pub start: u64,
     /// Finished invocations that made timed calls; zero when the session is not timed.
     pub calling: u64,
-    /// Invocations that were counted and not timed, for the sake of a budget.
-    pub untimed: u64,
     /// Bytecodes executed in the context itself; zero when they are not counted.
     pub bytecodes: u64,
     /// Objects and bytes allocated in the context itself; zero when they are not counted.
@@ -314,13 +311,9 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
             parent: u32_at(bytes, at + node::PARENT).unwrap_or(0),
             method,
             count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
-            own: field(timed, node::OWN).cast_signed(),
-            start: match field(timed, node::START) {
-                node::NOT_TIMED => 0,
-                start => start,
-            },
+            total: field(timed, node::TOTAL),
+            start: field(timed, node::START),
             calling: field(timed, node::CALLING) / 2,
-            untimed: field(timed, node::UNTIMED),
             bytecodes: field(counted, node::BYTECODES),
             objects: field(allocates, node::OBJECTS),
             bytes: field(allocates, node::BYTES),

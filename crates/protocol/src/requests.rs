@@ -58,7 +58,7 @@ pub enum Request {
     /// `ok` with two descriptors: the arena and the log of names.
     ExactStart(Box<ExactPlan>),
     /// From now on, of the methods of a timed recording just these, by the ids of the log of names,
-    /// are only counted. A node of theirs says how many of its calls that concerned.
+    /// are only counted. Their calls appear under ids of their own, logged with the same names.
     ExactDemote {
         ids: Vec<u32>,
     },

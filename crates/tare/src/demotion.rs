@@ -7,18 +7,16 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Demoting costs the program nothing and is done at every look. What is timed again may have to be
-/// demoted again, so that is done the more seldom the longer it goes on.
-const FIRST: Duration = Duration::from_secs(5);
+/// Weaving anew holds the JVM up, so it is done seldom, and the more seldom the longer it goes on.
+const FIRST: Duration = Duration::from_millis(1_500);
 const SLOWER: u32 = 2;
 const SLOWEST: Duration = Duration::from_secs(60);
 /// What is timed again may take the probes to this share of the budget at most.
 const ROOM: f64 = 0.8;
 
-/// A method whose probes cost less than this share of the program's own time stays timed, and so do
-/// all beyond the most that a message has room for.
-const WORTH_IT: f64 = 0.000_01;
-const MOST: usize = 50_000;
+/// A method that costs less than this share of the program's own time stays timed: its contexts
+/// would begin anew, and take memory, for next to nothing.
+const WORTH_IT: f64 = 0.001;
 
 /// What one call costs in probes, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +42,7 @@ pub struct Steering {
     before: HashMap<u32, Load>,
     demoted: HashSet<u32>,
     ever: HashSet<u32>,
-    /// When methods may be timed again, and how long after that.
-    again: Instant,
+    next: Instant,
     pause: Duration,
     /// At the last look, as a share of the program's own time.
     overhead: Option<f64>,
@@ -58,7 +55,7 @@ impl Steering {
             before: HashMap::new(),
             demoted: HashSet::new(),
             ever: HashSet::new(),
-            again: Instant::now() + FIRST,
+            next: Instant::now() + FIRST,
             pause: FIRST,
             overhead: None,
         }
@@ -81,6 +78,9 @@ impl Steering {
     /// Takes note of what methods have done so far. The ids of all methods that are not to be timed
     /// from now on, if that is to change.
     pub fn look(&mut self, loads: HashMap<u32, Load>, costs: Costs) -> Option<Vec<u32>> {
+        if Instant::now() < self.next {
+            return None;
+        }
         let since: Vec<(u32, Load)> = loads
             .iter()
             .map(|(id, now)| {
@@ -94,33 +94,32 @@ impl Steering {
             })
             .collect();
         self.before = loads;
-        self.overhead = overhead(&since, &self.demoted, costs);
+        self.overhead = overhead(&since, &self.demoted, &HashSet::new(), costs);
         let wanted = choose(&since, &self.demoted, costs, self.budget);
-        if wanted == self.demoted {
-            return None;
-        }
-        if wanted.len() < self.demoted.len() {
-            if Instant::now() < self.again {
-                return None;
-            }
+        let changed = wanted != self.demoted;
+        if changed {
             self.pause = (self.pause * SLOWER).min(SLOWEST);
-            self.again = Instant::now() + self.pause;
+            self.ever.extend(&wanted);
+            self.demoted = wanted;
         }
-        self.ever.extend(&wanted);
-        self.demoted = wanted;
-        Some(self.demoted.iter().copied().collect())
+        self.next = Instant::now() + self.pause;
+        changed.then(|| self.demoted.iter().copied().collect())
     }
 }
 
-/// The probes' share of the program's own time if all calls of `demoted` were counted and all others
-/// timed; `None` if nothing ran.
-fn overhead(loads: &[(u32, Load)], demoted: &HashSet<u32>, costs: Costs) -> Option<f64> {
+/// The probes' share of the program's own time if `demoted` were counted and `others` timed again;
+/// `None` if nothing ran.
+fn overhead(
+    loads: &[(u32, Load)],
+    demoted: &HashSet<u32>,
+    others: &HashSet<u32>,
+    costs: Costs,
+) -> Option<f64> {
     let own = own_time(loads, costs);
     let weight: f64 = loads
         .iter()
         .map(|(id, load)| {
-            let never = load.timed == 0.0;
-            let counted = never || demoted.contains(id);
+            let counted = demoted.contains(id) && !others.contains(id);
             (load.timed + load.counted) * if counted { costs.counted } else { costs.timed }
         })
         .sum();
@@ -144,7 +143,8 @@ fn choose(
     budget: f64,
 ) -> HashSet<u32> {
     let mut wanted = demoted.clone();
-    let Some(now) = overhead(loads, demoted, costs) else { return wanted };
+    let none = HashSet::new();
+    let Some(now) = overhead(loads, demoted, &none, costs) else { return wanted };
     let calls = |load: &Load| load.timed + load.counted;
     if now > budget {
         // A method that takes longer than this pays for its own probes within the budget.
@@ -158,12 +158,9 @@ fn choose(
             })
             .collect();
         candidates.sort_by(|a, b| calls(&b.1).total_cmp(&calls(&a.1)));
-        let own = own_time(loads, costs);
-        let mut share = now;
-        for (id, load) in candidates.into_iter().take(MOST.saturating_sub(demoted.len())) {
+        for (id, _) in candidates {
             wanted.insert(*id);
-            share -= calls(load) * (costs.timed - costs.counted) / own;
-            if share <= budget {
+            if overhead(loads, &wanted, &none, costs).is_none_or(|share| share <= budget) {
                 break;
             }
         }
@@ -171,11 +168,11 @@ fn choose(
         let mut back: Vec<&(u32, Load)> =
             loads.iter().filter(|(id, _)| demoted.contains(id)).collect();
         back.sort_by(|a, b| calls(&a.1).total_cmp(&calls(&b.1)));
-        let own = own_time(loads, costs);
-        let mut share = now;
-        for (id, load) in back {
-            share += calls(load) * (costs.timed - costs.counted) / own;
-            if share > budget * ROOM {
+        let mut timed = HashSet::new();
+        for (id, _) in back {
+            timed.insert(*id);
+            let share = overhead(loads, demoted, &timed, costs);
+            if share.is_none_or(|share| share > budget * ROOM) {
                 break;
             }
             wanted.remove(id);
@@ -206,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_costs_next_to_nothing_stays_timed() {
-        let loads = [timed(1, 1e6, 5.0), timed(2, 2.0, 5.0)];
+        let loads = [timed(1, 1e6, 5.0), timed(2, 100.0, 5.0)];
         assert_eq!(choose(&loads, &HashSet::new(), COSTS, 0.001), [1].into());
     }
 

@@ -268,8 +268,24 @@ impl Exact {
         // On a busy machine the cheaper of two probes may seem the dearer one.
         let timed = inside + outside;
         let costs = Costs { timed, counted: costs.counted.min(timed / 3.0) };
-        let of_methods = |(id, load): (&i32, &Load)| Some((u32::try_from(*id).ok()?, *load));
-        steering.look(self.loads.iter().filter_map(of_methods).collect(), costs)
+        // A method has two ids when it was timed and counted in turn; the first is the smaller.
+        let mut first: HashMap<(u32, &str, &str, &str), u32> = HashMap::new();
+        let mut loads: HashMap<u32, Load> = HashMap::new();
+        let mut known: Vec<(u32, Load)> = self
+            .loads
+            .iter()
+            .filter_map(|(id, load)| Some((u32::try_from(*id).ok()?, *load)))
+            .collect();
+        known.sort_unstable_by_key(|(id, _)| *id);
+        for (id, load) in known {
+            let Some(name) = self.names.get(id) else { continue };
+            let key = (name.loader, &*name.class, &*name.name, &*name.descriptor);
+            let sum = loads.entry(*first.entry(key).or_insert(id)).or_default();
+            sum.timed += load.timed;
+            sum.counted += load.counted;
+            sum.own += load.own;
+        }
+        steering.look(loads, costs)
     }
 
     /// The only look that is taken: it tells how much there is, not when it came.
@@ -345,14 +361,14 @@ impl Exact {
                     parent,
                     look: self.look,
                     count: node.count,
-                    untimed: untimed(node),
+                    untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
                     calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [self.bytecodes(node), node.objects, node.bytes],
                 };
                 if self.steering.is_some() {
                     let load = self.loads.entry(node.method).or_default();
-                    load.timed += now.count.saturating_sub(now.untimed) as f64;
+                    load.timed += (now.count - now.untimed) as f64;
                     load.counted += now.untimed as f64;
                     load.own += nanos(snapshot, now.net) as f64;
                 }
@@ -621,35 +637,35 @@ fn loader_name(number: u32, class: &str) -> String {
 
 /// For each node the ticks that were its own, invocations under way included.
 fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
-    let mut net: Vec<i64> = tree.nodes.iter().map(|node| node.own).collect();
-    if snapshot.cpu_time {
-        // Only the thread itself could read its processor time of an invocation under way.
-        return net;
-    }
-    let now = snapshot.clock.now.saturating_sub(tree.adjust);
-    for (at, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.start != 0) {
-        let under_way = now.saturating_sub(node.start).cast_signed();
-        net[at] += under_way;
-        // As the probes will when it ends, it is taken from the nearest caller that is timed.
+    let gross: Vec<i64> = tree
+        .nodes
+        .iter()
+        .map(|node| {
+            // Only the thread itself could read its processor time of an invocation under way.
+            let known = node.start != 0 && !snapshot.cpu_time;
+            let now = snapshot.clock.now.saturating_sub(tree.adjust);
+            let under_way = if known { now.saturating_sub(node.start) } else { 0 };
+            i64::try_from(node.total.saturating_add(under_way)).unwrap_or(i64::MAX)
+        })
+        .collect();
+    let mut net = gross.clone();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        // What has no time of its own is in its caller's, and what it calls is not; what stands for
+        // the begin of a thread or task is no code, and has no caller.
         let mut caller = node.parent as usize;
-        while tree.nodes[caller].start == 0 && tree.nodes[caller].parent as usize != caller {
+        while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
             caller = tree.nodes[caller].parent as usize;
         }
         if caller != at {
-            net[caller] -= under_way;
+            net[caller] -= gross[at];
         }
     }
     net
 }
 
-/// Those of a node's calls that have no time: all, if none was ever timed.
-fn untimed(node: &Node) -> u64 {
-    let was_timed = node.own != 0 || node.start != 0 || node.calling != 0 || node.untimed != 0;
-    match node.method {
-        ..=0 => 0,
-        _ if was_timed => node.untimed,
-        _ => node.count,
-    }
+/// Whether a node of a timed session is timed: its first call has begun, or has ended.
+fn has_time(node: &Node) -> bool {
+    node.total != 0 || node.start != 0
 }
 
 /// A difference of ticks in nanoseconds. It is the differences that are turned: the clock's rate gets

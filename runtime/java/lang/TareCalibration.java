@@ -28,7 +28,6 @@ final class TareCalibration {
     private static final int COLD_LOOP = 10;
     private static final int TRACED = 11;
     private static final int COLD_TRACED = 12;
-    private static final int UNTIMED_FOR_NOW = 13;
 
     // The methods' types, as the front end numbers them.
     private static final int COMPILED = TYPES + 4;
@@ -66,36 +65,31 @@ final class TareCalibration {
             case COLD_LOOP: coldLoop(rounds); break;
             case TRACED: traced(wide != 0, rounds); break;
             case COLD_TRACED: coldTraced(wide != 0, rounds); break;
-            case UNTIMED_FOR_NOW: untimed(wide != 0, rounds, steps); break;
             default: break;
         }
         return System.nanoTime() - start;
     }
 
     /**
-     * Called by the agent: ticks of its own that were measured in calibration since it was asked last, in
-     * the outer one of two methods, or the only one.
+     * Called by the agent: ticks that were measured in calibration since it was asked last, in the
+     * outer (0) or the inner (1) of two methods.
      */
-    static long calibrated() {
-        long node = calibrating();
-        if (node == 0) {
-            return 0;
-        }
-        long ticks = U.getLong(node + OWN);
-        U.putLong(node + OWN, 0);
-        return ticks;
-    }
-
-    /** The node of the outer one of two methods; zero if nothing is timed. */
-    private static long calibrating() {
+    static long calibrated(int level) {
         Thread thread = Thread.currentThread();
         long node = get(thread, entry(thread));
         node = node > 0 ? node : ~node;
         if (node >>> 32 != session || U.getInt((node & ~LOW) + H_NODE) <= START) {
             return 0;
         }
-        node = find(node, CALIBRATION);
-        return node == 0 || U.getInt(node + METHOD) != CALIBRATION ? 0 : node;
+        for (int i = 0; i <= level && node != 0; i++) {
+            node = find(node, CALIBRATION);
+        }
+        if (node == 0 || U.getInt(node + METHOD) != CALIBRATION) {
+            return 0;
+        }
+        long ticks = U.getLong(node + TOTAL);
+        U.putLong(node + TOTAL, 0);
+        return ticks;
     }
 
     /** The same compiled code with and without probes around it. */
@@ -151,25 +145,6 @@ final class TareCalibration {
             x = pairedWork(wide, x, steps);
         }
         worked = x;
-    }
-
-    /** Timed methods whose calls are only counted, as in a recording with a budget. */
-    private static void untimed(boolean wide, int rounds, int steps) {
-        timed(wide, 1, 0); // There is a node now.
-        long node = calibrating();
-        if (node == 0) {
-            return;
-        }
-        int x = worked;
-        for (int done = 0; done < rounds; done++) {
-            // Nobody has asked for it, so now and then it is timed again.
-            if ((done & 7) == 0) {
-                U.putLong(node + START, NOT_TIMED);
-            }
-            x = timedWork(wide, x, steps);
-        }
-        worked = x;
-        U.putLong(node + START, 0);
     }
 
     private static void virtual(boolean wide, int rounds, int steps) {

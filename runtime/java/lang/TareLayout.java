@@ -15,11 +15,10 @@ final class TareLayout {
     static final int PARENT = 20;  // int
     static final int SIBLING = 24; // int
     static final int KIDS = 28;    // int, first child, or (odd) a table of children
-    static final int START = 32;   // long, only in timed sessions; below zero while calls are only counted
-    static final int OWN = 40;     // long, only in timed sessions: without what was timed below it
+    static final int START = 32;   // long, only in timed sessions
+    static final int TOTAL = 40;   // long, only in timed sessions
     static final int CALLING = 48; // long, only in timed sessions: twice the calls that made timed calls, odd
                                    // while the one under way is such a call
-    static final int UNTIMED = 56; // long, only in timed sessions: calls that were only counted for a budget
     static final int BYTECODES = 32; // long, only where bytecodes are counted
     static final int OBJECTS = 40; // long, only where allocations are counted, too
     static final int BYTES = 48;   // long, as OBJECTS
@@ -63,7 +62,7 @@ final class TareLayout {
     static final int P_TREE = 4;         // int, offset of the tree's first page
     static final int P_PAGES = 8;        // int, of a large table; zero means one
     static final int P_NOBODY = 16;      // int, always zero
-    static final int P_HEAD = 64;        // a processor's line, so that a timed node is one, too
+    static final int P_HEAD = 32;
     static final int T_THREAD = 32;      // long, Thread.threadId()
     static final int T_FREE = 40;        // int, next free byte
     static final int T_END = 44;         // int, end of the free bytes; written together with T_FREE
@@ -157,11 +156,6 @@ final class TareLayout {
     static final int TABLE = 4096;
     static final int TABLE_ENTRIES = 32768;
     static final long TABLE_MASK = TABLE_ENTRIES - 1;
-    // In timed sessions, behind it: a bit for each method, 1 while its calls are only counted.
-    static final int METHODS = 528384;
-    static final int METHODS_BITS = 20;  // so many ids, as a power of two
-    static final long NOT_TIMED = -1;    // In place of a start: calls are only counted.
-
     static final long LEFT = -1; // Was somebody's: not empty, so that searches go on.
 
     private TareLayout() {}

@@ -21,9 +21,6 @@ import jdk.internal.vm.annotation.ForceInline;
 public final class TareProbe {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    /** A method that is only counted asks after so many calls whether it is to be timed again, plus one. */
-    private static final int ASKED_AFTER = 15;
-
     private TareProbe() {}
 
     // ---- counting ----
@@ -188,10 +185,6 @@ public final class TareProbe {
 
     // ---- timing ----
 
-    // A node's time is its own: what a call took is added to its node and taken from that of the
-    // nearest caller whose call is timed. So a method may be timed now and only counted then, and
-    // no time is in two places, or in none.
-
     @ForceInline
     public static long enterTimed(int id) {
         long token = enter(id);
@@ -215,40 +208,16 @@ public final class TareProbe {
         Thread thread = Thread.currentThread();
         long node = get(thread, entry(thread));
         if (node > 0) {
-            if (U.getLong(node + START) >= 0) {
-                U.putLong(node + START, clock(node, ticks()));
-            } else {
-                untimed(node);
-            }
+            U.putLong(node + START, clock(node, ticks()));
         }
-    }
-
-    /** A call is only counted. Now and then it is asked whether that is still wanted. */
-    @ForceInline
-    private static void untimed(long node) {
-        long untimed = U.getLong(node + UNTIMED) + 1;
-        U.putLong(node + UNTIMED, untimed);
-        if ((untimed & ASKED_AFTER) == 0 && !isUntimed(node & ~LOW, U.getInt(node + METHOD))) {
-            U.putLong(node + START, 0);
-        }
-    }
-
-    /** Whether the calls of a method are to be counted and not timed. */
-    @ForceInline
-    static boolean isUntimed(long base, int id) {
-        return id >>> METHODS_BITS == 0
-            && (U.getByte(base + METHODS + (id >>> 3)) >>> (id & 7) & 1) != 0;
     }
 
     @ForceInline
     public static void exitTimed(long token) {
         if (token != 0) {
+            long now = ticks();
             Thread thread = Thread.currentThread();
-            long node = get(thread, entry(thread));
-            boolean counted = node > 0 && U.getLong(node + START) < 0;
-            if (!counted || parent(node) != outer(token)) {
-                ended(node, token, ticks());
-            }
+            ended(get(thread, entry(thread)), token, now);
             exit(token);
         }
     }
@@ -275,7 +244,8 @@ public final class TareProbe {
             now = clock(node, now);
             long outer = outer(token);
             if (parent(node) == outer) {
-                stop(node, outer, now);
+                stop(node, now);
+                calls(outer);
             } else {
                 endedFar(node, token, now);
             }
@@ -291,42 +261,28 @@ public final class TareProbe {
     /** Stops the clocks of a node and of its callers below another. */
     private static void stopUpTo(long node, long outer, long now) {
         while (node != outer && (node & LOW) != 0) {
-            long parent = parent(node);
-            stop(node, parent, now);
-            node = parent;
+            boolean timed = U.getLong(node + START) != 0;
+            stop(node, now);
+            node = parent(node);
+            if (timed) {
+                calls(node);
+            }
         }
     }
 
     @ForceInline
-    private static void stop(long node, long parent, long now) {
+    private static void stop(long node, long now) {
         long start = U.getLong(node + START);
-        if (start > 0) {
-            U.putLong(node + START, isUntimed(node & ~LOW, U.getInt(node + METHOD)) ? NOT_TIMED : 0);
+        if (start != 0) {
             // The agent tells of a pause when it is over: a call at that moment may seem negative.
-            long length = now > start ? now - start : 0;
-            U.putLong(node + OWN, U.getLong(node + OWN) + length);
+            if (now > start) {
+                U.putLong(node + TOTAL, U.getLong(node + TOTAL) + now - start);
+            }
+            U.putLong(node + START, 0);
             long calling = U.getLong(node + CALLING);
             if ((calling & 1) != 0) {
                 U.putLong(node + CALLING, calling + 1);
             }
-            if (U.getLong(parent + START) > 0) {
-                U.putLong(parent + OWN, U.getLong(parent + OWN) - length);
-                calls(parent);
-            } else {
-                takeFar(parent, length);
-            }
-        }
-    }
-
-    /** Takes what a call took from the own time of the nearest caller whose call is timed. */
-    @DontInline
-    private static void takeFar(long node, long length) {
-        while ((node & LOW) != 0 && U.getInt(node + METHOD) != ROOT) {
-            if (U.getLong(node + START) > 0) {
-                U.putLong(node + OWN, U.getLong(node + OWN) - length);
-                return;
-            }
-            node = parent(node);
         }
     }
 

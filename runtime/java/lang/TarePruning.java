@@ -61,7 +61,7 @@ final class TarePruning {
             }
             all++;
             if (method < 0 && method != REST || U.getLong(at + COUNT) > sieve
-                || timed && U.getLong(at + OWN) > (long) sieve << 12
+                || timed && U.getLong(at + TOTAL) > (long) sieve << 12
                 || counted && U.getLong(at + BYTECODES) > (long) sieve << 6) {
                 stay(at);
             }
@@ -85,13 +85,17 @@ final class TarePruning {
                 U.putInt(parent + MARK, STAYS | KNOWN);
                 if (rest != at) {
                     U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(at + COUNT));
-                    hand(at, rest, timed, size);
+                    if (timed) {
+                        U.putLong(rest + TOTAL, U.getLong(rest + TOTAL) + U.getLong(at + TOTAL));
+                    } else {
+                        hand(at, rest, size);
+                    }
                 }
                 U.putInt(at + KIDS, (int) rest);
                 U.putInt(at + MARK, GOES);
             }
         }
-        // What was below it.
+        // The calls of what was below it. Its time is in there already.
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
             if (U.getInt(at + METHOD) == FREED || U.getInt(at + MARK) != 0) {
                 continue;
@@ -107,7 +111,9 @@ final class TarePruning {
             long rest = base | kids & LOW;
             for (long way = at; U.getInt(way + MARK) == 0; way = parent(way)) {
                 U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(way + COUNT));
-                hand(way, rest, timed, size);
+                if (!timed) {
+                    hand(way, rest, size);
+                }
                 U.putInt(way + KIDS, kids);
                 U.putInt(way + MARK, GOES);
             }
@@ -138,12 +144,8 @@ final class TarePruning {
         return freed > all / 8;
     }
 
-    /** Adds what a node holds beside its invocations to another: its time, bytecodes, allocations. */
-    private static void hand(long from, long to, boolean timed, int size) {
-        if (timed) {
-            U.putLong(to + OWN, U.getLong(to + OWN) + U.getLong(from + OWN));
-            return;
-        }
+    /** Adds what a node holds beside its invocations to another: bytecodes, allocations. */
+    private static void hand(long from, long to, int size) {
         for (int at = BYTECODES; at < size; at += 8) {
             U.putLong(to + at, U.getLong(to + at) + U.getLong(from + at));
         }

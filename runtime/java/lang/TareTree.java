@@ -147,9 +147,6 @@ final class TareTree {
         }
         U.putInt(child + PARENT, (int) node);
         noChild(child);
-        if (U.getInt(base + H_HOLDS) == HOLDS_TIMES && TareProbe.isUntimed(base, id)) {
-            U.putLong(child + START, NOT_TIMED);
-        }
         // A reader takes a node for real once it has a method.
         U.putIntRelease(null, child + METHOD, id);
         int kids = U.getInt(node + KIDS);

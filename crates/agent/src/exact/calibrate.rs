@@ -58,15 +58,14 @@ enum Form {
     /// In a trace; wide means methods that are not static.
     Traced = 11,
     ColdTraced = 12,
-    /// Timed methods, counted for the sake of a budget.
-    Untimed = 13,
 }
 
-/// Nanoseconds per call: in all, and what the outer of two probed methods measured of its own.
+/// Nanoseconds per call: in all, and what the outer and the inner of two probed methods measured.
 #[derive(Clone, Copy)]
 struct Cost {
     all: f64,
     outer: f64,
+    inner: f64,
 }
 
 /// What a calibration found.
@@ -156,7 +155,6 @@ impl Calibrator {
                 Form::Timed,
                 Form::Chained,
                 Form::Paired,
-                Form::Untimed,
                 Form::Counted,
                 Form::CountedLeaf,
                 Form::Bare,
@@ -241,10 +239,10 @@ impl Calibrator {
             }
         }
         if let Some(chained) = self.best(Form::Chained, 0, 0) {
-            table.lines.push(format!("chained {}", picos(chained.outer)));
+            table.lines.push(format!("chained {}", picos(chained.outer - chained.inner)));
         }
         if let Some(paired) = self.best(Form::Paired, 0, 0) {
-            table.lines.push(format!("paired {}", picos(paired.outer)));
+            table.lines.push(format!("paired {}", picos(paired.outer - paired.inner)));
         }
         if let Some((inside, outside)) = self.cold() {
             table.lines.push(format!("cold {} {}", picos(inside), picos(outside)));
@@ -321,11 +319,11 @@ impl Calibrator {
             let all = self.run(form, wide, rounds, steps)?;
             let rate = probe_clock().saturating_sub(clock) as f64
                 / nanos().saturating_sub(began).max(1) as f64;
-            let outer = self.measured()?;
+            let (outer, inner) = self.measured()?;
             let per_call = |ticks: i64| ticks as f64 / rate.max(1e-9) / f64::from(rounds);
             let all = all as f64 / f64::from(rounds);
             if best.is_none_or(|best| all < best.all) {
-                best = Some(Cost { all, outer: per_call(outer) });
+                best = Some(Cost { all, outer: per_call(outer), inner: per_call(inner) });
             }
         }
         best
@@ -337,12 +335,15 @@ impl Calibrator {
         self.jni.call_static_ints(class, c"calibrate", [form as i32, wide, rounds, steps])
     }
 
-    /// What the probes of the outer method measured of its own since this was last asked, in ticks.
-    fn measured(&self) -> Option<i64> {
+    /// What the probes measured since this was last asked, in ticks.
+    fn measured(&self) -> Option<(i64, i64)> {
         if !self.timed {
-            return Some(0);
+            return Some((0, 0));
         }
-        self.jni.call_static_ints(self.runtime[Part::Calibration], c"calibrated", [])
+        let level = |level| {
+            self.jni.call_static_ints(self.runtime[Part::Calibration], c"calibrated", [level])
+        };
+        Some((level(0)?, level(1)?))
     }
 }
 

@@ -171,11 +171,8 @@ mod tests {
             ("METHOD", node::METHOD),
             ("PARENT", node::PARENT),
             ("START", node::START),
-            ("OWN", node::OWN),
+            ("TOTAL", node::TOTAL),
             ("CALLING", node::CALLING),
-            ("UNTIMED", node::UNTIMED),
-            ("METHODS", layout::methods::AT),
-            ("METHODS_BITS", layout::methods::BITS as usize),
             ("BYTECODES", node::BYTECODES),
             ("OBJECTS", node::OBJECTS),
             ("BYTES", node::BYTES),
@@ -264,7 +261,6 @@ mod tests {
         ] {
             assert_eq!(constant(name), value as i64, "{name}");
         }
-        assert_eq!(constant("NOT_TIMED"), node::NOT_TIMED.cast_signed());
         assert_eq!(constant("ROOT"), i64::from(layout::ROOT));
         assert_eq!(constant("REST"), i64::from(layout::REST));
         assert_eq!(constant("CALIBRATION"), i64::from(layout::CALIBRATION));

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tare_arena::layout::{
-    self, Holds, PAGE, SLOT_BYTES, header, methods, page, record, ring, threads, tree,
+    self, Holds, PAGE, SLOT_BYTES, header, page, record, ring, threads, tree,
 };
 use tare_arena::{MethodName, NameLog};
 
@@ -131,8 +131,7 @@ impl Memory {
         let ring = shape.ring;
         let notes = Mutex::new(0);
         let memory = Memory { base, session, arena, budget, headroom, names, ring, notes };
-        let of_methods = if shape.holds == Holds::Times { methods::BYTES } else { 0 };
-        let first = (threads::AT + threads::BYTES + of_methods).next_multiple_of(PAGE) as u64;
+        let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
         // Less to begin with where memory is short; too little even for that is an error.
         let limit = [memory.ahead(), AHEAD / 8]
             .map(|ahead| (first + ahead).min(budget))
@@ -211,23 +210,6 @@ impl Memory {
     /// The time without pauses, which every clock leaves out by itself.
     pub fn unpaused(&self) -> u64 {
         ticks().wrapping_sub(self.get64(header::PAUSED))
-    }
-
-    /// From now on just these methods are counted and not timed, in a timed session.
-    pub fn set_untimed(&self, ids: &[u32]) {
-        if self.get32(header::HOLDS) != Holds::Times.code() {
-            return;
-        }
-        let mut words = vec![0_u32; methods::BYTES / 4];
-        for id in ids.iter().filter(|id| *id >> methods::BITS == 0) {
-            words[*id as usize / 32] |= 1 << (id % 32);
-        }
-        for (at, word) in words.into_iter().enumerate() {
-            let place = methods::AT + at * 4;
-            if self.get32(place) != word {
-                self.put32(place, word);
-            }
-        }
     }
 
     pub fn trees(&self) -> u32 {

@@ -56,6 +56,7 @@ use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
 use registry::Registry;
+use std::collections::HashSet;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -128,6 +129,8 @@ struct Engine {
     regions: Regions,
     /// What probes cost, as it was last measured, and how often it was.
     calibration: Mutex<(calibrate::Table, u64)>,
+    /// Methods that the front end has asked not to time, by their ids.
+    demoted: Mutex<HashSet<u32>>,
     weavers: Mutex<Vec<Weaver>>,
     classes: AtomicU64,
     methods: AtomicU64,
@@ -148,9 +151,11 @@ struct Engine {
 unsafe impl Sync for Engine {}
 
 /// What classes are loaded again for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Purpose {
     Weave,
+    /// Woven already, to be woven in another way: loaders and names.
+    WeaveAnew(HashSet<(u32, String)>),
     /// To see what is called by reflection and handles.
     Watch,
     Restore,
@@ -233,6 +238,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         follow: follow.map_err(StartError::Runtime)?,
         regions,
         calibration: Mutex::default(),
+        demoted: Mutex::default(),
         weavers: Mutex::default(),
         classes: AtomicU64::new(0),
         methods: AtomicU64::new(0),
@@ -436,8 +442,12 @@ impl Engine {
     fn reload(&self, jni: Jni, purpose: Purpose) -> Result<(), Failure> {
         let outcome = jni.frame(|| {
             self.jvmti.with_loaded_classes(jni, |classes| {
-                let mut chosen = classes.select(|name, class| match purpose {
+                let mut chosen = classes.select(|name, class| match &purpose {
                     Purpose::Weave => self.wants_class(name),
+                    Purpose::WeaveAnew(wanted) => {
+                        wanted.contains(&(classes.loader(class), name.to_owned()))
+                            && self.has_woven(name, classes.loader(class))
+                    }
                     Purpose::Watch => {
                         self.is_watched(name, classes.loader(class))
                             || (self.subgraph.is_some() && self.regions.fits_class(name))

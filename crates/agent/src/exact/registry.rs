@@ -3,7 +3,7 @@
 //! Ids are stable: a class that is woven, restored and woven again gets the same bytes each time,
 //! so nothing grows from session to session but by new classes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub struct Registry {
     classes: HashMap<(u32, String), Class>,
@@ -98,11 +98,7 @@ impl Registry {
 
     /// The id of a method, given out at the first question.
     pub fn id(&mut self, loader: u32, class: &str, method: &[u8], descriptor: &[u8]) -> u32 {
-        let next = Id { number: self.next_id + 1, logged_in: 0 };
-        let key = (method.to_vec(), descriptor.to_vec());
-        let id = self.class(loader, class).ids.entry(key).or_insert(next).number;
-        self.next_id = self.next_id.max(id);
-        id
+        self.give(loader, class, (method.to_vec(), descriptor.to_vec()))
     }
 
     /// The id of a method that was woven before.
@@ -117,7 +113,33 @@ impl Registry {
         class.ids.get(&(method.to_vec(), descriptor.to_vec())).map(|id| id.number)
     }
 
-    /// Whether the name of a method is to be logged: true once in a session.
+    /// The id of a method while it is counted in a recording that times others: its calls are told
+    /// from those that were timed before or are timed later.
+    pub fn demoted_id(
+        &mut self,
+        loader: u32,
+        class: &str,
+        method: &[u8],
+        descriptor: &[u8],
+    ) -> u32 {
+        self.give(loader, class, (method.to_vec(), demoted(descriptor)))
+    }
+
+    fn give(&mut self, loader: u32, class: &str, key: (Vec<u8>, Vec<u8>)) -> u32 {
+        let next = Id { number: self.next_id + 1, logged_in: 0 };
+        let id = self.class(loader, class).ids.entry(key).or_insert(next).number;
+        self.next_id = self.next_id.max(id);
+        id
+    }
+
+    /// The classes of methods, as (loader, name).
+    pub fn classes_of(&self, ids: &HashSet<u32>) -> HashSet<(u32, String)> {
+        let concerned = |class: &Class| class.ids.values().any(|id| ids.contains(&id.number));
+        let found = self.classes.iter().filter(|(_, class)| concerned(class));
+        found.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Whether the name of a method is to be logged, for one of its two ids: true once in a session.
     pub fn log(
         &mut self,
         loader: u32,
@@ -127,9 +149,17 @@ impl Registry {
         session: u32,
     ) -> bool {
         let (name, descriptor) = method;
-        let known = self.class(loader, class).ids.get_mut(&(name.to_vec(), descriptor.to_vec()));
-        known
-            .filter(|known| known.number == id)
-            .is_some_and(|known| std::mem::replace(&mut known.logged_in, session) != session)
+        let ids = &mut self.class(loader, class).ids;
+        [descriptor.to_vec(), demoted(descriptor)].into_iter().any(|descriptor| {
+            let known = ids.get_mut(&(name.to_vec(), descriptor));
+            known
+                .filter(|known| known.number == id)
+                .is_some_and(|known| std::mem::replace(&mut known.logged_in, session) != session)
+        })
     }
+}
+
+/// No descriptor ends like this.
+fn demoted(descriptor: &[u8]) -> Vec<u8> {
+    [descriptor, b"#counted"].concat()
 }

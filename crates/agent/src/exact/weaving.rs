@@ -129,9 +129,14 @@ impl Engine {
         if !is_root && chosen.is_none() && !rules::is_included(&self.plan, class) {
             return None;
         }
-        let id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
+        let mut id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
         let begins = self.plan.roots.is_empty() || is_root;
-        let timed = !fits(&self.plan.count_only) && self.is_worth_a_clock(info, is_root);
+        let mut timed = !fits(&self.plan.count_only) && self.is_worth_a_clock(info, is_root);
+        if timed && locked(&self.demoted).contains(&id) {
+            timed = false;
+            let (name, descriptor) = (info.name, info.descriptor);
+            id = locked(&REGISTRY).as_mut()?.demoted_id(loader, class, name, descriptor);
+        }
         // The JVM runs constructors of its exceptions, which may be woven too.
         let is_leaf = || info.calls_nothing() && !self.wants_class(IMPLICIT);
         let kind = Kind::of(&self.plan, timed, info, is_leaf);

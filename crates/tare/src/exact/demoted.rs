@@ -1,6 +1,8 @@
 //! Methods that were counted and not timed for the sake of a budget, as the recording tells of them.
 
 use super::Exact;
+use std::collections::HashMap;
+use tare_arena::MethodName;
 use tare_profile::{LossKind, RunInfo};
 
 impl Exact {
@@ -9,10 +11,18 @@ impl Exact {
         let Some(steering) = &self.steering else { return };
         let mut demoted: Vec<(u32, bool)> = steering.ever_demoted().collect();
         demoted.sort_unstable();
+        let key = |name: &MethodName| {
+            (name.loader, name.class.clone(), name.name.clone(), name.descriptor.clone())
+        };
+        let mut counted: HashMap<_, f64> = HashMap::new();
+        for (id, load) in self.loads.iter().filter(|(_, load)| load.counted > 0.0) {
+            if let Some(name) = u32::try_from(*id).ok().and_then(|id| self.names.get(id)) {
+                *counted.entry(key(name)).or_default() += load.counted;
+            }
+        }
         for (id, still) in demoted {
             let Some(name) = self.names.get(id) else { continue };
-            let load = self.loads.get(&id.cast_signed());
-            let calls = load.map_or(0, |load| load.counted as u64);
+            let calls = counted.get(&key(name)).copied().unwrap_or(0.0) as u64;
             let when = if still { "" } else { " for a while" };
             let reason = format!(
                 "calls counted{when} and not timed, for an overhead of {:.0} %: short and called often",

@@ -11,7 +11,6 @@ use super::workloads::Workload;
 use crate::jdks::Jdk;
 use crate::shell;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -522,18 +521,6 @@ impl Bench {
         let said = shell::output(diff.stderr(Stdio::null()))?;
         let line = said.lines().find_map(|line| line.strip_prefix("overlap "));
         Ok(line.context("tare diff tells of no overlap")?.to_owned())
-    }
-
-    /// Nanoseconds that the last recording shows in all, without probes, for its last seconds.
-    pub fn net(&self, mode: Mode, seconds: f64) -> Result<f64> {
-        let report = |time: &[&str]| -> Result<Value> {
-            let mut report = Command::new(&self.tare);
-            report.arg("report").arg(self.recording(mode)).args(["--format", "json"]).args(time);
-            Ok(serde_json::from_str(&shell::output(report.stderr(Stdio::null()))?)?)
-        };
-        let length = report(&[])?["run"]["duration_ns"].as_f64().context("its length")? / 1e9;
-        let from = format!("{:.3}s..", (length - seconds).max(0.0));
-        report(&["--time", &from])?["total"].as_f64().context("the sum of its times")
     }
 
     fn recorded(&self, java: &Command, mode: Mode, workload: &Workload) -> Command {

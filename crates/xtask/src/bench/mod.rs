@@ -123,14 +123,6 @@ impl Question {
         }
     }
 
-    /// What lines below the table are about, if there are some.
-    fn agreement(self) -> &'static str {
-        match self {
-            Question::Demotion => "Net times of the measured iterations, all together:",
-            _ => "Samples and the exact profile:",
-        }
-    }
-
     fn page(self) -> &'static str {
         match self {
             Question::Modes => "docs/benchmarks.md",
@@ -299,9 +291,6 @@ pub fn run(words: &[&str]) -> Result<()> {
                 if args.question == Question::Bytecodes && turn == 1 {
                     agreements.extend(group.overlaps(&bench));
                 }
-                if args.question == Question::Demotion && turn == 1 {
-                    agreements.extend(group.totals(&bench));
-                }
             }
         }
     }
@@ -320,7 +309,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     };
     print!("{means}");
     if !agreements.is_empty() {
-        println!("\n{}", args.question.agreement());
+        println!("\nSamples and the exact profile:");
         agreements.iter().for_each(|line| println!("  {line}"));
     }
     let about = docs::About {
@@ -488,30 +477,6 @@ impl Group<'_> {
             }
         };
         config::BYTECODE_SAMPLES.map(line).into()
-    }
-}
-
-impl Group<'_> {
-    /// What times add up to, beside what the plain program took for as many iterations.
-    fn totals(&self, bench: &Bench) -> Vec<String> {
-        let last = |config| {
-            let row = self.rows.iter().find(|row| row.config == config)?;
-            Some(&row.launches.last()?.iterations.wall)
-        };
-        let Some(plain) = last(Config::Plain) else { return Vec::new() };
-        let plain = plain.iter().sum::<f64>() / plain.len() as f64;
-        let line = |mode| {
-            let config = Config::Launched(mode);
-            let wall = last(config)?;
-            let seconds = wall.iter().sum::<f64>() / 1e3;
-            let said = match bench.net(mode, seconds) {
-                Ok(net) => format!("{:.3}", net / 1e6 / wall.len() as f64 / plain),
-                Err(error) => format!("{error:#}"),
-            };
-            let name = config.name();
-            Some(format!("{} on {}, {name}: {said}", self.workload.name, self.jdk.major))
-        };
-        [Mode::Budget, Mode::Time].into_iter().filter_map(line).collect()
     }
 }
 

@@ -143,7 +143,7 @@ impl Session for ExactSession {
                 if let Some(ids) = self.exact.steer() {
                     let demote = Request::ExactDemote { ids };
                     // A JVM that has ended meanwhile is noticed at the next turn.
-                    let _ = agent.tell(&demote);
+                    let _ = agent.patiently(WEAVING, |agent| agent.tell(&demote));
                 }
             }
         }

@@ -24,6 +24,9 @@ use tare_protocol::{ExactPlan, Request};
 const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(10);
 /// Between two questions to the agent, and two words on the terminal.
+/// What the agent allows: a thread that waits may hold what others need.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A trace up to this size is copied for whoever asks, in some tenths of a second.
@@ -47,9 +50,13 @@ impl Session for TraceSession {
     }
 
     fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+        let wait = args.wait.unwrap_or_default();
+        if wait > LONGEST_WAIT {
+            bail!("a thread waits for a second at most (--wait): it may hold what others need");
+        }
         let plan = ExactPlan {
             trace: args.ring,
-            wait: args.wait.map_or(0, |wait| wait.as_millis() as u64),
+            wait: wait.as_millis() as u64,
             include: args.include.clone(),
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
