@@ -23,10 +23,9 @@ use tare_protocol::{ExactPlan, Request};
 /// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
 const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(10);
-/// Between two questions to the agent, and two words on the terminal.
 /// What the agent allows: a thread that waits may hold what others need.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
+/// Between two questions to the agent, and two words on the terminal.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A trace up to this size is copied for whoever asks, in some tenths of a second.
