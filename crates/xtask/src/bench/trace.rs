@@ -123,7 +123,8 @@ impl Taken {
             .iter()
             .filter(|loss| loss["name"].as_str().is_some_and(|name| name.starts_with("events of")))
             .filter_map(|loss| loss["count"].as_f64())
-            .sum();
+            // The sum of nothing would be −0.
+            .fold(0.0, |sum, count| sum + count);
         let waited = options["waited for room"].as_str();
         let waited = waited.map_or_else(String::new, |time| format!("; waited {time} for room"));
         Ok(Taken { taken, dropped, waited })
