@@ -37,10 +37,12 @@ final class Threads implements Workload {
             sum.addAndGet(share(CALLS / threads));
             CountDownLatch mine = done;
             mine.countDown();
-            // Nobody takes the turn of another one.
-            while (mine.getCount() > 0) {
-                Thread.yield();
-                java.util.concurrent.locks.LockSupport.parkNanos(100_000);
+            // Nobody takes the turn of another one, and nobody looks again and again: thousands who do keep all from
+            // going on.
+            try {
+                mine.await();
+            } catch (InterruptedException never) {
+                throw new AssertionError(never);
             }
         }
     }
