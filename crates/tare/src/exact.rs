@@ -265,9 +265,7 @@ impl Exact {
         let steering = self.steering.as_mut()?;
         let costs = Calibration::from_lines(&self.status.calibration)?;
         let (inside, outside) = costs.empty();
-        // On a busy machine the cheaper of two probes may seem the dearer one.
-        let timed = inside + outside;
-        let costs = Costs { timed, counted: costs.counted.min(timed / 3.0) };
+        let costs = Costs { timed: inside + outside, counted: costs.counted };
         // A method has two ids when it was timed and counted in turn; the first is the smaller.
         let mut first: HashMap<(u32, &str, &str, &str), u32> = HashMap::new();
         let mut loads: HashMap<u32, Load> = HashMap::new();

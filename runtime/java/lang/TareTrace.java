@@ -25,8 +25,8 @@ import jdk.internal.vm.annotation.ForceInline;
  * thread came meanwhile. Nobody waits, unless it was asked for: then a thread waits for so long at
  * most, and a record keeps that out of its times.
  *
- * <p>As in the other probes, nothing here calls a method that could be woven, allocates, blocks or
- * throws, and memory that has become zeros, because the session is over, leads to the slow path.
+ * <p>As in the other probes, nothing here calls a method that could be woven, allocates, blocks (but
+ * for that wait) or throws, and memory that has become zeros, because the session is over, leads to the slow path.
  */
 public final class TareTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
