@@ -1,12 +1,15 @@
 package tare.examples;
 
+import java.util.HashSet;
+import java.util.Set;
 import tare.api.Context;
 import tare.api.ExactAgent;
 
-/** Prints where a thread was when it had executed as many bytecodes as it may. */
+/** Prints, once a thread, where it was when it had executed as many bytecodes as it may. */
 public final class BudgetGuard implements ExactAgent {
     private static final long BUDGET = Long.getLong("tare.budget", 100_000_000);
     private static final long NEVER = Integer.MAX_VALUE;
+    private final Set<String> told = new HashSet<>();
 
     @Override
     public long register(Context root) {
@@ -22,6 +25,10 @@ public final class BudgetGuard implements ExactAgent {
         long executed = executed(root);
         if (executed < BUDGET) {
             return BUDGET - executed;
+        }
+        // What waited in the ring while the first was told of comes after it.
+        if (!told.add(context.thread())) {
+            return NEVER;
         }
         StringBuilder text = new StringBuilder();
         text.append(context.thread()).append(" is over its budget of ").append(BUDGET);

@@ -88,7 +88,7 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let jar = agent_jar(&scratch, "tare.examples.BudgetGuard", None);
         classes_in(scratch.path(), "Busy", BUSY);
-        let mut target = Target::java(jdk)
+        let target = Target::java(jdk)
             .vm("-Dtare.budget=3000000")
             .class_path(scratch.path())
             .main("Busy")
@@ -97,9 +97,12 @@ on_each_jdk! {
         let path = file.display().to_string();
         let words = ["record", "--bytecodes", "--agent-jar", &jar, "-o", &path, &name];
         let recording = Tare::this().start(&words);
-        target.wait_for("main is over its budget of 3000000 bytecodes, in:");
-        target.wait_for("    Busy.work");
-        target.wait_for("done ");
+        // What is said on standard error and on standard output arrives in any order.
+        let (code, said) = target.wait();
+        assert!(code == 0 && said.contains("done "), "the program ends as ever: {code}\n{said}");
+        let told = "main is over its budget of 3000000 bytecodes, in:\n";
+        assert_eq!(said.matches(told).count(), 1, "told of once: {said}");
+        assert!(said.contains("    Busy.work"), "{said}");
         recording.wait().ok();
         let (calls, bytecodes) = leaf(&Recorded::open(&file));
         assert!(bytecodes > 1_000_000 && bytecodes == 6 * calls, "{calls} {bytecodes}");
