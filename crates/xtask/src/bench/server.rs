@@ -27,23 +27,21 @@ Options:
   --write-docs     write docs/server.md from this run
 ";
 
-/// Phases of the same length, without and with a recording before them.
-const BEFORE: &str = "before, ";
-const BETWEEN: &str = "outside, ";
+/// What all is compared with.
+const BEFORE: &str = "before";
 
 const CONNECTIONS: &str = "2";
-/// Between recordings; the first seconds after one are told apart, because compiled code comes back then.
-const SETTLING: f64 = 5.0;
 
-/// How often it is recorded, and the seconds of each recording and of what lies between them.
+/// How often it is recorded, and the seconds of each recording and of the phases without one.
 struct Course {
     rounds: usize,
     seconds: f64,
+    just: f64,
     outside: f64,
 }
 
-const WHOLE: Course = Course { rounds: 5, seconds: 30.0, outside: 10.0 };
-const QUICK: Course = Course { rounds: 1, seconds: 3.0, outside: 2.0 };
+const WHOLE: Course = Course { rounds: 5, seconds: 30.0, just: 5.0, outside: 10.0 };
+const QUICK: Course = Course { rounds: 1, seconds: 3.0, just: 1.0, outside: 2.0 };
 
 /// What the requests of a stretch of time felt; times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +51,13 @@ struct Phase {
     p50: f64,
     p99: f64,
     worst: f64,
+}
+
+/// Phases of one kind that follow each other in rounds, or the only one of its kind.
+struct Stretch {
+    kind: &'static str,
+    round: Option<usize>,
+    phase: Phase,
 }
 
 /// A JVM of ours that is told what to do line by line.
@@ -128,26 +133,31 @@ pub fn run(words: &[&str]) -> Result<()> {
     let port = server.expect("port")?;
     let mut load = Helper::start(java().args(["bench.Load", &port, CONNECTIONS]))?;
     load.expect("ready")?;
-    // Until the server is compiled.
-    load.phase(2.0 * course.outside)?;
-    let mut phases: Vec<(String, Phase)> = Vec::new();
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut stretch = |kind, round, seconds| -> Result<()> {
+        stretches.push(Stretch { kind, round, phase: load.phase(seconds)? });
+        Ok(())
+    };
+    stretch("just after the start", None, course.just)?;
+    stretch("soon after the start", None, course.outside)?;
     for round in 1..=course.rounds {
-        phases.push((format!("{BEFORE}{round}"), load.phase(course.outside)?));
+        stretch(BEFORE, Some(round), course.outside)?;
     }
-    for round in 1..=course.rounds {
+    for round in (1..=course.rounds).map(Some) {
         let mut record = Command::new(tare);
         record.args(["record", "--exact", "--root", WEB_ROOT, "-o"]).arg(work.join("server.tare"));
         let said = work.join("server.log");
         let pid = server.child.id();
         let mut recorder = Recorder::start(record.arg(pid.to_string()), &said)?;
-        phases.push((format!("profiled, {round}"), load.phase(course.seconds)?));
+        stretch("profiled", round, course.seconds)?;
         recorder.stop()?;
         let text = fs::read_to_string(&said)?;
         println!("{}", text.lines().take(6).collect::<Vec<_>>().join("\n"));
-        phases.push((format!("just after, {round}"), load.phase(SETTLING)?));
-        phases.push((format!("{BETWEEN}{round}"), load.phase(course.outside)?));
+        stretch("just after", round, course.just)?;
+        stretch("soon after", round, course.outside)?;
+        stretch("outside", round, course.outside)?;
     }
-    let text = table(&phases);
+    let text = table(&stretches);
     println!("\n{text}");
     if options.write_docs {
         let page = format!(
@@ -156,19 +166,22 @@ pub fn run(words: &[&str]) -> Result<()> {
              - Machine: {}\n- JDK: {}\n- Server: {}, {CONNECTIONS} connections that ask and pause 2 ms in turn\n\
              - Root: `{WEB_ROOT}`, with times, {} s each time\n\n\
              Times are ratios against the median of the phases before the first recording; the agent is \
-             gone after each one. How far those lie apart by themselves stands below, beside what was measured \
-             between recordings. The first recording of a JVM makes HotSpot throw its compiled code away, and so do changes of classes \
-             for what they concern: what that costs is in the {SETTLING} s *just after*.\n\n{text}",
+             gone after each one. A JVM compiles for a while after its start, and so it does after a recording, because \
+             HotSpot throws away what it compiled of classes that change, and at the first recording all the rest too. So the {} s *just after* and \
+             the {} s *soon after* them are told apart, for the start as for a recording; then come {} s *outside*.\n\n{text}",
             super::command(&[&["server"], words].concat()),
             machine::describe(),
             found[0].version,
             workloads::SERVER,
             course.seconds,
+            course.just,
+            course.outside,
+            course.outside,
         );
         write(&workspace.root.join("docs/server.md"), &page)?;
     }
     stages.run("no answer was wrong or missing", || {
-        let errors: u64 = phases.iter().map(|(_, phase)| phase.errors).sum();
+        let errors: u64 = stretches.iter().map(|stretch| stretch.phase.errors).sum();
         if errors > 0 {
             bail!("{errors} were");
         }
@@ -177,31 +190,35 @@ pub fn run(words: &[&str]) -> Result<()> {
     stages.finish()
 }
 
-fn table(phases: &[(String, Phase)]) -> String {
+fn table(stretches: &[Stretch]) -> String {
     let mut text =
         "| phase | requests | errors | p50 | p99 | worst |\n|---|--:|--:|--:|--:|--:|\n".to_owned();
-    let of = |kind: &str, time: fn(&Phase) -> f64| -> Vec<f64> {
-        let all = phases.iter().filter(|(name, _)| name.starts_with(kind));
-        all.map(|(_, phase)| time(phase)).collect()
-    };
     let times: [fn(&Phase) -> f64; 3] = [|p| p.p50, |p| p.p99, |p| p.worst];
+    let of = |kind: &str, time: fn(&Phase) -> f64| -> Vec<f64> {
+        let all = stretches.iter().filter(|stretch| stretch.kind == kind);
+        all.map(|stretch| time(&stretch.phase)).collect()
+    };
     let before = times.map(|time| median(&of(BEFORE, time)).unwrap_or(1.0).max(1.0));
-    for (name, phase) in phases {
+    let mut kinds: Vec<&str> = Vec::new();
+    for Stretch { kind, round, phase } in stretches {
         let [p50, p99, worst] = [0, 1, 2].map(|at| times[at](phase) / before[at]);
+        let name = round.map_or_else(|| kind.to_string(), |round| format!("{kind}, {round}"));
         let Phase { requests, errors, .. } = phase;
         let _ =
             writeln!(text, "| {name} | {requests} | {errors} | {p50:.2} | {p99:.2} | {worst:.2} |");
+        if !kinds.contains(kind) {
+            kinds.push(kind);
+        }
     }
-    text += "\nLeast and most, before the first recording and between recordings:\n\n\
-             | | p50 | p99 | worst |\n|---|--:|--:|--:|\n";
-    for (kind, name) in [(BEFORE, "before"), (BETWEEN, "between")] {
+    text += "\nLeast and most of each:\n\n| | p50 | p99 | worst |\n|---|--:|--:|--:|\n";
+    for kind in kinds {
         let [p50, p99, worst] = [0, 1, 2].map(|at| {
             let ratios = of(kind, times[at]).into_iter().map(|time| time / before[at]);
             let (least, most) =
                 ratios.fold((f64::MAX, 0.0_f64), |(a, b), ratio| (a.min(ratio), b.max(ratio)));
             format!("{least:.2} to {most:.2}")
         });
-        let _ = writeln!(text, "| {name} | {p50} | {p99} | {worst} |");
+        let _ = writeln!(text, "| {kind} | {p50} | {p99} | {worst} |");
     }
     text
 }
@@ -212,7 +229,8 @@ mod tests {
 
     #[test]
     fn phases_are_read_and_shown_as_ratios() {
-        let names = ["before, 1", "before, 2", "before, 3", "profiled, 1", "outside, 1"];
+        let kinds = [BEFORE, BEFORE, BEFORE, "profiled", "outside"];
+        let rounds = [1, 2, 3, 1, 1];
         let lines = [
             "100 0 1000 2000 4000",
             "100 0 800 3000 4000",
@@ -220,13 +238,17 @@ mod tests {
             "90 1 1500 2000 4000",
             "100 0 1000 2400 2000",
         ];
-        let phases = names.into_iter().map(str::to_owned).zip(lines.map(|l| phase(l).unwrap()));
-        let text = table(&phases.collect::<Vec<_>>());
+        let stretches = kinds.iter().zip(rounds).zip(lines).map(|((kind, round), line)| Stretch {
+            kind,
+            round: Some(round),
+            phase: phase(line).unwrap(),
+        });
+        let text = table(&stretches.collect::<Vec<_>>());
         for line in [
             "| before, 1 | 100 | 0 | 1.00 | 1.00 | 1.00 |",
             "| profiled, 1 | 90 | 1 | 1.50 | 1.00 | 1.00 |",
             "| before | 0.80 to 1.20 | 0.50 to 1.50 | 1.00 to 1.00 |",
-            "| between | 1.00 to 1.00 | 1.20 to 1.20 | 0.50 to 0.50 |",
+            "| outside | 1.00 to 1.00 | 1.20 to 1.20 | 0.50 to 0.50 |",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");
         }
