@@ -46,10 +46,10 @@ on_each_jdk! {
         let said = check(&["--update"]);
         assert!(said.ok().contains("2 cases"), "{}", said.describe());
         let text = fs::read_to_string(scratch.join("perf.tare")).expect("a baseline");
-        assert!(text.contains("case Job.first\n  calls 1\n  bytecodes "), "{text}");
+        assert!(text.contains("case Job.first  calls 1  bytecodes "), "{text}");
         assert!(text.contains("method Job.hot  bytecodes 11009  calls 1"), "{text}");
-        assert!(text.contains("case Job.second\n  calls 1\n"), "{text}");
-        assert!(text.contains("\n  objects 200\n  bytes 5"), "{text}");
+        assert!(text.contains("case Job.second  calls 1  "), "{text}");
+        assert!(text.contains("  objects 200  bytes 5"), "{text}");
         // The same again, and the same file again.
         assert!(check(&[]).ok().contains("ok: 2 cases"));
         check(&["--update"]).ok();
@@ -84,11 +84,12 @@ fn what_cannot_be_compared_is_said() {
     // A case that did not run.
     let file = scratch.join("perf.tare");
     let text = fs::read_to_string(&file).expect("a baseline");
-    fs::write(&file, format!("{text}\ncase Job.gone\n  calls 1\n  bytecodes 5\n")).expect("ours");
+    fs::write(&file, format!("{text}case Job.gone  calls 1  bytecodes 5\n")).expect("ours");
     let missing = check(&scratch, &java, &[], &[]);
     assert_eq!(missing.code, 3, "{}", missing.describe());
     assert!(missing.out.contains("Job.gone"), "{}", missing.describe());
-    check(&scratch, &java, &["--partial"], &[]).ok();
+    let partial = check(&scratch, &java, &["--partial"], &[]);
+    assert!(partial.ok().contains("because 1 did not run"), "{}", partial.describe());
     // A conflict that git left, and a program of which nothing is counted.
     fs::write(&file, "<<<<<<< HEAD\n").expect("ours");
     check(&scratch, &java, &[], &[]).fails(1, &["line 1"]);

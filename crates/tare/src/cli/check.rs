@@ -1,10 +1,11 @@
 //! The flags of `tare check`.
 
+use super::instrument::CountedArgs;
 use super::profiles::share;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use tare_protocol::{BlockAnalysis, MethodPattern, Pattern};
+use tare_protocol::MethodPattern;
 
 #[derive(Args)]
 pub struct CheckArgs {
@@ -27,15 +28,8 @@ pub struct CheckArgs {
     /// a thread, what a framework calls
     #[arg(long, value_name = "METHOD")]
     pub root: Vec<MethodPattern>,
-    /// Classes to count; without it every class that is not the JDK's
-    #[arg(long, value_name = "PATTERN")]
-    pub include: Vec<Pattern>,
-    /// Classes to leave out; what they do counts nowhere
-    #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<Pattern>,
-    /// How blocks of code are counted that an exception leaves, as in `tare record --bytecodes`
-    #[arg(long, value_name = "ANALYSIS", default_value_t)]
-    pub blocks: BlockAnalysis,
+    #[command(flatten)]
+    pub counted: CountedArgs,
     /// The program or the run of tests, after `--`
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! The flags of `tare instrument`.
+//! The flags of `tare instrument`, and those of them that say what is counted, which `tare check` has as well.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -32,20 +32,27 @@ pub struct InstrumentArgs {
     /// Where the result goes: a file for a file, a directory for a directory or for several
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
-    /// Classes to weave; without it every class that is not named as the JDK's are
-    #[arg(long, value_name = "PATTERN")]
-    pub include: Vec<Pattern>,
-    /// Classes to leave as they are
-    #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<Pattern>,
-    /// Whether an exception may end a block of code that was counted as a whole (default), or
-    /// nothing is counted that did not run (precise)
-    #[arg(long, value_name = "ANALYSIS", default_value_t)]
-    pub blocks: BlockAnalysis,
+    #[command(flatten)]
+    pub counted: CountedArgs,
     /// Weave methods, too, that pass 8,000 bytes by it; HotSpot does not compile those
     #[arg(long)]
     pub allow_huge: bool,
     /// List every refused method, not only some
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// What is counted.
+#[derive(Args)]
+pub struct CountedArgs {
+    /// Classes to count; without it every class that is not the JDK's
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<Pattern>,
+    /// Classes to leave as they are; what they do counts nowhere
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<Pattern>,
+    /// Whether an exception may end a block of code that was counted as a whole (default), or
+    /// nothing is counted that did not run (precise)
+    #[arg(long, value_name = "ANALYSIS", default_value_t)]
+    pub blocks: BlockAnalysis,
 }

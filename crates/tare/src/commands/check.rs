@@ -41,9 +41,6 @@ const FRAMEWORKS: [&str; 14] = [
     "com.beust.jcommander.**",
 ];
 
-/// Of a case, the methods with at least this share of its bytecodes are kept.
-const SHARE: f64 = 0.01;
-
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let old = match std::fs::read_to_string(&args.baseline) {
         Ok(text) => {
@@ -73,7 +70,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     }
     if args.update {
         let path = &args.baseline;
-        std::fs::write(path, new.to_text())
+        std::fs::write(path, new.folded().to_text())
             .with_context(|| format!("cannot write {}", path.display()))?;
         anstream::println!("{GOOD}{}{GOOD:#}: {} cases", path.display(), new.cases.len());
         if let Some(old) = old {
@@ -85,10 +82,9 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let old = old.unwrap_or_default();
     let verdict = compare::compare(&old, &new, args.tolerance, args.partial);
     anstream::print!("{}", verdict.text);
-    let total: u64 = new.cases.values().map(|case| case.bytecodes).sum();
-    let total = grouped(i64::try_from(total).unwrap_or(i64::MAX));
+    let total = grouped(i64::try_from(new.bytecodes()).unwrap_or(i64::MAX));
     let tolerance = args.tolerance * 100.0;
-    if verdict.failures == 0 {
+    if verdict.is_good() {
         anstream::println!(
             "{GOOD}ok{GOOD:#}: {} cases, {total} bytecodes, within {tolerance} % of {}",
             new.cases.len(),
@@ -96,11 +92,14 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         );
         return Ok(ExitCode::SUCCESS);
     }
+    // The rest is one more.
+    let methods = old.whole.map_or(0, |whole| whole.methods.len() + 1);
     anstream::println!(
-        "{BAD}{} of {} cases{BAD:#} grew by more than {tolerance} % or are missing; if that is meant, \
-         run again with {BOLD}--update{BOLD:#} and commit {}",
+        "{BAD}{} of {} cases and {} of {methods} methods{BAD:#} grew by more than {tolerance} % or are missing; \
+         if that is meant, run again with {BOLD}--update{BOLD:#} and commit {}",
         verdict.failures,
         old.cases.len(),
+        verdict.methods,
         args.baseline.display()
     );
     Ok(ExitCode::from(GREW))
@@ -110,8 +109,8 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
 fn record_args(args: &CheckArgs, room: &Path) -> Result<RecordArgs> {
     let mut words: Vec<OsString> = Vec::new();
     let mut add = |flag: &str, value: &str| words.extend([flag.into(), value.into()]);
-    args.include.iter().for_each(|pattern| add("--include", &pattern.to_string()));
-    args.exclude.iter().for_each(|pattern| add("--exclude", &pattern.to_string()));
+    args.counted.include.iter().for_each(|pattern| add("--include", &pattern.to_string()));
+    args.counted.exclude.iter().for_each(|pattern| add("--exclude", &pattern.to_string()));
     args.root.iter().for_each(|root| add("--root", &root.to_string()));
     if !args.root.is_empty() {
         // What a root calls for the first time must count as much as the second time.
@@ -120,7 +119,7 @@ fn record_args(args: &CheckArgs, room: &Path) -> Result<RecordArgs> {
     if args.junit {
         FRAMEWORKS.iter().for_each(|pattern| add("--exclude", pattern));
     }
-    add("--blocks", args.blocks.name());
+    add("--blocks", args.counted.blocks.name());
     add("--memory", "1G");
     words.extend(["--bytecodes", "--allocations", "--no-skip-trivial", "-o"].map(OsString::from));
     words.push(room.join("run.tare").into());
@@ -164,10 +163,6 @@ fn measured(room: &Path) -> Result<Baseline> {
             );
         }
         add_cases(profile, &mut all.cases)?;
-    }
-    for case in all.cases.values_mut() {
-        let least = (case.bytecodes as f64 * SHARE) as u64;
-        case.methods.retain(|_, own| own.bytecodes >= least.max(1));
     }
     Ok(all)
 }

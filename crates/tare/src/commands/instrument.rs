@@ -11,7 +11,7 @@ use tare_offline::{Batch, Blocks, Wanted, classes_of, portable, weave_path};
 use tare_protocol::{BlockAnalysis, Pattern, is_jdk};
 
 pub fn run(args: &InstrumentArgs) -> Result<()> {
-    let blocks = match args.blocks {
+    let blocks = match args.counted.blocks {
         BlockAnalysis::Default => Blocks::Default,
         BlockAnalysis::Precise => Blocks::Precise,
     };
@@ -20,7 +20,7 @@ pub fn run(args: &InstrumentArgs) -> Result<()> {
     let place = if args.inputs.len() > 1 { &args.output } else { parent(&args.output) };
     let beside = place.join(portable::JAR);
     check_runtime(&beside, &outputs)?;
-    let wanted = wanted(args.include.clone(), args.exclude.clone());
+    let wanted = wanted(args.counted.include.clone(), args.counted.exclude.clone());
     let mut batch = Batch::portable(blocks, args.allow_huge, wanted)?;
     for (input, output) in args.inputs.iter().zip(&outputs) {
         weave_path(&mut batch, input, output)

@@ -1,8 +1,10 @@
 //! What became of each case since its baseline, and the report of it.
 
-use super::baseline::{Baseline, Case, Own};
+use super::baseline::{Baseline, Case, Own, Whole};
 use crate::figures::grouped;
 use crate::term::{BAD, BOLD, DIM, GOOD, WARN};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// What grows by fewer than this is nobody's regression, however small it was before.
@@ -17,9 +19,17 @@ pub struct Verdict {
     pub text: String,
     /// Cases that grew, and cases that were not there.
     pub failures: usize,
+    /// Methods that grew over all cases together.
+    pub methods: usize,
 }
 
-/// `partial` says that cases may be missing, because only some were run.
+impl Verdict {
+    pub fn is_good(&self) -> bool {
+        self.failures + self.methods == 0
+    }
+}
+
+/// `new` is as it was measured. `partial` says that cases may be missing, because only some were run.
 pub fn compare(old: &Baseline, new: &Baseline, tolerance: f64, partial: bool) -> Verdict {
     let mut verdict = Verdict::default();
     let mut notes = String::new();
@@ -48,6 +58,18 @@ pub fn compare(old: &Baseline, new: &Baseline, tolerance: f64, partial: bool) ->
                 writeln!(verdict.text, "  it was called {} → {} times", before.calls, after.calls);
         }
     }
+    if let Some(whole) = &old.whole {
+        let missing = old.cases.keys().filter(|name| !new.cases.contains_key(*name)).count();
+        if missing == 0 {
+            let sums = new.sums(|case| old.cases.contains_key(case));
+            verdict.heed_whole(whole, &sums, tolerance);
+        } else {
+            let _ = writeln!(
+                notes,
+                "{DIM}methods over all cases were not compared, because {missing} did not run{DIM:#}"
+            );
+        }
+    }
     for name in new.cases.keys().filter(|name| !old.cases.contains_key(*name)) {
         let _ = writeln!(notes, "{DIM}{name} is not in the baseline; --update adds it{DIM:#}");
     }
@@ -60,6 +82,35 @@ pub fn compare(old: &Baseline, new: &Baseline, tolerance: f64, partial: bool) ->
     }
     verdict.text.push_str(&notes);
     verdict
+}
+
+impl Verdict {
+    /// Compares the methods of all cases together. Those without a line of their own are one.
+    fn heed_whole(&mut self, old: &Whole, sums: &BTreeMap<&str, Own>, tolerance: f64) {
+        let mut rest = Own::default();
+        for (_, own) in sums.iter().filter(|(name, _)| !old.methods.contains_key(**name)) {
+            rest.bytecodes += own.bytecodes;
+            rest.calls += own.calls;
+        }
+        let named = old.methods.iter().map(|(name, own)| (&**name, *own, sums.get(&**name)));
+        let mut grown: Vec<(&str, Own, Own)> = named
+            .filter_map(|(name, old, new)| Some((name, old, *new?)))
+            .chain([("all other methods", old.rest, rest)])
+            .filter(|(_, old, new)| grew(old.bytecodes, new.bytecodes, tolerance))
+            .collect();
+        if grown.is_empty() {
+            return;
+        }
+        self.methods = grown.len();
+        grown.sort_by_key(|(_, old, new)| Reverse(new.bytecodes - old.bytecodes));
+        let _ = writeln!(self.text, "{BOLD}all cases together{BOLD:#}");
+        for (name, old, new) in grown.iter().take(NAMED) {
+            self.text.push_str(&method_line("  ", name, *old, *new));
+        }
+        if grown.len() > NAMED {
+            let _ = writeln!(self.text, "  and {} more methods", grown.len() - NAMED);
+        }
+    }
 }
 
 /// The lines about what grew.
@@ -76,27 +127,21 @@ fn grown(before: &Case, after: &Case, tolerance: f64) -> Vec<String> {
         .filter_map(|(name, old)| Some((name, *old, *after.methods.get(name)?)))
         .filter(|(_, old, new)| grew(old.bytecodes, new.bytecodes, tolerance))
         .collect();
-    methods.sort_by_key(|(_, old, new)| std::cmp::Reverse(new.bytecodes - old.bytecodes));
+    methods.sort_by_key(|(_, old, new)| Reverse(new.bytecodes - old.bytecodes));
     for (name, old, new) in methods.iter().take(NAMED) {
-        let mut text =
-            line("    ", &format!("{name} itself, bytecodes"), old.bytecodes, new.bytecodes);
-        if old.calls != new.calls {
-            let (old, new) = (grouped_u(old.calls), grouped_u(new.calls));
-            text.insert_str(text.len() - 1, &format!("  in {old} → {new} calls"));
-        }
-        lines.push(text);
-    }
-    if !lines.is_empty() {
-        for (name, own) in
-            after.methods.iter().filter(|(n, _)| !before.methods.contains_key(*n)).take(NAMED)
-        {
-            let (bytecodes, calls) = (grouped_u(own.bytecodes), grouped_u(own.calls));
-            lines.push(format!(
-                "    {name} itself is new: {bytecodes} bytecodes in {calls} calls\n"
-            ));
-        }
+        lines.push(method_line("    ", name, *old, *new));
     }
     lines
+}
+
+fn method_line(indent: &str, name: &str, old: Own, new: Own) -> String {
+    let what = format!("{name} itself, bytecodes");
+    let mut text = line(indent, &what, old.bytecodes, new.bytecodes);
+    if old.calls != new.calls {
+        let (old, new) = (grouped_u(old.calls), grouped_u(new.calls));
+        text.insert_str(text.len() - 1, &format!("  in {old} → {new} calls"));
+    }
+    text
 }
 
 fn grew(old: u64, new: u64, tolerance: f64) -> bool {
@@ -137,11 +182,12 @@ mod tests {
             bytes: 72,
             methods: [("a.B.hot".to_owned(), own)].into(),
         };
-        Baseline { java: "17".into(), cases: [("a.BTest.works".to_owned(), case)].into() }
+        let cases = [("a.BTest.works".to_owned(), case)].into();
+        Baseline { java: "17".into(), cases, whole: None }
     }
 
     fn check(old: &Baseline, new: &Baseline, failures: usize, expected: &[&str]) {
-        let verdict = compare(old, new, 0.01, false);
+        let verdict = compare(&old.folded(), new, 0.01, false);
         let text = anstream::adapter::strip_str(&verdict.text).to_string();
         assert_eq!(verdict.failures, failures, "{text}");
         for part in expected {
@@ -177,8 +223,49 @@ mod tests {
         let none = Baseline { java: "17".into(), ..Baseline::default() };
         check(&old, &none, 1, &["did not run", "--partial"]);
         check(&none, &old, 0, &["a.BTest.works is not in the baseline"]);
-        assert_eq!(compare(&old, &none, 0.01, true).failures, 0);
+        let verdict = compare(&old.folded(), &none, 0.01, true);
+        assert!(verdict.is_good() && verdict.text.contains("1 did not run"), "{}", verdict.text);
         let newer = Baseline { java: "25".into(), ..old.clone() };
         check(&old, &newer, 0, &["Java 17", "Java 25"]);
+    }
+
+    /// A method too small for a line in any case is found in the sum of all, and the rest as one.
+    #[test]
+    fn small_parts_are_compared_together() {
+        let many = |hot: u64, cold: u64| {
+            let mut all = Baseline { java: "17".into(), ..Baseline::default() };
+            for test in 0..1000 {
+                let own = |bytecodes| Own { bytecodes, calls: 1 };
+                let methods =
+                    [("a.B.hot", hot), ("a.B.body", 900)].map(|m| (m.0.to_owned(), own(m.1)));
+                let mut methods: BTreeMap<_, _> = methods.into();
+                methods.insert(format!("a.Test.t{test}"), own(cold));
+                let case =
+                    Case { calls: 1, bytecodes: hot + 900 + cold, methods, ..Case::default() };
+                all.cases.insert(format!("a.Test.t{test}"), case);
+            }
+            all
+        };
+        let old = many(100, 100);
+        let verdict = |new: &Baseline| {
+            let verdict = compare(&old.folded(), new, 0.01, false);
+            (
+                verdict.failures,
+                verdict.methods,
+                anstream::adapter::strip_str(&verdict.text).to_string(),
+            )
+        };
+        assert_eq!(verdict(&old), (0, 0, String::new()));
+        let (cases, methods, text) = verdict(&many(103, 100));
+        assert_eq!((cases, methods), (0, 1), "{text}");
+        assert!(text.contains("a.B.hot itself, bytecodes 100,000 → 103,000  +3.0 %"), "{text}");
+        let (cases, methods, text) = verdict(&many(100, 103));
+        assert_eq!((cases, methods), (0, 1), "{text}");
+        assert!(text.contains("all other methods"), "{text}");
+        // A case that is new does not count as growth of what it calls.
+        let mut more = many(100, 100);
+        let twin = more.cases["a.Test.t1"].clone();
+        more.cases.insert("a.Test.new".to_owned(), twin);
+        assert_eq!((verdict(&more).0, verdict(&more).1), (0, 0));
     }
 }
