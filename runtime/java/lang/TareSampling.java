@@ -28,29 +28,52 @@ public final class TareSampling {
 
     private TareSampling() {}
 
+    // With fields in Thread, the probes below write them in one place, behind the branch that a slow path
+    // may have taken. So the JIT knows what is in them, and keeps it in registers from one method to the next
+    // that it compiles into the same code.
+
     @ForceInline
     public static long enter(int id) {
         Thread thread = Thread.currentThread();
         long entry = entry(thread);
         long top = get(thread, entry);
+        long token;
         if (top > 0 && U.getLong(top - PLACE_BYTES) != 0 && (top + PLACE_BYTES & STACK - 1) != 0) {
             U.putLong(top, id);
-            return step(thread, entry, top, top + PLACE_BYTES);
+            token = FIELD ? top : step(thread, entry, top, top + PLACE_BYTES);
+            top += PLACE_BYTES;
+        } else {
+            token = begin(thread, id);
+            top = FIELD ? U.getLong(thread, CUR) : 0;
         }
-        return begin(thread, id);
+        if (FIELD) {
+            U.putLong(thread, CUR, top);
+        }
+        return token;
     }
 
     /** Exit, normal or by exception, of a method that ran so many bytecodes since it last told. */
     @ForceInline
     public static void exit(long token, int bytecodes) {
-        if (token > 0) {
-            long place = token;
-            if (FIELD) {
-                U.putLong(Thread.currentThread(), CUR, place);
+        if (FIELD) {
+            Thread thread = Thread.currentThread();
+            long top = token;
+            int left;
+            if (token > 0) {
+                left = U.getInt(thread, DUE) - bytecodes;
+                if (left <= 0) {
+                    left = sample(token, left, bytecodes);
+                }
             } else {
-                place = token & ADDRESS;
-                U.putLong((place & ~LOW) + TABLE + 8 + (token >>> PLACE << 4), place);
+                exitFar(token, bytecodes);
+                top = U.getLong(thread, CUR);
+                left = U.getInt(thread, DUE);
             }
+            U.putLong(thread, CUR, top);
+            U.putInt(thread, DUE, left);
+        } else if (token > 0) {
+            long place = token & ADDRESS;
+            U.putLong((place & ~LOW) + TABLE + 8 + (token >>> PLACE << 4), place);
             spend(place, bytecodes);
         } else {
             exitFar(token, bytecodes);
@@ -76,16 +99,30 @@ public final class TareSampling {
         }
     }
 
-    /** A method that calls nothing and has no loop tells all at its end, and is on no stack before. */
+    /**
+     * A method that calls nothing and has no loop tells all at its end, and is on no stack before.
+     *
+     * <p>The field is zero while a thread is outside. What an earlier session left there may be used up
+     * before the thread is known to this one, if it enters nothing but such methods.
+     */
     @ForceInline
     public static void leaf(int id, int bytecodes) {
         Thread thread = Thread.currentThread();
+        if (FIELD) {
+            int left = U.getInt(thread, DUE) - bytecodes;
+            if (left <= 0) {
+                leafFar(id, bytecodes);
+                left = U.getInt(thread, DUE);
+            }
+            U.putInt(thread, DUE, left);
+            return;
+        }
         long top = get(thread, entry(thread));
         if (top > 0) {
-            long left = (top & -STACK) + S_LEFT;
-            int rest = U.getInt(left) - bytecodes;
-            if (rest > 0) {
-                U.putInt(left, rest);
+            long at = (top & -STACK) + S_LEFT;
+            int left = U.getInt(at) - bytecodes;
+            if (left > 0) {
+                U.putInt(at, left);
                 return;
             }
         }
@@ -94,11 +131,26 @@ public final class TareSampling {
 
     @ForceInline
     private static void spend(long place, int bytecodes) {
-        long left = (place & -STACK) + S_LEFT;
-        int rest = U.getInt(left) - bytecodes;
-        U.putInt(left, rest);
-        if (rest <= 0) {
-            sample(place);
+        Thread thread = Thread.currentThread();
+        int left = left(thread, place) - bytecodes;
+        if (left <= 0) {
+            left = sample(place, left, bytecodes);
+        }
+        left(thread, place, left);
+    }
+
+    /** Bytecodes until the thread's next sample: in its field, if it has one, or else with its stack. */
+    @ForceInline
+    private static int left(Thread thread, long place) {
+        return FIELD ? U.getInt(thread, DUE) : U.getInt((place & -STACK) + S_LEFT);
+    }
+
+    @ForceInline
+    private static void left(Thread thread, long place, int left) {
+        if (FIELD) {
+            U.putInt(thread, DUE, left);
+        } else {
+            U.putInt((place & -STACK) + S_LEFT, left);
         }
     }
 
@@ -114,6 +166,11 @@ public final class TareSampling {
             long place = outer(token);
             spend(place, bytecodes);
             if (place >>> 32 == session) {
+                Thread thread = Thread.currentThread();
+                U.putInt((place & -STACK) + S_LEFT, left(thread, place));
+                if (FIELD) {
+                    U.putInt(thread, DUE, 0);
+                }
                 TareProbe.leaveTree(treeOf(place) + T_ROOT);
             }
             return;
@@ -147,6 +204,7 @@ public final class TareSampling {
             return 0;
         }
         long place = stack + S_FIRST;
+        left(thread, place, U.getInt(stack + S_LEFT));
         U.putLong(place, id);
         long token = step(thread, entry(thread), place, place + PLACE_BYTES);
         return (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0 ? ~token : token;
@@ -202,34 +260,36 @@ public final class TareSampling {
         return every - every / 2 + (int) (((mixed ^ mixed >>> 31) >>> 33) % every);
     }
 
-    /** A method's bytecodes have used up what was left: it is met, or more than once if it is long. */
+    /**
+     * A method's bytecodes have used up what was left: it is met, or more than once if it is long.
+     * Returns what is left now. A frame that is older than this session has no part in it.
+     */
     @DontInline
-    private static void sample(long place) {
+    private static int sample(long place, int left, int bytecodes) {
         long base = place & ~LOW;
         if (base >>> 32 != session) {
-            return;
+            return left + bytecodes;
         }
         long stack = place & -STACK;
-        int left = U.getInt(stack + S_LEFT);
         long weight = 0;
         int times = 0;
         while (left <= 0) {
             int interval = next(base, stack);
             if (interval <= 0) {
-                return; // The session has ended.
+                return left; // The session has ended.
             }
             weight += U.getInt(stack + S_INTERVAL);
             times++;
             left += interval;
             U.putInt(stack + S_INTERVAL, interval);
         }
-        U.putInt(stack + S_LEFT, left);
         long node = nodeOf(base, stack, place);
         if (node != 0) {
             U.putLong(node + COUNT, U.getLong(node + COUNT) + times);
             U.putLong(node + BYTECODES, U.getLong(node + BYTECODES) + weight);
             TareAgents.offer(node);
         }
+        return left;
     }
 
     /** The context of a place, made if need be; a rest when there is no room. */

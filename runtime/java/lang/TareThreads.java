@@ -18,7 +18,10 @@ final class TareThreads {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     static final long CUR = offset("tare$cur");
-    static final boolean FIELD = CUR != -1;
+    /** Beside it: bytecodes until the next sample, zero outside. Only for {@link TareSampling}. */
+    static final long DUE = offset("tare$due");
+    /** Whether there are both: the agent of another version may have added but one. */
+    static final boolean FIELD = CUR != -1 && DUE != -1;
     static final long TID = offset("tid");
     static final long ALIVE = offset("eetop");
     static final long NAME = offset("name");

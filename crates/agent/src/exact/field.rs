@@ -1,9 +1,9 @@
-//! Gives `java.lang.Thread` a field of ours, where a thread's current node lives.
+//! Gives `java.lang.Thread` fields of ours, where a thread's current node lives.
 //!
 //! That is twice as quick as looking a thread up, and possible only while the JVM starts: the class
 //! must be changed as it is loaded for the first time. It is done by a JVMTI environment of its
 //! own, which cannot retransform: with one that can, HotSpot would compare later versions of Thread
-//! with the original, and no other agent could retransform it any more. The field stays for the
+//! with the original, and no other agent could retransform it any more. The fields stay for the
 //! JVM's life. The price is that the JVM does not use its archive of prepared classes.
 
 use crate::gate;
@@ -14,7 +14,8 @@ use std::ffi::{CStr, c_char};
 use tare_classfile::ClassFile;
 
 const THREAD: &CStr = c"java/lang/Thread";
-const FIELD: &str = "tare$cur";
+/// Names and types: the current node, and what is left until the next sample of bytecodes.
+const FIELDS: [(&str, &str); 2] = [("tare$cur", "J"), ("tare$due", "I")];
 const SYNTHETIC: u16 = 0x1000;
 const TRANSIENT: u16 = 0x0080;
 
@@ -64,7 +65,7 @@ extern "system" fn hook(
         let jvmti = Jvmti(env);
         // SAFETY: the JVM passes that many bytes, alive during this call.
         let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
-        if let Some(changed) = with_field(bytes)
+        if let Some(changed) = with_fields(bytes)
             && let (Ok(size), Ok(copy)) =
                 (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed))
         {
@@ -79,19 +80,20 @@ extern "system" fn hook(
     });
 }
 
-/// The class with one more field, `transient synthetic long`, behind its own.
-fn with_field(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The class with our fields, `transient synthetic`, behind its own.
+fn with_fields(bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let count = class.pool.count();
     let pool_end = offset_in(bytes, class.pool.bytes())? + class.pool.bytes().len();
     let (first, last) = (class.fields.first()?, class.fields.last()?);
     let (count_at, fields_end) = (first.offset - 2, last.offset + last.raw.len());
-    let fields = u16::try_from(class.fields.len()).ok()?.checked_add(1)?;
+    let fields = u16::try_from(class.fields.len() + FIELDS.len()).ok()?;
+    let texts = FIELDS.iter().flat_map(|(name, kind)| [name, kind]);
 
     let mut out = bytes[..8].to_vec();
-    out.extend_from_slice(&count.checked_add(2)?.to_be_bytes());
+    out.extend_from_slice(&count.checked_add(2 * FIELDS.len() as u16)?.to_be_bytes());
     out.extend_from_slice(&bytes[10..pool_end]);
-    for text in [FIELD, "J"] {
+    for text in texts {
         out.push(1);
         out.extend_from_slice(&u16::try_from(text.len()).ok()?.to_be_bytes());
         out.extend_from_slice(text.as_bytes());
@@ -99,8 +101,10 @@ fn with_field(bytes: &[u8]) -> Option<Vec<u8>> {
     out.extend_from_slice(&bytes[pool_end..count_at]);
     out.extend_from_slice(&fields.to_be_bytes());
     out.extend_from_slice(&bytes[count_at + 2..fields_end]);
-    for number in [SYNTHETIC | TRANSIENT, count, count + 1, 0] {
-        out.extend_from_slice(&number.to_be_bytes());
+    for name in (count..).step_by(2).take(FIELDS.len()) {
+        for number in [SYNTHETIC | TRANSIENT, name, name + 1, 0] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
     }
     out.extend_from_slice(&bytes[fields_end..]);
     Some(out)
