@@ -109,6 +109,12 @@ unsafe impl Send for OwnClass {}
 // SAFETY: as above; the reference is never changed.
 unsafe impl Sync for OwnClass {}
 
+impl OwnClass {
+    pub fn class(self) -> jclass {
+        self.0
+    }
+}
+
 impl Jni {
     /// Defines a class for the JVM's own loader.
     pub fn define(self, name: &CStr, bytes: &[u8]) -> Option<OwnClass> {

@@ -9,8 +9,9 @@
 
 use super::clock::{nanos, probe_clock};
 use super::inject::{self, Part, Runtime};
+use super::trace::tier;
 use super::{Engine, locked};
-use crate::jvm::Jni;
+use crate::jvm::{Jni, Jvmti};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -20,11 +21,15 @@ use std::time::{Duration, Instant};
 const CALIBRATIONS: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
-/// The JVM needs a while to compile the probes as well as it can, and longer on a machine that is
-/// busy. Probes slower than this are not compiled yet.
+/// The JVM needs a while to compile the probes as well as it can, and longer when it is busy. If it does not tell
+/// what is compiled, probes slower than this are not.
 const WARM_UP: Duration = Duration::from_millis(80);
-const WARM_UP_MOST: Duration = Duration::from_millis(400);
+const WARM_UP_MOST: Duration = Duration::from_secs(1);
 const SLOW_PROBE_NS: i64 = 60;
+/// While the program runs, so much of it at a time: the thread that does it has others to serve.
+const WARM_UP_SLICE: Duration = Duration::from_millis(5);
+/// And after so long no more: what is known already stays.
+const GIVEN_UP: Duration = Duration::from_secs(8);
 
 /// Steps of work; a step of narrow work takes about a nanosecond, one of wide work less than half.
 const STEPS: [i32; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -60,6 +65,27 @@ enum Form {
     ColdTraced = 12,
 }
 
+impl Form {
+    /// The methods that are to be compiled, with what they call, before this is measured.
+    fn methods(self) -> &'static [&'static str] {
+        match self {
+            Form::Timed => &["timed"],
+            Form::Chained => &["chained"],
+            Form::Paired => &["paired"],
+            Form::Counted => &["counted"],
+            Form::CountedLeaf => &["countedLeaf"],
+            Form::Virtual => &["virtual"],
+            Form::Traced => &["tracedRounds", "staticRounds"],
+            Form::Bare => &["bare", "work"],
+            Form::ColdBare
+            | Form::ColdTimed
+            | Form::ColdVirtual
+            | Form::ColdLoop
+            | Form::ColdTraced => &[],
+        }
+    }
+}
+
 /// Nanoseconds per call: in all, and what the outer and the inner of two probed methods measured.
 #[derive(Clone, Copy)]
 struct Cost {
@@ -71,6 +97,8 @@ struct Cost {
 /// What a calibration found.
 #[derive(Clone, Default)]
 pub struct Table {
+    /// Whether all of it was compiled, as far as is known.
+    warm: bool,
     /// What one call costs in probes, at least, in picoseconds.
     pub probe_ps: u64,
     /// For the front end, one figure or point per line; crates/protocol/PROTOCOL.md.
@@ -84,20 +112,24 @@ static COLD: OnceLock<(f64, f64)> = OnceLock::new();
 static COLD_CALLS: OnceLock<[f64; 2]> = OnceLock::new();
 
 impl Engine {
-    /// Before anything is woven.
+    /// Before anything is woven. It holds up nobody but the one who asked for the recording.
     pub(super) fn calibrate_first(&self, jni: Jni, runtime: Runtime) {
-        self.calibrator(jni, runtime).warm_up();
-        self.calibrate(jni, runtime);
+        let calibrator = self.calibrator(jni, runtime);
+        let warm = calibrator.warm_up(WARM_UP_MOST);
+        self.calibrate(&calibrator, warm);
     }
 
-    /// To be called again and again; measures when it is time.
+    /// To be called again and again; measures when it is time and the probes are compiled. They may not be: when
+    /// the first class of a JVM is changed, HotSpot throws all its code away.
     pub(super) fn calibrate_again(&self, jni: Jni) {
         let done = locked(&self.calibration).1 as usize;
         let due = done.checked_sub(1).and_then(|done| CALIBRATIONS.get(done));
-        if due.is_some_and(|due| self.since.elapsed() >= *due)
-            && let Ok(runtime) = inject::runtime(jni)
-        {
-            self.calibrate(jni, runtime);
+        let Some(over) = due.and_then(|due| self.since.elapsed().checked_sub(*due)) else { return };
+        let Ok(runtime) = inject::runtime(jni) else { return };
+        let calibrator = self.calibrator(jni, runtime);
+        let warm = calibrator.warm_up(WARM_UP_SLICE);
+        if warm || over > GIVEN_UP {
+            self.calibrate(&calibrator, warm);
         }
     }
 
@@ -111,7 +143,7 @@ impl Engine {
         lines.push(format!("clock {}", picos(clock_cost())));
         let probe_ps = calibrator.trace_probe().map_or(0, |cost| picos(cost).max(0));
         let probe_ps = probe_ps.unsigned_abs();
-        *locked(&self.calibration) = (Table { probe_ps, lines }, 0);
+        *locked(&self.calibration) = (Table { warm: true, probe_ps, lines }, 0);
         for wide in [0, 1] {
             calibrator.run(Form::Traced, wide, TRACED_ROUNDS, 0);
             if TRACES.load(Relaxed) < COLD_TRACES {
@@ -123,61 +155,73 @@ impl Engine {
     }
 
     fn calibrator(&self, jni: Jni, runtime: Runtime) -> Calibrator {
-        Calibrator { jni, runtime, timed: self.plan.timed }
+        Calibrator { jvmti: self.jvmti, jni, runtime, timed: self.plan.timed }
     }
 
-    /// Measures what probes cost.
-    fn calibrate(&self, jni: Jni, runtime: Runtime) {
-        let table = self.calibrator(jni, runtime).measure();
+    /// Measures what probes cost. What was measured of compiled probes is better than of others.
+    fn calibrate(&self, calibrator: &Calibrator, warm: bool) {
+        let table = Table { warm, ..calibrator.measure() };
         // The thread's tree is given back; what was measured in it belongs to nobody.
-        jni.call_static(runtime[Part::Probe], c"ended");
+        calibrator.jni.call_static(calibrator.runtime[Part::Probe], c"ended");
         let mut known = locked(&self.calibration);
-        if !table.lines.is_empty() {
-            *known = (table, known.1);
+        if !table.lines.is_empty() && (table.warm || !known.0.warm) {
+            known.0 = table;
         }
         known.1 += 1;
     }
 }
 
 struct Calibrator {
+    jvmti: Jvmti,
     jni: Jni,
     runtime: Runtime,
     timed: bool,
 }
 
 impl Calibrator {
-    /// Runs the probes until they are compiled. It holds up nobody but the one who asked for the
-    /// recording.
-    fn warm_up(&self) {
+    /// Runs the probes until they are compiled, or for so long; whether they are.
+    fn warm_up(&self, most: Duration) -> bool {
+        const TIMED: &[Form] = &[
+            Form::Timed,
+            Form::Chained,
+            Form::Paired,
+            Form::Counted,
+            Form::CountedLeaf,
+            Form::Bare,
+            Form::Virtual,
+        ];
+        const COUNTED: &[Form] = &[Form::Counted, Form::CountedLeaf, Form::Bare];
+        let forms = if self.timed { TIMED } else { COUNTED };
         let began = Instant::now();
-        let forms: &[Form] = match self.timed {
-            true => &[
-                Form::Timed,
-                Form::Chained,
-                Form::Paired,
-                Form::Counted,
-                Form::CountedLeaf,
-                Form::Bare,
-                Form::Virtual,
-            ],
-            false => &[Form::Counted, Form::CountedLeaf, Form::Bare],
-        };
-        let mut best = i64::MAX;
         loop {
+            let mut slowest = 0;
             for form in forms {
-                for wide in [0, 1] {
-                    if self.run(*form, wide, ROUNDS, 8).is_none() {
-                        return;
-                    }
+                for (wide, steps) in [(0, 8), (1, 8), (0, 0)] {
+                    let Some(time) = self.run(*form, wide, ROUNDS, steps) else { return false };
+                    slowest = slowest.max(time);
                 }
             }
-            best = best.min(self.run(forms[0], 0, ROUNDS, 0).unwrap_or(i64::MAX));
-            let elapsed = began.elapsed();
-            let plausible = best < i64::from(ROUNDS) * SLOW_PROBE_NS;
-            if elapsed > WARM_UP_MOST || (plausible && elapsed > WARM_UP) {
-                return;
+            // A call of a call is in it, at most.
+            let plausible = || slowest < 2 * i64::from(ROUNDS) * SLOW_PROBE_NS;
+            let warm = self
+                .are_compiled(forms)
+                .unwrap_or_else(|| plausible() && began.elapsed() > WARM_UP);
+            if warm || began.elapsed() > most {
+                return warm;
             }
         }
+    }
+
+    /// Whether new calls of what these forms run are in code of the last compiler. `None` if the JVM does not say.
+    fn are_compiled(&self, forms: &[Form]) -> Option<bool> {
+        const LAST: [u8; 2] = [1, 4];
+        let methods = self.jvmti.methods(self.runtime[Part::Calibration].class())?;
+        let wanted = |name: &[u8]| {
+            let mut names = forms.iter().flat_map(|form| form.methods());
+            names.any(|wanted| wanted.as_bytes() == name)
+        };
+        let mut tiers = methods.iter().filter(|m| wanted(&m.name)).map(|m| tier(self.jvmti, m.id));
+        tiers.try_fold(true, |all, tier| Some(all && LAST.contains(&tier?)))
     }
 
     /// Until the probes of traces are compiled. Nobody reads yet what they write meanwhile.
@@ -189,8 +233,9 @@ impl Calibrator {
             if done.contains(&None) || calls.contains(&None) {
                 return;
             }
-            let plausible = done.iter().flatten().all(|cost| *cost < SLOW_PROBE_NS as f64);
-            if plausible && began.elapsed() > WARM_UP {
+            let plausible = || done.iter().flatten().all(|cost| *cost < SLOW_PROBE_NS as f64);
+            let warm = self.are_compiled(&[Form::Traced, Form::Bare, Form::Virtual]);
+            if warm.unwrap_or_else(|| plausible() && began.elapsed() > WARM_UP) {
                 return;
             }
         }

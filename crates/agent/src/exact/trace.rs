@@ -149,7 +149,7 @@ struct Places {
 
 /// The tier of the code that new calls of a method run in; zero for the interpreter. `None` if this
 /// JVM does not say where it is kept.
-fn tier(jvmti: Jvmti, method: jmethodID) -> Option<u8> {
+pub fn tier(jvmti: Jvmti, method: jmethodID) -> Option<u8> {
     static PLACES: OnceLock<Option<Places>> = OnceLock::new();
     let places = (*PLACES.get_or_init(|| {
         let tables = Tables::read(jvmti.inside_libjvm()).ok()?;
