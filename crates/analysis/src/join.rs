@@ -18,9 +18,10 @@ pub const JOINED: &str = "joined";
 /// The option of a run that says for how many nanoseconds it was sampled before anything was woven.
 pub const WINDOW: &str = "sampled before";
 
-/// The relative width of an anchor's interval at most, tried one after the other until anchors hold
-/// [`ANCHORED`] of the samples.
+/// The relative width of an anchor's interval at most. The narrowest ones that hold [`ANCHORED`] of the samples
+/// count, unless wider ones, up to [`WIDE`], say less by more than that.
 const WIDTHS: [f64; 5] = [0.05, 0.1, 0.2, 0.5, f64::MAX];
+const WIDE: f64 = 0.2;
 const ANCHORED: f64 = 0.05;
 /// The share of the anchors' samples whose ratio is below the one that is taken.
 const QUANTILE: f64 = 0.25;
@@ -51,13 +52,14 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     let calls = exact(profile, |info| info.kind == ValueKind::Invocations)?;
     let other = samples.unwrap_or(profile);
     let (sampled, weight) = sampled_series(other)?;
-    let placed = Places::new(profile, calls).place(other, sampled);
+    let places = Places::new(profile, calls);
+    let placed = places.place(other, sampled);
     let all: f64 = other.series(sampled).rows().map(|row| row.value as f64).sum();
     let found: f64 = placed.values().sum();
     if found <= 0.0 || all <= 0.0 {
         return None;
     }
-    let anchored = anchored(profile, &placed, weight);
+    let anchored = anchored(profile, &places, &placed, weight);
     let (scale, doubt) = match anchored {
         Some(known) => known,
         // The same amount of work in the same time: the best that can be said without times.
@@ -70,7 +72,7 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
         doubt,
         by_length: anchored.is_none(),
     };
-    add(profile, calls, &placed, weight, &joined);
+    add(profile, calls, &places.split(&placed, &sums(profile, calls)), weight, &joined);
     Some(joined)
 }
 
@@ -108,12 +110,15 @@ fn sampled_series(profile: &Profile) -> Option<(SeriesId, f64)> {
     (weight > 0.0).then_some((id, weight))
 }
 
-/// Finds the exact context of a sampled stack.
+/// Finds the exact context of a sampled stack. Methods that several loaders have by the same name are one here:
+/// samples do not tell them apart.
 struct Places {
     /// By class, name and descriptor, the woven methods.
     woven: HashMap<(String, String, String), u32>,
-    /// The callee's context by caller and method.
+    /// The callee's context by caller and method; of several, the first, which stands for all of them.
     children: HashMap<(ContextId, u32), ContextId>,
+    /// Which context stands for one, by its index.
+    stands_for: Vec<ContextId>,
 }
 
 impl Places {
@@ -122,16 +127,19 @@ impl Places {
         profile.series(calls).rows().for_each(|row| counted[row.context.index()] = true);
         let mut woven = HashMap::new();
         let mut children = HashMap::new();
+        let mut stands_for = vec![ContextId::ROOT; profile.contexts.len()];
         for (context, parent, frame) in profile.contexts.iter() {
+            stands_for[context.index()] = context;
             if !counted[context.index()] {
                 continue;
             }
             let next = woven.len() as u32;
             let key = key(profile, profile.frames.get(frame).method);
             let method = *woven.entry(key).or_insert(next);
-            children.insert((parent, method), context);
+            let caller = stands_for[parent.index()];
+            stands_for[context.index()] = *children.entry((caller, method)).or_insert(context);
         }
-        Places { woven, children }
+        Places { woven, children, stands_for }
     }
 
     /// Nanoseconds of samples by the exact context that they belong to.
@@ -152,6 +160,50 @@ impl Places {
             }
         }
         placed
+    }
+
+    /// Sums by context, where one stands for others all of theirs.
+    fn own(&self, values: &HashMap<ContextId, f64>) -> Vec<f64> {
+        let mut sums = vec![0.0; self.stands_for.len()];
+        for (context, value) in values {
+            sums[self.stands_for[context.index()].index()] += value;
+        }
+        sums
+    }
+
+    /// The same with all that each calls.
+    fn whole(&self, profile: &Profile, values: &HashMap<ContextId, f64>) -> Vec<f64> {
+        let mut sums = self.own(values);
+        for (context, caller) in self.callees_first(profile) {
+            sums[caller.index()] += sums[context.index()];
+        }
+        sums
+    }
+
+    /// Contexts that stand for themselves, and their callers.
+    fn callees_first(&self, profile: &Profile) -> impl Iterator<Item = (ContextId, ContextId)> {
+        let all = profile.contexts.iter().rev();
+        let first = all.filter(|(context, ..)| self.stands_for[context.index()] == *context);
+        first.map(|(context, parent, _)| (context, self.stands_for[parent.index()]))
+    }
+
+    /// Samples that belong to several contexts, by the calls of each.
+    fn split(
+        &self,
+        placed: &HashMap<ContextId, f64>,
+        calls: &HashMap<ContextId, f64>,
+    ) -> HashMap<ContextId, f64> {
+        let mut together = HashMap::new();
+        for (context, count) in calls {
+            *together.entry(self.stands_for[context.index()]).or_insert(0.0) += count;
+        }
+        let share = |(context, count): (&ContextId, &f64)| {
+            let place = self.stands_for[context.index()];
+            let part =
+                placed.get(&place)? * count / together.get(&place).filter(|all| **all > 0.0)?;
+            Some((*context, part))
+        };
+        calls.iter().filter_map(share).collect()
     }
 
     /// The context of a stack of woven methods. What is above the first root is not in the tree; what
@@ -190,51 +242,63 @@ fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
 }
 
 /// How much the samples must be scaled so that they agree with the times of contexts that are well
-/// known from both, and how far that is in doubt. What spoils an anchor makes its woven time the
+/// known from both, with all that they call, and how far that is in doubt. (Not their own times: which of two methods
+/// a sample belongs to that are compiled into one is often a guess.) What spoils an anchor makes its woven time the
 /// longer one: it waits, it lost its processor, its woven code is compiled less well. So one of the
-/// lower ratios counts, by weight, and not their mean.
+/// lower ratios counts, by weight, and not their mean; and the further the others lie above it, the greater is the doubt.
 fn anchored(
     profile: &Profile,
+    places: &Places,
     placed: &HashMap<ContextId, f64>,
     weight: f64,
 ) -> Option<(f64, f64)> {
     let net = exact(profile, |info| info.estimate == Estimate::Compensated)?;
     let [low, high, _] = bounds_of(profile, net)?;
-    let [net, low, high] = [net, low, high].map(|id| sums(profile, id));
-    // What is not timed is in its caller's time, but not in its caller's samples.
+    // What is not timed is in its caller's time, so it cannot be an anchor, but all that calls it can.
     let untimed = exact(profile, |info| info.kind.name() == UNTIMED);
-    let mut mixed: Vec<ContextId> = Vec::new();
-    for (context, count) in untimed.map(|id| sums(profile, id)).unwrap_or_default() {
-        if count > 0.0 {
-            mixed.push(context);
-            mixed.extend(profile.contexts.parent(context));
-        }
-    }
+    let untimed = places.own(&untimed.map(|id| sums(profile, id)).unwrap_or_default());
+    let [net, low, high] = [net, low, high].map(|id| places.whole(profile, &sums(profile, id)));
+    let sampled = places.whole(profile, placed);
     let all: f64 = placed.values().sum();
+    let mut known: Option<(f64, f64)> = None;
     for most in WIDTHS {
+        if known.is_some() && most > WIDE {
+            break;
+        }
         let mut anchors: Vec<(f64, f64)> = Vec::new();
-        for (context, sampled) in placed {
-            let own = net.get(context).copied().unwrap_or(0.0);
-            let bound = |of: &HashMap<ContextId, f64>| of.get(context).copied().unwrap_or(0.0);
-            let width = (bound(&high) - bound(&low)) / own;
-            let enough = *sampled >= ANCHOR * weight;
-            if own > 0.0 && enough && width <= most && !mixed.contains(context) {
-                anchors.push((own / sampled, *sampled));
+        // An anchor weighs what no other one below it does.
+        let mut weighed_below = vec![0.0; sampled.len()];
+        for (context, caller) in places.callees_first(profile) {
+            let at = context.index();
+            let width = (high[at] - low[at]) / net[at];
+            let enough = sampled[at] >= ANCHOR * weight;
+            let mut weighed = weighed_below[at];
+            if net[at] > 0.0 && enough && width <= most && untimed[at] == 0.0 {
+                anchors.push((net[at] / sampled[at], sampled[at] - weighed));
+                weighed = sampled[at];
             }
+            weighed_below[caller.index()] += weighed;
         }
         let weighed: f64 = anchors.iter().map(|(_, weight)| weight).sum();
-        if weighed >= all * ANCHORED {
-            anchors.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if weighed < all * ANCHORED {
+            continue;
+        }
+        anchors.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let quantile = |share: f64| {
             let mut before = 0.0;
-            let chosen = anchors.iter().find(|(_, weight)| {
+            let found = anchors.iter().find(|(_, weight)| {
                 before += weight;
-                before >= weighed * QUANTILE
+                before >= weighed * share
             });
-            let doubt = (most / 2.0).min(1.0) + SIGMAS / (weighed / weight).sqrt();
-            return chosen.map(|(ratio, _)| (*ratio, doubt));
+            found.map(|(ratio, _)| *ratio)
+        };
+        let (scale, median) = (quantile(QUANTILE)?, quantile(0.5)?);
+        let doubt = (most / 2.0).min(1.0) + SIGMAS / (weighed / weight).sqrt();
+        if known.is_none_or(|(narrow, _)| scale < narrow * (1.0 - most)) {
+            known = Some((scale, doubt.max(median / scale - 1.0)));
         }
     }
-    None
+    known
 }
 
 fn add(
@@ -340,6 +404,58 @@ mod tests {
         };
         assert!((5.5..6.5).contains(&series(Estimate::Compensated)), "three samples, twice");
         assert!(series(Estimate::Lower) < 1.0 && series(Estimate::Upper) > 12.0);
+    }
+
+    /// Sums of the joined time of a context, in milliseconds.
+    fn joined_ms(profile: &Profile, context: ContextId) -> f64 {
+        let mut all = profile.all_series();
+        let (_, series) = all
+            .find(|(_, s)| s.info().name == JOINED && s.info().estimate == Estimate::Compensated)
+            .unwrap();
+        let rows = series.rows().filter(|row| row.context == context);
+        rows.map(|row| row.value as f64 / 1e6).sum()
+    }
+
+    #[test]
+    fn classes_of_one_name_share_their_samples_by_their_calls() {
+        let (mut profile, [long, short]) = exact_profile();
+        let (class, name) = (profile.strings.intern("a.B"), profile.strings.intern("long"));
+        let loader = profile.strings.intern("another");
+        let other = Method { class, name, loader, ..Method::default() };
+        let other = profile.methods.intern(other);
+        let other = profile.frames.intern(Frame::of(other));
+        let other = profile.contexts.stack([other]);
+        for (kind, value) in [(ValueKind::Invocations, 3_000), (ValueKind::WallTime, 3_039_000_000)]
+        {
+            let (id, _) = profile.all_series().find(|(_, s)| s.info().kind == kind).unwrap();
+            profile.series_mut(id).push(Row::new(other, ThreadId::UNKNOWN, value));
+        }
+        assert!(compensate(&mut profile, Compensation::Calibrated));
+        let joined = join(&mut profile, Some(&samples())).unwrap();
+        assert!((7.8..8.2).contains(&joined.scale), "{joined:?}");
+        let parts = [long, other].map(|context| joined_ms(&profile, context));
+        assert!((parts[1] / parts[0] - 3.0).abs() < 1e-6, "{parts:?}");
+        assert!((23.0..25.0).contains(&joined_ms(&profile, short)));
+    }
+
+    #[test]
+    fn anchors_that_disagree_leave_doubt() {
+        let (mut profile, _) = exact_profile();
+        let waits = frame(&mut profile, "waits");
+        let waits = profile.contexts.stack([waits]);
+        for (kind, value) in [(ValueKind::Invocations, 10), (ValueKind::WallTime, 8_000_000_000)] {
+            let (id, _) = profile.all_series().find(|(_, s)| s.info().kind == kind).unwrap();
+            profile.series_mut(id).push(Row::new(waits, ThreadId::UNKNOWN, value));
+        }
+        let mut samples = samples();
+        let waits = frame(&mut samples, "waits");
+        let waits = samples.contexts.stack([waits]);
+        let (cpu, _) = samples.all_series().next().unwrap();
+        samples.series_mut(cpu).push(Row::new(waits, ThreadId::UNKNOWN, 800_000_000));
+        assert!(compensate(&mut profile, Compensation::Calibrated));
+        let joined = join(&mut profile, Some(&samples)).unwrap();
+        assert!((1.9..2.1).contains(&joined.scale), "the lower one counts: {joined:?}");
+        assert!((3.5..4.5).contains(&joined.doubt), "it may be five times as much: {joined:?}");
     }
 
     #[test]

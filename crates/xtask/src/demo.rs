@@ -13,9 +13,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// Busy, but not so busy that nothing else runs; and it ends by itself after some time, whatever
-/// happens to us.
-const SWITCHES: [&str; 5] = ["--rate", "500", "--duration", "300", "--quiet"];
+/// One thread that is always busy, so that there is something to see and a core left for others; and it ends by
+/// itself after some time, whatever happens to us.
+const SWITCHES: [&str; 5] = ["--threads", "1", "--duration", "300", "--quiet"];
 
 /// How many of the program's counts are shown; it has a hundred.
 const COUNTS_SHOWN: usize = 8;
@@ -43,6 +43,10 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
     tare.show(
         "Ask the recording who calls a method, and what it calls.",
         &["report", &recording, "--method", "Pricer.price"],
+    )?;
+    tare.show(
+        "Calls are exact in it, and short methods' times are doubtful; samples know those. Join the two.",
+        &["report", &recording, "--samples", &samples, "--top", "10"],
     )?;
     tare.show("Leave it again, without a trace.", &["detach", pid])?;
     tare.show("It runs on as before; the list knows that we were there.", &["ps"])
