@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -232,7 +232,7 @@ impl Lab {
             );
         }
         let report =
-            |more: &[&str]| self.report(&exact, &[&["--time", since.as_str()], more].concat());
+            |more: &[&str]| said(&self.tare, &exact, &[&["--time", since.as_str()], more].concat());
         let samples = samples.display().to_string();
         let reports = [
             report(&["--compensate", "none"])?,
@@ -248,33 +248,36 @@ impl Lab {
         tare.arg("record").args(how).arg("-o").arg(to).arg(program.pid().to_string());
         Recorder::start(&mut tare, &self.work.join("record.log"))
     }
+}
 
-    fn report(&self, recording: &Path, more: &[&str]) -> Result<HashMap<String, Said>> {
-        let mut tare = Command::new(&self.tare);
-        tare.arg("report").arg(recording).args(["--format", "json"]).args(more);
-        let value: Value = serde_json::from_str(&shell::output(&mut tare)?)?;
-        let methods = value["methods"].as_array().context("a report without methods")?;
-        let number = |value: &Value| value.as_f64().unwrap_or(0.0);
-        let said = methods.iter().map(|method| {
-            let own = number(&method["self"]);
-            let bound = |key: &str| method[key].as_f64().unwrap_or(own);
-            let said = Said {
-                own,
-                bounds: (bound("self_lower"), bound("self_upper")),
-                calls: number(&method["invocations"]),
-            };
-            (method["name"].as_str().unwrap_or_default().to_owned(), said)
-        });
-        Ok(said.collect())
-    }
+/// What a report says of each method.
+pub fn said(tare: &Path, recording: &Path, more: &[&str]) -> Result<HashMap<String, Said>> {
+    let mut report = Command::new(tare);
+    report.arg("report").arg(recording).args(["--format", "json"]).args(more);
+    // Only the list of methods is of interest, not the tree.
+    report.args(["--min-share", "1.0"]).stderr(Stdio::null());
+    let value: Value = serde_json::from_str(&shell::output(&mut report)?)?;
+    let methods = value["methods"].as_array().context("a report without methods")?;
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let said = methods.iter().map(|method| {
+        let own = number(&method["self"]);
+        let bound = |key: &str| method[key].as_f64().unwrap_or(own);
+        let said = Said {
+            own,
+            bounds: (bound("self_lower"), bound("self_upper")),
+            calls: number(&method["invocations"]),
+        };
+        (method["name"].as_str().unwrap_or_default().to_owned(), said)
+    });
+    Ok(said.collect())
 }
 
 /// What a report says of a method, in nanoseconds.
 #[derive(Clone, Copy, Default)]
-struct Said {
-    own: f64,
+pub struct Said {
+    pub own: f64,
     bounds: (f64, f64),
-    calls: f64,
+    pub calls: f64,
 }
 
 /// What the program measured of itself.

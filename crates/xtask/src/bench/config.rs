@@ -160,6 +160,17 @@ pub const SUITE: [Config; 8] = [
     Config::Jfr(Jfr::Profile),
 ];
 
+/// The same with `--brief`: attaching takes as long as three launches, and the modes' own page tells of it.
+pub const BRIEF: [Config; 7] = [
+    Config::Plain,
+    Config::Launched(Mode::Count),
+    Config::Sampled(Every::Ms10),
+    Config::AsyncSampled(Every::Ms10),
+    Config::Jfr(Jfr::Profile),
+    Config::Launched(Mode::Bytecodes),
+    Config::Launched(Mode::Time),
+];
+
 pub const ALL: [Config; 12] = [
     Config::Plain,
     Config::Launched(Mode::Count),
@@ -501,7 +512,7 @@ impl Bench {
         Ok(java)
     }
 
-    fn record(&self, mode: Mode, workload: &Workload) -> Command {
+    pub fn record(&self, mode: Mode, workload: &Workload) -> Command {
         let mut tare = Command::new(&self.tare);
         tare.arg("record").args(record_options(mode, workload.include, &workload.root));
         tare.arg("-o").arg(self.recording(mode));
@@ -558,7 +569,7 @@ impl Bench {
 }
 
 /// A command of ours that starts another.
-fn after(mut tare: Command, java: &Command) -> Command {
+pub fn after(mut tare: Command, java: &Command) -> Command {
     tare.arg("--").arg(java.get_program()).args(java.get_args());
     tare
 }
@@ -566,7 +577,7 @@ fn after(mut tare: Command, java: &Command) -> Command {
 impl Launch {
     /// Reads what `tare record` says at its end. Without that nothing was recorded, and the
     /// iterations would be those of a plain run.
-    fn heed(&mut self, lines: &[String]) -> Result<()> {
+    pub fn heed(&mut self, lines: &[String]) -> Result<()> {
         let recorded = lines.iter().find_map(|line| {
             let (_, rest) = line.split_once("recording.tare")?;
             rest.contains("methods woven").then(|| rest.trim_start_matches([':', ' ']).to_owned())

@@ -23,7 +23,7 @@ pub fn page(
     workloads: &[&Workload],
     rows: &[Row],
     configs: &[Config],
-    agreements: &[String],
+    (title, beside): (&str, &[String]),
     means: &str,
 ) -> String {
     let mut text = format!(
@@ -40,7 +40,7 @@ pub fn page(
     }
     text += &format!("- JVM launches of each configuration: {}, in turns\n", about.launches);
     if let Some(load) = about.load {
-        text += &format!("- Load of the machine just before: {load:.1}\n");
+        text += &format!("- Others that wanted a processor just before: {load:.1} on average\n");
     }
     for note in &about.notes {
         text += &format!("- {note}\n");
@@ -63,9 +63,9 @@ pub fn page(
             }
         }
     }
-    if !agreements.is_empty() {
-        text += "\n## Samples and the exact profile\n\n";
-        agreements.iter().for_each(|line| text += &format!("- {line}\n"));
+    if !beside.is_empty() {
+        text += &format!("\n## {title}\n\n");
+        beside.iter().for_each(|line| text += &format!("- {line}\n"));
     }
     text += "\n## Commands\n\nPATTERN is what a workload says of itself above.\n\n";
     text += "| configuration | command |\n|---|---|\n";
@@ -157,7 +157,8 @@ mod tests {
             notes: vec!["NOT COVERED: a peer".to_owned()],
         };
         let rows = [row(Config::Plain, &[10.0]), row(Config::Launched(Mode::Count), &[21.0])];
-        let page = page(&about, &[&workload], &rows, &ALL, &["a: all of it".to_owned()], "");
+        let page =
+            page(&about, &[&workload], &rows, &ALL, ("Beside", &["a: all of it".to_owned()]), "");
         for part in [
             "one processor",
             "commit abc1234",

@@ -1,6 +1,8 @@
 //! What the figures were measured on: without it no figure means anything.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 /// One line about processor, cores, memory and kernel.
 pub fn describe() -> String {
@@ -13,9 +15,34 @@ pub fn describe() -> String {
     format!("{model}, {cores} cores{memory}, Linux {}", kernel.trim())
 }
 
-/// How many processes wanted a processor during the last minute, on average.
+/// How many others want a processor now, on average over a second. The kernel's own average over a minute still
+/// tells of ten thousand threads when they are long gone.
 pub fn load() -> Option<f64> {
-    read("/proc/loadavg").split(' ').next()?.parse().ok()
+    const LOOKS: u32 = 50;
+    let mut sum = 0;
+    for _ in 0..LOOKS {
+        sum += wanting(&read("/proc/stat"))?;
+        thread::sleep(Duration::from_secs(1) / LOOKS);
+    }
+    Some(f64::from(sum) / f64::from(LOOKS))
+}
+
+/// Waits until others leave the machine alone, or half a minute is over.
+pub fn settle() {
+    for _ in 0..30 {
+        if load().is_none_or(|load| load < QUIET) {
+            return;
+        }
+    }
+}
+
+/// What always runs somewhere.
+const QUIET: f64 = 0.3;
+
+/// How many threads run or could, but for the one that asks.
+fn wanting(stat: &str) -> Option<u32> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("procs_running "))?;
+    Some(line.trim().parse::<u32>().ok()?.saturating_sub(1))
 }
 
 fn read(path: &str) -> String {
@@ -33,6 +60,13 @@ fn field(text: &str, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_does_not_count_among_those_who_want_a_processor() {
+        let stat = "cpu  1 2 3\nprocs_running 3\nprocs_blocked 0\n";
+        assert_eq!(wanting(stat), Some(2));
+        assert_eq!(wanting("cpu  1 2 3\n"), None);
+    }
 
     #[test]
     fn fields_are_found_by_their_whole_name() {

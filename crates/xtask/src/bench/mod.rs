@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod config;
+mod demotion;
 mod docs;
 mod figures;
 mod machine;
@@ -90,6 +91,7 @@ With the name `scale` as the first word it measures how cost grows with threads 
 
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
+  --brief          measure two iterations and a second of each launch; with suite, without the attached mode
   --launches N     JVM launches of each configuration (default: 5; 1 with --quick)
   --minutes N      begin no further launches after that time, but one of each in any case; with suite, no
                    further workload
@@ -102,6 +104,9 @@ Options:
                    with demotion docs/demotion.md
 ";
 
+/// What `--brief` leaves out, for the reader of a page.
+const BRIEFLY: &str = "Briefly: two iterations and a second of each launch are measured, and nothing is attached to";
+
 /// What a run is to tell.
 #[derive(Clone, Copy, PartialEq)]
 enum Question {
@@ -113,8 +118,9 @@ enum Question {
 }
 
 impl Question {
-    fn configs(self) -> &'static [Config] {
+    fn configs(self, brief: bool) -> &'static [Config] {
         match self {
+            Question::Suite if brief => &config::BRIEF,
             Question::Modes => &config::ALL,
             Question::Peers => &config::PEERS,
             Question::Bytecodes => &config::BYTECODES,
@@ -130,6 +136,14 @@ impl Question {
             Question::Bytecodes => "docs/bytecodes-cost.md",
             Question::Suite => "docs/suite.md",
             Question::Demotion => "docs/demotion.md",
+        }
+    }
+
+    /// What is told beside the tables.
+    fn beside(self) -> &'static str {
+        match self {
+            Question::Demotion => "How far the sum of times is off",
+            _ => "Samples and the exact profile",
         }
     }
 
@@ -160,6 +174,7 @@ struct Args {
     names: Vec<String>,
     question: Question,
     quick: bool,
+    brief: bool,
     launches: u32,
     minutes: Option<f64>,
     jdks: Vec<u32>,
@@ -173,12 +188,13 @@ impl Args {
         let (mut names, mut quick, mut write_docs) = (Vec::new(), false, false);
         let mut question = Question::Modes;
         let (mut launches, mut jdks, mut json, mut tare) = (None, None, None, None);
-        let mut minutes = None;
+        let (mut minutes, mut brief) = (None, false);
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
             match *word {
                 "--quick" => quick = true,
+                "--brief" => brief = true,
                 "--write-docs" => write_docs = true,
                 "--launches" => {
                     let number = value()?.parse().ok().filter(|n: &u32| *n > 0);
@@ -216,6 +232,7 @@ impl Args {
             names,
             question,
             quick,
+            brief,
             launches: launches.unwrap_or(defaults.0),
             minutes,
             jdks: jdks.unwrap_or(defaults.1),
@@ -251,8 +268,13 @@ pub fn run(words: &[&str]) -> Result<()> {
     let with_peers = args.question == Question::Peers;
     let kitchen = ready.kitchen(args.quick || with_peers);
     let mut workloads = Vec::new();
+    let mut notes = Vec::new();
     for name in &args.names {
         workloads.extend(workloads::prepare(name, &kitchen, &mut stages)?);
+    }
+    if args.brief {
+        workloads.iter_mut().for_each(Workload::be_brief);
+        notes.push(BRIEFLY.to_owned());
     }
     if with_peers {
         // Small inputs, but the JVM must have compiled them.
@@ -270,8 +292,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let bench = Bench { tare: tare.clone(), async_profiler, peers: others, work: work.clone() };
     let load = machine::load();
 
-    let mut notes = Vec::new();
-    let configs = args.question.configs();
+    let configs = args.question.configs(args.brief);
     let mut groups = groups(&bench, configs, &workloads, &jdks, &mut notes);
     let began = Instant::now();
     let mut agreements = Vec::new();
@@ -294,6 +315,14 @@ pub fn run(words: &[&str]) -> Result<()> {
             }
         }
     }
+    if args.question == Question::Demotion {
+        for Group { workload, jdk, .. } in &groups {
+            match demotion::total_error(&bench, workload, jdk) {
+                Ok(lines) => agreements.extend(lines),
+                Err(error) => notes.push(format!("FAILED: the sum of times: {error:#}")),
+            }
+        }
+    }
     if skipped > 0 {
         let all = groups.len() * args.launches as usize;
         notes.push(format!("The time was up: {skipped} of {all} turns were left out"));
@@ -309,7 +338,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     };
     print!("{means}");
     if !agreements.is_empty() {
-        println!("\nSamples and the exact profile:");
+        println!("\n{}:", args.question.beside());
         agreements.iter().for_each(|line| println!("  {line}"));
     }
     let about = docs::About {
@@ -325,7 +354,14 @@ pub fn run(words: &[&str]) -> Result<()> {
     write_results(&json, &work.join("results.svg"), &about, &rows)?;
     if args.write_docs {
         let shown: Vec<&Workload> = workloads.iter().collect();
-        let page = docs::page(&about, &shown, &rows, configs, &agreements, &means);
+        let page = docs::page(
+            &about,
+            &shown,
+            &rows,
+            configs,
+            (args.question.beside(), &agreements),
+            &means,
+        );
         write(&workspace.root.join(args.question.page()), &page)?;
         if args.question == Question::Modes {
             write(&workspace.root.join("bench/results.svg"), &plot::svg(&rows))?;

@@ -1,6 +1,7 @@
 //! What every benchmark needs before it can begin: the tool that is measured, the Java side, a
 //! place for files, and the machine for itself.
 
+use super::machine;
 use super::workloads::{self, Kitchen};
 use crate::jdks::Jdk;
 use crate::runtimes::cache_dir;
@@ -44,6 +45,9 @@ impl Ready {
         fs::create_dir_all(&temporary)
             .with_context(|| format!("creating {}", temporary.display()))?;
         let classes = workloads::compile(&workspace, &javac, &work)?;
+        if alone {
+            machine::settle();
+        }
         Ok(Ready { workspace, javac, tare, work, classes, _turn: turn })
     }
 

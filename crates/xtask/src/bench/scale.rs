@@ -1,21 +1,23 @@
 //! `cargo xtask bench scale`: how cost grows with threads, classes and contexts.
 //!
-//! For each size the same amount of work is done plain and counted, attached. What an iteration costs
-//! is a ratio against the plain one of that size; what attaching costs and the tool's file, against the
+//! For each size the same amount of work is done by one JVM, plain and then counted, attached. What an iteration
+//! costs is a ratio against the plain one of that JVM; what attaching costs and the memory, against the
 //! smallest size in the same run.
 
 use super::config::{Bench, Config, Launch, Mode};
 use super::machine;
 use super::options::Options;
 use super::peers::Peers;
-use super::program::Amount;
+use super::program::{Amount, Program};
 use super::ready::Ready;
+use super::recorder::Recorder;
 use super::stats::median;
 use super::workloads::Workload;
 use crate::jdks::Jdk;
 use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::{self, Write as _};
+use std::fs::{self, File};
 use std::path::Path;
 use std::time::Instant;
 
@@ -26,7 +28,7 @@ Usage: cargo xtask bench scale [OPTION…]
 
 Options:
   --quick          the two smallest sizes of each
-  --minutes N      begin no further size after that time; smaller ones of all three come first
+  --minutes N      begin no further size after that time; the smallest and the largest of all three come first
   --jdk N          the JDK to run on (default: 25)
   --tare FILE      measure this `tare` instead of building one
   --write-docs     write docs/benchmarks-scale.md and bench/scale.svg from this run
@@ -110,7 +112,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         work: work.clone(),
     };
     let about = format!(
-        "- Machine: {}\n- JDK {}: {}\n- Load of the machine just before: {}\n",
+        "- Machine: {}\n- JDK {}: {}\n- Others that wanted a processor just before: {}\n",
         machine::describe(),
         jdks[0].major,
         jdks[0].version,
@@ -139,7 +141,15 @@ pub fn run(words: &[&str]) -> Result<()> {
     stages.finish()
 }
 
-/// What was measured of each dimension, and what was not. Small sizes of all come before large ones of any.
+/// The sizes in the order of what they tell: both ends, then what is between.
+fn by_weight(sizes: &[u32]) -> Vec<u32> {
+    match sizes {
+        [first, between @ .., last] => [&[*first, *last], between].concat(),
+        _ => sizes.to_vec(),
+    }
+}
+
+/// What was measured of each dimension, and what was not.
 fn curves(
     bench: &Bench,
     classes: &Path,
@@ -153,7 +163,8 @@ fn curves(
     let steps = DIMENSIONS.iter().map(|one| one.sizes.len()).max().unwrap_or(0).min(most);
     for step in 0..steps {
         for (dimension, points) in &mut curves {
-            let Some(&size) = dimension.sizes.get(step) else { continue };
+            let sizes = &dimension.sizes[..dimension.sizes.len().min(most)];
+            let Some(&size) = by_weight(sizes).get(step) else { continue };
             let what = format!("{} {size}", dimension.name);
             if began.elapsed().as_secs_f64() > minutes * 60.0 {
                 notes += &format!("- The time was up before {what}\n");
@@ -172,6 +183,7 @@ fn curves(
             }
         }
     }
+    curves.iter_mut().for_each(|(_, points)| points.sort_by_key(|point| point.size));
     (curves, notes)
 }
 
@@ -180,8 +192,8 @@ fn page(command: &str, about: &str, curves: &[Curve]) -> String {
     let mut text = format!(
         "# How cost grows\n\n\
          This page is generated; `{command}` writes it anew. Do not edit it.\n\n{about}\n\
-         Each program is recorded with `--exact --count`, attached. cost: an iteration beside the plain one of the \
-         same size; attaching: from the start of `tare record` until all is woven, longest pause: of those that \
+         Each size is one JVM, recorded with `--exact --count`, attached. cost: an iteration beside the plain one before, \
+         in the same JVM; attaching: from the start of `tare record` until all is woven, longest pause: of those that \
          weaving made, and memory: the most that the JVM's process had, each beside the first line's. An asterisk: the \
          memory for trees was used up, so calls were summed up.\n\n\
          ![How cost grows](../bench/scale.svg)\n",
@@ -213,17 +225,27 @@ fn measure(
         warm_up: WARM_UP,
         measured: MEASURED,
     };
-    let plain = bench.launch(&workload, jdk, Config::Plain)?;
-    let counted = bench.launch(&workload, jdk, Config::Attached(Mode::Count))?;
-    let steady = |launch: &Launch| median(&launch.iterations.wall).context("no iteration");
-    Ok(Point {
-        size,
-        cost: steady(&counted)? / steady(&plain)?.max(1e-9),
-        attach: counted.attach.context("no time of attaching")?,
-        pause: counted.pauses.map_or(0.0, |pauses| pauses.longest),
-        peak: counted.peak_memory as f64,
-        full: counted.full,
-    })
+    let log = File::create(bench.work.join("stderr.log")).context("creating a log")?;
+    let mut java = bench.java(&workload, jdk, Config::Plain)?;
+    let mut program = Program::start(java.stderr(log))?;
+    let steady = |program: &mut Program| -> Result<f64> {
+        program.run(WARM_UP)?;
+        median(&program.run(MEASURED)?.wall).context("no iteration")
+    };
+    let plain = steady(&mut program)?;
+    let said = bench.work.join("record.log");
+    let mut record = bench.record(Mode::Count, &workload);
+    let mut recorder = Recorder::start(record.arg(program.pid().to_string()), &said)?;
+    let attach = recorder.wait_until_woven(&bench.tare, program.pid())?;
+    let counted = steady(&mut program)?;
+    recorder.stop()?;
+    let peak = program.quit()?.peak_memory as f64;
+    let mut launch = Launch::default();
+    let said = fs::read_to_string(&said)?;
+    launch.heed(&said.lines().map(str::to_owned).collect::<Vec<_>>())?;
+    let pause = launch.pauses.map_or(0.0, |pauses| pauses.longest);
+    let cost = counted / plain.max(1e-9);
+    Ok(Point { size, cost, attach, pause, peak, full: launch.full })
 }
 
 fn table(text: &mut String, dimension: &Dimension, points: &[Point]) {
@@ -331,5 +353,17 @@ fn short(size: u32) -> String {
         1_000_000.. => format!("{} M", size / 1_000_000),
         1_000.. => format!("{} k", size / 1_000),
         _ => size.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_come_before_what_is_between() {
+        assert_eq!(by_weight(&[1, 2, 3, 4]), [1, 4, 2, 3]);
+        assert_eq!(by_weight(&[1, 2]), [1, 2]);
+        assert_eq!(by_weight(&[1]), [1]);
     }
 }
