@@ -23,10 +23,12 @@ import org.graalvm.visualvm.lib.jfluid.results.cpu.FlatProfileContainer;
  * ours, and says on standard error what was recorded.
  *
  * <p>{@code JFluid LIBRARIES calibrate}, once for a JDK on a machine; then
- * {@code JFluid LIBRARIES PORT whole|root CLASS METHOD SIGNATURE FILTER JAVA-ARGUMENT…}.
+ * {@code JFluid LIBRARIES PORT whole|root|methods CLASS METHOD SIGNATURE FILTER JAVA-ARGUMENT…}. With
+ * {@code methods} everything is instrumented, and each method's calls and own time are told.
  */
 public final class JFluid {
     private static TargetAppRunner runner;
+    private static boolean tellsMethods;
 
     private JFluid() {}
 
@@ -39,7 +41,8 @@ public final class JFluid {
             System.exit(0);
         }
         settings.setPortNo(Integer.parseInt(args[1]));
-        boolean whole = args[2].equals("whole");
+        tellsMethods = args[2].equals("methods");
+        boolean whole = tellsMethods || args[2].equals("whole");
         settings.setInstrScheme(
                 whole ? CommonConstants.INSTRSCHEME_TOTAL : CommonConstants.INSTRSCHEME_LAZY);
         ClientUtils.SourceCodeSelection[] roots = {
@@ -118,6 +121,11 @@ public final class JFluid {
         long calls = 0;
         for (int row = 0; row < list.getNRows(); row++) {
             calls += list.getNInvocationsAtRow(row);
+            if (tellsMethods) {
+                String name = list.getMethodNameAtRow(row).split("[ (]", 2)[0];
+                System.err.println("method " + name + " " + list.getNInvocationsAtRow(row) + " "
+                        + list.getTimeInMcs0AtRow(row));
+            }
         }
         System.err.println("recorded: " + calls + " calls of " + list.getNRows() + " methods");
     }

@@ -9,14 +9,14 @@ import java.util.Map;
 import java.util.function.IntBinaryOperator;
 
 /**
- * Runs the cases as the lines on standard input ask for it. {@code truth} measures what every method
- * costs while nobody profiles, {@code work SECONDS} does them all for about so long each, {@code quit}
+ * Runs the cases as the lines on standard input ask for it. {@code truth SECONDS} measures what every method
+ * costs while nobody profiles, each way to call one for about so long in each round, {@code work SECONDS} does them all for about so long each, {@code quit}
  * ends. Never profiled itself.
  */
 public final class Main {
-    /** Rounds of the truth, and how long each way to call a method takes in one. */
+    /** Rounds of the truth, and before them so much longer for the JVM to compile it. */
     private static final int ROUNDS = 15;
-    private static final double ROUND_SECONDS = 0.008;
+    private static final double WARM_UP = 19;
 
     /**
      * What a method costs by itself: what one way to call it takes, less what others do, and how
@@ -94,16 +94,61 @@ public final class Main {
             new Cost("Cases.runPaired100", "nothing", "", 0))));
     }
 
+    /** Cases that are drawn in place of those above. */
+    private static void draw(long seed) {
+        CasesDrawn.draw(seed);
+        PARTS.add(new Run("nothing", Cases::runNothing, 1));
+        for (int tree = 0; tree < 3; tree++) {
+            int first = 5 * tree;
+            for (int i = 1; i < 5; i++) {
+                PARTS.add(drawn(first + i));
+            }
+            int b = CasesDrawn.times(first + 1);
+            int c = CasesDrawn.times(first + 2);
+            int d = CasesDrawn.times(first + 3);
+            int e = CasesDrawn.times(first + 4);
+            Run whole = drawn(first);
+            CASES.add(new Case("tree" + tree, whole.run, whole.nanos, false, List.of(
+                cost("a", tree, 1, "b" + tree + "*" + b + " c" + tree + "*" + c, b + c),
+                cost("b", tree, b, "d" + tree + "*" + d, d),
+                cost("c", tree, c, "e" + tree + "*" + e, e),
+                cost("d", tree, b * d, "", 0),
+                cost("e", tree, c * e, "", 0),
+                new Cost("CasesDrawn.runA" + tree, "nothing", "", 0))));
+        }
+        for (int i = 0; i < 15; i++) {
+            System.err.println("drawn " + "abcde".charAt(i % 5) + i / 5 + ": " + CasesDrawn.describe(i));
+        }
+    }
+
+    private static Run drawn(int method) {
+        String name = "abcde".charAt(method % 5) + "" + method / 5;
+        int nanos = (int) Math.round(CasesDrawn.nanos(method));
+        return new Run(method % 5 == 0 ? "tree" + method / 5 : name, CasesDrawn.RUNS.get(method), nanos);
+    }
+
+    /** Its driver goes round once; a loop around calls that it makes, as often as it makes them. */
+    private static Cost cost(String letter, int tree, int calls, String made, int times) {
+        String whole = letter.equals("a") ? "tree" + tree : letter + tree;
+        String parts = (made + " nothing*" + (1 - times)).trim();
+        return new Cost("CasesDrawn." + letter + tree, whole, parts, calls);
+    }
+
+    /** Without an argument the cases that everybody knows, with a number those that it draws. */
     public static void main(String[] args) throws Exception {
         Work.measure();
-        define();
+        if (args.length > 0) {
+            draw(Long.parseLong(args[0]));
+        } else {
+            define();
+        }
         System.out.println("bench main");
         System.out.println("bench ready");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
             switch (words[0]) {
-                case "truth" -> truth();
+                case "truth" -> truth(Double.parseDouble(words[1]));
                 case "work" -> work(Double.parseDouble(words[1]));
                 default -> {
                     return;
@@ -142,17 +187,17 @@ public final class Main {
         return (int) Math.max(3, seconds * 1e9 / nanos) / 3 * 3;
     }
 
-    private static void truth() throws InterruptedException {
+    private static void truth(double seconds) throws InterruptedException {
         List<Run> runs = new ArrayList<>(PARTS);
         CASES.forEach(one -> runs.add(new Run(one.name, one.run, one.nanos)));
         // Warm first, all of them, so that each meets the others' traces.
         for (Run run : runs) {
-            work(run.run, run.nanos, false, 0.15);
+            work(run.run, run.nanos, false, WARM_UP * seconds);
         }
         // In turns, and the quickest of each: others on the machine can only slow us down.
         Map<String, Double> times = new HashMap<>();
         for (int round = 0; round < ROUNDS; round++) {
-            runs.forEach(run -> times.merge(run.name, once(run), Math::min));
+            runs.forEach(run -> times.merge(run.name, once(run, seconds), Math::min));
         }
         for (Case one : CASES) {
             System.out.println("bench case " + one.name + " " + times.get(one.name));
@@ -174,8 +219,8 @@ public final class Main {
     }
 
     /** Nanoseconds per call. */
-    private static double once(Run run) {
-        int calls = calls(run.nanos, ROUND_SECONDS);
+    private static double once(Run run, double seconds) {
+        int calls = calls(run.nanos, seconds);
         long begin = System.nanoTime();
         Work.sink = run.run.applyAsInt(calls, Work.sink);
         return (System.nanoTime() - begin) / (double) calls;

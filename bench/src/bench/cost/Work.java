@@ -9,6 +9,9 @@ final class Work {
     static int n5, n12, n50, n100, n400, n2k, n20k;
     static int sum12, sum100, sum400;
 
+    /** How long a step of either kind takes here, in nanoseconds. */
+    private static double narrow, wide;
+
     private Work() {}
 
     static int spin(int steps, int x) {
@@ -34,7 +37,8 @@ final class Work {
 
     /** Finds out how long a step takes here, and how many make the wanted lengths. */
     static void measure() {
-        double best = step(false);
+        narrow = step(false);
+        double best = narrow;
         n5 = steps(5, best);
         n12 = steps(12, best);
         n50 = steps(50, best);
@@ -42,10 +46,19 @@ final class Work {
         n400 = steps(400, best);
         n2k = steps(2_000, best);
         n20k = steps(20_000, best);
-        double sum = step(true);
+        wide = step(true);
+        double sum = wide;
         sum12 = steps(12, sum);
         sum100 = steps(100, sum);
         sum400 = steps(400, sum);
+    }
+
+    static int some(boolean wide, int steps, int x) {
+        return wide ? sum(steps, x) : spin(steps, x);
+    }
+
+    static int steps(double nanos, boolean isWide) {
+        return steps(nanos, isWide ? wide : narrow);
     }
 
     private static double step(boolean sum) {
@@ -60,7 +73,7 @@ final class Work {
         return best;
     }
 
-    private static int steps(int nanos, double step) {
+    private static int steps(double nanos, double step) {
         return (int) Math.max(1, Math.round(nanos / step));
     }
 

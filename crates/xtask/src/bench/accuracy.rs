@@ -4,6 +4,7 @@
 //! methods costs; then it does the same work sampled, and woven and timed. What `tare report` says of
 //! it by each way of compensation stands beside the truth. Nothing is asserted: a benchmark reports.
 
+use super::peers::VisualVm;
 use super::program::Program;
 use super::ready::Ready;
 use super::recorder::Recorder;
@@ -23,9 +24,10 @@ use std::time::Duration;
 const INCLUDE: &str = "bench.cost.Cases*";
 
 /// The ways to a time, by their columns.
-const WAYS: [&str; 4] = ["raw", "calibrated", "sequences", "joined"];
+const WAYS: [&str; 5] = ["raw", "calibrated", "sequences", "joined", "VisualVM"];
 const CALIBRATED: usize = 1;
 const JOINED: usize = 3;
+const EACH: [usize; WAYS.len()] = [0, 1, 2, 3, 4];
 
 /// Goals, as the issue of this benchmark has them.
 const TOTAL_GOAL: f64 = 0.03;
@@ -39,6 +41,9 @@ const JUDGED: f64 = 0.01;
 /// Between the warm-up and what counts: recordings know times by the second, and a look may be one
 /// second late.
 const GAP: Duration = Duration::from_millis(4_500);
+
+/// Of true time per case; VisualVM takes forty times as long.
+const VISUAL_VM_SECONDS: f64 = 0.1;
 
 /// How the program is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +60,14 @@ impl Mode {
         }
     }
 
+    /// Seconds of each way to call a method in each round of the truth, if it takes what it takes compiled.
+    fn round_seconds(self) -> f64 {
+        match self {
+            Mode::Compiled => 0.008,
+            Mode::Interpreted => 0.000_8,
+        }
+    }
+
     /// Seconds of true time per case. Interpreted, a case of 5 ns takes forty times as long.
     fn seconds(self, quick: bool) -> f64 {
         match (self, quick) {
@@ -68,6 +81,8 @@ impl Mode {
 struct Args {
     quick: bool,
     modes: Vec<Mode>,
+    /// Of programs that are drawn.
+    seeds: Vec<u64>,
     jdks: Vec<u32>,
     json: Option<PathBuf>,
     tare: Option<PathBuf>,
@@ -80,6 +95,7 @@ impl Args {
         let mut args = Args {
             quick: false,
             modes,
+            seeds: Vec::new(),
             jdks: vec![17, 25],
             json: None,
             tare: None,
@@ -102,6 +118,10 @@ impl Args {
                     let numbers = value()?.split(',').map(str::parse).collect::<Result<_, _>>();
                     args.jdks = numbers.context("--jdk needs numbers, such as 17,25")?;
                 }
+                "--seed" => {
+                    let numbers = value()?.split(',').map(str::parse).collect::<Result<_, _>>();
+                    args.seeds = numbers.context("--seed needs numbers, such as 1,2,3")?;
+                }
                 "--json" => args.json = Some(PathBuf::from(value()?)),
                 "--tare" => args.tare = Some(PathBuf::from(value()?)),
                 word => bail!("unknown: {word}\n\n{}", super::HELP),
@@ -119,13 +139,26 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut stages = Stages::new();
     let classes = compile(&ready.workspace, &ready.javac, &work)?;
     let tare = ready.tare.clone();
-    let lab = Lab { tare, classes, work: work.clone(), quick: args.quick };
+    let mut lab = Lab { tare, classes, work: work.clone(), quick: args.quick, visual_vm: None };
     let mut cells = Vec::new();
     for jdk in jdks(&args.jdks, &mut stages)? {
+        lab.visual_vm = VisualVm::prepare(&ready.kitchen(true), &jdk)
+            .map_err(|error| {
+                stages.note(format!("NOT COVERED: VisualVM on {}: {error:#}", jdk.major))
+            })
+            .ok();
         for &mode in &args.modes {
             let name = format!("{} on {}", mode.name(), jdk.major);
             stages.run(&name, || {
-                let found = lab.measure(&jdk, mode)?;
+                let found = lab.measure(&jdk, mode, None)?;
+                print!("{}", table(&found));
+                cells.extend(found);
+                Ok(())
+            });
+        }
+        for &seed in &args.seeds {
+            stages.run(&format!("drawn from {seed} on {}", jdk.major), || {
+                let found = lab.measure(&jdk, Mode::Compiled, Some(seed))?;
                 print!("{}", table(&found));
                 cells.extend(found);
                 Ok(())
@@ -142,7 +175,9 @@ pub fn run(words: &[&str]) -> Result<()> {
              - Machine: {}\n\n\
              Programs whose true costs are known, beside what Tare says of them by every way of compensation: how many \
              whole programs, methods of 100 ns and more, and shorter ones are as near to the truth as they should be. \
-             [time.md](time.md) says what the ways are.\n\n```{}```\n",
+             [time.md](time.md) says what the ways are. *drawn*: programs that nobody had looked at, three trees of five \
+             methods each, whose lengths (5 ns to 20 µs), kinds of work and numbers of calls are drawn from a seed. VisualVM \
+             knows no JDK after 19; its self times are of a run of its own, with its calibration.\n\n```{}```\n",
             super::command(&[&["accuracy"], words].concat()),
             machine::describe(),
             summary.text(),
@@ -159,7 +194,7 @@ fn compile(workspace: &Workspace, javac: &Jdk, work: &Path) -> Result<PathBuf> {
     let sources = workspace.root.join("bench/src/bench/cost");
     let mut command = Command::new(javac.home.join("bin/javac"));
     command.args(["--release", "17", "-g", "-d"]).arg(&classes);
-    for name in ["Cases", "Main", "Work"] {
+    for name in ["Cases", "CasesDrawn", "Main", "Work"] {
         command.arg(sources.join(format!("{name}.java")));
     }
     shell::run(&mut command).context("compiling the programs of known cost")?;
@@ -171,6 +206,8 @@ struct Lab {
     classes: PathBuf,
     work: PathBuf,
     quick: bool,
+    /// The peer, where it knows the JDK.
+    visual_vm: Option<VisualVm>,
 }
 
 /// One method in one case, or a whole case: nanoseconds per call, or per round of a case.
@@ -182,16 +219,17 @@ struct Cell {
     method: Option<String>,
     truth: f64,
     /// By the columns of [`WAYS`].
-    ways: [f64; 4],
+    ways: [f64; WAYS.len()],
     /// Of the calibrated estimate, and of the joined one.
     bounds: [(f64, f64); 2],
     share: f64,
     /// Differences of shares of the case, by the columns.
-    share_errors: [f64; 4],
+    share_errors: [f64; WAYS.len()],
 }
 
 impl Lab {
-    fn measure(&self, jdk: &Jdk, mode: Mode) -> Result<Vec<Cell>> {
+    /// The programs that everybody knows, or those that are drawn from a seed.
+    fn measure(&self, jdk: &Jdk, mode: Mode, seed: Option<u64>) -> Result<Vec<Cell>> {
         let mut java = Command::new(jdk.home.join("bin/java"));
         if mode == Mode::Interpreted {
             java.arg("-Xint");
@@ -200,9 +238,18 @@ impl Lab {
         // launched by `tare record`.
         java.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]);
         java.args(["-Xms256m", "-Xmx256m", "-cp"]).arg(&self.classes).arg("bench.cost.Main");
+        java.args(seed.map(|seed| seed.to_string()));
         let log = fs::File::create(self.work.join("stderr.log")).context("creating a log")?;
+        // Its own times beside ours, of a run of its own; interpreted, it would take forever.
+        let theirs = match &self.visual_vm {
+            Some(peer) if mode == Mode::Compiled && seed.is_none() => {
+                self.visual_vm(peer, jdk, &java)?
+            }
+            _ => HashMap::new(),
+        };
         let mut program = Program::start(java.stderr(log))?;
-        let truth = Truth::parse(&program.ask("truth")?)?;
+        let ask_truth = format!("truth {}", mode.round_seconds());
+        let truth = Truth::parse(&program.ask(&ask_truth)?)?;
         let work = format!("work {}", mode.seconds(self.quick));
         let samples = self.work.join("samples.tare");
         let mut recorder = self.record(
@@ -217,14 +264,18 @@ impl Lab {
         let mut recorder =
             self.record(&program, &["--exact", "--time-all", "--include", INCLUDE], &exact)?;
         recorder.wait_until_woven(&self.tare, program.pid())?;
-        // Once for the JVM to compile what was woven; the truth, too, is that of compiled code.
-        program.ask(&work)?;
-        thread::sleep(GAP);
-        let since = format!("{:.1}s..", (recorder.elapsed() - GAP * 2 / 3).as_secs_f64());
+        let mut since = "0s..".to_owned();
+        if mode == Mode::Compiled {
+            // Once for the JVM to compile what was woven; the truth, too, is that of compiled code.
+            program.ask(&work)?;
+            thread::sleep(GAP);
+            since = format!("{:.1}s..", (recorder.elapsed() - GAP * 2 / 3).as_secs_f64());
+        }
         program.ask(&work)?;
         recorder.stop()?;
-        let again = Truth::parse(&program.ask("truth")?)?;
-        let run = format!("{} {}", jdk.major, mode.name());
+        let again = Truth::parse(&program.ask(&ask_truth)?)?;
+        let kind = seed.map_or_else(|| mode.name().to_owned(), |seed| format!("drawn {seed}"));
+        let run = format!("{} {kind}", jdk.major);
         if let Some(drift) = truth.drift(&again).filter(|drift| *drift > 0.05) {
             println!(
                 "{run}: what is true changed by up to {:.0} % meanwhile; the machine is not quiet",
@@ -239,8 +290,33 @@ impl Lab {
             report(&["--compensate", "calibrated"])?,
             report(&["--compensate", "sequences"])?,
             report(&["--samples", &samples, "--metric", "joined"])?,
+            theirs,
         ];
         truth.cells(&run, &reports)
+    }
+
+    /// What VisualVM's instrumenting profiler says of the same work.
+    fn visual_vm(
+        &self,
+        peer: &VisualVm,
+        jdk: &Jdk,
+        java: &Command,
+    ) -> Result<HashMap<String, Said>> {
+        let said = self.work.join("visualvm.log");
+        let log = fs::File::create(&said).context("creating a log")?;
+        let mut driver = peer.of_methods(java, jdk, "bench.cost.Main", INCLUDE);
+        let mut program = Program::start(driver.stderr(log))?;
+        program.ask(&format!("work {VISUAL_VM_SECONDS}"))?;
+        program.end()?;
+        let said = fs::read_to_string(&said)?;
+        let methods = said.lines().filter_map(|line| {
+            let words: Vec<&str> = line.strip_prefix("method ")?.split(' ').collect();
+            let [name, calls, micros] = words[..] else { return None };
+            let own = micros.parse::<f64>().ok()? * 1e3;
+            let said = Said { own, bounds: (own, own), calls: calls.parse().ok()? };
+            Some((name.to_owned(), said))
+        });
+        Ok(methods.collect())
     }
 
     fn record(&self, program: &Program, how: &[&str], to: &Path) -> Result<Recorder> {
@@ -278,6 +354,11 @@ pub struct Said {
     pub own: f64,
     bounds: (f64, f64),
     pub calls: f64,
+}
+
+impl Said {
+    /// Of a way that was not taken.
+    const UNKNOWN: Said = Said { own: f64::NAN, bounds: (f64::NAN, f64::NAN), calls: f64::NAN };
 }
 
 /// What the program measured of itself.
@@ -338,25 +419,26 @@ impl Truth {
         pairs.map(|(a, b)| (a.total / b.total - 1.0).abs()).max_by(f64::total_cmp)
     }
 
-    fn cells(&self, run: &str, reports: &[HashMap<String, Said>; 4]) -> Result<Vec<Cell>> {
+    fn cells(&self, run: &str, reports: &[HashMap<String, Said>; WAYS.len()]) -> Result<Vec<Cell>> {
         let mut cells = Vec::new();
         for case in &self.cases {
-            let said = |way: usize, method: &Method| {
-                let found = reports[way].get(&method.name);
-                found.copied().unwrap_or_default()
+            let said = |way: usize, method: &Method| match reports[way].get(&method.name) {
+                _ if reports[way].is_empty() => Said::UNKNOWN,
+                found => found.copied().unwrap_or_default(),
             };
             let first = case.methods.first().context("a case without methods")?;
-            let rounds = said(0, first).calls / first.calls;
-            if rounds <= 0.0 {
+            // VisualVM has seen a run of its own.
+            let rounds = EACH.map(|way| said(way, first).calls / first.calls);
+            if rounds[0] <= 0.0 {
                 bail!("{} was never called", first.name);
             }
             let all = |way: usize, of: fn(&Said) -> f64| -> f64 {
                 case.methods.iter().map(|method| of(&said(way, method))).sum()
             };
-            let totals = [0, 1, 2, 3].map(|way| all(way, |said| said.own));
+            let totals = EACH.map(|way| all(way, |said| said.own));
             let bounds = [CALIBRATED, JOINED].map(|way| {
-                let low = all(way, |said| said.bounds.0) / rounds;
-                (low, all(way, |said| said.bounds.1) / rounds)
+                let low = all(way, |said| said.bounds.0) / rounds[way];
+                (low, all(way, |said| said.bounds.1) / rounds[way])
             });
             let whole: f64 = case.methods.iter().map(|m| m.nanos * m.per_round()).sum();
             cells.push(Cell {
@@ -364,20 +446,20 @@ impl Truth {
                 case: case.name.clone(),
                 method: None,
                 truth: case.total,
-                ways: totals.map(|total| total / rounds),
+                ways: EACH.map(|way| totals[way] / rounds[way]),
                 bounds,
                 share: 1.0,
-                share_errors: [0.0; 4],
+                share_errors: [0.0; WAYS.len()],
             });
             for method in &case.methods {
-                let calls = rounds * method.per_round();
+                let calls = EACH.map(|way| rounds[way] * method.per_round());
                 let share = method.nanos * method.per_round() / whole;
-                let ways = [0, 1, 2, 3].map(|way| said(way, method).own / calls);
+                let ways = EACH.map(|way| said(way, method).own / calls[way]);
                 let share_errors =
-                    [0, 1, 2, 3].map(|way| said(way, method).own / totals[way].max(1.0) - share);
+                    EACH.map(|way| said(way, method).own / totals[way].max(1.0) - share);
                 let bounds = [CALIBRATED, JOINED].map(|way| {
                     let (low, high) = said(way, method).bounds;
-                    (low / calls, high / calls)
+                    (low / calls[way], high / calls[way])
                 });
                 cells.push(Cell {
                     run: run.to_owned(),
@@ -428,13 +510,14 @@ impl Cell {
 
 fn table(cells: &[Cell]) -> String {
     let mut text = format!(
-        "{:<26}{:>10}{:>10}{:>11}{:>11}{:>10}  {:>19}  covers  {:>19}  covers\n",
+        "{:<26}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}  {:>19}  covers  {:>19}  covers\n",
         "ns per call",
         "truth",
         "raw",
         "calibrated",
         "sequences",
         "joined",
+        "VisualVM",
         "interval",
         "joined interval",
     );
@@ -444,18 +527,20 @@ fn table(cells: &[Cell]) -> String {
             Some(method) => format!("    {}", method.replace("Cases.", "").replace("Cases$", "")),
         };
         let number = |value: f64| match value.abs() {
+            _ if value.is_nan() => "–".to_owned(),
             1000.0.. => format!("{value:.0}"),
             _ => format!("{value:.1}"),
         };
         let interval = |(low, high): (f64, f64)| format!("{} … {}", number(low), number(high));
         let covers = |which| if cell.covered(which) { "yes" } else { "NO" };
         text.push_str(&format!(
-            "{name:<26}{:>10}{:>10}{:>11}{:>11}{:>10}  {:>19}  {:<6}  {:>19}  {}\n",
+            "{name:<26}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}  {:>19}  {:<6}  {:>19}  {}\n",
             number(cell.truth),
             number(cell.ways[0]),
             number(cell.ways[1]),
             number(cell.ways[2]),
             number(cell.ways[3]),
+            number(cell.ways[4]),
             interval(cell.bounds[0]),
             covers(0),
             interval(cell.bounds[1]),
@@ -493,6 +578,9 @@ impl Summary {
         for run in runs {
             let of_run = || cells.iter().filter(move |c| c.run == run && c.is_judged());
             for (way, name) in WAYS.into_iter().enumerate() {
+                if of_run().all(|cell| cell.ways[way].is_nan()) {
+                    continue;
+                }
                 let tally = |wanted: &dyn Fn(&Cell) -> bool, good: &dyn Fn(&Cell) -> bool| {
                     let all: Vec<&Cell> = of_run().filter(|cell| wanted(cell)).collect();
                     (all.iter().filter(|cell| good(cell)).count(), all.len())
@@ -569,7 +657,7 @@ mod tests {
             ("bench.cost.Cases.leaf".to_owned(), said(2_400.0, 200.0)),
         ]
         .into();
-        let cells = truth.cells("x", &[0; 4].map(|_| report.clone())).unwrap();
+        let cells = truth.cells("x", &EACH.map(|_| report.clone())).unwrap();
         assert_eq!(cells.len(), 3);
         let [whole, fan, leaf] = &cells[..] else { panic!() };
         assert!((whole.ways[0] - 660.0).abs() < 1e-9 && whole.covered(0));

@@ -64,7 +64,7 @@ impl Peers {
 }
 
 impl VisualVm {
-    fn prepare(kitchen: &Kitchen<'_>, jdk: &Jdk) -> Result<VisualVm> {
+    pub fn prepare(kitchen: &Kitchen<'_>, jdk: &Jdk) -> Result<VisualVm> {
         if jdk.major > VISUAL_VM_KNOWS {
             bail!("it knows no JDK after {VISUAL_VM_KNOWS}");
         }
@@ -89,6 +89,15 @@ impl VisualVm {
         let peer = VisualVm { libraries: tool.join("lib"), class_path };
         shell::run(peer.driver(jdk).arg("calibrate"))?;
         Ok(peer)
+    }
+
+    /// The driver in place of a program, of which it tells every method's calls and own time. `main` is
+    /// the class where it begins, `include` what is instrumented.
+    pub fn of_methods(&self, java: &Command, jdk: &Jdk, main: &str, include: &str) -> Command {
+        let mut driver = self.driver(jdk);
+        driver.args([PORT, "methods", main, "main", "([Ljava/lang/String;)V", include]);
+        driver.args(java.get_args());
+        driver
     }
 
     /// With a bound on its memory: it keeps what it gets of the program, and can take a machine with it.

@@ -167,6 +167,18 @@ impl Program {
         Ok(Ended { peak_memory, result: result.clone(), others: std::mem::take(&mut self.others) })
     }
 
+    /// Lets one end that has no iterations to tell of.
+    pub fn end(mut self) -> Result<()> {
+        let mut input = self.child.stdin.take().context("the program has no input")?;
+        writeln!(input, "quit")?;
+        drop(input);
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the program ended badly ({status})");
+        }
+        Ok(())
+    }
+
     /// The rest of the line that begins with this word, and when it came, in milliseconds.
     fn wait_for(&mut self, word: &str) -> Result<(f64, String)> {
         loop {
