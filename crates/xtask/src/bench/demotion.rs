@@ -11,38 +11,52 @@ use super::recorder::Recorder;
 use super::stats::median;
 use super::workloads::Workload;
 use crate::jdks::Jdk;
-use anyhow::{Context, Result};
-use std::fs::File;
-use std::path::PathBuf;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for the budget to be settled: what was woven anew must be compiled again.
-const WARM_UP: Amount = Amount { iterations: 5, seconds: 20.0 };
-const MEASURED: Amount = Amount { iterations: 10, seconds: 10.0 };
+struct Course {
+    /// Long enough for the budget to be settled: what was woven anew must be compiled again.
+    warm_up: Amount,
+    plain_warm_up: Amount,
+    measured: Amount,
+}
 
-/// Looks at trees of millions of contexts are seconds apart; nothing runs meanwhile, so that it does not matter
-/// when in this time one comes.
-const GAP: Duration = Duration::from_secs(12);
+const WHOLE: Course = Course {
+    warm_up: Amount { iterations: 5, seconds: 40.0 },
+    plain_warm_up: Amount { iterations: 5, seconds: 8.0 },
+    measured: Amount { iterations: 10, seconds: 8.0 },
+};
+
+const ONCE: Amount = Amount { iterations: 1, seconds: 0.0 };
+const QUICK: Course = Course { warm_up: ONCE, plain_warm_up: ONCE, measured: ONCE };
 
 /// Sentences for the page.
-pub fn total_error(bench: &Bench, workload: &Workload, jdk: &Jdk) -> Result<Vec<String>> {
-    let before = plain(bench, workload, jdk, true)?;
+pub fn total_error(
+    bench: &Bench,
+    workload: &Workload,
+    jdk: &Jdk,
+    quick: bool,
+) -> Result<Vec<String>> {
+    let course = if quick { QUICK } else { WHOLE };
+    let before = plain(bench, workload, jdk, &course, true)?;
     let file = bench.work.join("demotion.tare");
     let mut tare = Command::new(&bench.tare);
-    tare.args(["record", "--exact", "--overhead", "20%", "--include", workload.include]);
+    // Enough memory: what is pruned belongs to no time.
+    tare.args(["record", "--exact", "--overhead", "20%", "--memory", "1G"]);
     let (class, _) = workload.root.rsplit_once('.').context("a root")?;
-    tare.args(["--include", class, "-o"]).arg(&file);
+    tare.args(["--include", workload.include, "--include", class, "-o"]).arg(&file);
     let java = bench.java(workload, jdk, Config::Plain)?;
     let began = Instant::now();
     let mut program = Program::start(after(tare, &java).stderr(log(bench)?))?;
-    program.run(WARM_UP)?;
-    thread::sleep(GAP);
-    let since = format!("{:.1}s..", (began.elapsed() - GAP * 2 / 3).as_secs_f64());
-    let times = program.run(MEASURED)?;
+    program.run(course.warm_up)?;
+    let since = format!("{:.1}s..", between_looks(&file, began)?.as_secs_f64());
+    let times = program.run(course.measured)?;
     program.quit()?;
-    let behind = plain(bench, workload, jdk, false)?;
+    let behind = plain(bench, workload, jdk, &course, false)?;
 
     let truth = (before + behind) / 2.0;
     let mut lines = vec![format!(
@@ -69,6 +83,28 @@ pub fn total_error(bench: &Bench, workload: &Workload, jdk: &Jdk) -> Result<Vec<
     Ok(lines)
 }
 
+/// Looks at trees of millions of contexts are seconds apart, and what they find is told of the time before. Nothing
+/// runs meanwhile; the second one from now has begun after all was done. When, since `began`: between the two.
+fn between_looks(file: &Path, began: Instant) -> Result<Duration> {
+    let written = || fs::metadata(file).and_then(|known| known.modified()).context("the recording");
+    let limit = Instant::now() + Duration::from_secs(120);
+    let mut ends = [Duration::ZERO; 2];
+    let mut last = written()?;
+    for end in &mut ends {
+        while written()? == last {
+            if Instant::now() > limit {
+                bail!("no look in two minutes");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        // What is written after a look is written at once.
+        thread::sleep(Duration::from_millis(500));
+        last = written()?;
+        *end = began.elapsed();
+    }
+    Ok((ends[0] + ends[1]) / 2)
+}
+
 /// `sum` of all times and `truth` of one iteration in milliseconds; `seen` are the iterations in the recording.
 fn line(name: &str, sum: f64, ran: f64, seen: f64, truth: f64) -> String {
     if seen != ran {
@@ -80,14 +116,20 @@ fn line(name: &str, sum: f64, ran: f64, seen: f64, truth: f64) -> String {
 }
 
 /// What a plain iteration takes, by the clock. Further ones are sampled if that is wanted.
-fn plain(bench: &Bench, workload: &Workload, jdk: &Jdk, sampled: bool) -> Result<f64> {
+fn plain(
+    bench: &Bench,
+    workload: &Workload,
+    jdk: &Jdk,
+    course: &Course,
+    sampled: bool,
+) -> Result<f64> {
     let java = bench.java(workload, jdk, Config::Plain)?;
     let mut command = Command::new(java.get_program());
     // So that samples tell inlined methods from their callers.
     command.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]);
     let mut program = Program::start(command.args(java.get_args()).stderr(log(bench)?))?;
-    program.run(WARM_UP)?;
-    let time = median(&program.run(MEASURED)?.wall).context("no iteration")?;
+    program.run(course.plain_warm_up)?;
+    let time = median(&program.run(course.measured)?.wall).context("no iteration")?;
     if sampled {
         let file = samples(bench);
         let mut tare = Command::new(&bench.tare);
@@ -95,7 +137,7 @@ fn plain(bench: &Bench, workload: &Workload, jdk: &Jdk, sampled: bool) -> Result
         let said = bench.work.join("record.log");
         let mut recorder = Recorder::start(tare.arg(program.pid().to_string()), &said)?;
         recorder.wait_for(&file)?;
-        program.run(MEASURED)?;
+        program.run(course.measured)?;
         recorder.stop()?;
     }
     program.quit()?;

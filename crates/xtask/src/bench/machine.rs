@@ -27,9 +27,9 @@ pub fn load() -> Option<f64> {
     Some(f64::from(sum) / f64::from(LOOKS))
 }
 
-/// Waits until others leave the machine alone, or half a minute is over.
+/// Waits until others leave the machine alone, or a quarter of a minute is over.
 pub fn settle() {
-    for _ in 0..30 {
+    for _ in 0..15 {
         if load().is_none_or(|load| load < QUIET) {
             return;
         }

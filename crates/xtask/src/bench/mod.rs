@@ -84,7 +84,8 @@ second one waits.
 
 With the name `accuracy` as the first word it measures how right times are, not what they cost:
 programs whose true costs are known, beside what Tare says of them, by every way of compensation.
-It takes --quick, --jdk, --tare, --json, --mode (compiled or interpreted; default: both) and --write-docs.
+It takes --quick, --jdk, --tare, --json, --mode (compiled or interpreted; default: both), --write-docs, and
+--seed N[,N…] for further programs that are drawn from these numbers.
 
 With the name `scale` as the first word it measures how cost grows with threads (10 to 10,000), classes
 (1,000 to 50,000) and contexts (1,000 to 10 million); see its --help.
@@ -105,7 +106,8 @@ Options:
 ";
 
 /// What `--brief` leaves out, for the reader of a page.
-const BRIEFLY: &str = "Briefly: two iterations and a second of each launch are measured, and nothing is attached to";
+const BRIEFLY: &str =
+    "Briefly: two iterations and a second of each launch are measured, and nothing is attached to";
 
 /// What a run is to tell.
 #[derive(Clone, Copy, PartialEq)]
@@ -317,7 +319,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     if args.question == Question::Demotion {
         for Group { workload, jdk, .. } in &groups {
-            match demotion::total_error(&bench, workload, jdk) {
+            match demotion::total_error(&bench, workload, jdk, args.quick) {
                 Ok(lines) => agreements.extend(lines),
                 Err(error) => notes.push(format!("FAILED: the sum of times: {error:#}")),
             }

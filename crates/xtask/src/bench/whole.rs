@@ -22,7 +22,7 @@ time, does not keep the others from being measured; at the end it is told how to
 Options:
   --write-docs     write the pages in docs/ anew
   --quick          only see whether all of it works: small inputs, and no figure that means anything
-  --minutes N      begin no part that would not end within that time (default: 58)
+  --minutes N      begin no part that would not end within that time (default: 56)
   --tare FILE      measure this `tare` instead of building one
   --list           show the parts, the minutes each takes, and the pages that they write
 ";
@@ -46,16 +46,16 @@ struct Part {
 const PARTS: [Part; 15] = [
     Part {
         name: "modes",
-        words: &["--launches", "2", "--minutes", "8"],
+        words: &["--launches", "2", "--jdk", "25", "--minutes", "4.5"],
         quick: &["--quick", "fib"],
-        minutes: 9.0,
+        minutes: 6.0,
         page: "benchmarks.md",
     },
     Part {
         name: "suite",
-        words: &["suite", "--launches", "1", "--minutes", "10"],
-        quick: &["suite", "--quick", "web", "fib"],
-        minutes: 11.0,
+        words: &["suite", "--brief", "--launches", "1", "--minutes", "12"],
+        quick: &["suite", "--brief", "--quick", "web", "fib"],
+        minutes: 12.0,
         page: "suite.md",
     },
     Part {
@@ -69,7 +69,7 @@ const PARTS: [Part; 15] = [
         name: "scale",
         words: &["scale", "--minutes", "4"],
         quick: &["scale", "--quick"],
-        minutes: 5.0,
+        minutes: 3.0,
         page: "benchmarks-scale.md",
     },
     Part {
@@ -90,7 +90,7 @@ const PARTS: [Part; 15] = [
         name: "demotion",
         words: &["demotion", "--launches", "1", "--jdk", "25"],
         quick: &["demotion", "--quick"],
-        minutes: 1.0,
+        minutes: 4.0,
         page: "demotion.md",
     },
     Part {
@@ -109,23 +109,23 @@ const PARTS: [Part; 15] = [
     },
     Part {
         name: "accuracy",
-        words: &["accuracy", "--quick"],
+        words: &["accuracy", "--quick", "--jdk", "17,25", "--seed", "11,16,2026"],
         quick: &["accuracy", "--quick", "--mode", "interpreted"],
-        minutes: 2.5,
+        minutes: 4.5,
         page: "accuracy.md",
     },
     Part {
         name: "server",
-        words: &["server", "--seconds", "3"],
+        words: &["server", "--seconds", "6"],
         quick: &["server", "--quick"],
-        minutes: 3.0,
+        minutes: 4.0,
         page: "server.md",
     },
     Part {
         name: "target",
-        words: &["target", "--minutes", "1.5"],
+        words: &["target", "--minutes", "1"],
         quick: &["target", "fib"],
-        minutes: 2.0,
+        minutes: 1.5,
         page: "target-error.md",
     },
     Part {
@@ -163,7 +163,7 @@ struct Args<'a> {
 impl<'a> Args<'a> {
     fn parse(words: &[&'a str]) -> Result<Args<'a>> {
         let (mut write_docs, mut quick, mut list) = (false, false, false);
-        let (mut minutes, mut tare, mut named) = (58.0, None, Vec::new());
+        let (mut minutes, mut tare, mut named) = (56.0, None, Vec::new());
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
