@@ -92,7 +92,7 @@ With the name `scale` as the first word it measures how cost grows with threads 
 
 Options:
   --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
-  --brief          measure two iterations and a second of each launch; with suite, without the attached mode
+  --brief          measure one iteration and a second of each launch, after fewer; with suite, without the attached mode
   --launches N     JVM launches of each configuration (default: 5; 1 with --quick)
   --minutes N      begin no further launches after that time, but one of each in any case; with suite, no
                    further workload
@@ -106,8 +106,7 @@ Options:
 ";
 
 /// What `--brief` leaves out, for the reader of a page.
-const BRIEFLY: &str =
-    "Briefly: two iterations and a second of each launch are measured, and nothing is attached to";
+const BRIEFLY: &str = "Briefly: three iterations and three seconds to warm up, one iteration and a second measured, nothing attached to";
 
 /// What a run is to tell.
 #[derive(Clone, Copy, PartialEq)]
