@@ -206,7 +206,7 @@ pub enum Command {
     #[command(
         after_help = "Counts executed bytecodes, and objects and bytes that the program's own code allocates, \
                       per case: these do not depend on the machine or its load, so that the check holds on a \
-                      shared runner. The baseline is a text file of a few lines per case.\n\n\
+                      shared runner. The baseline is a text file with a line per case.\n\n\
                       EXAMPLES:\n  \
                       tare check --baseline perf.tare --update -- java -cp app.jar com.acme.Main\n  \
                       tare check --baseline perf.tare -- java -cp app.jar com.acme.Main\n  \
