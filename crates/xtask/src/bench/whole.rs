@@ -22,7 +22,7 @@ time, does not keep the others from being measured; at the end it is told how to
 Options:
   --write-docs     write the pages in docs/ anew
   --quick          only see whether all of it works: small inputs, and no figure that means anything
-  --minutes N      begin no part that would not end within that time (default: 56)
+  --minutes N      begin no part that would not end within that time (default: 58)
   --tare FILE      measure this `tare` instead of building one
   --list           show the parts, the minutes each takes, and the pages that they write
 ";
