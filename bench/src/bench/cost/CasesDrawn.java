@@ -7,11 +7,11 @@ import java.util.function.IntBinaryOperator;
 /**
  * Programs that nobody has looked at before: three trees of five methods, whose lengths, kinds of work and numbers of
  * calls are drawn from a seed. {@code a} calls {@code b} and {@code c}, {@code b} calls {@code d}, {@code c} calls
- * {@code e}.
+ * {@code e}. Each tree has methods of its own, because profilers and compilers tell programs apart by their methods.
  */
 final class CasesDrawn {
-    private static final int TREES = 3;
-    private static final int METHODS = 5;
+    static final int TREES = 3;
+    static final int METHODS = 5;
 
     /** Of each method: how many steps, whether they keep the processor busy, and how often its caller calls it. */
     private static final int[] STEPS = new int[TREES * METHODS];

@@ -98,9 +98,9 @@ public final class Main {
     private static void draw(long seed) {
         CasesDrawn.draw(seed);
         PARTS.add(new Run("nothing", Cases::runNothing, 1));
-        for (int tree = 0; tree < 3; tree++) {
-            int first = 5 * tree;
-            for (int i = 1; i < 5; i++) {
+        for (int tree = 0; tree < CasesDrawn.TREES; tree++) {
+            int first = CasesDrawn.METHODS * tree;
+            for (int i = 1; i < CasesDrawn.METHODS; i++) {
                 PARTS.add(drawn(first + i));
             }
             int b = CasesDrawn.times(first + 1);
@@ -116,7 +116,7 @@ public final class Main {
                 cost("e", tree, c * e, "", 0),
                 new Cost("CasesDrawn.runA" + tree, "nothing", "", 0))));
         }
-        for (int i = 0; i < 15; i++) {
+        for (int i = 0; i < CasesDrawn.RUNS.size(); i++) {
             System.err.println("drawn " + "abcde".charAt(i % 5) + i / 5 + ": " + CasesDrawn.describe(i));
         }
     }

@@ -205,7 +205,7 @@ impl Calibrator {
             let plausible = || slowest < 2 * i64::from(ROUNDS) * SLOW_PROBE_NS;
             let warm = self
                 .are_compiled(forms)
-                .unwrap_or_else(|| plausible() && began.elapsed() > WARM_UP);
+                .unwrap_or_else(|| plausible() && began.elapsed() > WARM_UP.min(most));
             if warm || began.elapsed() > most {
                 return warm;
             }

@@ -41,7 +41,7 @@ pub struct Own {
 }
 
 impl Own {
-    fn add(&mut self, other: Own) {
+    pub fn add(&mut self, other: Own) {
         self.bytecodes += other.bytecodes;
         self.calls += other.calls;
     }

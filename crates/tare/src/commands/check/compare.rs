@@ -89,8 +89,7 @@ impl Verdict {
     fn heed_whole(&mut self, old: &Whole, sums: &BTreeMap<&str, Own>, tolerance: f64) {
         let mut rest = Own::default();
         for (_, own) in sums.iter().filter(|(name, _)| !old.methods.contains_key(**name)) {
-            rest.bytecodes += own.bytecodes;
-            rest.calls += own.calls;
+            rest.add(*own);
         }
         let named = old.methods.iter().map(|(name, own)| (&**name, *own, sums.get(&**name)));
         let mut grown: Vec<(&str, Own, Own)> = named
