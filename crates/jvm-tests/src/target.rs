@@ -8,7 +8,9 @@ use crate::control::control_dirs;
 use crate::env::Jdk;
 use crate::java::classes;
 use crate::proc::{exists, jvm_below};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -252,8 +254,9 @@ impl Target {
     pub fn wait(mut self) -> (i32, String) {
         let limit = Instant::now() + PATIENCE;
         let status = loop {
-            if let Some(status) = self.child.try_wait().expect("our own child") {
-                break status;
+            if self.ended().expect("our own child") {
+                self.sweep();
+                break self.child.wait().expect("our own child");
             }
             assert!(Instant::now() < limit, "the target does not end:\n{}", self.text());
             thread::sleep(Duration::from_millis(5));
@@ -270,6 +273,18 @@ impl Target {
         (status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()), text)
     }
 
+    /// Whether the program has ended; an error once that was waited for. Until then no other gets its number.
+    fn ended(&self) -> rustix::io::Result<bool> {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(raw(self.child.id())), how)?.is_some())
+    }
+
+    /// Removes the attach socket that a killed JVM leaves. Soon another process will have its number, and must not
+    /// find that; it may belong to another user, who could not remove it.
+    fn sweep(&self) {
+        let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.pid));
+    }
+
     /// Closes the program's input, which ends it, and asserts that it ended well.
     pub fn finish(mut self) -> String {
         drop(self.stdin.take());
@@ -281,15 +296,19 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            // Our own child, not yet reaped: neither its pid nor its group can be another's.
-            let _ = kill_process_group(raw(self.child.id()), Signal::KILL);
-            let _ = self.child.wait();
-            // Soon another process will have its number and must not find what this one left.
+        // Not yet waited for: neither its pid nor its group can be another's.
+        if let Ok(ended) = self.ended() {
+            if !ended {
+                let _ = kill_process_group(raw(self.child.id()), Signal::KILL);
+            }
+            while matches!(self.ended(), Ok(false)) {
+                thread::sleep(Duration::from_millis(5));
+            }
             for dir in control_dirs(Path::new("/tmp"), self.pid) {
                 let _ = fs::remove_dir_all(dir);
             }
-            let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.pid));
+            self.sweep();
+            let _ = self.child.wait();
         }
         if !thread::panicking() {
             let text = self.text();
