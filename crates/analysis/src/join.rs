@@ -2,8 +2,9 @@
 //! processor time it takes from another, in which nothing was woven.
 //!
 //! Samples know nothing of probes, so this is right for short methods too; what they cannot tell is
-//! how much work was done while they were taken. That is found by the contexts whose own time is well
-//! known from the exact recording, its *anchors*. docs/time.md has the derivation.
+//! how much work was done while they were taken. That is told by methods that were counted meanwhile, the
+//! *marks*, or else by contexts whose time is well known from the exact recording, its *anchors*. docs/time.md
+//! has the derivation.
 
 use crate::compensate::{UNTIMED, bounds_of};
 use std::collections::HashMap;
@@ -18,6 +19,12 @@ pub const JOINED: &str = "joined";
 /// The option of a run that says for how many nanoseconds it was sampled before anything was woven.
 pub const WINDOW: &str = "sampled before";
 
+/// The option of a run that says how often a method was called while samples were taken: its name, a space,
+/// and the number.
+pub const MARK: &str = "called while sampled";
+
+/// Calls of a mark, in both, at least.
+const FEW: f64 = 30.0;
 /// The relative width of an anchor's interval at most. The narrowest ones that hold [`ANCHORED`] of the samples
 /// count, unless wider ones, up to [`WIDE`], say less by more than that.
 const WIDTHS: [f64; 5] = [0.05, 0.1, 0.2, 0.5, f64::MAX];
@@ -44,6 +51,15 @@ pub struct Joined {
     pub doubt: f64,
     /// Whether the scale is only that of the recordings' lengths, for lack of times.
     pub by_length: bool,
+    /// How many marks told it.
+    pub marks: usize,
+}
+
+/// What samples of a context are multiplied with, and how far that is in doubt, as a share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scale {
+    times: f64,
+    doubt: f64,
 }
 
 /// Adds the series of processor time per context, with its bounds, from the samples of another profile
@@ -59,20 +75,34 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     if found <= 0.0 || all <= 0.0 {
         return None;
     }
-    let anchored = anchored(profile, &places, &placed, weight);
-    let (scale, doubt) = match anchored {
+    let mut by_length = false;
+    let (scales, marks) = match marked(profile, other, calls) {
         Some(known) => known,
-        // The same amount of work in the same time: the best that can be said without times.
-        None => (lengths(profile, samples)?, 0.0),
+        None => {
+            let anchored = anchored(profile, &places, &placed, weight);
+            by_length = anchored.is_none();
+            // The same amount of work in the same time: the best that can be said without times.
+            let (times, doubt) = match anchored {
+                Some(known) => known,
+                None => (lengths(profile, samples)?, 0.0),
+            };
+            (vec![Scale { times, doubt }; profile.contexts.len()], 0)
+        }
+    };
+    let mean = |of: fn(&Scale) -> f64| {
+        let each = placed.iter().map(|(context, weight)| of(&scales[context.index()]) * weight);
+        each.sum::<f64>() / found
     };
     let joined = Joined {
         samples: (found / weight).round() as u64,
         share: found / all,
-        scale,
-        doubt,
-        by_length: anchored.is_none(),
+        scale: mean(|scale| scale.times),
+        doubt: mean(|scale| scale.doubt),
+        by_length,
+        marks,
     };
-    add(profile, calls, &places.split(&placed, &sums(profile, calls)), weight, &joined);
+    let placed = places.split(&placed, &sums(profile, calls));
+    add(profile, calls, &placed, weight, &scales);
     Some(joined)
 }
 
@@ -241,6 +271,49 @@ fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
     sums
 }
 
+/// What the calls of marks say, in the exact recording and while samples were taken: of each context by the
+/// nearest mark that it is called from, and where there is none by what most marks say. Also how many there are.
+fn marked(profile: &Profile, other: &Profile, calls: SeriesId) -> Option<(Vec<Scale>, usize)> {
+    let options = other.run.options.iter().filter(|(key, _)| key == MARK);
+    let sampled: HashMap<&str, f64> = options
+        .filter_map(|(_, text)| text.rsplit_once(' '))
+        .filter_map(|(name, n)| Some((name, n.parse().ok()?)))
+        .collect();
+    if sampled.is_empty() {
+        return None;
+    }
+    let name = |frame: FrameId| {
+        let method = profile.method_of(frame);
+        format!("{}.{}", profile.strings.get(method.class), profile.strings.get(method.name))
+    };
+    let mut counted: HashMap<&str, f64> = HashMap::new();
+    for (context, count) in sums(profile, calls) {
+        let name = profile.contexts.frame(context).map(name).unwrap_or_default();
+        if let Some((known, _)) = sampled.get_key_value(&*name) {
+            *counted.entry(known).or_insert(0.0) += count;
+        }
+    }
+    let mut marks: HashMap<&str, Scale> = HashMap::new();
+    for (name, exact) in counted {
+        let then = sampled[name];
+        if exact >= FEW && then >= FEW {
+            let doubt = SIGMAS * (1.0 / exact + 1.0 / then).sqrt();
+            marks.insert(name, Scale { times: exact / then, doubt });
+        }
+    }
+    let mut all: Vec<Scale> = marks.values().copied().collect();
+    all.sort_by(|a, b| a.times.total_cmp(&b.times));
+    let quartile = |n: usize| all.get(all.len() * n / 4).copied();
+    let mut usual = quartile(2)?;
+    usual.doubt += (quartile(3)?.times / quartile(1)?.times - 1.0) / 2.0;
+    let mut scales = vec![usual; profile.contexts.len()];
+    for (context, parent, frame) in profile.contexts.iter() {
+        let own = marks.get(&*name(frame)).copied();
+        scales[context.index()] = own.unwrap_or(scales[parent.index()]);
+    }
+    Some((scales, marks.len()))
+}
+
 /// How much the samples must be scaled so that they agree with the times of contexts that are well
 /// known from both, with all that they call, and how far that is in doubt. (Not their own times: which of two methods
 /// a sample belongs to that are compiled into one is often a guess.) What spoils an anchor makes its woven time the
@@ -306,7 +379,7 @@ fn add(
     calls: SeriesId,
     placed: &HashMap<ContextId, f64>,
     weight: f64,
-    joined: &Joined,
+    scales: &[Scale],
 ) {
     // The calls may be those of a stretch of time; what is joined with them is, too.
     let axis = profile.series(calls).info().time;
@@ -321,9 +394,10 @@ fn add(
         let sampled = placed.get(&context).copied().unwrap_or(0.0);
         let count = sampled / weight;
         let spread = SIGMAS * count.sqrt() * weight;
-        let low = (sampled - spread).max(0.0) * (1.0 - joined.doubt).max(0.0);
-        let high = (sampled + spread).max(NEVER * weight) * (1.0 + joined.doubt);
-        let values = [sampled * joined.scale, low * joined.scale, high * joined.scale, sampled];
+        let Scale { times, doubt } = scales[context.index()];
+        let low = (sampled - spread).max(0.0) * (1.0 - doubt).max(0.0);
+        let high = (sampled + spread).max(NEVER * weight) * (1.0 + doubt);
+        let values = [sampled * times, low * times, high * times, sampled];
         for (series, value) in series.iter_mut().zip(values) {
             let value = value.round() as i64;
             if value != 0 {
@@ -436,6 +510,27 @@ mod tests {
         let parts = [long, other].map(|context| joined_ms(&profile, context));
         assert!((parts[1] / parts[0] - 3.0).abs() < 1e-6, "{parts:?}");
         assert!((23.0..25.0).contains(&joined_ms(&profile, short)));
+    }
+
+    #[test]
+    fn marks_tell_what_no_probe_and_no_load_can_lengthen() {
+        let (mut profile, [long, short]) = exact_profile();
+        assert!(compensate(&mut profile, Compensation::Calibrated));
+        let mut samples = samples();
+        // Four times as many calls while it was sampled, although anchors take it for half the work.
+        let mark = |name: &str, n: u32| (MARK.to_owned(), format!("{name} {n}"));
+        samples.run.options.extend([mark("a.B.long", 4_000), mark("a.B.gone", 9), mark("odd", 1)]);
+        let joined = join(&mut profile, Some(&samples)).unwrap();
+        assert_eq!((joined.marks, joined.by_length), (1, false));
+        assert!((joined.scale - 0.25).abs() < 1e-9 && joined.doubt < 0.1, "{joined:?}");
+        assert!((joined_ms(&profile, long) - 125.0).abs() < 0.01);
+        // What has a mark of its own goes by that.
+        samples.run.options.push(mark("a.B.short", 2_000_000));
+        let (mut profile, _) = exact_profile();
+        let joined = join(&mut profile, Some(&samples)).unwrap();
+        assert_eq!(joined.marks, 2);
+        assert!((joined_ms(&profile, short) - 1.5).abs() < 0.01);
+        assert!((joined_ms(&profile, long) - 125.0).abs() < 0.01);
     }
 
     #[test]

@@ -425,8 +425,8 @@ pub struct RecordArgs {
     /// often are counted and not timed, for as long as they are: 20%
     #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub overhead: Option<f64>,
-    /// Sample the program first, with nothing woven, and join calls with samples: processor time and
-    /// time per call of every context, also of short methods
+    /// Sample the program first, with next to nothing woven, and join calls with samples: processor
+    /// time and time per call of every context, also of short methods
     #[arg(long, requires_all = ["exact", "jvm"], help_heading = EXACT)]
     pub cpu: bool,
     /// With --cpu: how long to sample

@@ -62,9 +62,11 @@ pub fn load_as(
 
 /// How counts and samples came together, for the head of a report.
 fn told(joined: &Joined) -> String {
-    let scale = match joined.by_length {
-        true => "by the recordings' lengths, as if calls came as often in both".to_owned(),
-        false => format!("to ± {:.1} %", joined.doubt * 100.0),
+    let doubt = format!("to ± {:.1} %", joined.doubt * 100.0);
+    let scale = match (joined.marks, joined.by_length) {
+        (0, true) => "by the recordings' lengths, as if calls came as often in both".to_owned(),
+        (0, false) => format!("by times, {doubt}"),
+        (marks, _) => format!("by the calls of {marks} methods, {doubt}"),
     };
     format!(
         "{} samples in woven methods, {:.1} % of all, scaled by {:.3}, {scale}",

@@ -18,7 +18,7 @@ use crate::term::{self, BOLD, DIM};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tare_analysis::WINDOW;
+use tare_analysis::{MARK, WINDOW};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX, Request};
@@ -102,21 +102,15 @@ impl Session for ExactSession {
         }
         let files = Files::take(args, jvm, names);
         let started = SystemTime::now();
-        let (sampled, began) = match args.cpu {
-            true => {
-                anstream::eprintln!(
-                    "{DIM}tare: samples for {}, before anything is woven{DIM:#}",
-                    term::time(args.window)
-                );
-                let (sampling, began) = window::sample(agent, jvm, args.window)?;
-                (Some(sampling), began)
-            }
-            false => (None, Instant::now()),
-        };
+        let window = args.cpu.then(|| window::sample(agent, jvm, args)).transpose()?;
+        let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
         let start = Request::ExactStart(Box::new(plan));
         let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
         // The file comes after the start, which may fail, and leaves an older one alone then.
-        let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
+        let mut run = run_info(jvm, args, started);
+        let marks = window.iter().flat_map(|window| &window.marks);
+        run.options.extend(marks.map(|(name, n)| (MARK.to_owned(), format!("{name} {n}"))));
+        let recorder = Recorder::begin(&files.recording, run, began)?;
         // A program may end before the first look.
         let status = agent.status()?;
         // A machine that has no room for one more process has other worries.
@@ -126,6 +120,7 @@ impl Session for ExactSession {
         exact.steering = args.overhead.map(Steering::new);
         let counters = args.counters.then(|| Counters::begin(jvm.pid));
         let quiet = args.quiet;
+        let sampled = window.map(|window| window.sampling);
         Ok(ExactSession { exact, sampled, counters, recorder, began, files, guard, quiet })
     }
 

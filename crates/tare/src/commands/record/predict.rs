@@ -58,7 +58,7 @@ fn share(profile: &Profile, woven: impl Fn(&str) -> bool) -> Option<f64> {
     (all > 0.0).then(|| inside / all)
 }
 
-fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
+pub fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
     let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits_class(class));
     let asked = if include.is_empty() { !is_jdk(&class.replace('.', "/")) } else { fits(include) };
     asked && !fits(exclude)
