@@ -86,8 +86,10 @@ impl Frames {
         unsafe { ptr::read_volatile(&raw const self.count) }
     }
 
+    /// Whether the last frame is Java's, with a name or without.
     pub fn last_is_java(&self) -> bool {
-        self.as_slice().last().is_some_and(|last| last.kind == frame::JAVA)
+        let nameless = Frame::special(Special::OldMethod);
+        self.as_slice().last().is_some_and(|last| last.kind == frame::JAVA || *last == nameless)
     }
 
     pub fn as_slice(&self) -> &[Frame] {

@@ -17,6 +17,7 @@ mod handler;
 mod hotspot;
 mod java;
 mod kernel;
+mod methods;
 mod names;
 mod older;
 mod pace;
@@ -181,6 +182,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         paused: AtomicBool::new(false),
         waits: Default::default(),
         virtual_ids: Default::default(),
+        originals: Default::default(),
     });
     if !guard::learn_code() {
         return Err(StartError::Signal(io::Error::other("/proc/self/maps is not readable")));
@@ -199,10 +201,11 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         layout: layout.ok(),
         shared: Arc::clone(&shared),
     });
-    if let (Some(layout), Ok(tables)) = (&watch.layout, &tables)
-        && layout.thread_owner_id.is_none()
-    {
-        shared.virtual_ids.learn(tables, jni, fields, |at| watch.peek(at));
+    if let (Some(layout), Ok(tables)) = (&watch.layout, &tables) {
+        shared.originals.learn(tables, layout, |at| watch.peek(at));
+        if layout.thread_owner_id.is_none() {
+            shared.virtual_ids.learn(tables, jni, fields, |at| watch.peek(at));
+        }
     }
     let now = Instant::now();
     let mut new = Session {

@@ -8,6 +8,7 @@
 use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};
 use super::hotspot::Layout;
+use super::methods::Version;
 use tare_arena::samples::{How, Special};
 
 /// Reading what may not be there.
@@ -131,7 +132,7 @@ const SEARCH: u64 = 256;
 
 /// So many words further towards the root. What is read may be anything, so nothing here may
 /// overflow with a panic.
-fn up(sp: u64, words: u64) -> u64 {
+pub(super) fn up(sp: u64, words: u64) -> u64 {
     sp.wrapping_add(words.wrapping_mul(8))
 }
 
@@ -141,6 +142,8 @@ fn pc_desc(table: u64, index: u64) -> u64 {
 
 pub struct Walker<'a, M, N> {
     pub layout: &'a Layout,
+    /// Where a method keeps the number with which it began, if that is known.
+    pub original: Option<u64>,
     pub memory: &'a M,
     pub native: &'a N,
     /// The end of the thread's stack.
@@ -337,32 +340,6 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         }
     }
 
-    /// The key of a method: the id by which the JVM's interface knows it.
-    fn method_id(&self, method: u64) -> Option<u64> {
-        let l = self.layout;
-        if !method.is_multiple_of(8) {
-            return None;
-        }
-        let constant = self.memory.word(method.checked_add(l.method_const)?)?;
-        let pool = self.memory.word(constant.checked_add(l.const_pool)?)?;
-        let number = u64::from(self.short_field(constant, l.const_idnum)?);
-        let holder = self.memory.word(pool.checked_add(l.pool_holder)?)?;
-        let ids = self.memory.word(holder.checked_add(l.klass_ids)?)?;
-        if number >= self.memory.word(ids)? {
-            return None;
-        }
-        self.memory.word(up(ids, number + 1)).filter(|id| *id != 0)
-    }
-
-    /// The index of a bytecode of a method, if it is one.
-    fn bci(&self, method: u64, bcp: u64) -> Option<i32> {
-        let l = self.layout;
-        let constant = self.field(method, l.method_const)?;
-        let index = bcp.checked_sub(constant.wrapping_add(l.const_size))?;
-        let size = u64::from(self.short_field(constant, l.const_code_size)?);
-        (index < size).then_some(index as i32)
-    }
-
     fn interpreted(
         &self,
         place: Place,
@@ -375,21 +352,28 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let slot = |index: i64| self.memory.word(fp.wrapping_add_signed(8 * index));
         if framed
             && let Some(method) = slot(interpreter::METHOD)
-            && let Some(id) = self.method_id(method)
+            && let Some(version) = self.version(method)
         {
             let saved = slot(interpreter::BCP)?;
             let own = self.bci(method, registers.bcp).filter(|_| leaf);
             let bci = own.or_else(|| self.bci(method, saved));
-            frames.push(Frame::java(id, bci.unwrap_or(-1), How::Interpreted));
-            return Some(Place { pc: slot(1)?, sp: slot(interpreter::SENDER_SP)?, fp: slot(0)? });
+            let next = Place { pc: slot(1)?, sp: slot(interpreter::SENDER_SP)?, fp: slot(0)? };
+            // An id proves that it is a method. Without its own one, it has to be one that is being
+            // executed, and to have a caller.
+            let proven = matches!(version, Version::Known(_))
+                || (bci.is_some() && self.returns_to(next.pc).is_some());
+            if proven {
+                frames.push(version.frame(bci.unwrap_or(-1), How::Interpreted));
+                return Some(next);
+            }
         }
         // The frame is not made yet: the method is still in its register, as is where the
         // caller's stack ends.
         if !leaf {
             return None;
         }
-        let id = self.method_id(registers.method)?;
-        frames.push(Frame::java(id, 0, How::Interpreted));
+        let version = self.version(registers.method).filter(|v| *v != Version::Old(None))?;
+        frames.push(version.frame(0, How::Interpreted));
         let pops = |words: u64| {
             let pc = self.memory.word(up(place.sp, words - 1))?;
             let fp = if words > 1 { self.memory.word(place.sp)? } else { fp };
@@ -411,7 +395,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let complete = i64::from(self.short_field(blob.at, l.blob_frame_complete)? as i16);
         let unframed = complete < 0 || place.pc < blob.code.wrapping_add_signed(complete);
         if leaf && unframed {
-            frames.push(Frame::java(self.method_id(method)?, 0, how));
+            frames.push(self.version(method)?.frame(0, how));
             return self.unframed(blob, place);
         }
         let mut pc = place.pc;
@@ -421,7 +405,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             pc = self.memory.word(place.sp.wrapping_add_signed(i64::from(offset)))?;
         }
         if self.scopes(blob, pc, leaf, how, frames).is_none() {
-            frames.push(Frame::java(self.method_id(method)?, -1, how));
+            frames.push(self.version(method)?.frame(-1, how));
         }
         if leaf && let Some(next) = self.epilogue(place) {
             return Some(next);
@@ -540,7 +524,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             let bci = self.number(&mut at)?.cast_signed().wrapping_sub(1);
             let method = self.memory.word(up(metadata, u64::from(method.checked_sub(1)?)))?;
             let how = if sender == 0 { outer } else { How::Inlined };
-            frames.push(Frame::java(self.method_id(method)?, bci, how));
+            frames.push(self.version(method)?.frame(bci, how));
             pushed = Some(());
             if sender == 0 {
                 break;

@@ -30,11 +30,15 @@ impl Memory for Fake {
 const HEAP: u64 = 0x10_0000;
 const BLOB: u64 = HEAP + 16;
 const CODE: u64 = HEAP + 0x200;
+const INTERPRETER: u64 = HEAP + 0x400;
 const METHOD: u64 = 0x20_0000;
 const THREAD: u64 = 0x30_0000;
 const STACK: u64 = 0x40_0000;
 const TOP: u64 = STACK + 0x1000;
 const KEY: u64 = 77;
+const CONSTANT: u64 = 0xc000;
+/// Where the method has the number with which it began.
+const ORIGINAL: u64 = 12;
 /// Words of the method's frame.
 const FRAME: u64 = 4;
 
@@ -68,7 +72,7 @@ fn layout() -> Layout {
         const_size: 16,
         pool_holder: 0,
         klass_ids: 0,
-        interpreter: (0, 0),
+        interpreter: (INTERPRETER, INTERPRETER + 0x100),
         call_stub_return: HEAP + 0x300,
         entry_wrapper: -1,
         wrapper_anchor: 0,
@@ -114,9 +118,9 @@ fn memory() -> Fake {
     m.bytes(scopes + 1, &[1 + 8, 1 + 1, 1 + 10]);
     m.bytes(scopes + 8, &[1, 1 + 1, 1 + 5]);
     m.put(metadata, METHOD);
-    let (constant, pool, holder, ids) = (0xc000, 0xc100, 0xc200, 0xc300);
-    m.put(METHOD, constant);
-    m.put(constant, pool);
+    let (pool, holder, ids) = (0xc100, 0xc200, 0xc300);
+    m.put(METHOD, CONSTANT);
+    m.put(CONSTANT, pool);
     m.put(pool, holder);
     m.put(holder, ids);
     m.put(ids, 1);
@@ -126,12 +130,22 @@ fn memory() -> Fake {
 }
 
 fn walk(m: &Fake, place: Place) -> (Vec<Frame>, Option<Special>) {
+    walk_by(Some(ORIGINAL), m, place)
+}
+
+fn walk_by(original: Option<u64>, m: &Fake, place: Place) -> (Vec<Frame>, Option<Special>) {
     let layout = layout();
     let mut space = vec![Frame::native(0); 65];
     // SAFETY: room for 64 frames and one more.
     let mut frames = unsafe { Frames::new(space.as_mut_ptr(), 64) };
-    let walker =
-        Walker { layout: &layout, memory: m, native: &FramePointers, top: TOP, with_native: true };
+    let walker = Walker {
+        layout: &layout,
+        original,
+        memory: m,
+        native: &FramePointers,
+        top: TOP,
+        with_native: true,
+    };
     let registers = Registers { place, ..Registers::default() };
     let end = walker.walk(THREAD, &registers, &mut frames);
     (frames.as_slice().to_vec(), end)
@@ -202,6 +216,76 @@ fn native_code_leads_to_the_frame_that_the_thread_has_noted() {
     assert_eq!(end, None);
     assert_eq!(frames[0], Frame::native(0x7777_0000));
     assert_eq!(frames.len(), 3);
+}
+
+/// Makes the method an old version: its own number is beyond the ids. It began with another number.
+fn make_old(m: &mut Fake, original: u16) {
+    m.bytes(CONSTANT + 8, &5_u16.to_le_bytes());
+    m.bytes(CONSTANT + ORIGINAL, &original.to_le_bytes());
+}
+
+/// An interpreted frame of the method, at bytecode 3 of 10, called from outside; its place.
+fn interpreted(m: &mut Fake) -> Place {
+    let fp = STACK + 0x80;
+    m.bytes(CONSTANT + 10, &10_u16.to_le_bytes());
+    m.put(fp + 8, layout().call_stub_return);
+    m.bytes(layout().call_stub_return - 5, &[0xe8, 0, 0, 0, 0]);
+    m.put(fp, fp + 0x80);
+    m.put(fp - 8, fp + 16);
+    m.put(fp - 24, METHOD);
+    let bcp = CONSTANT + layout().const_size + 3;
+    m.put(fp - 64, bcp);
+    m.put(fp - 72, bcp);
+    Place { pc: INTERPRETER + 8, sp: STACK, fp }
+}
+
+#[test]
+fn an_old_version_has_the_name_of_the_present_one_and_no_line() {
+    let mut m = memory();
+    let place = interpreted(&mut m);
+    assert_eq!(walk(&m, place), (vec![Frame::java(KEY, 3, How::Interpreted)], None));
+    make_old(&mut m, 0);
+    assert_eq!(walk(&m, place), (vec![Frame::java(KEY, -1, How::Interpreted)], None));
+    recursion(&mut m, STACK, 3);
+    let (frames, end) = walk(&m, Place { pc: CODE + 0x22, sp: STACK, fp: 0 });
+    let pair = [Frame::java(KEY, -1, How::Inlined), Frame::java(KEY, -1, How::Compiled)];
+    assert_eq!((frames, end), ([pair; 3].concat(), None));
+}
+
+#[test]
+fn an_old_version_without_a_name_does_not_end_a_stack() {
+    // Either the present version has no id, or it is not known which it is.
+    for (original, at) in [(4, Some(ORIGINAL)), (0, None)] {
+        let mut m = memory();
+        make_old(&mut m, original);
+        let nameless = Frame::special(Special::OldMethod);
+        let place = interpreted(&mut m);
+        assert_eq!(walk_by(at, &m, place), (vec![nameless], None));
+        recursion(&mut m, STACK, 3);
+        let (frames, end) = walk_by(at, &m, Place { pc: CODE + 0x22, sp: STACK, fp: 0 });
+        assert_eq!((frames, end), (vec![nameless; 6], None));
+    }
+}
+
+#[test]
+fn what_may_be_an_old_version_must_be_executing_and_have_a_caller() {
+    let broken = (vec![], Some(Special::UnknownJava));
+    for (original, at) in [(0, Some(ORIGINAL)), (4, Some(ORIGINAL)), (0, None)] {
+        let mut m = memory();
+        make_old(&mut m, original);
+        let place = interpreted(&mut m);
+        let mut elsewhere = Fake(m.0.clone());
+        elsewhere.put(place.fp - 64, 0);
+        elsewhere.put(place.fp - 72, 0);
+        assert_eq!(walk_by(at, &elsewhere, place), broken);
+        m.put(place.fp + 8, 0x1234);
+        assert_eq!(walk_by(at, &m, place), broken);
+    }
+    // The number with which it began: not old, and yet it has no id.
+    let mut m = memory();
+    make_old(&mut m, 5);
+    let place = interpreted(&mut m);
+    assert_eq!(walk(&m, place), broken);
 }
 
 #[test]

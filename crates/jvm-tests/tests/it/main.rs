@@ -46,6 +46,7 @@ mod sampling;
 mod sampling_accuracy;
 mod sampling_commands;
 mod sampling_hostile;
+mod sampling_redefined;
 mod sampling_sessions;
 mod sampling_soak;
 mod sampling_wall;
