@@ -7,6 +7,7 @@
 //! has the derivation.
 
 use crate::compensate::{UNTIMED, bounds_of};
+use crate::regions::Passages;
 use std::collections::HashMap;
 use tare_profile::{
     ContextId, Estimate, FrameId, MethodId, MethodKind, Profile, Row, Series, SeriesId, SeriesInfo,
@@ -16,12 +17,18 @@ use tare_profile::{
 /// The name of the series that this adds.
 pub const JOINED: &str = "joined";
 
+/// The option of a run that says how many nanoseconds of its weight samples took themselves.
+pub const OWN: &str = "taken by the sampler";
+
 /// The option of a run that says for how many nanoseconds it was sampled before anything was woven.
 pub const WINDOW: &str = "sampled before";
 
-/// The option of a run that says how often a method was called while samples were taken: its name, a space,
-/// and the number.
-pub const MARK: &str = "called while sampled";
+/// The option of a run that says how often a method was called while samples were taken: its name, the number, and
+/// the standard deviation of its times in means.
+const MARK: &str = "called while sampled";
+
+/// The classes of probes begin with this.
+const PROBES: &str = "java.lang.Tare";
 
 /// Calls of a mark, in both, at least.
 const FEW: f64 = 30.0;
@@ -62,15 +69,25 @@ struct Scale {
     doubt: f64,
 }
 
+/// Samples of processor time.
+struct Sampled {
+    series: SeriesId,
+    /// Of one sample, in nanoseconds.
+    weight: f64,
+    /// How much of it was the program's, and not the sampler's.
+    share: f64,
+}
+
 /// Adds the series of processor time per context, with its bounds, from the samples of another profile
 /// or of this one. `None` if one of them lacks what it takes.
 pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> {
     let calls = exact(profile, |info| info.kind == ValueKind::Invocations)?;
     let other = samples.unwrap_or(profile);
-    let (sampled, weight) = sampled_series(other)?;
+    let sampled = sampled_series(other)?;
     let places = Places::new(profile, calls);
-    let placed = places.place(other, sampled);
-    let all: f64 = other.series(sampled).rows().map(|row| row.value as f64).sum();
+    let placed = places.place(other, &sampled);
+    let (weight, series) = (sampled.weight * sampled.share, other.series(sampled.series));
+    let all: f64 = sampled.share * series.rows().map(|row| row.value as f64).sum::<f64>();
     let found: f64 = placed.values().sum();
     if found <= 0.0 || all <= 0.0 {
         return None;
@@ -108,10 +125,12 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
 
 /// How many times longer calls were counted than samples were taken.
 fn lengths(profile: &Profile, samples: Option<&Profile>) -> Option<f64> {
-    let window = profile.run.options.iter().find(|(key, _)| key == WINDOW);
-    let window = window.and_then(|(_, nanos)| nanos.parse::<u64>().ok()).unwrap_or(0);
-    let counted = profile.run.duration.saturating_sub(window);
-    let sampled = samples.map_or(window, |samples| samples.run.duration);
+    let window = |profile: &Profile| {
+        let found = profile.run.options.iter().find(|(key, _)| key == WINDOW);
+        found.and_then(|(_, nanos)| nanos.parse::<u64>().ok())
+    };
+    let counted = profile.run.duration.saturating_sub(window(profile).unwrap_or(0));
+    let sampled = window(samples.unwrap_or(profile)).or(samples.map(|other| other.run.duration))?;
     (counted > 0 && sampled > 0).then(|| counted as f64 / sampled as f64)
 }
 
@@ -122,8 +141,7 @@ fn exact(profile: &Profile, fits: impl Fn(&SeriesInfo) -> bool) -> Option<Series
     found.map(|(id, _)| id)
 }
 
-/// Samples of processor time, and what one weighs.
-fn sampled_series(profile: &Profile) -> Option<(SeriesId, f64)> {
+fn sampled_series(profile: &Profile) -> Option<Sampled> {
     let (id, series) = profile.all_series().find(|(_, series)| {
         let info = series.info();
         info.kind == ValueKind::CpuTime && info.name == "cpu" && !series.is_empty()
@@ -133,11 +151,10 @@ fn sampled_series(profile: &Profile) -> Option<(SeriesId, f64)> {
         found.and_then(|(_, value)| value.parse::<f64>().ok()).filter(|n| *n > 0.0)
     };
     let period = series.info().period as f64;
-    let weight = match (number("weight"), number("samples")) {
-        (Some(weight), Some(samples)) => weight / samples,
-        _ => period,
-    };
-    (weight > 0.0).then_some((id, weight))
+    let all = number("weight");
+    let weight = all.zip(number("samples")).map_or(period, |(all, samples)| all / samples);
+    let own = number(OWN).zip(all).map_or(0.0, |(own, all)| own / all);
+    (weight > 0.0 && own < 1.0).then_some(Sampled { series: id, weight, share: 1.0 - own })
 }
 
 /// Finds the exact context of a sampled stack. Methods that several loaders have by the same name are one here:
@@ -172,21 +189,28 @@ impl Places {
         Places { woven, children, stands_for }
     }
 
-    /// Nanoseconds of samples by the exact context that they belong to.
-    fn place(&self, other: &Profile, sampled: SeriesId) -> HashMap<ContextId, f64> {
+    /// Nanoseconds of samples by the exact context that they belong to. Those in the probes of marks are nobody's.
+    fn place(&self, other: &Profile, sampled: &Sampled) -> HashMap<ContextId, f64> {
         let numbers: Vec<Option<u32>> =
             other.methods.iter().map(|(id, _)| self.woven.get(&key(other, id)).copied()).collect();
+        let ours = |f: &FrameId| {
+            let method = other.methods.get(other.frames.get(*f).method);
+            other.strings.get(method.class).starts_with(PROBES)
+        };
         let mut known: HashMap<ContextId, Option<ContextId>> = HashMap::new();
         let mut placed = HashMap::new();
-        for row in other.series(sampled).rows() {
+        for row in other.series(sampled.series).rows() {
             let place = *known.entry(row.context).or_insert_with(|| {
                 let frames: Vec<FrameId> = other.contexts.frames(row.context).collect();
+                if frames.iter().any(ours) {
+                    return None;
+                }
                 let woven = frames.iter().rev();
                 let woven = woven.filter_map(|f| numbers[other.frames.get(*f).method.index()]);
                 self.deepest(&woven.collect::<Vec<u32>>())
             });
             if let Some(place) = place {
-                *placed.entry(place).or_insert(0.0) += row.value as f64;
+                *placed.entry(place).or_insert(0.0) += row.value as f64 * sampled.share;
             }
         }
         placed
@@ -271,47 +295,65 @@ fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
     sums
 }
 
+/// A mark as an option of its run: the calls of a method while samples were taken.
+pub fn mark(name: &str, calls: &Passages) -> (String, String) {
+    (MARK.to_owned(), format!("{name} {} {:.3}", calls.count, calls.spread()))
+}
+
 /// What the calls of marks say, in the exact recording and while samples were taken: of each context by the
 /// nearest mark that it is called from, and where there is none by what most marks say. Also how many there are.
 fn marked(profile: &Profile, other: &Profile, calls: SeriesId) -> Option<(Vec<Scale>, usize)> {
     let options = other.run.options.iter().filter(|(key, _)| key == MARK);
-    let sampled: HashMap<&str, f64> = options
-        .filter_map(|(_, text)| text.rsplit_once(' '))
-        .filter_map(|(name, n)| Some((name, n.parse().ok()?)))
+    let sampled: HashMap<&str, (f64, f64)> = options
+        .filter_map(|(_, text)| {
+            let mut words = text.split(' ');
+            let name = words.next()?;
+            Some((name, (words.next()?.parse().ok()?, words.next()?.parse().ok()?)))
+        })
         .collect();
     if sampled.is_empty() {
         return None;
     }
-    let name = |frame: FrameId| {
-        let method = profile.method_of(frame);
-        format!("{}.{}", profile.strings.get(method.class), profile.strings.get(method.name))
-    };
-    let mut counted: HashMap<&str, f64> = HashMap::new();
+    // Of each method the number of its mark, if it is one.
+    let mut names: HashMap<&str, usize> = HashMap::new();
+    let numbers: Vec<Option<usize>> = profile
+        .methods
+        .iter()
+        .map(|(_, method)| {
+            let (class, name) =
+                (profile.strings.get(method.class), profile.strings.get(method.name));
+            let (name, _) = sampled.get_key_value(&*format!("{class}.{name}"))?;
+            let next = names.len();
+            Some(*names.entry(name).or_insert(next))
+        })
+        .collect();
+    let number = |frame: FrameId| numbers[profile.frames.get(frame).method.index()];
+    let mut counted = vec![0.0; names.len()];
     for (context, count) in sums(profile, calls) {
-        let name = profile.contexts.frame(context).map(name).unwrap_or_default();
-        if let Some((known, _)) = sampled.get_key_value(&*name) {
-            *counted.entry(known).or_insert(0.0) += count;
+        if let Some(number) = profile.contexts.frame(context).and_then(number) {
+            counted[number] += count;
         }
     }
-    let mut marks: HashMap<&str, Scale> = HashMap::new();
-    for (name, exact) in counted {
-        let then = sampled[name];
+    let mut marks: Vec<Option<Scale>> = vec![None; names.len()];
+    for (name, number) in names {
+        let (exact, (then, spread)) = (counted[number], sampled[name]);
         if exact >= FEW && then >= FEW {
-            let doubt = SIGMAS * (1.0 / exact + 1.0 / then).sqrt();
-            marks.insert(name, Scale { times: exact / then, doubt });
+            // Calls that take different times, and the ones that were under way when samples began and ended.
+            let doubt = SIGMAS * spread * (1.0 / exact + 1.0 / then).sqrt() + 1.0 / then;
+            marks[number] = Some(Scale { times: exact / then, doubt });
         }
     }
-    let mut all: Vec<Scale> = marks.values().copied().collect();
+    let mut all: Vec<Scale> = marks.iter().flatten().copied().collect();
     all.sort_by(|a, b| a.times.total_cmp(&b.times));
     let quartile = |n: usize| all.get(all.len() * n / 4).copied();
     let mut usual = quartile(2)?;
     usual.doubt += (quartile(3)?.times / quartile(1)?.times - 1.0) / 2.0;
     let mut scales = vec![usual; profile.contexts.len()];
     for (context, parent, frame) in profile.contexts.iter() {
-        let own = marks.get(&*name(frame)).copied();
+        let own = number(frame).and_then(|number| marks[number]);
         scales[context.index()] = own.unwrap_or(scales[parent.index()]);
     }
-    Some((scales, marks.len()))
+    Some((scales, all.len()))
 }
 
 /// How much the samples must be scaled so that they agree with the times of contexts that are well
@@ -518,7 +560,7 @@ mod tests {
         assert!(compensate(&mut profile, Compensation::Calibrated));
         let mut samples = samples();
         // Four times as many calls while it was sampled, although anchors take it for half the work.
-        let mark = |name: &str, n: u32| (MARK.to_owned(), format!("{name} {n}"));
+        let mark = |name: &str, n: u32| (MARK.to_owned(), format!("{name} {n} 0.5"));
         samples.run.options.extend([mark("a.B.long", 4_000), mark("a.B.gone", 9), mark("odd", 1)]);
         let joined = join(&mut profile, Some(&samples)).unwrap();
         assert_eq!((joined.marks, joined.by_length), (1, false));

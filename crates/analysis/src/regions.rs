@@ -43,6 +43,27 @@ impl Passages {
         self.max
     }
 
+    /// Those since `before`, which lie among these. The least and the most stay those of all.
+    pub fn since(&self, before: &Passages) -> Passages {
+        let mut since = self.clone();
+        since.count -= before.count;
+        since.total -= before.total;
+        for (stretch, count) in &before.times {
+            *since.times.entry(*stretch).or_default() -= count;
+        }
+        since
+    }
+
+    /// The standard deviation of their times, in means.
+    pub fn spread(&self) -> f64 {
+        let moment = |power: i32| {
+            let each = self.times.iter();
+            each.map(|(&(from, to), n)| *n as f64 * ((from + to) as f64 / 2.0).powi(power)).sum()
+        };
+        let [all, sum, squares]: [f64; 3] = [moment(0), moment(1), moment(2)];
+        if sum > 0.0 { (squares * all / (sum * sum) - 1.0).max(0.0).sqrt() } else { 0.0 }
+    }
+
     fn add(&mut self, other: &Passages) {
         if other.count > 0 {
             self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };

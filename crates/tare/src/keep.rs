@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tare_analysis::OWN;
 use tare_profile::{Profile, Row, RunInfo, SeriesId};
 use tare_recording::Writer;
 
@@ -75,7 +76,7 @@ impl Keeper {
         profile.run.duration = now - from;
         // Sums over the whole session say nothing of what is kept.
         let whole =
-            ["samples", "weight", "overruns", "sampled CPU time", "CPU time of the process"];
+            ["samples", "weight", OWN, "overruns", "sampled CPU time", "CPU time of the process"];
         profile.run.options.retain(|(key, _)| !whole.contains(&key.as_str()));
         let (samples, weight) =
             profile.all_series().next().map_or((0, 0), |(_, s)| (s.len(), s.total()));

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use tare_analysis::{
-    Compensation, Joined, compensate, default_metrics, figures_of_calls, find_metric, join,
+    Compensation, Joined, WINDOW, compensate, default_metrics, figures_of_calls, find_metric, join,
 };
 use tare_profile::{EventKind, Profile, SeriesId};
 use tare_recording::{LoadOptions, ReadError, Recording};
@@ -45,7 +45,9 @@ pub fn load_as(
 ) -> Result<Profile> {
     let mut profile = read(path, time, calls)?;
     compensate(&mut profile, how);
-    let others = samples.map(|path| read(path, None, false)).transpose()?;
+    // Samples that were taken before anything was counted are of no time that one would ask for.
+    let samples_of = samples.or(time.map(|_| path).filter(|_| was_sampled(&profile)));
+    let others = samples_of.map(|path| read(path, None, false)).transpose()?;
     let joined = join(&mut profile, others.as_ref());
     if let (Some(path), None) = (samples, &joined) {
         bail!(
@@ -60,12 +62,17 @@ pub fn load_as(
     Ok(profile)
 }
 
+fn was_sampled(profile: &Profile) -> bool {
+    profile.run.options.iter().any(|(key, _)| key == WINDOW)
+}
+
 /// How counts and samples came together, for the head of a report.
 fn told(joined: &Joined) -> String {
     let doubt = format!("to ± {:.1} %", joined.doubt * 100.0);
     let scale = match (joined.marks, joined.by_length) {
         (0, true) => "by the recordings' lengths, as if calls came as often in both".to_owned(),
         (0, false) => format!("by times, {doubt}"),
+        (1, _) => format!("by the calls of one method, {doubt}"),
         (marks, _) => format!("by the calls of {marks} methods, {doubt}"),
     };
     format!(

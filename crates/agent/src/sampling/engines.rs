@@ -42,6 +42,7 @@ struct InUse {
 }
 
 /// What was found out about the engines here.
+#[derive(Clone)]
 pub struct Choice {
     pub engine: SampleEngine,
     pub kernel: bool,
@@ -85,7 +86,7 @@ pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result
     }
 }
 
-fn event(engine: SampleEngine) -> PerfEvent {
+pub fn event(engine: SampleEngine) -> PerfEvent {
     if engine == SampleEngine::PerfCycles { PerfEvent::Cycles } else { PerfEvent::Clock }
 }
 

@@ -5,7 +5,7 @@
 //! through one pointer to the [`Shared`] part of the session; `INSIDE` counts those who may hold
 //! it, and the session is taken down only when nobody does.
 //!
-//! System calls: `gettid`; for perf events `clock_gettime` of the thread's clock and one `ioctl`.
+//! System calls: `gettid`, twice `clock_gettime` of the thread's clock; for perf events one `ioctl`.
 //! In wall-clock mode `clock_gettime` twice.
 
 use super::engines;
@@ -14,6 +14,7 @@ use super::guard::{self, LANDINGS, Previous};
 use super::hotspot::Layout;
 use super::kernel;
 use super::methods::Originals;
+use super::own;
 use super::ring::Ring;
 use super::threads::{self, Record};
 use super::traces::Traces;
@@ -41,6 +42,8 @@ pub struct Shared {
     pub waits: [AtomicU64; WAITS],
     pub virtual_ids: VirtualIds,
     pub originals: Originals,
+    /// What a signal costs its thread beside the handler, in nanoseconds.
+    pub interruption: u64,
 }
 
 /// Methods that tell a state, at most.
@@ -183,6 +186,11 @@ unsafe fn cause(info: *const libc::siginfo_t) -> Option<Cause> {
 unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
     // SAFETY: see above.
     let Some(cause) = (unsafe { cause(info) }) else { return false };
+    if let Cause::Perf { fd } = cause
+        && own::is_watched(fd)
+    {
+        return true;
+    }
     let tid = kernel::gettid();
     let record = threads::table().and_then(|table| table.find(tid));
     let _inside = record.map(Record::enter);
@@ -206,16 +214,21 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
     }
     // SAFETY: the kernel's context.
     let registers = unsafe { registers(context) };
+    let now = || kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID);
     match cause {
         Cause::Timer { overruns } => {
             let interval = shared.interval.load(Relaxed);
+            let began = now();
             shared.ring.add(Counter::Overruns, u64::from(overruns));
             let weight = interval.saturating_mul(u64::from(overruns) + 1);
             shared.sample(tid, record, &registers, weight, None);
+            shared.own(now().saturating_sub(began));
         }
         Cause::Perf { fd } => {
-            let weight = shared.perf_weight(record);
+            let began = now();
+            let weight = shared.perf_weight(record, began);
             shared.sample(tid, record, &registers, weight, None);
+            shared.own(now().saturating_sub(began));
             if record.fresh.swap(0, Relaxed) != 0 {
                 let interval = shared.interval.load(Relaxed);
                 kernel::set_perf_period(fd, engines::period(shared.engine, interval));
@@ -397,9 +410,8 @@ extern "C" fn walk(argument: *mut c_void) {
 impl Shared {
     /// The processor time that a perf event's signal stands for, in whole intervals: as many as
     /// have passed since the last sample, and at least the one that it tells of.
-    fn perf_weight(&self, record: &Record) -> u64 {
+    fn perf_weight(&self, record: &Record, used: u64) -> u64 {
         let interval = self.interval.load(Relaxed).max(1);
-        let used = kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID);
         let charged = record.charged.load(Relaxed);
         let open = used.saturating_sub(charged);
         if self.engine == SampleEngine::PerfCycles {
@@ -458,6 +470,11 @@ impl Shared {
         self.ring.add(Counter::Weight, weight);
         record.last_state.store(state as u8, Relaxed);
         sent
+    }
+
+    /// A sample has taken so long in its handler.
+    fn own(&self, inside: u64) {
+        self.ring.add(Counter::Own, inside + self.interruption);
     }
 
     fn lose(&self, why: Counter, weight: u64) {

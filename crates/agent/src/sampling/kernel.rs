@@ -26,6 +26,17 @@ pub fn gettid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
+/// Lets the calling thread, which is ours, have our signal.
+pub fn unblock() {
+    // SAFETY: a local, initialised by the first call.
+    unsafe {
+        let mut ours: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut ours);
+        libc::sigaddset(&raw mut ours, SIGNAL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const ours, std::ptr::null_mut());
+    }
+}
+
 /// The processor clock of a thread of this process.
 pub fn thread_clock(tid: u32) -> libc::clockid_t {
     // As the kernel composes it: the negated id, "per thread", "scheduler's clock".

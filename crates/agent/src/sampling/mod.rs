@@ -20,6 +20,7 @@ mod kernel;
 mod methods;
 mod names;
 mod older;
+mod own;
 mod pace;
 mod ring;
 mod sampler;
@@ -168,6 +169,10 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
     };
     let choice = choose(&plan, interval, layout.as_ref().err())?;
     let fields = jni.thread_fields().ok_or(StartError::Unknown("the fields of Thread".into()))?;
+    guard::learn_code()
+        .then_some(())
+        .ok_or_else(|| StartError::Signal(io::Error::other("/proc/self/maps is not readable")))?;
+    guard::install().and_then(|_| handler::install()).map_err(StartError::Signal)?;
     let table = threads::make().ok_or_else(|| StartError::Memory(out_of_memory()))?;
     let depth = plan.depth.clamp(*DEPTH.start(), *DEPTH.end()) as usize;
     let shared = Arc::new(Shared {
@@ -183,11 +188,8 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         waits: Default::default(),
         virtual_ids: Default::default(),
         originals: Default::default(),
+        interruption: if plan.wall { 0 } else { own::interruption(&choice) },
     });
-    if !guard::learn_code() {
-        return Err(StartError::Signal(io::Error::other("/proc/self/maps is not readable")));
-    }
-    guard::install().and_then(|_| handler::install()).map_err(StartError::Signal)?;
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
     let own = jni.frame(|| own_thread(jvmti, jni, fields)).flatten();
     let environment = own.map_or(0, |own| jni.environment().wrapping_sub(own));

@@ -215,6 +215,8 @@ named! {
         Faults = "faults",
         /// Samples of idle threads that were taken without waking them.
         Unchanged = "unchanged",
+        /// Nanoseconds of the weight that the samples took themselves, and not the program.
+        Own = "own",
         /// Failures by kind, in the order of [`Special`]: this is where they begin.
         FailedBase = "failed:",
     }

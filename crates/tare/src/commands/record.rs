@@ -5,6 +5,7 @@
 //! has written until then. How each kind of recording measures is in a file of its own.
 
 mod exact;
+mod marks;
 mod predict;
 mod sampling;
 mod trace;
@@ -89,7 +90,7 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     }
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
-    let mut session = S::begin(&mut agent, &jvm, args, &Names::default())?;
+    let mut session = S::begin(&mut agent, &jvm, args, &Names::default(), &stop)?;
     let until = args.duration.map(|duration| Instant::now() + duration);
     let over =
         || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
@@ -130,7 +131,7 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     let what = guest.to_string();
     let jvm = tare_attach::inspect(guest.pid)?;
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
-    let mut session = S::begin(&mut agent, &jvm, args, names)?;
+    let mut session = S::begin(&mut agent, &jvm, args, names, &AtomicBool::new(false))?;
     if !args.quiet {
         anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
     }
@@ -171,7 +172,14 @@ trait Session: Sized {
     /// What a JVM that is started for such a recording gets.
     fn settings(args: &RecordArgs) -> Settings;
 
-    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self>;
+    /// `stop` is set by Ctrl-C; who begins with something long ends it then.
+    fn begin(
+        agent: &mut Agent,
+        jvm: &Jvm,
+        args: &RecordArgs,
+        names: &Names,
+        stop: &AtomicBool,
+    ) -> Result<Self>;
 
     /// Looks at the recording, with a line of progress on a terminal, until `over` or until the
     /// JVM has gone. An error means that no more can be written.

@@ -136,6 +136,9 @@ impl Source for Sampling {
         say("samples", self.samples().to_string());
         say("weight", totals.get(Counter::Weight).to_string());
         say("overruns", totals.get(Counter::Overruns).to_string());
+        if self.clock == Clock::Cpu {
+            say(tare_analysis::OWN, totals.get(Counter::Own).to_string());
+        }
         say("threads seen", totals.get(Counter::ThreadsSeen).to_string());
         if self.clock == Clock::Cpu {
             say("sampled CPU time", seconds(totals.get(Counter::Weight)));

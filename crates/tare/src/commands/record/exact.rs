@@ -17,8 +17,8 @@ use crate::target::Target;
 use crate::term::{self, BOLD, DIM};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tare_analysis::{MARK, WINDOW};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX, Request};
@@ -60,7 +60,13 @@ impl Session for ExactSession {
         if args.bytecodes && !args.as_it_comes { fixed() } else { usual }
     }
 
-    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+    fn begin(
+        agent: &mut Agent,
+        jvm: &Jvm,
+        args: &RecordArgs,
+        names: &Names,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
         let plan = ExactPlan {
             timed: !args.count && !args.bytecodes,
             bytecodes: args.bytecodes.then_some(args.blocks),
@@ -101,15 +107,14 @@ impl Session for ExactSession {
             anstream::eprintln!("{DIM}tare: {sentence}{DIM:#}");
         }
         let files = Files::take(args, jvm, names);
-        let started = SystemTime::now();
-        let window = args.cpu.then(|| window::sample(agent, jvm, args)).transpose()?;
+        let window = args.cpu.then(|| window::sample(agent, jvm, args, stop)).transpose()?;
         let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
+        let started = SystemTime::now() - began.elapsed();
         let start = Request::ExactStart(Box::new(plan));
         let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
         // The file comes after the start, which may fail, and leaves an older one alone then.
         let mut run = run_info(jvm, args, started);
-        let marks = window.iter().flat_map(|window| &window.marks);
-        run.options.extend(marks.map(|(name, n)| (MARK.to_owned(), format!("{name} {n}"))));
+        run.options.extend(window.iter().flat_map(|window| window.options()));
         let recorder = Recorder::begin(&files.recording, run, began)?;
         // A program may end before the first look.
         let status = agent.status()?;
@@ -371,9 +376,6 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     }
     if args.follow_threads {
         options.push(("follow-threads", "yes".to_owned()));
-    }
-    if args.cpu {
-        options.push((WINDOW, args.window.as_nanos().to_string()));
     }
     if skips_trivial(args) {
         options.push(("skip-trivial", "yes".to_owned()));

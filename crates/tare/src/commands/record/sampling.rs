@@ -16,6 +16,7 @@ use crate::term::{self, BOLD, DIM, WARN};
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
@@ -61,7 +62,13 @@ impl Session for SamplingSession {
         SETTINGS
     }
 
-    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+    fn begin(
+        agent: &mut Agent,
+        jvm: &Jvm,
+        args: &RecordArgs,
+        names: &Names,
+        _stop: &AtomicBool,
+    ) -> Result<Self> {
         let defaults = SamplePlan::default();
         let plan = SamplePlan {
             engine: args.engine,

@@ -16,6 +16,7 @@ use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
 use tare_protocol::{ExactPlan, Request};
@@ -48,7 +49,13 @@ impl Session for TraceSession {
         ExactSession::settings(args)
     }
 
-    fn begin(agent: &mut Agent, jvm: &Jvm, args: &RecordArgs, names: &Names) -> Result<Self> {
+    fn begin(
+        agent: &mut Agent,
+        jvm: &Jvm,
+        args: &RecordArgs,
+        names: &Names,
+        _stop: &AtomicBool,
+    ) -> Result<Self> {
         let wait = args.wait.unwrap_or_default();
         if wait > LONGEST_WAIT {
             bail!("a thread waits for a second at most (--wait): it may hold what others need");

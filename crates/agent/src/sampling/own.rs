@@ -1,0 +1,101 @@
+//! What a sample costs the thread that it is taken from beside the handler: the interrupt, the signal and the way
+//! back. Found by a thread of ours that watches its own clock while signals come, before a session begins.
+
+use super::engines::{self, Choice};
+use super::kernel;
+use crate::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::*};
+use std::time::{Duration, Instant};
+use tare_protocol::SampleEngine;
+
+/// The event of the thread that watches, for the handler; none is negative.
+static EVENT: AtomicI32 = AtomicI32::new(-1);
+
+const INTERVAL: u64 = 100_000;
+const SIGNALS: usize = 40;
+const LONGEST: Duration = Duration::from_millis(30);
+/// Two readings of the clock are nearer to each other than this, unless something came between.
+const GAP: u64 = 1_500;
+
+/// Whether a signal is of that thread; its event is then let run on.
+pub fn is_watched(fd: i32) -> bool {
+    let ours = fd >= 0 && EVENT.load(SeqCst) == fd;
+    if ours {
+        kernel::enable_perf_once(fd);
+    }
+    ours
+}
+
+/// Nanoseconds of a thread's processor time, or zero if too few signals came. Not to be called while a session is on.
+pub fn interruption(choice: &Choice) -> u64 {
+    let choice = choice.clone();
+    let found = Arc::new(AtomicU64::new(0));
+    let told = Arc::clone(&found);
+    let watching = thread::spawn("tare-own", 128 << 10, move || told.store(watch(&choice), SeqCst));
+    if let Ok(watching) = watching {
+        watching.join();
+    }
+    found.load(SeqCst)
+}
+
+fn watch(choice: &Choice) -> u64 {
+    kernel::unblock();
+    let tid = kernel::gettid();
+    match choice.engine {
+        SampleEngine::PerfClock | SampleEngine::PerfCycles => {
+            let period = engines::period(choice.engine, INTERVAL);
+            let event = engines::event(choice.engine);
+            let Ok(fd) = kernel::open_perf(tid, event, period, choice.kernel) else { return 0 };
+            EVENT.store(fd, SeqCst);
+            kernel::enable_perf_once(fd);
+            let found = gap();
+            kernel::disable_perf(fd);
+            // A signal that is under way comes now, and finds its event.
+            EVENT.store(-1, SeqCst);
+            kernel::close(fd);
+            found
+        }
+        SampleEngine::Timer => {
+            let Ok(timer) = kernel::create_timer(tid, INTERVAL, INTERVAL) else { return 0 };
+            let found = gap();
+            kernel::delete_timer(timer);
+            found
+        }
+        SampleEngine::Safepoint => 0,
+    }
+}
+
+/// The usual one of the gaps in the thread's own time. Ticks of the kernel are among them, and are few.
+fn gap() -> u64 {
+    let now = || kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID);
+    let began = Instant::now();
+    let mut gaps = Vec::with_capacity(SIGNALS);
+    let mut last = now();
+    while gaps.len() < SIGNALS && began.elapsed() < LONGEST {
+        let next = now();
+        if next - last > GAP {
+            gaps.push(next - last);
+        }
+        last = now();
+    }
+    gaps.sort_unstable();
+    if gaps.len() < SIGNALS / 2 { 0 } else { gaps[gaps.len() / 2] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::handler;
+
+    #[test]
+    fn what_a_signal_costs_is_microseconds() {
+        handler::install().expect("a handler");
+        for engine in [SampleEngine::Timer, SampleEngine::PerfClock] {
+            let choice = Choice { engine, kernel: false, notes: Vec::new() };
+            // Where there are no perf events, or on a machine that is too busy, nothing is known.
+            let found = interruption(&choice);
+            assert!(found < 1_000_000, "{engine}: {found} ns");
+        }
+    }
+}
