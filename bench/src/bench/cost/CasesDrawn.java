@@ -54,23 +54,19 @@ final class CasesDrawn {
             WIDE[method] ? "wide" : "narrow", TIMES[method]);
     }
 
-    /** The drivers, by method. */
-    static final List<IntBinaryOperator> RUNS = List.of(
-        CasesDrawn::runA0,
-        CasesDrawn::runB0,
-        CasesDrawn::runC0,
-        CasesDrawn::runD0,
-        CasesDrawn::runE0,
-        CasesDrawn::runA1,
-        CasesDrawn::runB1,
-        CasesDrawn::runC1,
-        CasesDrawn::runD1,
-        CasesDrawn::runE1,
-        CasesDrawn::runA2,
-        CasesDrawn::runB2,
-        CasesDrawn::runC2,
-        CasesDrawn::runD2,
-        CasesDrawn::runE2);
+    /** The drivers, by tree. */
+    static final List<IntBinaryOperator> RUNS = List.of(CasesDrawn::runA0, CasesDrawn::runA1, CasesDrawn::runA2);
+
+    /** A run in which one method does no work itself. */
+    static int without(int method, IntBinaryOperator run, int calls, int x) {
+        int steps = STEPS[method];
+        STEPS[method] = 0;
+        try {
+            return run.applyAsInt(calls, x);
+        } finally {
+            STEPS[method] = steps;
+        }
+    }
 
     static int a0(int x) {
         x = Work.some(WIDE[0], STEPS[0], x);
@@ -98,24 +94,10 @@ final class CasesDrawn {
         return x;
     }
 
-    static int runB0(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = b0(x);
-        }
-        return x;
-    }
-
     static int c0(int x) {
         x = Work.some(WIDE[2], STEPS[2], x);
         for (int i = 0; i < TIMES[4]; i++) {
             x = e0(x);
-        }
-        return x;
-    }
-
-    static int runC0(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = c0(x);
         }
         return x;
     }
@@ -125,22 +107,8 @@ final class CasesDrawn {
         return x;
     }
 
-    static int runD0(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = d0(x);
-        }
-        return x;
-    }
-
     static int e0(int x) {
         x = Work.some(WIDE[4], STEPS[4], x);
-        return x;
-    }
-
-    static int runE0(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = e0(x);
-        }
         return x;
     }
 
@@ -170,24 +138,10 @@ final class CasesDrawn {
         return x;
     }
 
-    static int runB1(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = b1(x);
-        }
-        return x;
-    }
-
     static int c1(int x) {
         x = Work.some(WIDE[7], STEPS[7], x);
         for (int i = 0; i < TIMES[9]; i++) {
             x = e1(x);
-        }
-        return x;
-    }
-
-    static int runC1(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = c1(x);
         }
         return x;
     }
@@ -197,22 +151,8 @@ final class CasesDrawn {
         return x;
     }
 
-    static int runD1(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = d1(x);
-        }
-        return x;
-    }
-
     static int e1(int x) {
         x = Work.some(WIDE[9], STEPS[9], x);
-        return x;
-    }
-
-    static int runE1(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = e1(x);
-        }
         return x;
     }
 
@@ -242,24 +182,10 @@ final class CasesDrawn {
         return x;
     }
 
-    static int runB2(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = b2(x);
-        }
-        return x;
-    }
-
     static int c2(int x) {
         x = Work.some(WIDE[12], STEPS[12], x);
         for (int i = 0; i < TIMES[14]; i++) {
             x = e2(x);
-        }
-        return x;
-    }
-
-    static int runC2(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = c2(x);
         }
         return x;
     }
@@ -269,22 +195,8 @@ final class CasesDrawn {
         return x;
     }
 
-    static int runD2(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = d2(x);
-        }
-        return x;
-    }
-
     static int e2(int x) {
         x = Work.some(WIDE[14], STEPS[14], x);
-        return x;
-    }
-
-    static int runE2(int calls, int x) {
-        for (int i = 0; i < calls; i++) {
-            x = e2(x);
-        }
         return x;
     }
 }

@@ -3,26 +3,33 @@ package bench.cost;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntBinaryOperator;
 
 /**
  * Runs the cases as the lines on standard input ask for it. {@code truth SECONDS} measures what every method
- * costs while nobody profiles, each way to call one for about so long in each round, {@code work SECONDS} does them all for about so long each, {@code quit}
- * ends. Never profiled itself.
+ * costs while nobody profiles, each way to call one for about so long in each round, {@code work SECONDS SLICE} does them all for about so long each, in turns of
+ * about a slice, {@code quit} ends. Never profiled itself.
  */
 public final class Main {
     /** Rounds of the truth, and before them so much longer for the JVM to compile it. */
     private static final int ROUNDS = 15;
     private static final double WARM_UP = 19;
+    private static final int WARM_UPS = 20;
 
     /**
-     * What a method costs by itself: what one way to call it takes, less what others do, and how
-     * often it is called in one round of its case; never for a driver, which goes round and round.
+     * What a method costs by itself: what one way to call it takes, less what others do, for so many of its calls;
+     * and how often it is called in one round of its case: never for a driver, which goes round and round.
      */
-    private record Cost(String method, String whole, String parts, double calls) {}
+    private record Cost(String method, String whole, String parts, double calls, double of) {
+        Cost(String method, String whole, String parts, double calls) {
+            this(method, whole, parts, calls, 1);
+        }
+    }
 
     /** A case: what is profiled, and its methods. */
     private record Case(
@@ -33,6 +40,9 @@ public final class Main {
     private static final List<Case> CASES = new ArrayList<>();
     /** Further ways to call a method, only for the truth. */
     private static final List<Run> PARTS = new ArrayList<>();
+
+    /** What a round of a case takes, once that is known. */
+    private static final Map<String, Double> KNOWN = new HashMap<>();
 
     private Main() {}
 
@@ -65,7 +75,7 @@ public final class Main {
         PARTS.add(new Run("chain50", Cases::runChain50, 55));
         PARTS.add(new Run("chain5", Cases::runChain5, 5));
         CASES.add(new Case("fan", Cases::runFan400, 640, false, List.of(
-            new Cost("Cases.fan400", "fan", "fanned12*20 nothing*-19", 1),
+            new Cost("Cases.fan400", "fan", "fanned12*20,nothing*-19", 1),
             new Cost("Cases.fanned12", "fanned12", "nothing", 20))));
         PARTS.add(new Run("fanned12", Cases::runFanned12, 12));
         CASES.add(new Case("mix", Cases::runMix, 36_400, false, List.of(
@@ -100,38 +110,31 @@ public final class Main {
         PARTS.add(new Run("nothing", Cases::runNothing, 1));
         for (int tree = 0; tree < CasesDrawn.TREES; tree++) {
             int first = CasesDrawn.METHODS * tree;
-            for (int i = 1; i < CasesDrawn.METHODS; i++) {
-                PARTS.add(drawn(first + i));
+            for (int i = 0; i < CasesDrawn.METHODS; i++) {
+                int idle = first + i;
+                IntBinaryOperator all = CasesDrawn.RUNS.get(tree);
+                PARTS.add(new Run("without " + idle, (n, x) -> CasesDrawn.without(idle, all, n, x),
+                    (int) Math.round(CasesDrawn.nanos(first))));
             }
             int b = CasesDrawn.times(first + 1);
             int c = CasesDrawn.times(first + 2);
             int d = CasesDrawn.times(first + 3);
             int e = CasesDrawn.times(first + 4);
-            Run whole = drawn(first);
-            CASES.add(new Case("tree" + tree, whole.run, whole.nanos, false, List.of(
-                cost("a", tree, 1, "b" + tree + "*" + b + " c" + tree + "*" + c, b + c),
-                cost("b", tree, b, "d" + tree + "*" + d, d),
-                cost("c", tree, c, "e" + tree + "*" + e, e),
-                cost("d", tree, b * d, "", 0),
-                cost("e", tree, c * e, "", 0),
+            int nanos = (int) Math.round(CasesDrawn.nanos(first));
+            CASES.add(new Case("tree" + tree, CasesDrawn.RUNS.get(tree), nanos, false, List.of(
+                cost(tree, 0, 1), cost(tree, 1, b), cost(tree, 2, c), cost(tree, 3, b * d), cost(tree, 4, c * e),
                 new Cost("CasesDrawn.runA" + tree, "nothing", "", 0))));
         }
-        for (int i = 0; i < CasesDrawn.RUNS.size(); i++) {
+        for (int i = 0; i < CasesDrawn.TREES * CasesDrawn.METHODS; i++) {
             System.err.println("drawn " + "abcde".charAt(i % 5) + i / 5 + ": " + CasesDrawn.describe(i));
         }
     }
 
-    private static Run drawn(int method) {
-        String name = "abcde".charAt(method % 5) + "" + method / 5;
-        int nanos = (int) Math.round(CasesDrawn.nanos(method));
-        return new Run(method % 5 == 0 ? "tree" + method / 5 : name, CasesDrawn.RUNS.get(method), nanos);
-    }
-
-    /** Its driver goes round once; a loop around calls that it makes, as often as it makes them. */
-    private static Cost cost(String letter, int tree, int calls, String made, int times) {
-        String whole = letter.equals("a") ? "tree" + tree : letter + tree;
-        String parts = (made + " nothing*" + (1 - times)).trim();
-        return new Cost("CasesDrawn." + letter + tree, whole, parts, calls);
+    /** What a tree takes less when a method of it does nothing itself: in the same code, with the same neighbours. */
+    private static Cost cost(int tree, int method, int calls) {
+        String name = "CasesDrawn." + "abcde".charAt(method) + tree;
+        String without = "without " + (CasesDrawn.METHODS * tree + method);
+        return new Cost(name, "tree" + tree, without, calls, calls);
     }
 
     /** Without an argument the cases that everybody knows, with a number those that it draws. */
@@ -149,7 +152,7 @@ public final class Main {
             String[] words = line.split(" ");
             switch (words[0]) {
                 case "truth" -> truth(Double.parseDouble(words[1]));
-                case "work" -> work(Double.parseDouble(words[1]));
+                case "work" -> work(Double.parseDouble(words[1]), Double.parseDouble(words[2]));
                 default -> {
                     return;
                 }
@@ -158,21 +161,28 @@ public final class Main {
         }
     }
 
-    private static void work(double seconds) throws InterruptedException {
-        for (Case one : CASES) {
-            work(one.run, one.nanos, one.twice, seconds);
+    private static void work(double seconds, double slice) throws InterruptedException {
+        Map<String, List<Double>> times = new LinkedHashMap<>();
+        for (double done = 0; done < seconds; done += slice) {
+            for (Case one : CASES) {
+                long begin = System.nanoTime();
+                double nanos = KNOWN.getOrDefault(one.name, (double) one.nanos);
+                work(one.run, nanos, one.twice, slice);
+                double took = (System.nanoTime() - begin) / (double) calls(nanos, slice);
+                times.computeIfAbsent(one.name, name -> new ArrayList<>()).add(took);
+            }
         }
+        times.forEach((name, all) -> {
+            Collections.sort(all);
+            System.out.println("bench case " + name + " " + all.get(all.size() / 2));
+        });
     }
 
     /** A fixed number of calls, so that two runs of it do the same work. */
-    private static void work(IntBinaryOperator run, int nanos, boolean twice, double seconds)
+    private static void work(IntBinaryOperator run, double nanos, boolean twice, double seconds)
         throws InterruptedException {
-        int calls = calls(nanos, seconds / 20);
-        Runnable all = () -> {
-            for (int i = 0; i < 20; i++) {
-                Work.sink = run.applyAsInt(calls, Work.sink);
-            }
-        };
+        int calls = calls(nanos, seconds);
+        Runnable all = () -> Work.sink = Cases.turn(run, calls, Work.sink);
         Thread other = twice ? new Thread(all, "other") : null;
         if (other != null) {
             other.start();
@@ -183,7 +193,7 @@ public final class Main {
         }
     }
 
-    private static int calls(int nanos, double seconds) {
+    private static int calls(double nanos, double seconds) {
         return (int) Math.max(3, seconds * 1e9 / nanos) / 3 * 3;
     }
 
@@ -192,26 +202,29 @@ public final class Main {
         CASES.forEach(one -> runs.add(new Run(one.name, one.run, one.nanos)));
         // Warm first, all of them, so that each meets the others' traces.
         for (Run run : runs) {
-            work(run.run, run.nanos, false, WARM_UP * seconds);
+            for (int i = 0; i < WARM_UPS; i++) {
+                work(run.run, run.nanos, false, WARM_UP * seconds / WARM_UPS);
+            }
         }
         // In turns, and the quickest of each: others on the machine can only slow us down.
         Map<String, Double> times = new HashMap<>();
         for (int round = 0; round < ROUNDS; round++) {
             runs.forEach(run -> times.merge(run.name, once(run, seconds), Math::min));
         }
+        KNOWN.putAll(times);
         for (Case one : CASES) {
             System.out.println("bench case " + one.name + " " + times.get(one.name));
             for (Cost cost : one.costs) {
-                double time = sum(times, cost.whole) - sum(times, cost.parts);
+                double time = (sum(times, cost.whole) - sum(times, cost.parts)) / cost.of;
                 System.out.println("bench method " + cost.method + " " + time + " " + cost.calls);
             }
         }
     }
 
-    /** {@code a b*3} is a and three times b. */
+    /** {@code a,b*3} is a and three times b. */
     private static double sum(Map<String, Double> times, String text) {
         double sum = 0;
-        for (String part : text.isEmpty() ? new String[0] : text.split(" ")) {
+        for (String part : text.isEmpty() ? new String[0] : text.split(",")) {
             String[] words = part.split("\\*");
             sum += times.get(words[0]) * (words.length > 1 ? Integer.parseInt(words[1]) : 1);
         }

@@ -1,8 +1,8 @@
 //! `cargo xtask bench accuracy`: how right the times of exact recordings are.
 //!
 //! The program below `bench/src/bench/cost` first measures, with nothing woven, what each of its
-//! methods costs; then it does the same work sampled, and woven and timed. What `tare report` says of
-//! it by each way of compensation stands beside the truth. Nothing is asserted: a benchmark reports.
+//! methods costs; then it does the same work while `tare record --exact --cpu` samples it, and woven and timed.
+//! What `tare report` says of it by each way of compensation stands beside the truth. Nothing is asserted: a benchmark reports.
 
 use super::peers::VisualVm;
 use super::program::Program;
@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const INCLUDE: &str = "bench.cost.Cases*";
 
@@ -41,6 +41,9 @@ const JUDGED: f64 = 0.01;
 /// Between the warm-up and what counts: recordings know times by the second, and a look may be one
 /// second late.
 const GAP: Duration = Duration::from_millis(4_500);
+
+/// Of true time that a case is run for in its turn, in seconds.
+const TURN: f64 = 0.005;
 
 /// Of true time per case; VisualVM takes forty times as long.
 const VISUAL_VM_SECONDS: f64 = 0.1;
@@ -64,16 +67,16 @@ impl Mode {
     fn round_seconds(self) -> f64 {
         match self {
             Mode::Compiled => 0.008,
-            Mode::Interpreted => 0.000_8,
+            Mode::Interpreted => 0.002,
         }
     }
 
-    /// Seconds of true time per case. Interpreted, a case of 5 ns takes forty times as long.
+    /// Seconds of true time per case. Interpreted and woven it takes thirty times as long.
     fn seconds(self, quick: bool) -> f64 {
         match (self, quick) {
             (Mode::Compiled, false) => 0.5,
             (Mode::Compiled, true) => 0.2,
-            (Mode::Interpreted, _) => 0.01,
+            (Mode::Interpreted, _) => 0.03,
         }
     }
 }
@@ -250,27 +253,21 @@ impl Lab {
         let mut program = Program::start(java.stderr(log))?;
         let ask_truth = format!("truth {}", mode.round_seconds());
         let truth = Truth::parse(&program.ask(&ask_truth)?)?;
-        let work = format!("work {}", mode.seconds(self.quick));
-        let samples = self.work.join("samples.tare");
-        let mut recorder = self.record(
-            &program,
-            &["--interval", if self.quick { "1ms" } else { "500us" }],
-            &samples,
-        )?;
-        recorder.wait_for(&samples)?;
-        program.ask(&work)?;
-        recorder.stop()?;
+        let work = format!("work {} {}", mode.seconds(self.quick), TURN);
         let exact = self.work.join("exact.tare");
-        let mut recorder =
-            self.record(&program, &["--exact", "--time-all", "--include", INCLUDE], &exact)?;
+        let window = if self.quick { "10s" } else { "25s" };
+        let how = ["--exact", "--cpu", "--window", window, "--time-all", "--include", INCLUDE];
+        let mut recorder = self.record(&program, &how, &exact)?;
+        while !recorder.has_begun(&exact)? {
+            program.ask(&format!("work {0} {0}", TURN))?;
+        }
         recorder.wait_until_woven(&self.tare, program.pid())?;
-        let mut since = "0s..".to_owned();
         if mode == Mode::Compiled {
             // Once for the JVM to compile what was woven; the truth, too, is that of compiled code.
             program.ask(&work)?;
-            thread::sleep(GAP);
-            since = format!("{:.1}s..", (recorder.elapsed() - GAP * 2 / 3).as_secs_f64());
         }
+        thread::sleep(GAP);
+        let gap = SystemTime::now() - GAP * 2 / 3;
         program.ask(&work)?;
         recorder.stop()?;
         let again = Truth::parse(&program.ask(&ask_truth)?)?;
@@ -282,14 +279,14 @@ impl Lab {
                 drift * 100.0
             );
         }
+        let since = format!("{:.1}s..", since_start(&self.tare, &exact, gap)?.as_secs_f64());
         let report =
             |more: &[&str]| said(&self.tare, &exact, &[&["--time", since.as_str()], more].concat());
-        let samples = samples.display().to_string();
         let reports = [
-            report(&["--compensate", "none"])?,
-            report(&["--compensate", "calibrated"])?,
-            report(&["--compensate", "sequences"])?,
-            report(&["--samples", &samples, "--metric", "joined"])?,
+            report(&["--metric", "wall-time", "--compensate", "none"])?,
+            report(&["--metric", "wall-time", "--compensate", "calibrated"])?,
+            report(&["--metric", "wall-time", "--compensate", "sequences"])?,
+            report(&["--metric", "joined"])?,
             theirs,
         ];
         truth.cells(&run, &reports)
@@ -306,7 +303,7 @@ impl Lab {
         let log = fs::File::create(&said).context("creating a log")?;
         let mut driver = peer.of_methods(java, jdk, "bench.cost.Main", INCLUDE);
         let mut program = Program::start(driver.stderr(log))?;
-        program.ask(&format!("work {VISUAL_VM_SECONDS}"))?;
+        program.ask(&format!("work {VISUAL_VM_SECONDS} {}", TURN))?;
         program.end()?;
         let said = fs::read_to_string(&said)?;
         let methods = said.lines().filter_map(|line| {
@@ -326,13 +323,24 @@ impl Lab {
     }
 }
 
-/// What a report says of each method.
-pub fn said(tare: &Path, recording: &Path, more: &[&str]) -> Result<HashMap<String, Said>> {
+/// When something was, in the time of a recording.
+pub fn since_start(tare: &Path, recording: &Path, when: SystemTime) -> Result<Duration> {
+    let value = report(tare, recording, &[])?;
+    let nanos = value["run"]["started_unix_ns"].as_u64().context("a start")?;
+    Ok(when.duration_since(UNIX_EPOCH)?.saturating_sub(Duration::from_nanos(nanos)))
+}
+
+fn report(tare: &Path, recording: &Path, more: &[&str]) -> Result<Value> {
     let mut report = Command::new(tare);
     report.arg("report").arg(recording).args(["--format", "json"]).args(more);
     // Only the list of methods is of interest, not the tree.
     report.args(["--min-share", "1.0"]).stderr(Stdio::null());
-    let value: Value = serde_json::from_str(&shell::output(&mut report)?)?;
+    Ok(serde_json::from_str(&shell::output(&mut report)?)?)
+}
+
+/// What a report says of each method.
+pub fn said(tare: &Path, recording: &Path, more: &[&str]) -> Result<HashMap<String, Said>> {
+    let value = report(tare, recording, more)?;
     let methods = value["methods"].as_array().context("a report without methods")?;
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let said = methods.iter().map(|method| {

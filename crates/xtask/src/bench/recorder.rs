@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// Invocations by method.
 pub type Counts = BTreeMap<String, i64>;
 
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A `tare record` of a JVM that runs.
 pub struct Recorder {
     child: Child,
@@ -41,30 +43,28 @@ impl Recorder {
             if shell::succeeds(Command::new(tare).args(["report", &pid.to_string()])) {
                 return Ok(self.began.elapsed().as_secs_f64() * 1e3);
             }
-            if self.began.elapsed() > Duration::from_secs(60) {
-                bail!("nothing was woven in 60 s");
+            if self.began.elapsed() > PATIENCE {
+                bail!("nothing was woven in two minutes");
             }
             thread::sleep(Duration::from_millis(20));
         }
     }
 
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+    /// Whether it has begun the file that it writes.
+    pub fn has_begun(&mut self, file: &Path) -> Result<bool> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("tare record ended at once ({status})");
+        }
+        if self.began.elapsed() > PATIENCE {
+            bail!("nothing was recorded in two minutes");
+        }
+        let begun = fs::metadata(file).and_then(|known| known.modified());
+        Ok(begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age < self.began.elapsed())))
     }
 
-    /// Until it has begun the file that it writes.
+    /// Until it has.
     pub fn wait_for(&mut self, file: &Path) -> Result<()> {
-        let fresh = || {
-            let begun = fs::metadata(file).and_then(|known| known.modified());
-            begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age < self.began.elapsed()))
-        };
-        while !fresh() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("tare record ended at once ({status})");
-            }
-            if self.began.elapsed() > Duration::from_secs(60) {
-                bail!("nothing was recorded in 60 s");
-            }
+        while !self.has_begun(file)? {
             thread::sleep(Duration::from_millis(20));
         }
         Ok(())
