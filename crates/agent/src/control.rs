@@ -49,6 +49,8 @@ struct Connection {
     exact: bool,
     /// This front end has begun the sampling session; it ends with the connection.
     samples: bool,
+    /// That session ends when another front end wants one.
+    yields: bool,
     open: bool,
 }
 
@@ -173,6 +175,7 @@ impl<'a> Control<'a> {
                 counters: false,
                 exact: false,
                 samples: false,
+                yields: false,
                 open: true,
             };
             connection.open = connection.answer(&Greeting::ours().to_message());
@@ -264,9 +267,11 @@ impl<'a> Control<'a> {
                 ),
             },
             Request::SampleStart(plan) => {
+                self.end_what_yields();
                 match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
                     Ok(file) => {
                         self.connections[index].samples = true;
+                        self.connections[index].yields = plan.yields;
                         self.connections[index].files = vec![file];
                         Response::Ok
                     }
@@ -285,11 +290,21 @@ impl<'a> Control<'a> {
             Request::SampleStop => {
                 let before = self.wanted();
                 self.connections[index].samples = false;
+                self.connections[index].yields = false;
                 self.settle(before);
                 Response::Ok
             }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
         }
+    }
+
+    /// Ends a sampling session that is to make room for any other.
+    fn end_what_yields(&mut self) {
+        let before = self.wanted();
+        for connection in self.connections.iter_mut().filter(|c| c.yields) {
+            (connection.samples, connection.yields) = (false, false);
+        }
+        self.settle(before);
     }
 
     /// Queues the descriptors of the recording, to go with the answer.

@@ -68,6 +68,8 @@ pub struct SamplePlan {
     pub kernel: bool,
     /// Bytes of the ring; rounded up to a power of two.
     pub memory: u64,
+    /// The session ends as soon as another front end wants one: it is only for Tare's own use.
+    pub yields: bool,
 }
 
 impl Default for SamplePlan {
@@ -80,6 +82,7 @@ impl Default for SamplePlan {
             native: true,
             kernel: true,
             memory: 32 << 20,
+            yields: false,
         }
     }
 }
@@ -94,6 +97,7 @@ impl SamplePlan {
             .with("native", self.native)
             .with("kernel", self.kernel)
             .with("memory", self.memory)
+            .with("yields", self.yields)
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -105,6 +109,7 @@ impl SamplePlan {
             native: m.parse("native")?,
             kernel: m.parse("kernel")?,
             memory: m.parse("memory")?,
+            yields: m.parse("yields")?,
         })
     }
 }
@@ -205,7 +210,7 @@ mod tests {
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
         for engine in SampleEngine::ALL.into_iter().map(Some).chain([None]) {
-            let plan = SamplePlan { engine, wall: true, ..SamplePlan::default() };
+            let plan = SamplePlan { engine, wall: true, yields: true, ..SamplePlan::default() };
             assert_eq!(SamplePlan::from_message(&plan.to_message()), Ok(plan));
         }
         let bad = SamplePlan::default().to_message().with("engine", "steam");

@@ -178,8 +178,8 @@ pub struct Exact {
     of_trees: HashMap<u32, String>,
     /// When methods are not timed for the sake of a budget.
     pub steering: Option<Steering>,
-    /// What each method did up to the last look, if somebody steers.
-    loads: HashMap<i32, Load>,
+    /// By id, the calls up to the last look that have no time.
+    untimed: Vec<u64>,
 }
 
 /// What only timed sessions have: net times, calls that have none, and calls that made timed calls.
@@ -256,34 +256,45 @@ impl Exact {
             regions: Regions::default(),
             of_trees: HashMap::new(),
             steering: None,
-            loads: HashMap::new(),
+            untimed: Vec::new(),
         }
     }
 
-    /// The ids of methods that are not to be timed from now on, if that is to change.
-    pub fn steer(&mut self) -> Option<Vec<u32>> {
-        let steering = self.steering.as_mut()?;
-        let costs = Calibration::from_lines(&self.status.calibration)?;
-        let (inside, outside) = costs.empty();
-        let costs = Costs { timed: inside + outside, counted: costs.counted };
+    /// What a call costs in probes by the calibration, if there is one.
+    pub fn costs(&self) -> Option<Costs> {
+        let calibration = Calibration::from_lines(&self.status.calibration)?;
+        let (inside, outside) = calibration.empty();
+        Some(Costs { timed: inside + outside, counted: calibration.counted })
+    }
+
+    /// What each method has done so far, under the id that it has when it is timed. A look of its own, which is quicker
+    /// than one that a recording takes.
+    pub fn loads(&mut self) -> Result<HashMap<u32, Load>> {
+        let snapshot = self.arena.trees()?;
+        let mut by_id: Vec<Load> = Vec::new();
+        for tree in &snapshot.trees {
+            let net = net_ticks(&snapshot, tree);
+            for (node, net) in tree.nodes.iter().zip(net).filter(|(node, _)| node.method > 0) {
+                let calls = node.count as f64;
+                let (timed, counted) = if has_time(node) { (calls, 0.0) } else { (0.0, calls) };
+                let own = nanos(&snapshot, net) as f64;
+                let load = Load { timed, counted, own, ..Load::default() };
+                of_method(&mut by_id, node.method).add(&load);
+                let caller = tree.nodes[in_time_of(tree, node)].method;
+                let made = Load { made_timed: timed, made_counted: counted, ..Load::default() };
+                of_method(&mut by_id, caller).add(&made);
+            }
+        }
+        self.names = self.arena.names()?;
         // A method has two ids when it was timed and counted in turn; the first is the smaller.
         let mut first: HashMap<(u32, &str, &str, &str), u32> = HashMap::new();
         let mut loads: HashMap<u32, Load> = HashMap::new();
-        let mut known: Vec<(u32, Load)> = self
-            .loads
-            .iter()
-            .filter_map(|(id, load)| Some((u32::try_from(*id).ok()?, *load)))
-            .collect();
-        known.sort_unstable_by_key(|(id, _)| *id);
-        for (id, load) in known {
+        for (id, load) in (0..).zip(&by_id) {
             let Some(name) = self.names.get(id) else { continue };
             let key = (name.loader, &*name.class, &*name.name, &*name.descriptor);
-            let sum = loads.entry(*first.entry(key).or_insert(id)).or_default();
-            sum.timed += load.timed;
-            sum.counted += load.counted;
-            sum.own += load.own;
+            loads.entry(*first.entry(key).or_insert(id)).or_default().add(load);
         }
-        steering.look(loads, costs)
+        Ok(loads)
     }
 
     /// The only look that is taken: it tells how much there is, not when it came.
@@ -328,7 +339,7 @@ impl Exact {
             snapshot.trees.iter().map(|tree| self.thread(tree, profile)).collect();
         let in_nanos = |ticks: u64| nanos(snapshot, ticks.cast_signed());
         self.regions.look(snapshot, &threads, &self.status.regions, time, in_nanos, profile);
-        self.loads.clear();
+        self.untimed.clear();
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
@@ -364,11 +375,8 @@ impl Exact {
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [self.bytecodes(node), node.objects, node.bytes],
                 };
-                if self.steering.is_some() {
-                    let load = self.loads.entry(node.method).or_default();
-                    load.timed += (now.count - now.untimed) as f64;
-                    load.counted += now.untimed as f64;
-                    load.own += nanos(snapshot, now.net) as f64;
+                if now.untimed > 0 {
+                    *of_method(&mut self.untimed, node.method) += now.untimed;
                 }
                 // Less than before, if it was pruned and came back.
                 let more = now.count.wrapping_sub(before.count).cast_signed();
@@ -648,17 +656,31 @@ fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         .collect();
     let mut net = gross.clone();
     for (at, node) in tree.nodes.iter().enumerate() {
-        // What has no time of its own is in its caller's, and what it calls is not; what stands for
-        // the begin of a thread or task is no code, and has no caller.
-        let mut caller = node.parent as usize;
-        while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
-            caller = tree.nodes[caller].parent as usize;
-        }
+        let caller = in_time_of(tree, node);
         if caller != at {
             net[caller] -= gross[at];
         }
     }
     net
+}
+
+/// The place of a method in a table by id; what is no method has the first.
+fn of_method<T: Clone + Default>(table: &mut Vec<T>, method: i32) -> &mut T {
+    let id = usize::try_from(method).unwrap_or(0);
+    if table.len() <= id {
+        table.resize(id + 1, T::default());
+    }
+    &mut table[id]
+}
+
+/// The node in whose time the calls of another are. What has no time of its own is in its caller's, and what it
+/// calls is not; what stands for the begin of a thread or task is no code, and has no caller.
+fn in_time_of(tree: &Tree, node: &Node) -> usize {
+    let mut caller = node.parent as usize;
+    while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
+        caller = tree.nodes[caller].parent as usize;
+    }
+    caller
 }
 
 /// Whether a node of a timed session is timed: its first call has begun, or has ended.

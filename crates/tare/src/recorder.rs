@@ -169,7 +169,7 @@ impl Recorder {
 }
 
 /// What this thread has used of a processor: a look that has to wait for its turn costs no more.
-fn processor_time() -> Duration {
+pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

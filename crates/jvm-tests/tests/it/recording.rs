@@ -32,6 +32,11 @@ impl Recorded {
         Recorded { profile: loaded.profile }
     }
 
+    pub fn option(&self, key: &str) -> Option<String> {
+        let mut options = self.profile.run.options.iter();
+        options.find(|(known, _)| known == key).map(|(_, value)| value.clone())
+    }
+
     /// What is missing, as text: `refused 1 java.lang.Object: every constructor …`.
     pub fn losses(&self) -> Vec<String> {
         let losses = self.profile.run.losses.iter();

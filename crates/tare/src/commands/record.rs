@@ -8,6 +8,7 @@ mod exact;
 mod marks;
 mod predict;
 mod sampling;
+mod steer;
 mod trace;
 mod window;
 

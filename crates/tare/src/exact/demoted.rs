@@ -14,15 +14,15 @@ impl Exact {
         let key = |name: &MethodName| {
             (name.loader, name.class.clone(), name.name.clone(), name.descriptor.clone())
         };
-        let mut counted: HashMap<_, f64> = HashMap::new();
-        for (id, load) in self.loads.iter().filter(|(_, load)| load.counted > 0.0) {
-            if let Some(name) = u32::try_from(*id).ok().and_then(|id| self.names.get(id)) {
-                *counted.entry(key(name)).or_default() += load.counted;
+        let mut counted: HashMap<_, u64> = HashMap::new();
+        for (id, calls) in (0..).zip(&self.untimed).filter(|(_, calls)| **calls > 0) {
+            if let Some(name) = self.names.get(id) {
+                *counted.entry(key(name)).or_default() += calls;
             }
         }
         for (id, still) in demoted {
             let Some(name) = self.names.get(id) else { continue };
-            let calls = counted.get(&key(name)).copied().unwrap_or(0.0) as u64;
+            let calls = counted.get(&key(name)).copied().unwrap_or(0);
             let when = if still { "" } else { " for a while" };
             let reason = format!(
                 "calls counted{when} and not timed, for an overhead of {:.0} %: short and called often",
@@ -34,7 +34,14 @@ impl Exact {
         let shown = |share: f64| format!("{:.1} %", share * 100.0);
         run.options.push(("overhead budget".to_owned(), shown(steering.budget())));
         if let Some(overhead) = steering.overhead() {
-            run.options.push(("overhead".to_owned(), shown(overhead)));
+            for (key, value) in [
+                ("overhead", shown(overhead.all())),
+                ("overhead of counting", shown(overhead.counting)),
+                ("overhead of timing", shown(overhead.timing)),
+                ("overhead told by", steering.source()),
+            ] {
+                run.options.push((key.to_owned(), value));
+            }
         }
     }
 }

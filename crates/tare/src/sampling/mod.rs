@@ -5,9 +5,11 @@
 //! recording becomes is the recorder's business.
 
 mod collect;
+mod probes;
 mod threads;
 
 pub use collect::Clock;
+pub use probes::{DEPTH as PROBE_DEPTH, ProbeSamples, Taken};
 
 use crate::origins::Origins;
 use crate::recorder::Source;

@@ -281,6 +281,9 @@ pub fn run(words: &[&str]) -> Result<()> {
         // Small inputs, but the JVM must have compiled them.
         workloads.iter_mut().for_each(Workload::warm_up_well);
     }
+    if args.question == Question::Demotion && !args.quick {
+        workloads.iter_mut().for_each(Workload::warm_up_for_long);
+    }
     let async_profiler = match with_peers {
         true => None,
         false => workloads::async_profiler(&kitchen, &mut stages),

@@ -150,6 +150,13 @@ impl Workload {
         self.measured = Amount { iterations: 3, seconds: 2.0 };
     }
 
+    /// For programs that are woven anew while they run: what a budget comes to is seen when that is over, and
+    /// all of it is compiled.
+    pub fn warm_up_for_long(&mut self) {
+        self.warm_up = Amount { iterations: 3, seconds: 40.0 };
+        self.measured = Amount { iterations: 5, seconds: 4.0 };
+    }
+
     /// For a look at all of them in a quarter of an hour. The seconds of the warm-up stay: with less of them, times
     /// of woven programs are those of the interpreter.
     pub fn be_brief(&mut self) {

@@ -1,5 +1,6 @@
 //! `tare record --exact`: weaves, counts, and puts the code back.
 
+use super::steer::Beside;
 use super::{Files, Names, STEP, Session, predict, window};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
@@ -46,6 +47,8 @@ pub struct ExactSession {
     /// What was sampled before.
     sampled: Option<Sampling>,
     counters: Option<Counters>,
+    /// Samples for the steering.
+    beside: Beside,
     recorder: Recorder,
     began: Instant,
     files: Files,
@@ -123,16 +126,19 @@ impl Session for ExactSession {
         let mut exact =
             Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
         exact.steering = args.overhead.map(Steering::new);
+        let beside = Beside::begin(agent, &mut exact);
         let counters = args.counters.then(|| Counters::begin(jvm.pid));
         let quiet = args.quiet;
         let sampled = window.map(|window| window.sampling);
-        Ok(ExactSession { exact, sampled, counters, recorder, began, files, guard, quiet })
+        Ok(ExactSession { exact, sampled, counters, beside, recorder, began, files, guard, quiet })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
         let mut progress = Progress::new(self.began);
         while !over() && !agent.has_gone() {
             std::thread::sleep(STEP);
+            self.beside.drain();
+            self.beside.steer(agent, &mut self.exact);
             if self.recorder.is_due() {
                 // The agent notes the time when it is asked; calls under way are counted up to it.
                 let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
@@ -140,11 +146,6 @@ impl Session for ExactSession {
                 let (sampled, counters) = (self.sampled.as_mut(), self.counters.as_mut());
                 self.recorder.append(&mut sources(&mut self.exact, sampled, counters))?;
                 progress.show(&self.exact);
-                if let Some(ids) = self.exact.steer() {
-                    let demote = Request::ExactDemote { ids };
-                    // A JVM that has ended meanwhile is noticed at the next turn.
-                    let _ = agent.patiently(WEAVING, |agent| agent.tell(&demote));
-                }
             }
         }
         Ok(())
@@ -156,6 +157,7 @@ impl Session for ExactSession {
         {
             self.exact.status = status;
         }
+        self.beside.stop(agent);
         agent.patiently(WEAVING, |agent| agent.tell(&Request::ExactStop)).is_ok()
     }
 
@@ -220,14 +222,7 @@ impl Session for ExactSession {
         }
         say_weaving(status);
         if let Some(steering) = &exact.steering {
-            let now = steering.overhead().map_or_else(String::new, |share| {
-                format!("{:.0} % of the program's own time at last, ", share * 100.0)
-            });
-            anstream::println!(
-                "{DIM}probes took {now}{:.0} % were allowed; {} methods were counted and not timed{DIM:#}",
-                steering.budget() * 100.0,
-                steering.ever_demoted().count(),
-            );
+            say_overhead(steering);
         }
         if let Some(longest) = recorded.stretched {
             anstream::println!(
@@ -301,6 +296,23 @@ impl Drop for Progress {
             eprint!("\r\x1b[K");
         }
     }
+}
+
+/// What probes took, and how that is known.
+fn say_overhead(steering: &Steering) {
+    let now = steering.overhead().map_or_else(String::new, |overhead| {
+        let [counting, timing] = [overhead.counting, overhead.timing].map(|share| share * 100.0);
+        format!(
+            "{:.0} % of the program's own time at last ({counting:.0} % counting, {timing:.0} % timing, by {}), ",
+            overhead.all() * 100.0,
+            steering.source(),
+        )
+    });
+    anstream::println!(
+        "{DIM}probes took {now}{:.0} % were allowed; {} methods were counted and not timed{DIM:#}",
+        steering.budget() * 100.0,
+        steering.ever_demoted().count(),
+    );
 }
 
 /// What changing the classes took.

@@ -78,6 +78,7 @@ impl Session for SamplingSession {
             native: !args.java_only,
             kernel: !args.java_only,
             memory: RING,
+            yields: false,
         };
         let files = Files::take(args, jvm, names);
         // While the agent takes all threads in, rather than beside the program that is then sampled.
