@@ -95,6 +95,25 @@ on_each_jdk! {
         target.finish();
     }
 
+    /// What Tare samples for its own sake makes room for whoever wants to sample, and does not take it.
+    fn a_session_that_yields(jdk) {
+        let target = sampled(jdk).arg("seventy-thirty").start();
+        let own = SamplePlan { yields: true, ..plan(1_000) };
+        let mut first = Sampling::start(target.pid(), &own);
+        wait_until("samples have come", || first.drain().all.len() > 20);
+        let mut second = Sampling::start(target.pid(), &plan(1_000));
+        assert!(first.totals().ended);
+        let answer = first.control.ask(&Request::SampleStop);
+        assert!(matches!(answer, Response::Error { .. }), "{answer:?}");
+        let answer = first.control.ask(&Request::SampleStart(Box::new(own)));
+        assert!(matches!(answer, Response::Error { .. }), "{answer:?}");
+        wait_until("samples have come", || second.drain().all.len() > 20);
+        assert!(!second.totals().ended);
+        drop((first, second));
+        assert_over(target.pid());
+        target.finish();
+    }
+
     /// What was sampled survives `kill -9` of the JVM.
     fn a_killed_jvm(jdk) {
         let target = sampled(jdk).arg("seventy-thirty").start();
