@@ -37,16 +37,17 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
     )?;
     let recording = tare.file("demo.tare");
     tare.show(
-        "Record every call of it for four seconds, with times; then its own code is back.",
-        &["record", "--exact", pid, "-d", "4s", "-o", &recording],
+        "Record every call of it for four seconds, after samples for four more: calls are exact, times per call come from \
+         the samples, since probes would lengthen short methods. Then its own code is back.",
+        &["record", "--exact", "--cpu", "--window", "4s", pid, "-d", "4s", "-o", &recording],
     )?;
     tare.show(
         "Ask the recording who calls a method, and what it calls.",
         &["report", &recording, "--method", "Pricer.price"],
     )?;
     tare.show(
-        "Calls are exact in it, and short methods' times are doubtful; samples know those. Join the two.",
-        &["report", &recording, "--samples", &samples, "--top", "10"],
+        "The same by the probes' own clock, with what is doubtful of it in grey and how far: waiting is in it, too.",
+        &["report", &recording, "--metric", "wall-time", "--top", "10"],
     )?;
     tare.show("Leave it again, without a trace.", &["detach", pid])?;
     tare.show("It runs on as before; the list knows that we were there.", &["ps"])
