@@ -4,6 +4,7 @@
 
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
+use crate::join::JoinedSums;
 use crate::labels::{Label, LabelKind};
 use crate::metrics::TARGET_TIME;
 use crate::regions::regions;
@@ -279,6 +280,10 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
         (bound(profile, metric, Estimate::Lower), bound(profile, metric, Estimate::Upper))
     {
         let sum = profile.series(metric).total();
+        let measured = bound(profile, metric, Estimate::Measured).unwrap_or(0);
+        let joined = JoinedSums::of(profile, metric);
+        let (lower, upper) =
+            joined.map_or((lower, upper), |j| j.interval(sum, measured, (lower, upper)));
         if sum > 0 {
             let below = (sum - lower).max(0) as f64 / sum as f64 * 100.0;
             let above = (upper - sum).max(0) as f64 / sum as f64 * 100.0;

@@ -20,6 +20,10 @@ pub const JOINED: &str = "joined";
 /// The option of a run that says how many nanoseconds of its weight samples took themselves.
 pub const OWN: &str = "taken by the sampler";
 
+/// Options of a joined run: the nanoseconds that a sample stands for, and the doubt of its scale, as a share.
+const ONE: &str = "a sample stands for";
+const DOUBT: &str = "joined within";
+
 /// The option of a run that says for how many nanoseconds it was sampled before anything was woven.
 pub const WINDOW: &str = "sampled before";
 
@@ -120,7 +124,40 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     };
     let placed = places.split(&placed, &sums(profile, calls));
     add(profile, calls, &placed, weight, &scales);
+    let numbers = [(ONE, weight), (DOUBT, joined.doubt)];
+    profile.run.options.extend(numbers.map(|(key, value)| (key.to_owned(), value.to_string())));
     Some(joined)
+}
+
+/// The intervals of sums. Those of contexts cannot be added up: where one had a sample too many, another had one
+/// too few.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JoinedSums {
+    one: f64,
+    doubt: f64,
+}
+
+impl JoinedSums {
+    /// `None` for series that were not joined.
+    pub fn of(profile: &Profile, series: SeriesId) -> Option<JoinedSums> {
+        let number = |key| {
+            let found = profile.run.options.iter().find(|(k, _)| k == key);
+            found.and_then(|(_, value)| value.parse::<f64>().ok())
+        };
+        let joined = profile.series(series).info().name == JOINED;
+        joined.then(|| Some(JoinedSums { one: number(ONE)?, doubt: number(DOUBT)? })).flatten()
+    }
+
+    /// Of a sum, whose samples weigh `measured`, and whose contexts' bounds have these sums.
+    pub fn interval(&self, value: i64, measured: i64, bounds: (i64, i64)) -> (i64, i64) {
+        if value <= 0 || measured <= 0 {
+            return bounds;
+        }
+        let spread = SIGMAS / (measured as f64 / self.one).sqrt();
+        let low = value as f64 * (1.0 - spread) * (1.0 - self.doubt);
+        let high = value as f64 * (1.0 + spread) * (1.0 + self.doubt);
+        ((low as i64).max(bounds.0), (high as i64).min(bounds.1).max(value))
+    }
 }
 
 /// How many times longer calls were counted than samples were taken.
@@ -573,6 +610,18 @@ mod tests {
         assert_eq!(joined.marks, 2);
         assert!((joined_ms(&profile, short) - 1.5).abs() < 0.01);
         assert!((joined_ms(&profile, long) - 125.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn sums_are_surer_than_their_parts() {
+        let sums = JoinedSums { one: 1e6, doubt: 0.0 };
+        // A hundred samples, one in each of a hundred contexts, each of which may be nothing or three.
+        let (low, high) = sums.interval(200_000_000, 100_000_000, (0, 600_000_000));
+        assert!((160_000_000..162_000_000).contains(&low), "{low}");
+        assert!((239_000_000..240_000_000).contains(&high), "{high}");
+        // One context has what it has, and nothing stays nothing.
+        assert_eq!(sums.interval(2_000_000, 1_000_000, (0, 5_000_000)), (0, 5_000_000));
+        assert_eq!(sums.interval(0, 0, (0, 3_000_000)), (0, 3_000_000));
     }
 
     #[test]

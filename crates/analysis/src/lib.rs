@@ -42,7 +42,7 @@ pub use diff::{Change, Diff, DiffNode, DiffOptions};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{Finding, FindingKind, findings};
 pub use hot::{Hot, Neighbours, hot_list, neighbours};
-pub use join::{JOINED, Joined, OWN, WINDOW, join, mark};
+pub use join::{JOINED, Joined, JoinedSums, OWN, WINDOW, join, mark};
 pub use labels::{Label, LabelKind};
 pub use method_type::MethodType;
 pub use metrics::{TARGET_TIME, default_metrics, find_metric};

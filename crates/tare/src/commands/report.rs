@@ -14,8 +14,8 @@ use crate::source;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Finding, FindingKind, Hot, LabelId, Pattern, Region, ThreadShare, Tree, bounds_of, by_thread,
-    findings, hot_list, narrow,
+    Finding, FindingKind, Hot, JoinedSums, LabelId, Pattern, Region, ThreadShare, Tree, bounds_of,
+    by_thread, findings, hot_list, narrow,
 };
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
@@ -40,6 +40,15 @@ struct Bounds {
     lower: usize,
     upper: usize,
     measured: usize,
+    joined: Option<JoinedSums>,
+}
+
+impl Bounds {
+    /// The interval of what has these metrics.
+    fn interval(&self, of: impl Fn(usize) -> i64) -> (i64, i64) {
+        let sums = (of(self.lower), of(self.upper));
+        self.joined.map_or(sums, |joined| joined.interval(of(0), of(self.measured), sums))
+    }
 }
 
 impl Report<'_> {
@@ -82,7 +91,8 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
     let bounds = bounds_of(profile, metrics[0]).filter(|_| metrics.len() == 2).map(|bounds| {
         let lower = metrics.len();
         metrics.extend(bounds);
-        Bounds { lower, upper: lower + 1, measured: lower + 2 }
+        let joined = JoinedSums::of(profile, metrics[0]);
+        Bounds { lower, upper: lower + 1, measured: lower + 2, joined }
     });
     let tree = Tree::build(profile, &metrics, &filter)?;
     let hot = hot_list(&tree);

@@ -34,13 +34,13 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         if let Some(calls) = hot.own.get(1) {
             row["invocations"] = (*calls).into();
         }
-        if let Some(Bounds { lower, upper, measured }) = report.bounds {
-            row["self_lower"] = hot.own[lower].into();
-            row["self_upper"] = hot.own[upper].into();
-            row["self_measured"] = hot.own[measured].into();
-            row["total_lower"] = hot.total[lower].into();
-            row["total_upper"] = hot.total[upper].into();
-            row["total_measured"] = hot.total[measured].into();
+        if let Some(bounds) = report.bounds {
+            for (name, of) in [("self", &hot.own), ("total", &hot.total)] {
+                let (lower, upper) = bounds.interval(|metric| of[metric]);
+                row[format!("{name}_lower")] = lower.into();
+                row[format!("{name}_upper")] = upper.into();
+                row[format!("{name}_measured")] = of[bounds.measured].into();
+            }
         }
         row
     });
@@ -80,10 +80,11 @@ fn nodes(tree: &Tree, bounds: Option<Bounds>) -> Value {
         if tree.metrics() > 1 {
             row["invocations"] = tree.own(1, node).into();
         }
-        if let Some(Bounds { lower, upper, measured }) = bounds {
-            row["self_lower"] = tree.own(lower, node).into();
-            row["self_upper"] = tree.own(upper, node).into();
-            row["self_measured"] = tree.own(measured, node).into();
+        if let Some(bounds) = bounds {
+            let (lower, upper) = bounds.interval(|metric| tree.own(metric, node));
+            row["self_lower"] = lower.into();
+            row["self_upper"] = upper.into();
+            row["self_measured"] = tree.own(bounds.measured, node).into();
         }
         if tree.folded(node) > 0 {
             row["folded"] = tree.folded(node).into();

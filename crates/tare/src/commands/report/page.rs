@@ -192,7 +192,8 @@ impl Page<'_> {
             if let Some(bounds) = self.report.bounds {
                 let own = by(hot) == hot.own[0];
                 let of = |metric: usize| if own { hot.own[metric] } else { hot.total[metric] };
-                let half = of(bounds.upper).saturating_sub(of(bounds.lower)) / 2;
+                let (lower, upper) = bounds.interval(of);
+                let half = upper.saturating_sub(lower) / 2;
                 line.push_str(&format!("{:>10}", value(half, self.unit())));
                 if half > by(hot) / 2 {
                     style = DIM;
