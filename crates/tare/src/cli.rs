@@ -457,8 +457,8 @@ pub struct RecordArgs {
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
     pub duration: Option<Duration>,
     /// Memory for the trees, in the profiled JVM; beyond it the least important contexts are
-    /// summed up
-    #[arg(long, default_value = "256M", value_parser = size, value_name = "SIZE", help_heading = EXACT)]
+    /// summed up. 256M, with --overhead 1G
+    #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
     /// Where the recording goes: x.tare, or x.html for a flame graph, x.pb.gz for pprof, …; without
     /// it a .tare file named after program and pid

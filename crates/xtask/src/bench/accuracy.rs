@@ -325,7 +325,7 @@ impl Lab {
 
 /// When something was, in the time of a recording.
 pub fn since_start(tare: &Path, recording: &Path, when: SystemTime) -> Result<Duration> {
-    let value = report(tare, recording, &[])?;
+    let value = report(tare, recording, &["--time", "0s..1s"])?;
     let nanos = value["run"]["started_unix_ns"].as_u64().context("a start")?;
     Ok(when.duration_since(UNIX_EPOCH)?.saturating_sub(Duration::from_nanos(nanos)))
 }

@@ -55,9 +55,7 @@ pub fn total_error(
 
     let file = bench.work.join("demotion.tare");
     let mut tare = Command::new(&bench.tare);
-    // Enough memory: what is pruned belongs to no time.
     tare.args(["record", "--exact", "--cpu", "--window", course.window, "--overhead", "20%"]);
-    tare.args(["--memory", "1G"]);
     let (class, _) = workload.root.rsplit_once('.').context("a root")?;
     tare.args(["--include", workload.include, "--include", class, "-o"]).arg(&file);
     tare.arg(program.pid().to_string());
@@ -72,13 +70,14 @@ pub fn total_error(
     let behind = plain(&mut program, &course)?;
     program.quit()?;
 
-    let truth = (before + behind) / 2.0;
+    // Joined times are those of the processor.
+    let [truth, on_cpu] = [0, 1].map(|of| (before[of] + behind[of]) / 2.0);
     let mut lines = vec![format!(
         "{} on {}: a plain iteration before and one after, in the same JVM, differ by {:.1} %; with the budget it \
          takes {:.2} times their mean",
         workload.name,
         jdk.major,
-        (before / behind - 1.0).abs() * 100.0,
+        (before[0] / behind[0] - 1.0).abs() * 100.0,
         median(&times.wall).unwrap_or(0.0) / truth,
     )];
     let since = format!("{:.1}s..", since_start(&bench.tare, &file, gap)?.as_secs_f64());
@@ -92,6 +91,7 @@ pub fn total_error(
         let methods = said(&bench.tare, &file, &[&["--time", since.as_str()], &more[..]].concat())?;
         let seen = methods.get(&workload.root).map_or(0.0, |said| said.calls);
         let sum: f64 = methods.values().map(|said| said.own).sum();
+        let truth = if more.contains(&"joined") { on_cpu } else { truth };
         lines.push(line(name, sum / 1e6, times.wall.len() as f64, seen, truth));
     }
     Ok(lines)
@@ -130,10 +130,12 @@ fn line(name: &str, sum: f64, ran: f64, seen: f64, truth: f64) -> String {
     format!("{name}: the sum of all times is off by {:+.1} %", (sum / ran / truth - 1.0) * 100.0)
 }
 
-/// What a plain iteration takes, by the clock.
-fn plain(program: &mut Program, course: &Course) -> Result<f64> {
+/// What a plain iteration takes, by the clock and on the processor.
+fn plain(program: &mut Program, course: &Course) -> Result<[f64; 2]> {
     program.run(course.plain_warm_up)?;
-    median(&program.run(course.measured)?.wall).context("no iteration")
+    let times = program.run(course.measured)?;
+    let wall = median(&times.wall).context("no iteration")?;
+    Ok([wall, median(&times.cpu).unwrap_or(wall)])
 }
 
 #[cfg(test)]
