@@ -13,7 +13,7 @@ import java.util.function.IntBinaryOperator;
 /**
  * Runs the cases as the lines on standard input ask for it. {@code truth SECONDS} measures what every method
  * costs while nobody profiles, each way to call one for about so long in each round, {@code work SECONDS SLICE} does them all for about so long each, in turns of
- * about a slice, {@code quit} ends. Never profiled itself.
+ * about a slice, and says what a round of each took, {@code quit} ends. Never profiled itself.
  */
 public final class Main {
     /** Rounds of the truth, and before them so much longer for the JVM to compile it. */
@@ -169,7 +169,9 @@ public final class Main {
                 double nanos = KNOWN.getOrDefault(one.name, (double) one.nanos);
                 work(one.run, nanos, one.twice, slice);
                 double took = (System.nanoTime() - begin) / (double) calls(nanos, slice);
-                times.computeIfAbsent(one.name, name -> new ArrayList<>()).add(took);
+                if (!one.twice) {
+                    times.computeIfAbsent(one.name, name -> new ArrayList<>()).add(took);
+                }
             }
         }
         times.forEach((name, all) -> {
