@@ -1,7 +1,5 @@
 package bench.cost;
 
-import java.util.function.IntBinaryOperator;
-
 /**
  * The methods that are profiled. Each case has methods of its own, so that what the JVM learns of
  * one says nothing of another; drivers repeat a case and hand its results on, so that nothing can
@@ -9,11 +7,6 @@ import java.util.function.IntBinaryOperator;
  */
 final class Cases {
     private Cases() {}
-
-    /** A turn of a driver: the outermost method that is profiled. */
-    static int turn(IntBinaryOperator driver, int calls, int x) {
-        return driver.applyAsInt(calls, x);
-    }
 
     /** A driver without its case; what it takes is the driver's own. */
     static int runNothing(int calls, int x) {

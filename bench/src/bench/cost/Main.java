@@ -184,7 +184,7 @@ public final class Main {
     private static void work(IntBinaryOperator run, double nanos, boolean twice, double seconds)
         throws InterruptedException {
         int calls = calls(nanos, seconds);
-        Runnable all = () -> Work.sink = Cases.turn(run, calls, Work.sink);
+        Runnable all = () -> Work.sink = CasesTurn.turn(run, calls, Work.sink);
         Thread other = twice ? new Thread(all, "other") : null;
         if (other != null) {
             other.start();

@@ -197,7 +197,7 @@ fn compile(workspace: &Workspace, javac: &Jdk, work: &Path) -> Result<PathBuf> {
     let sources = workspace.root.join("bench/src/bench/cost");
     let mut command = Command::new(javac.home.join("bin/javac"));
     command.args(["--release", "17", "-g", "-d"]).arg(&classes);
-    for name in ["Cases", "CasesDrawn", "Main", "Work"] {
+    for name in ["Cases", "CasesDrawn", "CasesTurn", "Main", "Work"] {
         command.arg(sources.join(format!("{name}.java")));
     }
     shell::run(&mut command).context("compiling the programs of known cost")?;
@@ -251,6 +251,10 @@ impl Lab {
             _ => HashMap::new(),
         };
         let mut program = Program::start(java.stderr(log))?;
+        // HotSpot throws all its code away when the first class of a JVM is changed, and may compile it otherwise then: that
+        // is done before the truth is measured, or it would be the truth of another program.
+        let first = ["--region", "bench.cost.CasesTurn.turn", "-d", "100ms"];
+        self.record(&program, &first, &self.work.join("first.tare"))?.wait()?;
         let ask_truth = format!("truth {}", mode.round_seconds());
         let mut truth = Truth::parse(&program.ask(&ask_truth)?)?;
         let work = format!("work {} {TURN}", mode.seconds(self.quick));
