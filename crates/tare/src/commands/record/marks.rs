@@ -14,7 +14,7 @@ use crate::exact::{Arena, Exact};
 use crate::origins::Origins;
 use crate::recorder::Source;
 use anyhow::Result;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,8 +25,9 @@ use tare_protocol::{ExactPlan, Region, Request};
 
 /// For so long it is sampled to find methods that may be marks.
 const FIRST: Duration = Duration::from_secs(1);
-/// So many are tried, and so many taken.
+/// So many are tried at a time, so many times, and so many taken.
 const TRIED: usize = 64;
+const TRIALS: usize = 4;
 const MARKS: usize = 24;
 /// They are looked for among so many of the outermost methods of a stack, in so many of all samples.
 const DEPTH: usize = 12;
@@ -68,17 +69,23 @@ impl Counting {
         first.look(&mut profile, 0)?;
         let woven = |class: &str| predict::is_woven(class, &args.include, &args.exclude);
         let stacks = Stacks::of(&profile, woven);
-        let tried = stacks.candidates();
-        if tried.is_empty() {
-            return Ok(None);
+        // From the outside inwards, and no deeper than need be.
+        let mut calls: HashMap<String, i64> = HashMap::new();
+        for _ in 0..TRIALS {
+            let tried = stacks.candidates(&calls);
+            if tried.is_empty() || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let mut counting = Counting::start(agent, jvm, &tried)?;
+            let before = counting.look(agent)?;
+            std::thread::sleep(TRIAL);
+            let after = counting.look(agent)?;
+            counting.stop(agent)?;
+            calls.extend(tried.iter().map(|name| ((*name).to_owned(), 0)));
+            let more = since(&before, after).into_iter();
+            calls.extend(more.map(|(name, calls)| (name, calls.count)));
         }
-        let mut counting = Counting::start(agent, jvm, &tried)?;
-        let before = counting.look(agent)?;
-        std::thread::sleep(TRIAL);
-        let after = counting.look(agent)?;
-        counting.stop(agent)?;
-        let calls = since(&before, after).into_iter().map(|(name, calls)| (name, calls.count));
-        let marks = stacks.marks(&calls.collect());
+        let marks = stacks.marks(&calls);
         if marks.is_empty() {
             return Ok(None);
         }
@@ -127,6 +134,10 @@ pub fn since(before: &Passed, now: Passed) -> Passed {
         .collect()
 }
 
+fn fits(calls: &i64) -> bool {
+    (SELDOM..=OFTEN).contains(calls)
+}
+
 /// The outermost methods of sampled stacks, of those that will be woven, from the outside, with their weight.
 struct Stacks(HashMap<Vec<String>, i64>);
 
@@ -148,28 +159,32 @@ impl Stacks {
         Stacks(stacks)
     }
 
-    /// Those with most samples first.
-    fn candidates(&self) -> Vec<&str> {
-        self.most(TRIED, |stack| stack.iter().map(String::as_str).collect())
+    /// What is to be tried next: of each stack that has no mark yet the outermost method whose calls are not known,
+    /// those with most samples first.
+    fn candidates(&self, calls: &HashMap<String, i64>) -> Vec<&str> {
+        self.most(TRIED, |stack| {
+            let open = stack.iter().find(|name| calls.get(*name).is_none_or(fits));
+            open.filter(|name| !calls.contains_key(*name)).map(String::as_str)
+        })
     }
 
     /// The outermost of each stack that is called neither too often nor too seldom.
     fn marks(&self, calls: &HashMap<String, i64>) -> Vec<&str> {
-        let fits =
-            |name: &&String| calls.get(*name).is_some_and(|calls| (SELDOM..=OFTEN).contains(calls));
-        self.most(MARKS, |stack| stack.iter().find(fits).map(String::as_str).into_iter().collect())
+        self.most(MARKS, |stack| {
+            stack.iter().find(|name| calls.get(*name).is_some_and(fits)).map(String::as_str)
+        })
     }
 
     /// The names by the weight of the stacks that have them.
     fn most<'a>(
         &'a self,
         most: usize,
-        of: impl Fn(&'a [String]) -> BTreeSet<&'a str>,
+        of: impl Fn(&'a [String]) -> Option<&'a str>,
     ) -> Vec<&'a str> {
         let all: i64 = self.0.values().sum();
         let mut found: HashMap<&str, i64> = HashMap::new();
         for (stack, weight) in &self.0 {
-            for name in of(stack) {
+            if let Some(name) = of(stack) {
                 *found.entry(name).or_default() += weight;
             }
         }
@@ -245,8 +260,12 @@ mod tests {
             profile.series_mut(series).push(Row::new(context, ThreadId::UNKNOWN, weight));
         }
         let stacks = Stacks::of(&profile, |class| class == "a.B");
-        assert_eq!(stacks.candidates(), ["a.B.serve", "a.B.again", "a.B.rare"]);
         let calls = |all: [(&str, i64); 3]| all.map(|(name, n)| (name.to_owned(), n)).into();
+        // Inner ones are tried only where the outer one is called too seldom.
+        assert_eq!(stacks.candidates(&HashMap::new()), ["a.B.serve"]);
+        assert!(stacks.candidates(&[("a.B.serve".to_owned(), 100)].into()).is_empty());
+        let inner = stacks.candidates(&[("a.B.serve".to_owned(), 1)].into());
+        assert_eq!(inner, ["a.B.again", "a.B.rare"]);
         let marks = stacks.marks(&calls([("a.B.serve", 100), ("a.B.again", 50), ("a.B.rare", 50)]));
         assert_eq!(marks, ["a.B.serve"]);
         // Once a second at most, or all the time, is no measure.
