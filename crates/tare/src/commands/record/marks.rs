@@ -14,7 +14,7 @@ use crate::exact::{Arena, Exact};
 use crate::origins::Origins;
 use crate::recorder::Source;
 use anyhow::Result;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -69,10 +69,10 @@ impl Counting {
         first.look(&mut profile, 0)?;
         let woven = |class: &str| predict::is_woven(class, &args.include, &args.exclude);
         let stacks = Stacks::of(&profile, woven);
-        // From the outside inwards, and no deeper than need be.
+        // From the outside inwards, and not much deeper than need be.
         let mut calls: HashMap<String, i64> = HashMap::new();
-        for _ in 0..TRIALS {
-            let tried = stacks.candidates(&calls);
+        for trial in 0..TRIALS {
+            let tried = stacks.candidates(&calls, 1 << trial);
             if tried.is_empty() || stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -159,19 +159,21 @@ impl Stacks {
         Stacks(stacks)
     }
 
-    /// What is to be tried next: of each stack that has no mark yet the outermost method whose calls are not known,
-    /// those with most samples first.
-    fn candidates(&self, calls: &HashMap<String, i64>) -> Vec<&str> {
+    /// What is to be tried next: of each stack that has no mark yet so many of the outermost methods whose calls are
+    /// not known, those with most samples first.
+    fn candidates(&self, calls: &HashMap<String, i64>, each: usize) -> Vec<&str> {
         self.most(TRIED, |stack| {
-            let open = stack.iter().find(|name| calls.get(*name).is_none_or(fits));
-            open.filter(|name| !calls.contains_key(*name)).map(String::as_str)
+            let has_mark = stack.iter().any(|name| calls.get(name).is_some_and(fits));
+            let open = stack.iter().filter(|name| !has_mark && !calls.contains_key(*name));
+            open.take(each).map(String::as_str).collect()
         })
     }
 
     /// The outermost of each stack that is called neither too often nor too seldom.
     fn marks(&self, calls: &HashMap<String, i64>) -> Vec<&str> {
         self.most(MARKS, |stack| {
-            stack.iter().find(|name| calls.get(*name).is_some_and(fits)).map(String::as_str)
+            let mark = stack.iter().find(|name| calls.get(*name).is_some_and(fits));
+            mark.map(String::as_str).into_iter().collect()
         })
     }
 
@@ -179,12 +181,12 @@ impl Stacks {
     fn most<'a>(
         &'a self,
         most: usize,
-        of: impl Fn(&'a [String]) -> Option<&'a str>,
+        of: impl Fn(&'a [String]) -> BTreeSet<&'a str>,
     ) -> Vec<&'a str> {
         let all: i64 = self.0.values().sum();
         let mut found: HashMap<&str, i64> = HashMap::new();
         for (stack, weight) in &self.0 {
-            if let Some(name) = of(stack) {
+            for name in of(stack) {
                 *found.entry(name).or_default() += weight;
             }
         }
@@ -262,10 +264,11 @@ mod tests {
         let stacks = Stacks::of(&profile, |class| class == "a.B");
         let calls = |all: [(&str, i64); 3]| all.map(|(name, n)| (name.to_owned(), n)).into();
         // Inner ones are tried only where the outer one is called too seldom.
-        assert_eq!(stacks.candidates(&HashMap::new()), ["a.B.serve"]);
-        assert!(stacks.candidates(&[("a.B.serve".to_owned(), 100)].into()).is_empty());
-        let inner = stacks.candidates(&[("a.B.serve".to_owned(), 1)].into());
+        assert_eq!(stacks.candidates(&HashMap::new(), 1), ["a.B.serve"]);
+        assert!(stacks.candidates(&[("a.B.serve".to_owned(), 100)].into(), 2).is_empty());
+        let inner = stacks.candidates(&[("a.B.serve".to_owned(), 1)].into(), 2);
         assert_eq!(inner, ["a.B.again", "a.B.rare"]);
+        assert_eq!(stacks.candidates(&HashMap::new(), 2).len(), 3);
         let marks = stacks.marks(&calls([("a.B.serve", 100), ("a.B.again", 50), ("a.B.rare", 50)]));
         assert_eq!(marks, ["a.B.serve"]);
         // Once a second at most, or all the time, is no measure.
