@@ -5,7 +5,7 @@
 //! guard, and a fault inside it continues behind the call that began it.
 //!
 //! The protocol: [`run`] stores the registers that a call keeps in the caller's [`Landing`] and
-//! marks it with the thread's id. The handler of SIGSEGV looks for a landing of its own
+//! marks it with the thread's id. The handler of SIGSEGV and SIGBUS looks for a landing of its own
 //! thread, and only if the faulting instruction is in this library, changes the interrupted
 //! context to return from [`run`] a second time, with `false`. Every other fault goes to the handler that was
 //! there before us, HotSpot's, which needs it for null checks and safepoints. Code under a guard
@@ -209,7 +209,10 @@ pub fn learn_code() -> bool {
     true
 }
 
-static PREVIOUS: Previous = Previous::new();
+/// What a load of memory that is not there raises, and one of a file that has become too short.
+const FAULTS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+static PREVIOUS: [Previous; 2] = [Previous::new(), Previous::new()];
 
 /// The handlers that were there before ours.
 ///
@@ -275,7 +278,7 @@ impl Previous {
             let mut new: libc::sigaction = std::mem::zeroed();
             new.sa_sigaction = ours;
             new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-            if signal == libc::SIGSEGV {
+            if FAULTS.contains(&signal) {
                 // As HotSpot has it for its own, so that nothing changes for what it calls.
                 new.sa_mask = now.sa_mask;
                 new.sa_flags |= now.sa_flags & libc::SA_NODEFER;
@@ -351,7 +354,11 @@ impl Action {
 
 /// Puts the handler of faults in. True if somebody had put another over it.
 pub fn install() -> std::io::Result<bool> {
-    PREVIOUS.install(libc::SIGSEGV, on_fault)
+    let mut displaced = false;
+    for (signal, previous) in FAULTS.into_iter().zip(&PREVIOUS) {
+        displaced |= previous.install(signal, on_fault)?;
+    }
+    Ok(displaced)
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -359,8 +366,9 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     if unsafe { land(context) } {
         return;
     }
+    let previous = FAULTS.iter().zip(&PREVIOUS).find(|(fault, _)| **fault == signal);
     // SAFETY: the kernel's arguments.
-    if unsafe { PREVIOUS.pass(signal, info, context) } {
+    if previous.is_some_and(|(_, previous)| unsafe { previous.pass(signal, info, context) }) {
         return;
     }
     // Nobody handles it: what would have happened without us happens now. The instruction is
@@ -369,5 +377,58 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Job {
+        at: *const u8,
+        read: Option<u8>,
+    }
+
+    extern "C" fn read(argument: *mut c_void) {
+        // SAFETY: a `Job` that lives across the call; the load is what is tested.
+        unsafe {
+            let job = argument.cast::<Job>();
+            (*job).read = Some(std::ptr::read_volatile((*job).at));
+        }
+    }
+
+    /// Reads a byte under the guard.
+    fn peek(at: *const u8) -> Option<u8> {
+        let mut job = Job { at, read: None };
+        let tid = super::super::kernel::gettid();
+        // SAFETY: `read` does nothing but read; no other test uses the last landing.
+        let done = unsafe { run(LANDINGS - 1, tid, read, (&raw mut job).cast()) };
+        assert_eq!(done, job.read.is_some());
+        job.read
+    }
+
+    #[test]
+    fn memory_that_is_not_there_ends_the_run_and_nothing_else() {
+        assert!(learn_code());
+        install().unwrap();
+        assert!(!install().unwrap(), "nobody put another handler over ours");
+        let here = 7;
+        assert_eq!(peek(&raw const here), Some(7));
+        assert_eq!(peek(0x10 as *const u8), None, "SIGSEGV");
+        // SAFETY: a file and a mapping of our own; nothing but `peek` touches it.
+        unsafe {
+            let fd = libc::memfd_create(c"short".as_ptr(), libc::MFD_CLOEXEC);
+            assert_eq!(libc::ftruncate(fd, 8192), 0);
+            let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+            let base = libc::mmap(std::ptr::null_mut(), 8192, prot, flags, fd, 0);
+            assert_ne!(base, libc::MAP_FAILED);
+            let last = base.cast::<u8>().add(8191);
+            assert_eq!(peek(last), Some(0));
+            assert_eq!(libc::ftruncate(fd, 4096), 0);
+            assert_eq!(peek(last), None, "SIGBUS");
+            assert_eq!(peek(base.cast()), Some(0));
+            libc::munmap(base, 8192);
+            libc::close(fd);
+        }
     }
 }

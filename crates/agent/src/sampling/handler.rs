@@ -13,7 +13,7 @@ use super::frames::{Frame, Frames};
 use super::guard::{self, LANDINGS, Previous};
 use super::hotspot::Layout;
 use super::kernel;
-use super::methods::Originals;
+use super::methods::IdLayout;
 use super::own;
 use super::ring::Ring;
 use super::threads::{self, Record};
@@ -41,7 +41,7 @@ pub struct Shared {
     /// Methods in which a thread waits: their keys tell what it waits for.
     pub waits: [AtomicU64; WAITS],
     pub virtual_ids: VirtualIds,
-    pub originals: Originals,
+    pub id_layout: IdLayout,
     /// What a signal costs its thread beside the handler, in nanoseconds.
     pub interruption: u64,
 }
@@ -390,16 +390,16 @@ extern "C" fn walk(argument: *mut c_void) {
     };
     let top = top.unwrap_or(u64::MAX);
     let with_native = walk.shared.native;
-    let original = walk.shared.originals.offset();
+    let ids = walk.shared.id_layout.rules();
     let end = match walk.modules {
         Some(modules) => {
             let native = &Tables(modules);
-            let walker = Walker { layout, original, memory: &Own, native, top, with_native };
+            let walker = Walker { layout, ids, memory: &Own, native, top, with_native };
             walker.walk(walk.thread, walk.registers, walk.frames)
         }
         None => {
             let native = &FramePointers;
-            let walker = Walker { layout, original, memory: &Own, native, top, with_native };
+            let walker = Walker { layout, ids, memory: &Own, native, top, with_native };
             walker.walk(walk.thread, walk.registers, walk.frames)
         }
     };

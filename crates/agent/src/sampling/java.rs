@@ -2,6 +2,7 @@
 //!
 //! Belongs to `jvm`; apart only because it is a subject of its own.
 
+use super::ids::MethodIds;
 use crate::classes::Classes;
 use crate::jvm::{Failure, Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jlong, jmethodID, jobject};
@@ -22,7 +23,8 @@ fn take_text(jvmti: Jvmti, text: *mut c_char) -> String {
 }
 
 impl Jvmti {
-    /// What is known of a method. A key whose class is gone gives empty texts.
+    /// What is known of a method. A key whose class is gone gives empty texts. The key is an id that the JVM
+    /// gave: it dereferences whatever it gets.
     pub fn describe_method(self, jni: Jni, key: u64) -> SampleMethod {
         let method = key as jmethodID;
         let mut out = SampleMethod { key, ..SampleMethod::default() };
@@ -64,8 +66,11 @@ impl Jvmti {
         if call!(self, GetLineNumberTable, method, &raw mut count, &raw mut table).is_err() {
             return Vec::new();
         }
+        if table.is_null() || count <= 0 {
+            return Vec::new();
+        }
         // SAFETY: on success `table` holds `count` entries.
-        let entries = unsafe { std::slice::from_raw_parts(table, count.max(0) as usize) };
+        let entries = unsafe { std::slice::from_raw_parts(table, count as usize) };
         let mut lines: Vec<_> = entries
             .iter()
             .filter_map(|entry| {
@@ -80,14 +85,26 @@ impl Jvmti {
         lines
     }
 
-    /// Has the JVM make the ids of a class's methods, without which a walker cannot name them.
-    pub fn make_method_ids(self, class: jclass) -> bool {
+    /// The ids of a class's methods, which the JVM makes if there are none yet.
+    pub fn method_ids(self, class: jclass) -> Option<Vec<u64>> {
         let (mut count, mut methods) = (0 as jni::jint, ptr::null_mut());
-        if call!(self, GetClassMethods, class, &raw mut count, &raw mut methods).is_err() {
-            return false;
-        }
+        call!(self, GetClassMethods, class, &raw mut count, &raw mut methods).ok()?;
+        let ids = match usize::try_from(count) {
+            Ok(count) if count > 0 && !methods.is_null() => {
+                // SAFETY: on success `methods` holds `count` ids.
+                let all = unsafe { std::slice::from_raw_parts(methods, count) };
+                all.iter().map(|id| *id as u64).collect()
+            }
+            _ => Vec::new(),
+        };
         self.deallocate(methods.cast());
-        true
+        Some(ids)
+    }
+
+    /// Whether a method's class is gone. The id is one that the JVM gave.
+    pub fn is_gone(self, id: u64) -> bool {
+        let mut modifiers: jni::jint = 0;
+        call!(self, GetMethodModifiers, id as jmethodID, &raw mut modifiers).is_err()
     }
 
     /// Runs `body` on the stack of every platform thread, all of them at one safepoint: the
@@ -103,7 +120,9 @@ impl Jvmti {
         call!(self, GetAllStackTraces, depth, &raw mut stacks, &raw mut count)?;
         // SAFETY: on success `stacks` holds `count` entries, each with as many frames as it says.
         unsafe {
-            for stack in std::slice::from_raw_parts(stacks, count.max(0) as usize) {
+            let count = if stacks.is_null() { 0 } else { count.max(0) as usize };
+            let stacks = if count == 0 { &[] } else { std::slice::from_raw_parts(stacks, count) };
+            for stack in stacks {
                 let frames = stack.frame_count.max(0) as usize;
                 let frames = match frames {
                     0 => &[],
@@ -124,9 +143,9 @@ impl Jvmti {
 }
 
 impl Classes<'_> {
-    /// Has the JVM make the ids of all methods of these classes; returns how many classes.
-    pub fn make_method_ids(&self, jvmti: Jvmti) -> u64 {
-        self.list().iter().filter(|class| jvmti.make_method_ids(**class)).count() as u64
+    /// Takes in the ids of all methods of these classes; returns how many classes.
+    pub fn take_ids(&self, jvmti: Jvmti, ids: &MethodIds) -> u64 {
+        self.list().iter().filter(|class| ids.add_class(jvmti, **class)).count() as u64
     }
 }
 
@@ -229,6 +248,16 @@ impl Jni {
             }
         };
         self.frame(find).unwrap_or(0)
+    }
+
+    /// The ids of the methods of `java.lang.Object`; none if the JVM does not say.
+    pub fn ids_of_object(self, jvmti: Jvmti) -> Vec<u64> {
+        let ids = self.frame(|| {
+            // SAFETY: the text lives across the call; the environment is this thread's.
+            let class = unsafe { ((**self.0).FindClass)(self.0, c"java/lang/Object".as_ptr()) };
+            if self.failed() || class.is_null() { None } else { jvmti.method_ids(class) }
+        });
+        ids.flatten().unwrap_or_default()
     }
 
     /// The `Thread` of the calling thread, in HotSpot's own form.

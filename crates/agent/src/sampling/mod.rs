@@ -15,6 +15,7 @@ mod frames;
 mod guard;
 mod handler;
 mod hotspot;
+mod ids;
 mod java;
 mod kernel;
 mod methods;
@@ -38,6 +39,7 @@ use crate::vm_tables::{Missing, Tables};
 use engines::{Armer, Choice};
 use handler::{Buffers, Shared};
 use hotspot::Layout;
+use ids::{MethodIds, Sweep};
 use java::ThreadFields;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
@@ -125,6 +127,7 @@ struct Session {
     plan: SamplePlan,
     number: u32,
     names: MethodNames,
+    sweep: Sweep,
     generation: Option<Generation>,
     next_scan: Instant,
     clock: Pace,
@@ -187,7 +190,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         paused: AtomicBool::new(false),
         waits: Default::default(),
         virtual_ids: Default::default(),
-        originals: Default::default(),
+        id_layout: Default::default(),
         interruption: if plan.wall { 0 } else { own::interruption(&choice) },
     });
     jvmti.add_capabilities(&capabilities()).map_err(StartError::Jvmti)?;
@@ -201,10 +204,12 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         fields,
         environment,
         layout: layout.ok(),
+        ids: MethodIds::default(),
         shared: Arc::clone(&shared),
     });
     if let (Some(layout), Ok(tables)) = (&watch.layout, &tables) {
-        shared.originals.learn(tables, layout, |at| watch.peek(at));
+        let object = jni.ids_of_object(jvmti);
+        shared.id_layout.learn(tables, layout, &object, |at| watch.peek(at));
         if layout.thread_owner_id.is_none() {
             shared.virtual_ids.learn(tables, jni, fields, |at| watch.peek(at));
         }
@@ -214,6 +219,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         watch: Arc::clone(&watch),
         number: NUMBER.fetch_add(1, Relaxed) + 1,
         names: MethodNames::default(),
+        sweep: Sweep::default(),
         generation: None,
         next_scan: now + SCAN_EVERY,
         clock: Pace::new(Duration::ZERO, CLOCK_AT_LEAST),
@@ -325,8 +331,8 @@ pub fn thread_ended() {
 
 /// Called when a class is ready: its methods get ids before they can run.
 pub fn class_prepared(jvmti: Jvmti, class: jclass) {
-    if watch().is_some() {
-        jvmti.make_method_ids(class);
+    if let Some(watch) = watch() {
+        watch.ids.add_class(jvmti, class);
     }
 }
 
@@ -380,8 +386,9 @@ impl Session {
             .fold(Ok(()), Result::and)
             .map_err(StartError::Jvmti)?;
         let began = Instant::now();
+        let ids = &self.watch.ids;
         let prepared =
-            jni.frame(|| jvmti.with_loaded_classes(jni, |classes| classes.make_method_ids(jvmti)));
+            jni.frame(|| jvmti.with_loaded_classes(jni, |classes| classes.take_ids(jvmti, ids)));
         self.prepared = (prepared.and_then(Result::ok).unwrap_or(0), began.elapsed());
         for (key, (class, name, descriptor)) in self.watch.shared.waits.iter().zip(WAIT_METHODS) {
             key.store(jni.method_key(class, name, descriptor), Relaxed);
@@ -403,9 +410,10 @@ impl Session {
             self.clock.work(|| stamp(&self.watch.shared.ring));
         }
         self.stay_on_top();
-        self.names.scan(&self.watch.shared.ring);
-        self.names.send(&self.watch.shared.ring, jvmti, jni, None);
+        self.name_methods(jvmti, jni, false);
         self.ring().free(self.names.scanned);
+        let gone = self.sweep.step(&self.watch.ids, |id| jvmti.is_gone(id));
+        self.names.forget(&gone);
         let now = Instant::now();
         if now >= self.next_scan {
             self.load_modules();
@@ -414,6 +422,13 @@ impl Session {
             self.look_for_threads();
             self.next_scan = now + SCAN_EVERY;
         }
+    }
+
+    /// Sends the names of methods that have come; with `last`, of all.
+    fn name_methods(&mut self, jvmti: Jvmti, jni: Jni, last: bool) {
+        let (ring, ids) = (&self.watch.shared.ring, &self.watch.ids);
+        self.names.scan(ring);
+        self.names.send(ring, ids, last, |id| jvmti.describe_method(jni, id));
     }
 
     fn look_for_threads(&mut self) {
@@ -494,8 +509,7 @@ impl Session {
         // Whoever is still inside keeps what it uses, for ever.
         self.watch.armer.tidy();
         self.watch.forget_threads();
-        self.names.scan(&self.watch.shared.ring);
-        self.names.send(&self.watch.shared.ring, jvmti, jni, Some(usize::MAX));
+        self.name_methods(jvmti, jni, true);
         self.ring().put(header::ENDED, 1);
         if handler::busy() {
             // A thread is stopped inside a handler: what it uses must stay.

@@ -236,6 +236,8 @@ impl Watch {
             frames.clear();
             frames.extend(stack.iter().map(|frame| {
                 let bci = i32::try_from(frame.location).unwrap_or(-1);
+                // Given by the JVM, if not by the class: an old version, for one.
+                self.ids.add(frame.method as u64);
                 Frame::java(frame.method as u64, bci, How::Unknown)
             }));
             self.put(record, &frames, weight, now);

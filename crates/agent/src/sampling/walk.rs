@@ -8,7 +8,7 @@
 use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};
 use super::hotspot::Layout;
-use super::methods::Version;
+use super::methods::{IdRules, Version};
 use tare_arena::samples::{How, Special};
 
 /// Reading what may not be there.
@@ -142,8 +142,8 @@ fn pc_desc(table: u64, index: u64) -> u64 {
 
 pub struct Walker<'a, M, N> {
     pub layout: &'a Layout,
-    /// Where a method keeps the number with which it began, if that is known.
-    pub original: Option<u64>,
+    /// How ids and methods hang together.
+    pub ids: IdRules,
     pub memory: &'a M,
     pub native: &'a N,
     /// The end of the thread's stack.

@@ -2,6 +2,7 @@
 
 use super::frames::{Frame, Frames};
 use super::hotspot::{At, Layout, MOST_HEAPS};
+use super::methods::IdRules;
 use super::walk::{FramePointers, Memory, Place, Registers, Walker};
 use std::collections::HashMap;
 use tare_arena::samples::{How, Special};
@@ -35,7 +36,8 @@ const METHOD: u64 = 0x20_0000;
 const THREAD: u64 = 0x30_0000;
 const STACK: u64 = 0x40_0000;
 const TOP: u64 = STACK + 0x1000;
-const KEY: u64 = 77;
+/// The method's id: a slot with its address.
+const KEY: u64 = 0xd000;
 const CONSTANT: u64 = 0xc000;
 /// Where the method has the number with which it began.
 const ORIGINAL: u64 = 12;
@@ -125,6 +127,7 @@ fn memory() -> Fake {
     m.put(holder, ids);
     m.put(ids, 1);
     m.put(ids + 8, KEY);
+    m.put(KEY, METHOD);
     m.bytes(CODE + 0x20, &[0xe8, 0, 0, 0, 0]);
     m
 }
@@ -140,7 +143,7 @@ fn walk_by(original: Option<u64>, m: &Fake, place: Place) -> (Vec<Frame>, Option
     let mut frames = unsafe { Frames::new(space.as_mut_ptr(), 64) };
     let walker = Walker {
         layout: &layout,
-        original,
+        ids: IdRules { original, slots: true },
         memory: m,
         native: &FramePointers,
         top: TOP,
@@ -286,6 +289,38 @@ fn what_may_be_an_old_version_must_be_executing_and_have_a_caller() {
     make_old(&mut m, 5);
     let place = interpreted(&mut m);
     assert_eq!(walk(&m, place), broken);
+}
+
+#[test]
+fn an_id_that_does_not_lead_back_is_none() {
+    let place = |m: &mut Fake| interpreted(m);
+    let broken = (vec![], Some(Special::UnknownJava));
+    // A slot of another method, of another class, of none; an array that is none; an odd address.
+    let (other, constant, pool) = (0xe000, 0xe100, 0xe200);
+    for (class, number) in [(0xc200, 7), (0xdddd, 0)] {
+        let mut m = memory();
+        let place = place(&mut m);
+        m.put(KEY, other);
+        m.put(other, constant);
+        m.put(constant, pool);
+        m.put(pool, class);
+        m.bytes(constant + 8, &[number]);
+        assert_eq!(walk(&m, place), broken);
+    }
+    for id in [0, 0xdead, METHOD, KEY + 4] {
+        let mut m = memory();
+        let place = place(&mut m);
+        m.put(0xc308, id);
+        assert_eq!(walk(&m, place), broken, "{id:#x}");
+    }
+    // The present version of a method whose code did not change: the same number in the same class.
+    let mut m = memory();
+    let place = place(&mut m);
+    m.put(KEY, other);
+    m.put(other, constant);
+    m.put(constant, pool);
+    m.put(pool, 0xc200);
+    assert_eq!(walk(&m, place), (vec![Frame::java(KEY, 3, How::Interpreted)], None));
 }
 
 #[test]

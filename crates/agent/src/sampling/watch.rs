@@ -4,6 +4,7 @@
 use super::engines::Armer;
 use super::handler::Shared;
 use super::hotspot::Layout;
+use super::ids::MethodIds;
 use super::java::ThreadFields;
 use super::older::{self, Known};
 use super::threads::{Record, Table};
@@ -28,6 +29,8 @@ pub struct Watch {
     pub environment: u64,
     /// Unknown where the JVM does not export it; then the JVM itself takes stacks.
     pub layout: Option<Layout>,
+    /// The methods that the JVM knows.
+    pub ids: MethodIds,
 }
 
 impl Watch {

@@ -217,6 +217,8 @@ named! {
         Unchanged = "unchanged",
         /// Nanoseconds of the weight that the samples took themselves, and not the program.
         Own = "own",
+        /// Methods in traces whose id is none that the JVM gave. They have no name.
+        Unproven = "methods that the JVM does not know",
         /// Failures by kind, in the order of [`Special`]: this is where they begin.
         FailedBase = "failed:",
     }

@@ -172,6 +172,12 @@ impl Source for Sampling {
             "they could not be watched; a limit of the process, or they ended at once",
         );
         lose(
+            LossKind::Failed,
+            "methods",
+            totals.get(Counter::Unproven),
+            "what was read from a stack as a method is none that the JVM knows; it has no name",
+        );
+        lose(
             LossKind::Skipped,
             "samples",
             self.collector.skipped,
