@@ -13,6 +13,7 @@ mod runtimes;
 mod same;
 mod setup;
 mod shell;
+mod soak;
 mod stages;
 mod test;
 mod tidy;
@@ -37,6 +38,7 @@ Commands:
                   `cargo xtask bench --help`
   same [NAME…]    whether profiles in bytecodes are the same in every run, and what `tare check`
                   finds; see `cargo xtask same --help`
+  soak            whether sampling every 50 µs ever ends a JVM; see `cargo xtask soak --help`
   api             build tare-api.jar and the example agents, into the target directory
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
@@ -67,6 +69,10 @@ fn main() -> ExitCode {
             print!("{}", same::HELP);
             Ok(())
         }
+        ["soak", "--help" | "-h"] => {
+            print!("{}", soak::HELP);
+            Ok(())
+        }
         ["weave-corpus", "--help" | "-h"] => {
             print!("{}", corpus::HELP);
             Ok(())
@@ -80,6 +86,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["same", options @ ..] => same::run(options),
         ["setup"] => setup::run(),
+        ["soak", options @ ..] => soak::run(options),
         ["tidy"] => tidy::run(),
         ["test", filters @ ..] if filters.iter().all(|f| !f.starts_with('-')) => test::run(filters),
         ["weave-corpus", options @ ..] => corpus::run(options),
