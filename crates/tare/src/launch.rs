@@ -4,7 +4,7 @@
 //! holds that connection until it ends. The program's input, output and exit status stay its own.
 
 use crate::library;
-use crate::term::WARN;
+use crate::term::{DIM, WARN};
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -17,6 +17,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,8 +25,9 @@ use tare_protocol::{AgentOptions, Decoder, Response, Started};
 
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// How long a JVM's last words are waited for once the program has ended.
-const LAST_WORDS: Duration = Duration::from_secs(30);
+/// When it is first said that the recording of a program that has ended is not complete yet, and how often then.
+const SAY_AFTER: Duration = Duration::from_secs(2);
+const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// A program that has ended.
 pub struct Launched {
@@ -91,17 +93,25 @@ pub fn launch(
     let mut child =
         child.spawn().with_context(|| format!("cannot start {}", Path::new(program).display()))?;
     let pid = child.id();
-    thread::spawn(move || {
-        for signal in signals.forever() {
-            // A terminal sends Ctrl-C to the child as well; the others come to us alone.
-            if signal != SIGINT {
-                forward(pid, signal);
+    let ended = Arc::new(AtomicBool::new(false));
+    let enough = Arc::new(AtomicBool::new(false));
+    thread::spawn({
+        let (ended, enough) = (Arc::clone(&ended), Arc::clone(&enough));
+        move || {
+            for signal in signals.forever() {
+                if ended.load(Relaxed) {
+                    enough.store(true, Relaxed);
+                } else if signal != SIGINT {
+                    // A terminal sends Ctrl-C to the child as well; the others come to us alone.
+                    forward(pid, signal);
+                }
             }
         }
     });
     let guests = meeting.receive(attend);
     let status = child.wait().context("cannot wait for the program")?;
-    guests.settle();
+    ended.store(true, Relaxed);
+    guests.settle(&enough);
     let guests = guests.book().seen;
     Ok(Launched { status, guests })
 }
@@ -235,19 +245,37 @@ impl Guests {
         self.book().present.retain(|present| *present != pid);
     }
 
-    /// Waits for the attendants of JVMs that have ended; a JVM that outlives the command (a build
-    /// daemon) is not waited for.
-    fn settle(&self) {
+    /// Waits for the attendants of JVMs that have ended, for as long as they take: until then the recording
+    /// is not complete. A JVM that outlives the command (a build daemon) is not waited for. `enough` is
+    /// a signal that comes meanwhile.
+    fn settle(&self, enough: &AtomicBool) {
         let since = Instant::now();
+        let mut say_at = SAY_AFTER;
         loop {
             let present = self.book().present.clone();
-            let patience = match present.as_slice() {
-                [] => return,
-                all if all.iter().any(|pid| tare_attach::inspect(*pid).is_err()) => LAST_WORDS,
-                _ => GRACE,
-            };
-            if since.elapsed() > patience {
+            if present.is_empty() {
                 return;
+            }
+            let gone = present.iter().find(|pid| tare_attach::inspect(**pid).is_err());
+            let Some(pid) = gone else {
+                if since.elapsed() > GRACE {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            if enough.load(Relaxed) {
+                anstream::eprintln!(
+                    "{WARN}tare: stopped before the recording of JVM {pid} was complete{WARN:#}"
+                );
+                return;
+            }
+            if since.elapsed() > say_at {
+                anstream::eprintln!(
+                    "{DIM}tare: the program has ended; completing the recording of JVM {pid} ({} s) …{DIM:#}",
+                    since.elapsed().as_secs()
+                );
+                say_at = since.elapsed() + SAY_EVERY;
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -329,6 +357,30 @@ mod tests {
         assert!(tool_options(&[], None, "-agentpath:/a \"b=c").is_err());
         let flags = tool_options(&["-XX:+A", "-XX:+B"], Some("-XX:-B".into()), "-x").unwrap();
         assert_eq!(flags, "-XX:+A -XX:+B -XX:-B -x", "the user's flags come after ours");
+    }
+
+    #[test]
+    fn a_recording_of_a_jvm_that_has_ended_is_waited_for() {
+        let guests = Guests::default();
+        // No process has this number: such a JVM has ended.
+        let gone = i32::MAX.cast_unsigned();
+        guests.come(gone);
+        let done = Arc::new(AtomicBool::new(false));
+        let attendant = thread::spawn({
+            let (guests, done) = (guests.clone(), Arc::clone(&done));
+            move || {
+                thread::sleep(3 * GRACE);
+                done.store(true, Relaxed);
+                guests.go(gone);
+            }
+        });
+        guests.settle(&AtomicBool::new(false));
+        assert!(done.load(Relaxed), "the command would have returned before the file was complete");
+        attendant.join().unwrap();
+        // A second Ctrl-C is heard, and a JVM that goes on is not waited for.
+        guests.come(gone);
+        guests.settle(&AtomicBool::new(true));
+        guests.go(gone);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use std::path::Path;
 use tare_analysis::{
     Compensation, Joined, WINDOW, compensate, default_metrics, figures_of_calls, find_metric, join,
 };
-use tare_profile::{EventKind, Profile, SeriesId};
-use tare_recording::{LoadOptions, ReadError, Recording};
+use tare_profile::{EventKind, LossKind, Profile, SeriesId};
+use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 
 /// More warnings than this are counted, not shown.
 const WARNINGS: usize = 5;
@@ -121,6 +121,14 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
     let mut loaded = recording.load(&options).with_context(|| format!("{name} cannot be read"))?;
     if let Some(time) = time.filter(|_| calls) {
         figures_of_calls(&mut loaded.profile, time);
+    }
+    if loaded.warnings.contains(&Warning::NoEnd) {
+        loaded.profile.run.lose(
+            LossKind::Damaged,
+            "end of the recording",
+            1,
+            "it is still being written, or its writer was stopped; what came later is missing",
+        );
     }
     for warning in loaded.warnings.iter().take(WARNINGS) {
         anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {warning}");

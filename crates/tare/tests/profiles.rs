@@ -348,6 +348,20 @@ fn a_damaged_recording_is_shown_with_a_warning() {
 }
 
 #[test]
+fn a_recording_without_an_end_says_so_to_people_and_scripts() {
+    let directory = Directory::new("no-end");
+    let path = directory.record("cut.tare", &shop(1));
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    for words in [&["report"][..], &["report", "--format", "json"]] {
+        let output = tare(&[words, &[text(&path)]].concat());
+        assert_eq!(output.status.code(), Some(0));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_has(&said, &["end of the recording", "still being written"]);
+    }
+}
+
+#[test]
 fn profiles_of_other_tools_are_read_too() {
     let directory = Directory::new("foreign");
     let file = directory.0.join("stacks.collapsed");
