@@ -461,7 +461,7 @@ pub struct RecordArgs {
     #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
     /// Where the recording goes: x.tare, or x.html for a flame graph, x.pb.gz for pprof, …; without
-    /// it a .tare file named after program and pid
+    /// it a new .tare file named after program, pid and what is recorded
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Say nothing of the recording and show no report

@@ -152,19 +152,43 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
 struct Names(Mutex<HashSet<PathBuf>>);
 
 impl Names {
-    /// The name that was asked for, or, if it is taken, the same with the pid before its ending.
-    fn take(&self, output: Option<&Path>, jvm: &Jvm) -> PathBuf {
-        let wanted = match output {
-            Some(path) => path.to_owned(),
-            None => PathBuf::from(format!("{}-{}.tare", short_name(jvm.name()), jvm.pid)),
-        };
+    /// The name that was asked for, or one that no file has: by the program, its pid and what is recorded. Where one
+    /// command records several JVMs, the second gets its pid before the ending.
+    fn take(&self, args: &RecordArgs, jvm: &Jvm) -> PathBuf {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(wanted) = args.output.clone() else {
+            let stem = format!("{}-{}-{}", short_name(jvm.name()), jvm.pid, kind(args));
+            let free = unused(&stem, |path| taken.contains(path) || path.exists());
+            taken.insert(free.clone());
+            return free;
+        };
         if taken.insert(wanted.clone()) {
             return wanted;
         }
         let name = wanted.file_name().unwrap_or_default().to_string_lossy();
         let (stem, ending) = name.split_once('.').unwrap_or((&name, "tare"));
         wanted.with_file_name(format!("{stem}-{}.{ending}", jvm.pid))
+    }
+}
+
+/// `Shop-4711-cpu.tare`, or with a number if there is such a file.
+fn unused(stem: &str, is_used: impl Fn(&Path) -> bool) -> PathBuf {
+    let numbered = |number: u32| PathBuf::from(format!("{stem}-{number}.tare"));
+    std::iter::once(PathBuf::from(format!("{stem}.tare")))
+        .chain((2..).map(numbered))
+        .find(|path| !is_used(path))
+        .unwrap_or_default()
+}
+
+/// What is recorded, as a word in a file's name.
+fn kind(args: &RecordArgs) -> &'static str {
+    match args {
+        _ if args.trace => "trace",
+        _ if args.bytecodes => "bytecodes",
+        _ if args.exact => "exact",
+        _ if !args.region.is_empty() => "regions",
+        _ if args.wall => "wall",
+        _ => "cpu",
     }
 }
 
@@ -203,7 +227,7 @@ struct Files {
 
 impl Files {
     fn take(args: &RecordArgs, jvm: &Jvm, names: &Names) -> Self {
-        let output = names.take(args.output.as_deref(), jvm);
+        let output = names.take(args, jvm);
         let export = Format::of_path(&output).map(|(format, gzip)| (output.clone(), format, gzip));
         let recording = if export.is_some() { beside(&output) } else { output };
         Files { recording, export }
@@ -235,4 +259,17 @@ fn beside(output: &Path) -> PathBuf {
 fn short_name(name: &str) -> &str {
     let name = name.strip_suffix(".jar").unwrap_or(name);
     name.rsplit(['.', '/']).next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_our_own_is_never_that_of_a_file() {
+        let used = ["Shop-1-cpu.tare", "Shop-1-cpu-2.tare"];
+        let name = |stem| unused(stem, |path| used.iter().any(|used| path == Path::new(used)));
+        assert_eq!(name("Shop-1-cpu"), Path::new("Shop-1-cpu-3.tare"));
+        assert_eq!(name("Shop-1-exact"), Path::new("Shop-1-exact.tare"));
+    }
 }
