@@ -234,9 +234,8 @@ fn time_range(text: &str) -> Result<Range<u64>, String> {
     let nanos = |text: &str, otherwise: u64| match text.trim() {
         "" => Ok(otherwise),
         "0" | "0s" => Ok(0),
-        text => {
-            super::duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-        }
+        text => super::values::duration(text)
+            .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
     };
     let range = nanos(from, 0)?..nanos(to, u64::MAX)?;
     if range.is_empty() { Err("the time ends before it begins".to_owned()) } else { Ok(range) }

@@ -36,6 +36,7 @@ pub struct SamplingSession {
     desk: Option<Desk>,
     stopped: bool,
     by_thread: bool,
+    quiet: bool,
 }
 
 /// What becomes of the samples.
@@ -99,7 +100,7 @@ impl Session for SamplingSession {
             }
         };
         let status = agent.status()?.sampling.unwrap_or_default();
-        for note in &status.notes {
+        for note in status.notes.iter().filter(|_| !args.quiet) {
             anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
         }
         let sampling = Sampling::new(stream, jvm, status, kernel)?;
@@ -108,12 +109,12 @@ impl Session for SamplingSession {
             None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
             Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
         };
-        let by_thread = args.threads;
-        Ok(SamplingSession { sampling, store, files, desk, stopped: false, by_thread })
+        let (by_thread, quiet) = (args.threads, args.quiet);
+        Ok(SamplingSession { sampling, store, files, desk, stopped: false, by_thread, quiet })
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.quiet);
         if progress.terminal && matches!(self.store, Store::Memory(_)) {
             eprintln!("the last minutes are kept; `tare dump` writes them, Ctrl-C ends");
         }
@@ -149,7 +150,7 @@ impl Session for SamplingSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {
-        let SamplingSession { mut sampling, store, files, by_thread, .. } = self;
+        let SamplingSession { mut sampling, store, files, by_thread, quiet, .. } = self;
         let size = match store {
             Store::File(recorder) => {
                 let finished = recorder.finish(&mut [&mut sampling]);
@@ -161,6 +162,9 @@ impl Session for SamplingSession {
                 keeper.dump(&files.recording)?.1
             }
         };
+        if quiet {
+            return files.complete(size).map(drop);
+        }
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
         anstream::println!(
@@ -254,8 +258,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new() -> Self {
-        let terminal = std::io::stderr().is_terminal();
+    fn new(quiet: bool) -> Self {
+        let terminal = !quiet && std::io::stderr().is_terminal();
         Progress { terminal, samples: 0, cpu: 0, at: Duration::ZERO }
     }
 

@@ -1,0 +1,163 @@
+//! Values on the command line: sizes, numbers and times, each in one grammar for all commands.
+
+use std::time::Duration;
+use tare_protocol::SampleEngine;
+
+/// `256M`, `2G`, `800K`; a bare number is bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        _ => return Err(format!("{unit:?} is no unit of memory; write 256M or 2G")),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if (8 << 20..1 << 32).contains(&bytes) => Ok(bytes),
+        _ => Err("the memory must be between 8M and 4G".to_owned()),
+    }
+}
+
+/// A power of two, so that a position in a ring is found by a mask.
+pub fn ring(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "K" => 10,
+        "M" => 20,
+        _ => return Err("write 64K, 4M or 64M".to_owned()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if (64 << 10..=256 << 20).contains(&bytes) && bytes.is_power_of_two() => {
+            Ok(bytes)
+        }
+        _ => Err("a ring has 64K, 128K, 256K, … or 256M".to_owned()),
+    }
+}
+
+/// `500k`, `20M`, or digits alone.
+pub fn number(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => return Err("write 500k or 20M".to_owned()),
+    };
+    let number = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    number.filter(|n| *n > 0).ok_or_else(|| "write 500k or 20M".to_owned())
+}
+
+/// `10ms`, `1ms`, `100us`: from 10 µs, below which nothing can be measured, to 10 s.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let remedy = || "write 10ms, 1ms or 100us, between 10us and 10s".to_owned();
+    // A bare number would be seconds, which nobody means here.
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(remedy());
+    }
+    let time = time(text).ok_or_else(remedy)?;
+    let range = Duration::from_micros(10)..=Duration::from_secs(10);
+    if range.contains(&time) { Ok(time) } else { Err(remedy()) }
+}
+
+pub fn engine(text: &str) -> Result<SampleEngine, String> {
+    text.parse().map_err(|()| {
+        let known = SampleEngine::ALL.map(SampleEngine::name).join(", ");
+        format!("it is none of {known}")
+    })
+}
+
+/// `10s`, `500ms`, `2m`, `1m30s`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let time = time(text).ok_or("write 500ms, 10s, 1m30s or 1h; a number alone is seconds")?;
+    let year = Duration::from_secs(86_400 * 365);
+    if (Duration::from_millis(1)..=year).contains(&time) {
+        Ok(time)
+    } else {
+        Err("the time must be between 1 ms and a year".to_owned())
+    }
+}
+
+/// Numbers with units, added up; a number alone is seconds.
+fn time(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(digits);
+        let letters = behind.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(behind.len());
+        let (unit, behind) = behind.split_at(letters);
+        let factor = match unit {
+            "" if number == text => 1.0,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return None,
+        };
+        sum += number.parse::<f64>().ok()? * factor;
+        rest = behind;
+    }
+    let nanos = (sum * 1e9).round();
+    (!text.is_empty() && nanos < u64::MAX as f64).then(|| Duration::from_nanos(nanos as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("256M"), Ok(256 << 20));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        assert_eq!(size("16777216"), Ok(16 << 20));
+        for bad in ["", "M", "1M", "4G", "99999999999999999999G", "16X", "-1"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn intervals_have_units() {
+        let check = |text, nanos| assert_eq!(interval(text), Ok(Duration::from_nanos(nanos)));
+        check("10ms", 10_000_000);
+        check("1ms", 1_000_000);
+        check("100us", 100_000);
+        check("0.5ms", 500_000);
+        check("100µs", 100_000);
+        check("1s", 1_000_000_000);
+        for bad in ["", "10", "ms", "1us", "11s", "-1ms", "1ns", "1e3ms", "0.01"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn engines_have_names() {
+        assert_eq!(engine("timer"), Ok(SampleEngine::Timer));
+        assert!(engine("steam").unwrap_err().contains("perf-clock"));
+    }
+
+    #[test]
+    fn durations_have_units() {
+        let check = |text, millis| assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+        check("10", 10_000);
+        check("1.5s", 1_500);
+        check("500ms", 500);
+        check("2m", 120_000);
+        check("1h", 3_600_000);
+        check("1m30s", 90_000);
+        check("1h0.5m", 3_630_000);
+        for bad in
+            ["", "s", "10x", "0", "-1", "1.2.3", "1e9h", "99999999h", "1m30", "10 s", "1.5.5s"]
+        {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}
