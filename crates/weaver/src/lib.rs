@@ -12,6 +12,8 @@
 mod asm;
 mod blocks;
 mod body;
+mod check;
+mod constructor;
 mod frames;
 mod method;
 mod plan;
