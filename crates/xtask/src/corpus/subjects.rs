@@ -76,7 +76,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("lucene", &["org.apache.lucene:lucene-core:9.12.1"]),
     // R8 writes these two; its constructors branch before `super()` and reuse the local of `this`.
     ("r8", &["com.android.tools:r8:9.5.28"]),
-    ("android-builder", &["com.android.tools.build:builder:9.4.1"]),
+    ("builder", &["com.android.tools.build:builder:9.4.1"]),
     (
         "old",
         &[
