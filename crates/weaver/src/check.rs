@@ -10,6 +10,8 @@
 //! values. And only where there is a stack map: the old verifier infers types by itself.
 
 mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::plan::Refusal;
 use crate::types::Ty;

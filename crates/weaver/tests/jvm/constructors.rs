@@ -63,12 +63,18 @@ fn constructors_that_choose_how_to_initialise() {
     check_odd(49, &body.replace("FRAMES", "").replace("MAIN", ""), expected);
 }
 
-/// Each constructor, what it is called with, and what that prints; 99 stands for an exception.
-const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
+/// Descriptor and code of a constructor.
+type Shape = (&'static str, &'static str);
+
+/// What a constructor is called with, and what that prints; 99 stands for an exception.
+type Calls = &'static [(&'static str, &'static str)];
+
+const SHAPES: &[(Shape, Calls)] = &[
     // Every branch calls another constructor, and one throws, behind code that has called one.
     (
-        "(I)V",
-        "method <init> (I)V - 3 2
+        (
+            "(I)V",
+            "method <init> (I)V - 3 2
             iload_1
             tableswitch 0 a b c
          a:
@@ -95,12 +101,14 @@ const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
             frame a [this, int] []
             frame b [this, int] []
             frame c [this, int] []",
+        ),
         &[("iconst_0", "99"), ("iconst_1", "20"), ("iconst_2", "99")],
     ),
     // What runs last stands first.
     (
-        "(J)V",
-        "method <init> (J)V - 4 3
+        (
+            "(J)V",
+            "method <init> (J)V - 4 3
             goto a
          b:
             iconst_5
@@ -124,12 +132,14 @@ const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
             frame b [T, long] []
             frame a [this, long] []
             frame c [this, long] []",
+        ),
         &[("lconst_0", "99"), ("lconst_1", "5"), ("ldc2_w 5l", "1")],
     ),
     // A loop, with something that throws in it.
     (
-        "(F)V",
-        "method <init> (F)V - 3 3
+        (
+            "(F)V",
+            "method <init> (F)V - 3 3
             iconst_3
             istore_2
          l:
@@ -147,13 +157,15 @@ const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
             invokestatic T.p:(I)V
             return
             frame l [this, float, int] []",
+        ),
         &[("fconst_0", "99"), ("fconst_1", "0")],
     ),
     // A handler for code before the call stands behind code after it, with what it caught still to
     // be told to the probes.
     (
-        "(D)V",
-        "method <init> (D)V - 3 4
+        (
+            "(D)V",
+            "method <init> (D)V - 3 4
          s:
             bipush 12
             dload_1
@@ -174,12 +186,14 @@ const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
             try s g h java/lang/ArithmeticException
             frame g [this, double, int] []
             frame h [this, double] [java/lang/ArithmeticException]",
+        ),
         &[("dconst_0", "-1"), ("dconst_1", "12")],
     ),
     // Only the stack holds `this` while something throws.
     (
-        "(Ljava/lang/String;)V",
-        "method <init> (Ljava/lang/String;)V - 3 2
+        (
+            "(Ljava/lang/String;)V",
+            "method <init> (Ljava/lang/String;)V - 3 2
             aload_0
             aload_1
             astore_0
@@ -190,12 +204,14 @@ const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
             invokevirtual java/lang/String.length:()I
             invokestatic T.p:(I)V
             return",
+        ),
         &[("aconst_null", "99"), ("ldc \"x\"", "20 1"), ("ldc \"xyz\"", "99")],
     ),
     // Another local holds it, past a branch, and local 0 what was made meanwhile.
     (
-        "(Ljava/lang/String;I)V",
-        "method <init> (Ljava/lang/String;I)V - 3 4
+        (
+            "(Ljava/lang/String;I)V",
+            "method <init> (Ljava/lang/String;I)V - 3 4
             aload_0
             astore_3
             aload_1
@@ -214,6 +230,7 @@ const SHAPES: &[(&str, &str, &[(&str, &str)])] = &[
             invokestatic T.p:(I)V
             return
             frame a [java/lang/String, java/lang/String, int, this] []",
+        ),
         &[("aconst_null iconst_1", "99"), ("ldc \"x\" iconst_1", "20 1")],
     ),
 ];
@@ -226,7 +243,7 @@ fn shapes(frames: bool) -> (String, String) {
         .to_owned();
     let (mut main, mut expected) = (String::new(), String::new());
     let mut tests = 0;
-    for (descriptor, constructor, calls) in SHAPES {
+    for ((descriptor, constructor), calls) in SHAPES {
         text += &format!("{constructor}\n");
         for (pushes, prints) in *calls {
             let pushes = pushes.replace(" iconst", "\n iconst");
