@@ -78,6 +78,9 @@ pub(crate) fn mark(
     Ok(in_local_0)
 }
 
+/// How many locals the states of one constructor may keep. Old compilers' are far from it.
+const MOST_KEPT: usize = 1 << 22;
+
 /// Visits a constructor without a stack map, as far as `this` is not initialised: states flow until
 /// nothing changes, then `visit` sees each instruction that was reached once, in order.
 fn by_flow(
@@ -101,22 +104,26 @@ fn by_flow(
     if let Some(slot) = states.first_mut() {
         *slot = Some(first);
     }
-    let flow_to = |states: &mut Vec<Option<State>>, work: &mut Vec<u32>, to: i64, state: &State| {
-        let Some(slot) = usize::try_from(to).ok().and_then(|t| states.get_mut(t)) else {
-            return Err(Refusal::BadTypes(0));
-        };
-        let changed = match slot {
-            Some(known) => known.merge(state, to as u32)?,
-            None => {
-                *slot = Some(state.clone());
-                true
+    // A state keeps all locals; how many of them are kept is bounded, for hostile code.
+    let mut room = MOST_KEPT / (1 + usize::from(cx.code.max_locals));
+    let mut flow_to =
+        |states: &mut Vec<Option<State>>, work: &mut Vec<u32>, to: i64, state: &State| {
+            let Some(slot) = usize::try_from(to).ok().and_then(|t| states.get_mut(t)) else {
+                return Err(Refusal::BadTypes(0));
+            };
+            let changed = match slot {
+                Some(known) => known.merge(state, to as u32)?,
+                None => {
+                    room = room.checked_sub(1).ok_or(Refusal::BadTypes(to as u32))?;
+                    *slot = Some(state.clone());
+                    true
+                }
+            };
+            if changed {
+                work.push(to as u32);
             }
+            Ok(())
         };
-        if changed {
-            work.push(to as u32);
-        }
-        Ok(())
-    };
     // Each state can only lose information, and there is little of it; this bounds hostile code.
     let mut budget = 200_000u32 + 64 * scan.starts.len() as u32;
     while let Some(pc) = work.pop() {

@@ -87,48 +87,21 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Becomes another, in its own memory.
-    pub fn take(&mut self, other: &State) {
-        self.locals.clone_from(&other.locals);
-        self.stack.clone_from(&other.stack);
-        self.uninit = other.uninit;
-    }
-
-    /// From what a frame lists.
-    pub fn set_locals(&mut self, values: &[Kind], max_locals: u16) -> Option<()> {
+    /// As a method begins.
+    pub fn begin(&mut self, values: &[Kind], max_locals: u16) -> Option<()> {
+        self.stack.clear();
         self.locals.clear();
-        for &value in values {
-            self.locals.push(value);
-            if value.is_wide() {
-                self.locals.push(Kind::Top);
-            }
-        }
-        if self.locals.len() > usize::from(max_locals) {
-            return None;
-        }
-        self.locals.resize(usize::from(max_locals), Kind::Top);
         self.uninit = values.contains(&Kind::UninitThis);
-        Some(())
+        spread(values, max_locals, &mut self.locals)
     }
 
-    pub fn locals_fit(&self, to: &State, uninit: bool) -> Result<(), &'static str> {
-        if uninit && !to.uninit {
-            return Err("the frame does not say that this is not initialised");
-        }
-        let fit = |(a, b): (&Kind, &Kind)| a.fits(*b);
-        if self.locals.iter().zip(&to.locals).all(fit) {
-            Ok(())
-        } else {
-            Err("a local is not what the frame says")
-        }
-    }
-
-    pub fn fits(&self, to: &State) -> Result<(), &'static str> {
-        let fit = |(a, b): (&Kind, &Kind)| a.fits(*b);
-        if self.stack.len() != to.stack.len() || !self.stack.iter().zip(&to.stack).all(fit) {
-            return Err("the stack is not what the frame says");
-        }
-        self.locals_fit(to, self.uninit)
+    /// As a frame says.
+    pub fn become_frame(&mut self, locals: &[Kind], stack: &[Kind], uninit: bool) {
+        self.locals.clear();
+        self.locals.extend_from_slice(locals);
+        self.stack.clear();
+        self.stack.extend_from_slice(stack);
+        self.uninit = uninit;
     }
 
     fn pop(&mut self) -> Option<Kind> {
@@ -331,6 +304,27 @@ impl State {
     pub fn depth(&self) -> usize {
         self.stack.iter().map(|k| 1 + usize::from(k.is_wide())).sum()
     }
+}
+
+/// Appends the values of a frame by slots, as many as the method has.
+pub(super) fn spread(values: &[Kind], max_locals: u16, out: &mut Vec<Kind>) -> Option<()> {
+    let end = out.len() + usize::from(max_locals);
+    for &value in values {
+        out.push(value);
+        if value.is_wide() {
+            out.push(Kind::Top);
+        }
+    }
+    if out.len() > end {
+        return None;
+    }
+    out.resize(end, Kind::Top);
+    Some(())
+}
+
+/// Whether values may be where a frame says what is there.
+pub(super) fn all_fit(values: &[Kind], frame: &[Kind]) -> bool {
+    values.iter().zip(frame).all(|(value, to)| value.fits(*to))
 }
 
 /// A letter of the opcode table; `None` for those that mean some reference.

@@ -1,6 +1,6 @@
 //! Constructors: no handler can cover the call of another one.
 
-use crate::check;
+use crate::{check, woven};
 
 #[test]
 fn constructors_have_two_handlers_and_leave_the_call_out() {
@@ -285,5 +285,34 @@ stack 4 locals 3
 21: athrow
 try 6-9 17 any
 ",
+    );
+}
+
+/// Hostile sizes end in a refusal, and neither in hours nor in gigabytes.
+#[test]
+fn constructors_that_are_too_large_to_look_at_stay() {
+    let cases = "a ".repeat(300);
+    let wide = format!(
+        "method <init> (I)V - 2 65000
+            iload_1
+            tableswitch 0 {cases} a
+         a:
+            aload_0
+            invokespecial java/lang/Object.<init>:()V
+            return
+            frame a [this, int] []"
+    );
+    let expected = "refused: a JVM would reject the woven code at offset 10: \
+                    it is too large to be looked at\n";
+    assert_eq!(woven("entry", "<init>", &wide, &[]), expected);
+    let old = "class T 49
+         method <init> ()V - 1 65000
+            repeat 1000 nop
+            aload_0
+            invokespecial java/lang/Object.<init>:()V
+            return";
+    assert_eq!(
+        woven("entry", "<init>", old, &[]),
+        "refused: the types at offset 64 do not work out\n"
     );
 }
