@@ -61,8 +61,8 @@ pub(crate) struct Check {
     left: usize,
 }
 
-/// How many kinds of values are kept for one method, and looked at, at most. What compilers make is far
-/// from both; without a limit a hostile method could have thousands of millions of them.
+/// How many kinds of values are kept for one method, and looked at, at most. What compilers make is
+/// far from both; without a limit a hostile method could have thousands of millions of them.
 const MOST_KEPT: usize = 1 << 22;
 const MOST_LOOKS: usize = 1 << 24;
 

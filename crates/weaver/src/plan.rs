@@ -149,8 +149,8 @@ pub enum Refusal {
     NoSuchLines(u32),
     /// Sizes do not settle when jumps are widened.
     JumpsDoNotSettle,
-    /// A JVM would not accept the woven constructor: the first offset of the woven code whose types
-    /// do not hold, and what is wrong there.
+    /// The woven constructor does not pass the weaver's own check, so that a JVM might reject it: the
+    /// offset in the woven code, and what is wrong there.
     DoesNotVerify(u32, &'static str),
 }
 
@@ -198,7 +198,7 @@ impl fmt::Display for Refusal {
             Self::NoSuchLines(id) => write!(f, "no code stands on the lines of region {id}"),
             Self::JumpsDoNotSettle => write!(f, "jump sizes do not settle"),
             Self::DoesNotVerify(o, what) => {
-                write!(f, "a JVM would reject the woven code at offset {o}: {what}")
+                write!(f, "the woven code does not pass the check at offset {o}: {what}")
             }
         }
     }

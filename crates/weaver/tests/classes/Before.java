@@ -108,7 +108,7 @@ public class Before {
         run(first);
         System.out.print(first);
         int length = 0;
-        for (int i = 0; i < 3000; i++) {
+        for (int i = 0; i < 500; i++) {
             StringBuilder text = new StringBuilder();
             run(text);
             length += text.length();

@@ -302,7 +302,7 @@ fn constructors_that_are_too_large_to_look_at_stay() {
             return
             frame a [this, int] []"
     );
-    let expected = "refused: a JVM would reject the woven code at offset 10: \
+    let expected = "refused: the woven code does not pass the check at offset 10: \
                     it is too large to be looked at\n";
     assert_eq!(woven("entry", "<init>", &wide, &[]), expected);
     let old = "class T 49
@@ -313,6 +313,6 @@ fn constructors_that_are_too_large_to_look_at_stay() {
             return";
     assert_eq!(
         woven("entry", "<init>", old, &[]),
-        "refused: the types at offset 64 do not work out\n"
+        "refused: the types at offset 65 do not work out\n"
     );
 }
