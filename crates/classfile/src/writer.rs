@@ -165,6 +165,38 @@ impl<'a> PoolBuilder<'a> {
         }
     }
 
+    /// The tag of an entry, also of one that was added.
+    pub fn tag(&self, index: u16) -> Option<u8> {
+        self.entry(index).first().copied()
+    }
+
+    /// Name and descriptor of a field, a method or a dynamic constant, also of one that was added.
+    pub fn name_and_type(&self, index: u16) -> Option<(&[u8], &[u8])> {
+        let &[
+            tag::FIELDREF
+            | tag::METHODREF
+            | tag::INTERFACE_METHODREF
+            | tag::DYNAMIC
+            | tag::INVOKE_DYNAMIC,
+            _,
+            _,
+            hi,
+            lo,
+        ] = self.entry(index)
+        else {
+            return None;
+        };
+        let &[tag::NAME_AND_TYPE, a, b, c, d] = self.entry(u16::from_be_bytes([hi, lo])) else {
+            return None;
+        };
+        match (self.entry(u16::from_be_bytes([a, b])), self.entry(u16::from_be_bytes([c, d]))) {
+            ([tag::UTF8, _, _, name @ ..], [tag::UTF8, _, _, descriptor @ ..]) => {
+                Some((name, descriptor))
+            }
+            _ => None,
+        }
+    }
+
     /// A `String` constant, in the class file's own form of UTF-8.
     pub fn string(&mut self, text: &[u8]) -> Result<u16, PoolFull> {
         let text = self.utf8(text)?;

@@ -124,12 +124,9 @@ pub(crate) fn longest_paths(code: &[u8], scan: &Scan, weights: &mut [u32], best:
 }
 
 #[cfg(test)]
-#[path = "../tests/support/compiled.rs"]
-mod compiled;
-
-#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compiled;
     use crate::scan::Scan;
     use tare_classfile::{ClassFile, Code};
 

@@ -94,6 +94,9 @@ pub(crate) struct NewLocals {
     pub count: u16,
     /// Token of each region.
     pub regions: Vec<u16>,
+    /// A copy of `this`, in a constructor that uses local 0 for something else before `super()`: a
+    /// handler's frame can only say that `this` is not initialised by a local that holds it.
+    pub this: Option<u16>,
     /// Token of the call probe; only valid around a call.
     pub call: u16,
     /// What `max_locals` becomes.
@@ -121,8 +124,6 @@ pub(crate) struct Input<'m, 'p> {
     pub frames: bool,
     /// Whether the catch-all handler is needed.
     pub catch: bool,
-    /// Whether `this` starts uninitialised.
-    pub constructor: bool,
 }
 
 /// The woven code and all that later steps must know about it. Kept between methods.
@@ -221,6 +222,11 @@ impl Body {
 
     fn entry(&mut self, input: &Input<'_, '_>, pool: &mut PoolBuilder<'_>) -> Result<(), Stop> {
         let probes = input.plan.probes;
+        if let Some(slot) = input.locals.this {
+            self.asm.begin();
+            self.asm.load(Kind::Reference, 0);
+            self.asm.store(Kind::Reference, slot);
+        }
         if let Some(entry) = probes.entry {
             self.asm.begin();
             self.call(input, pool, entry, Given::default())?;
@@ -265,11 +271,8 @@ impl Body {
         let flag_stops =
             flag::FRAME | flag::HANDLER | flag::REGION | flag::CALL | flag::INIT_CALL | flag::BACK;
         let mut crossings = input.crossings.iter().peekable();
-        let mut cover = Cover {
-            start: self.asm.pos(),
-            end: 0,
-            uninit: input.constructor && scan.has(0, flag::UNINIT),
-        };
+        let uninit = scan.has(0, flag::UNINIT);
+        let mut cover = Cover { start: self.asm.pos(), end: 0, uninit };
         for (at, &pc32) in scan.starts.iter().enumerate() {
             let pc = pc32 as usize;
             let opcode = code.get(pc).copied().unwrap_or(0);
@@ -290,16 +293,17 @@ impl Body {
                 continue;
             }
             self.catch_up(code, pc);
+            if uninit != cover.uninit {
+                // Before the prologue of a handler, which runs with the types of the handler.
+                self.close(&mut cover, self.asm.pos());
+                cover.uninit = uninit;
+            }
             if flags & flag::HANDLER != 0 && flags & flag::RETHROW == 0 {
                 self.prologue(input, pool, pc32, flags)?;
             }
             let label = self.asm.pos();
             if let Some(slot) = self.labels.get_mut(pc) {
                 *slot = label;
-            }
-            if uninit != cover.uninit && input.constructor {
-                self.close(&mut cover, label);
-                cover = Cover { start: label, end: 0, uninit };
             }
             if flags & flag::FRAME != 0 && input.frames {
                 self.frames.push((label, Source::Original(pc32)));

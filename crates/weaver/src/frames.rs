@@ -17,6 +17,8 @@ use tare_classfile::{Frame, Frames, VerificationType};
 pub(crate) struct Extra {
     /// Always valid after the entry code.
     pub lasting: Vec<Ty>,
+    /// Whether there is a copy of `this`, which is of use as long as that is not initialised.
+    pub this: bool,
     /// Only valid around a call that has a probe.
     pub call: Option<Ty>,
 }
@@ -92,6 +94,7 @@ impl FrameWriter {
                 continue;
             }
             self.locals.clear();
+            let uninit;
             match source {
                 Source::Original(offset) => {
                     while current.is_none_or(|f| f.offset != offset) {
@@ -107,6 +110,7 @@ impl FrameWriter {
                     self.locals.extend_from_slice(&self.values);
                     self.stack.clear();
                     self.stack.extend_from_slice(&self.frame_stack);
+                    uninit = self.values.contains(&Ty::UninitThis);
                 }
                 Source::After(offset) => {
                     let offset = next_start(scan, offset);
@@ -114,14 +118,18 @@ impl FrameWriter {
                     to_values(&state.locals, &mut self.locals);
                     self.stack.clear();
                     self.stack.extend_from_slice(&state.stack);
+                    uninit = state.uninit;
                 }
                 Source::Stub(offset) => {
-                    to_values(&find(&self.snapshots, offset)?.locals, &mut self.locals);
+                    let state = find(&self.snapshots, offset)?;
+                    to_values(&state.locals, &mut self.locals);
+                    uninit = state.uninit;
                     self.stack.clear();
                     self.stack.push(throwable(pool)?);
                 }
-                Source::Catch { uninit } => {
-                    if uninit {
+                Source::Catch { uninit: of_uninit } => {
+                    uninit = of_uninit;
+                    if uninit && !extra.this {
                         self.locals.push(Ty::UninitThis);
                     }
                     self.stack.clear();
@@ -134,6 +142,9 @@ impl FrameWriter {
             };
             self.locals.extend(std::iter::repeat_n(Ty::Top, pad));
             self.locals.extend_from_slice(&extra.lasting);
+            if extra.this {
+                self.locals.push(if uninit { Ty::UninitThis } else { Ty::Top });
+            }
             if matches!(source, Source::Stub(_)) {
                 self.locals.extend(extra.call);
             }

@@ -12,6 +12,11 @@
 mod asm;
 mod blocks;
 mod body;
+mod check;
+#[cfg(test)]
+#[path = "../tests/support/compiled.rs"]
+mod compiled;
+mod constructor;
 mod frames;
 mod method;
 mod plan;

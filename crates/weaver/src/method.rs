@@ -2,12 +2,14 @@
 
 use crate::blocks;
 use crate::body::{Body, Input, NewLocals, Stop};
+use crate::check::{Check, Woven};
+use crate::constructor;
 use crate::frames::{Extra, FrameWriter};
 use crate::plan::{MethodOutcome, MethodPlan, Options, Refusal};
 use crate::probes::{Kind, Placement, Probes, Token};
 use crate::regions::{Crossing, crossings};
 use crate::scan::{Scan, flag, rethrows};
-use crate::simulate::{Context, initial_locals, mark_constructor};
+use crate::simulate::{Context, initial_locals};
 use crate::tables;
 use crate::types::{Names, Ty};
 use tare_classfile::insn::insn_at;
@@ -81,6 +83,7 @@ pub(crate) struct Scratch {
     frames: FrameWriter,
     rows: Vec<[u16; 4]>,
     indexes: Vec<u16>,
+    check: Check,
 }
 
 /// The attributes of one method and what they say.
@@ -141,12 +144,12 @@ impl<'a> Method<'_, 'a> {
         )
         .ok_or(Refusal::BadTypes(0))?;
         let constructor = initial.first() == Some(&Ty::UninitThis);
+        let mut in_local_0 = true;
         if constructor {
             let mut cx = Context { class, code, names: &mut names, pool };
-            mark_constructor(&mut cx, scan, initial, frames.clone(), use_frames)?;
+            in_local_0 = constructor::mark(&mut cx, scan, initial, frames.clone(), use_frames)?;
         }
 
-        let (locals, extra) = new_locals(plan, code.max_locals, &mut names, pool)?;
         weights.clear();
         if let Some(count) = &probes.set.count {
             blocks::weigh(
@@ -166,7 +169,7 @@ impl<'a> Method<'_, 'a> {
             }
             delay_rethrow_ticks(code.code, scan, ticks);
         }
-        mark_calls(code.code, scan, &class_probes.targets);
+        let calls = mark_calls(code.code, scan, &class_probes.targets);
         let lines = if plan.regions.is_empty() {
             &[]
         } else {
@@ -178,6 +181,11 @@ impl<'a> Method<'_, 'a> {
         let wants_catch = probes.flush.is_some()
             || !regions.is_empty()
             || probes.frames.iter().any(|f| f.exit_throw.is_some());
+        // Without instructions that throw, only a loop could be interrupted.
+        let catch = wants_catch && (scan.may_throw || scan.has_back);
+        let handlers = catch || (calls && probes.call_throw.is_some());
+        let copy_this = handlers && use_frames && !in_local_0;
+        let (locals, extra) = new_locals(plan, code.max_locals, copy_this, &mut names, pool)?;
         let input = Input {
             code: code.code,
             names: [self.class.name().map_err(Refusal::BadCode)?, self.name, self.descriptor],
@@ -190,9 +198,7 @@ impl<'a> Method<'_, 'a> {
             ticks,
             crossings: cross,
             frames: use_frames,
-            // Without instructions that throw, only a loop could be interrupted.
-            catch: wants_catch && (scan.may_throw || scan.has_back),
-            constructor,
+            catch,
         };
         body.emit(scan, &input, pool)?;
         let old_len = code.code.len();
@@ -210,8 +216,20 @@ impl<'a> Method<'_, 'a> {
             writer.write(body, scan, &names, pool, initial, &extra, code.max_locals, frames)?;
         }
         tables::exceptions(body, scan, &mut scratch.rows, &mut scratch.indexes)?;
-        let start = out.len();
         let stack_map = use_frames && !body.frames.is_empty();
+        if constructor && use_frames {
+            // What is wrong here, the JVM would find when it is too late: the class is lost.
+            scratch.check.run(&Woven {
+                code: &body.asm.out,
+                max_stack: max_stack(code, body)?,
+                max_locals: locals.end,
+                exceptions: &scratch.rows,
+                frames: if stack_map { &writer.out } else { &[0, 0] },
+                initial,
+                pool,
+            })?;
+        }
+        let start = out.len();
         let written = self.write(scratch, &locals, stack_map, pool, out);
         if let Err(stop) = written {
             out.truncate(start);
@@ -248,10 +266,7 @@ impl<'a> Method<'_, 'a> {
             u4(out, 0);
             let Self { code, class, .. } = self;
             let body = &scratch.body;
-            let depth = (u32::from(code.max_stack) + body.inner_depth)
-                .max(body.entry_depth)
-                .max(body.handler_depth);
-            u2(out, u16::try_from(depth).or(Err(Refusal::TooDeepStack))?);
+            u2(out, max_stack(code, body)?);
             u2(out, locals.end);
             u4(out, body.asm.out.len());
             out.extend_from_slice(&body.asm.out);
@@ -298,10 +313,19 @@ impl<'a> Method<'_, 'a> {
     }
 }
 
+/// How deep the stack of the woven code can get.
+fn max_stack(code: &Code<'_>, body: &Body) -> Result<u16, Refusal> {
+    let depth = (u32::from(code.max_stack) + body.inner_depth)
+        .max(body.entry_depth)
+        .max(body.handler_depth);
+    u16::try_from(depth).or(Err(Refusal::TooDeepStack))
+}
+
 /// Gives out the slots behind the method's own.
 fn new_locals(
     plan: &MethodPlan<'_>,
     max_locals: u16,
+    copy_this: bool,
     names: &mut Names<'_>,
     pool: &mut PoolBuilder<'_>,
 ) -> Result<(NewLocals, Extra), Refusal> {
@@ -335,6 +359,10 @@ fn new_locals(
             extra.lasting.push(ty(token));
         }
     }
+    if copy_this {
+        locals.this = Some(take(Kind::Reference));
+        extra.this = true;
+    }
     if let Some((_, token)) = &probes.call_before {
         locals.call = take(token.kind);
         extra.call = Some(ty(token));
@@ -359,10 +387,11 @@ fn delay_rethrow_ticks(code: &[u8], scan: &Scan, ticks: &mut [u32]) {
     }
 }
 
-/// Flags the calls that get a probe.
-fn mark_calls(code: &[u8], scan: &mut Scan, targets: &[(u16, u32)]) {
+/// Flags the calls that get a probe; whether there are any.
+fn mark_calls(code: &[u8], scan: &mut Scan, targets: &[(u16, u32)]) -> bool {
+    let mut any = false;
     if targets.is_empty() {
-        return;
+        return any;
     }
     for at in 0..scan.starts.len() {
         let Some(&pc) = scan.starts.get(at) else { break };
@@ -372,6 +401,8 @@ fn mark_calls(code: &[u8], scan: &mut Scan, targets: &[(u16, u32)]) {
             && targets.iter().any(|t| Some(t.0) == insn.constant())
         {
             scan.set(pc as usize, flag::CALL);
+            any = true;
         }
     }
+    any
 }

@@ -141,8 +141,6 @@ pub enum Refusal {
     EmptyFinalizer,
     /// `jsr` or `ret` in a class file whose version does not allow them.
     SubroutineInModernClass,
-    /// A constructor overwrites local 0 before `this` is initialised.
-    ThisOverwritten,
     /// Code that no frame describes, where types are needed.
     NoFrame(u32),
     /// The types of the stack or of the locals do not work out.
@@ -151,6 +149,9 @@ pub enum Refusal {
     NoSuchLines(u32),
     /// Sizes do not settle when jumps are widened.
     JumpsDoNotSettle,
+    /// The woven constructor does not pass the weaver's own check, so that a JVM might reject it: the
+    /// offset in the woven code, and what is wrong there.
+    DoesNotVerify(u32, &'static str),
 }
 
 impl Refusal {
@@ -166,11 +167,11 @@ impl Refusal {
             Self::TableOverflow => "table-overflow",
             Self::EmptyFinalizer => "empty-finalizer",
             Self::SubroutineInModernClass => "subroutine-in-modern-class",
-            Self::ThisOverwritten => "this-overwritten",
             Self::NoFrame(_) => "no-frame",
             Self::BadTypes(_) => "bad-types",
             Self::NoSuchLines(_) => "no-such-lines",
             Self::JumpsDoNotSettle => "jumps-do-not-settle",
+            Self::DoesNotVerify(..) => "does-not-verify",
         }
     }
 }
@@ -192,11 +193,13 @@ impl fmt::Display for Refusal {
             Self::SubroutineInModernClass => {
                 write!(f, "jsr or ret in a class file of version 51 or later")
             }
-            Self::ThisOverwritten => write!(f, "local 0 is overwritten before this is initialised"),
             Self::NoFrame(o) => write!(f, "no frame describes the code at offset {o}"),
             Self::BadTypes(o) => write!(f, "the types at offset {o} do not work out"),
             Self::NoSuchLines(id) => write!(f, "no code stands on the lines of region {id}"),
             Self::JumpsDoNotSettle => write!(f, "jump sizes do not settle"),
+            Self::DoesNotVerify(o, what) => {
+                write!(f, "the woven code does not pass the check at offset {o}: {what}")
+            }
         }
     }
 }

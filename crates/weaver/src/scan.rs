@@ -5,7 +5,7 @@ use crate::plan::Refusal;
 use tare_classfile::error::ErrorKind;
 use tare_classfile::insn::{insn_at, len_at};
 use tare_classfile::opcode::{bits, bits_of, op};
-use tare_classfile::stackmap::{FrameKind, Frames, VerificationType};
+use tare_classfile::stackmap::Frames;
 use tare_classfile::{Code, Error, ExceptionEntry, Insns};
 
 /// Facts about one offset of the code.
@@ -51,8 +51,6 @@ pub(crate) struct Scan {
     pub has_jumps: bool,
     pub has_back: bool,
     pub may_throw: bool,
-    /// Whether some frame says that `this` is not initialised.
-    pub uninit_frames: bool,
 }
 
 impl Scan {
@@ -77,7 +75,6 @@ impl Scan {
         self.has_jumps = false;
         self.has_back = false;
         self.may_throw = false;
-        self.uninit_frames = false;
         let bad = |e: Error| Refusal::BadCode(code.in_file(e));
         let mut pc = 0;
         while let Some(&opcode) = bytes.get(pc) {
@@ -185,18 +182,12 @@ impl Scan {
 
     /// Notes where the frames stand.
     pub fn frames(&mut self, mut frames: Frames<'_>) -> Result<(), Refusal> {
-        let uninit = |t: VerificationType| t == VerificationType::UninitializedThis;
         while let Some(frame) = frames.next_frame().map_err(Refusal::BadCode)? {
             if !self.has(frame.offset as usize, flag::START) {
                 let kind = ErrorKind::BadCodeOffset(frame.offset);
                 return Err(Refusal::BadCode(Error::new(0, kind)));
             }
             self.set(frame.offset as usize, flag::FRAME);
-            self.uninit_frames |= match frame.kind {
-                FrameKind::Append(t) => t.iter().any(uninit),
-                FrameKind::Full { locals, .. } => locals.iter().any(uninit),
-                _ => false,
-            };
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! Simulates the types on the stack and in the locals, as the JVM's verifier does.
 //!
 //! With a stack map one pass in order suffices, because every place that is jumped to has a frame.
-//! Without one (class files before version 50) the states flow along the edges until nothing
-//! changes; only constructors need that, and only up to where `this` is initialised. The weaver needs this for constructors, for handlers around single calls and for jumps
-//! that get longer; it does not verify: it stops with a refusal where types do not work out.
+//! Without one (class files before version 50) `constructor` lets the states flow along the edges.
+//! The weaver needs types in constructors, for handlers around single calls and for jumps that get
+//! longer. This does not verify: it stops with a refusal where types do not work out.
 
 use crate::plan::Refusal;
-use crate::scan::{Scan, flag};
+use crate::scan::Scan;
 use crate::types::{Names, Ty};
 use std::borrow::Cow;
 use tare_classfile::descriptor::MethodDescriptor;
@@ -373,7 +373,7 @@ impl State {
     }
 
     /// Merges another way to the same place into this state; whether anything changed.
-    fn merge(&mut self, other: &State, at: u32) -> Result<bool, Refusal> {
+    pub fn merge(&mut self, other: &State, at: u32) -> Result<bool, Refusal> {
         if self.stack.len() != other.stack.len() || self.locals.len() != other.locals.len() {
             return Err(Refusal::BadTypes(at));
         }
@@ -395,7 +395,7 @@ impl State {
 }
 
 /// Some object, when two ways disagree: an id that no table has means `java/lang/Object`.
-const OBJECT: Ty = Ty::Named(u32::MAX);
+pub(crate) const OBJECT: Ty = Ty::Named(u32::MAX);
 
 fn is_object(t: Ty) -> bool {
     matches!(t, Ty::Class(_) | Ty::Named(_))
@@ -449,149 +449,6 @@ pub(crate) fn with_frames(
         }
         state.step(&insn, cx).ok_or(bad(pc))?;
         known = bits_of(insn.opcode) & bits::NO_FALL == 0;
-    }
-    Ok(())
-}
-
-/// The same for a constructor without a stack map, as far as `this` is not initialised: states flow
-/// until nothing changes, then `visit` sees each instruction that was reached once, in order.
-fn by_flow(
-    cx: &mut Context<'_, '_>,
-    scan: &Scan,
-    initial: &[Ty],
-    mut visit: impl FnMut(&Insn<'_>, &State) -> Result<bool, Refusal>,
-) -> Result<(), Refusal> {
-    let code = cx.code.code;
-    let mut first = State { uninit: initial.contains(&Ty::UninitThis), ..State::default() };
-    to_slots(initial, cx.code.max_locals, &mut first.locals).ok_or(Refusal::BadTypes(0))?;
-    let mut states: Vec<Option<State>> = vec![None; code.len() + 1];
-    // Where subroutines may return to: after each jsr. Which one a `ret` means is not tracked.
-    let returns: Vec<u32> = scan
-        .starts
-        .windows(2)
-        .filter(|w| matches!(code.get(w[0] as usize), Some(&(op::JSR | op::JSR_W))))
-        .map(|w| w[1])
-        .collect();
-    let mut work = vec![0u32];
-    if let Some(slot) = states.first_mut() {
-        *slot = Some(first);
-    }
-    let flow_to = |states: &mut Vec<Option<State>>, work: &mut Vec<u32>, to: i64, state: &State| {
-        let Some(slot) = usize::try_from(to).ok().and_then(|t| states.get_mut(t)) else {
-            return Err(Refusal::BadTypes(0));
-        };
-        let changed = match slot {
-            Some(known) => known.merge(state, to as u32)?,
-            None => {
-                *slot = Some(state.clone());
-                true
-            }
-        };
-        if changed {
-            work.push(to as u32);
-        }
-        Ok(())
-    };
-    // Each state can only lose information, and there is little of it; this bounds hostile code.
-    let mut budget = 200_000u32 + 64 * scan.starts.len() as u32;
-    while let Some(pc) = work.pop() {
-        budget = budget.checked_sub(1).ok_or(Refusal::BadTypes(pc))?;
-        let Some(Some(mut state)) = states.get(pc as usize).cloned() else { continue };
-        let insn = insn_at(code, pc as usize).map_err(Refusal::BadCode)?;
-        for e in
-            scan.exceptions.iter().filter(|e| (u32::from(e.start)..u32::from(e.end)).contains(&pc))
-        {
-            let mut caught = state.clone();
-            caught.stack.clear();
-            caught.stack.push(OBJECT);
-            flow_to(&mut states, &mut work, i64::from(e.handler), &caught)?;
-        }
-        state.step(&insn, cx).ok_or(Refusal::BadTypes(pc))?;
-        // What happens to an initialised object is of no interest here, and leaving it out spares
-        // us the subroutines of `finally`, whose types depend on where they were called from.
-        if !state.uninit {
-            continue;
-        }
-        let next = i64::from(pc) + insn.bytes.len() as i64;
-        if let Some(target) = insn.target() {
-            flow_to(&mut states, &mut work, target, &state)?;
-        }
-        if let Some(switch) = insn.switch() {
-            for target in switch.targets() {
-                flow_to(&mut states, &mut work, target, &state)?;
-            }
-        }
-        match insn.opcode {
-            op::RET => {
-                for &to in &returns {
-                    flow_to(&mut states, &mut work, i64::from(to), &state)?;
-                }
-            }
-            // The way on from a jsr is through its subroutine.
-            op::JSR | op::JSR_W => {}
-            o if bits_of(o) & bits::NO_FALL == 0 => {
-                flow_to(&mut states, &mut work, next, &state)?;
-            }
-            _ => {}
-        }
-    }
-    for &pc in &scan.starts {
-        if let Some(Some(state)) = states.get(pc as usize) {
-            let insn = insn_at(code, pc as usize).map_err(Refusal::BadCode)?;
-            if !visit(&insn, state)? {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Marks, in a constructor, where `this` is not initialised and which calls initialise it.
-///
-/// Refuses a constructor that loses `this` from local 0 before. One in which no call initialises
-/// it can only throw, and stays uninitialised all the way.
-pub(crate) fn mark_constructor(
-    cx: &mut Context<'_, '_>,
-    scan: &mut Scan,
-    initial: &[Ty],
-    frames: Option<Frames<'_>>,
-    use_frames: bool,
-) -> Result<(), Refusal> {
-    let mut marks: Vec<(u32, u16)> = Vec::new();
-    let stop_early = use_frames && !scan.uninit_frames;
-    let pool = &cx.class.pool;
-    let mut visit = |insn: &Insn<'_>, state: &State| {
-        if !state.uninit {
-            // Past the first such call, only a frame could bring back an uninitialised `this`.
-            return Ok(!stop_early);
-        }
-        if state.locals.first() != Some(&Ty::UninitThis) {
-            return Err(Refusal::ThisOverwritten);
-        }
-        let mut flags = flag::UNINIT;
-        if insn.opcode == op::INVOKESPECIAL
-            && let Some(Ok(m)) = insn.constant().map(|c| pool.member(c))
-            && m.name == b"<init>"
-        {
-            let below = MethodDescriptor::parse(m.descriptor).map_or(0, |d| d.parameters().count());
-            let at = state.stack.len().checked_sub(below + 1);
-            if at.and_then(|at| state.stack.get(at)) == Some(&Ty::UninitThis) {
-                flags |= flag::INIT_CALL;
-                if m.owner != b"java/lang/Object" {
-                    flags |= flag::INIT_ESCAPES;
-                }
-            }
-        }
-        marks.push((insn.offset, flags));
-        Ok(true)
-    };
-    if use_frames {
-        with_frames(cx, scan, initial, frames, &mut visit)?;
-    } else {
-        by_flow(cx, scan, initial, &mut visit)?;
-    }
-    for (pc, flags) in marks {
-        scan.set(pc as usize, flags);
     }
     Ok(())
 }

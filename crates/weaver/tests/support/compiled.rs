@@ -14,6 +14,12 @@ pub fn shapes(release: &str) -> Option<PathBuf> {
     compiled(&format!("shapes-{release}"), &source, &["--release", release])
 }
 
+/// `tests/classes/Before.java`, whose constructors begin with statements: a matter of Java 25.
+#[allow(dead_code, reason = "not every test needs it")]
+pub fn statements_before_super() -> Option<PathBuf> {
+    compiled("before", &tests().join("classes/Before.java"), &["--release", "25"])
+}
+
 /// The probe runtime of the tests, to be patched into `java.base`.
 #[allow(dead_code, reason = "not every test runs a JVM")]
 pub fn probe() -> Option<PathBuf> {
@@ -42,7 +48,7 @@ fn compiled(name: &str, source: &Path, options: &[&str]) -> Option<PathBuf> {
     if done.is_dir() {
         return Some(done);
     }
-    for javac in compilers() {
+    for javac in programs("javac") {
         let new = base.join(format!("{name}-{}.new", std::process::id()));
         let _ = fs::remove_dir_all(&new);
         fs::create_dir_all(&new).unwrap_or_else(|e| panic!("{}: {e}", new.display()));
@@ -61,15 +67,16 @@ fn compiled(name: &str, source: &Path, options: &[&str]) -> Option<PathBuf> {
     None
 }
 
-/// The compilers of `JAVA_HOME`, of the search path, and of the usual place, in this order.
-fn compilers() -> Vec<PathBuf> {
-    let home = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/javac"));
+/// The programs of this name in `JAVA_HOME`, on the search path, and in the usual place, in this
+/// order.
+pub fn programs(name: &str) -> Vec<PathBuf> {
+    let home = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin").join(name));
     let path = env::var_os("PATH").unwrap_or_default();
     let mut all: Vec<PathBuf> = home.into_iter().collect();
-    all.extend(env::split_paths(&path).map(|dir| dir.join("javac")));
+    all.extend(env::split_paths(&path).map(|dir| dir.join(name)));
     if let Ok(jvms) = fs::read_dir("/usr/lib/jvm") {
-        all.extend(jvms.flatten().map(|jvm| jvm.path().join("bin/javac")));
+        all.extend(jvms.flatten().map(|jvm| jvm.path().join("bin").join(name)));
     }
-    all.retain(|javac| javac.is_file());
+    all.retain(|program| program.is_file());
     all
 }

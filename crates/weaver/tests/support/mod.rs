@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use tare_classfile::opcode::{self, Format};
-use tare_classfile::stackmap::{FrameKind, Frames, VerificationType};
+use tare_classfile::stackmap::{FrameKind, Frames, VerificationType, encode_frame};
 use tare_classfile::{ClassFile, Code, print};
 
 #[derive(Default)]
@@ -101,7 +101,7 @@ pub fn assemble(text: &str) -> Vec<u8> {
     u2(&mut body, 0);
     u2(&mut body, methods.len() as u16);
     for m in &methods {
-        method(m, &mut pool, &mut body);
+        method(m, &name, &mut pool, &mut body);
     }
     u2(&mut body, 0);
     let mut out = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0];
@@ -112,7 +112,7 @@ pub fn assemble(text: &str) -> Vec<u8> {
     out
 }
 
-fn method(m: &Method, pool: &mut Pool, out: &mut Vec<u8>) {
+fn method(m: &Method, class: &str, pool: &mut Pool, out: &mut Vec<u8>) {
     let u2 = |out: &mut Vec<u8>, v: u16| out.extend(v.to_be_bytes());
     let u4 = |out: &mut Vec<u8>, v: u32| out.extend(v.to_be_bytes());
     let mut flags = 1;
@@ -183,33 +183,37 @@ fn method(m: &Method, pool: &mut Pool, out: &mut Vec<u8>) {
     };
     let mut content = Vec::new();
     let mut previous = -1;
+    let mut known = first_locals(m, class, pool);
     for f in &frames {
         let at = label(f.split_whitespace().nth(1).unwrap());
-        content.push(255);
-        content.extend(((i32::from(at) - previous - 1) as u16).to_be_bytes());
+        let delta = (i32::from(at) - previous - 1) as u16;
         previous = i32::from(at);
         let mut lists = f.split('[').skip(1).map(|l| l.split(']').next().unwrap());
-        for list in [lists.next().unwrap(), lists.next().unwrap()] {
-            let types: Vec<&str> =
-                list.split(',').map(str::trim).filter(|t| !t.is_empty()).collect();
-            u2(&mut content, types.len() as u16);
-            for t in types {
-                let ty = match t {
-                    "top" => VerificationType::Top,
-                    "int" => VerificationType::Integer,
-                    "float" => VerificationType::Float,
-                    "long" => VerificationType::Long,
-                    "double" => VerificationType::Double,
-                    "null" => VerificationType::Null,
-                    "this" => VerificationType::UninitializedThis,
-                    t => match t.strip_prefix("new ") {
-                        Some(l) => VerificationType::Uninitialized(label(l)),
-                        None => VerificationType::Object(pool.class(&t.replace('{', "["))),
-                    },
-                };
-                ty.write(&mut content);
-            }
-        }
+        let mut types = || -> Vec<VerificationType> {
+            let list = lists.next().unwrap().split(',').map(str::trim);
+            let types = list.filter(|t| !t.is_empty()).map(|t| match t {
+                "top" => VerificationType::Top,
+                "int" => VerificationType::Integer,
+                "float" => VerificationType::Float,
+                "long" => VerificationType::Long,
+                "double" => VerificationType::Double,
+                "null" => VerificationType::Null,
+                "this" => VerificationType::UninitializedThis,
+                t => match t.strip_prefix("new ") {
+                    Some(l) => VerificationType::Uninitialized(label(l)),
+                    None => VerificationType::Object(pool.class(&t.replace('{', "["))),
+                },
+            });
+            types.collect()
+        };
+        let (locals, stack) = (types(), types());
+        // In the shortest form, as compilers do: most frames say what has changed.
+        let write = |t: VerificationType, out: &mut Vec<u8>| {
+            t.write(out);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(()) = encode_frame(&mut content, delta, &known, &locals, &stack, write);
+        known = locals;
     }
     table(pool, "StackMapTable", frames.len(), content);
     let mut content = Vec::new();
@@ -229,6 +233,31 @@ fn method(m: &Method, pool: &mut Pool, out: &mut Vec<u8>) {
     table(pool, "LocalVariableTable", vars.len(), content);
     u4(out, c.len() as u32);
     out.extend(c);
+}
+
+/// The locals that a method begins with.
+fn first_locals(m: &Method, class: &str, pool: &mut Pool) -> Vec<VerificationType> {
+    use tare_classfile::descriptor::{MethodDescriptor, class_constant_name};
+    let mut out = Vec::new();
+    if !m.head[3].split(',').any(|f| f == "static") {
+        out.push(match m.head[1].as_str() {
+            "<init>" => VerificationType::UninitializedThis,
+            _ => VerificationType::Object(pool.class(class)),
+        });
+    }
+    for p in MethodDescriptor::parse(m.head[2].as_bytes()).unwrap().parameters() {
+        out.push(match p[0] {
+            b'J' => VerificationType::Long,
+            b'D' => VerificationType::Double,
+            b'F' => VerificationType::Float,
+            b'L' | b'[' => {
+                let name = std::str::from_utf8(class_constant_name(p)).unwrap();
+                VerificationType::Object(pool.class(name))
+            }
+            _ => VerificationType::Integer,
+        });
+    }
+    out
 }
 
 fn insn<'t>(

@@ -30,7 +30,7 @@ Weaves real classes in every mode and links them with full verification in real 
 Usage: cargo xtask weave-corpus [OPTION…] [NAME…]
 
 Subjects are the JDKs 17, 21 and 25 (jdk17, …; each judged by itself) and jars by many compilers
-(scala, kotlin, jruby, …; judged by 17 and 25), which mvn fetches into the cache. With NAMEs, only
+(scala, kotlin, r8, …; judged by all three), which mvn fetches into the cache. With NAMEs, only
 these. Each is woven in each mode alone, in all together, and in all with huge methods too.
 
 Options:
@@ -224,14 +224,11 @@ impl Corpus {
         subjects
     }
 
-    /// The JVMs that judge a subject: a JDK itself, jars the oldest and the newest.
+    /// The JVMs that judge a subject: a JDK itself, jars all of them.
     fn judges(&self, subject: &Subject) -> Vec<Jdk> {
         match &subject.kind {
             Kind::Jdk(jdk) => vec![jdk.clone()],
-            Kind::Jars | Kind::Files(_) => {
-                let wanted = |jdk: &&Jdk| [17, 25].contains(&jdk.major);
-                self.jdks.iter().filter(wanted).cloned().collect()
-            }
+            Kind::Jars | Kind::Files(_) => self.jdks.clone(),
         }
     }
 

@@ -74,6 +74,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("h2", &["com.h2database:h2:2.3.232"]),
     ("guava", &["com.google.guava:guava:33.4.8-jre"]),
     ("lucene", &["org.apache.lucene:lucene-core:9.12.1"]),
+    // R8 writes these two; its constructors branch before `super()` and reuse the local of `this`.
+    ("r8", &["com.android.tools:r8:9.5.28"]),
+    ("builder", &["com.android.tools.build:builder:9.4.1"]),
     (
         "old",
         &[
