@@ -83,6 +83,32 @@ impl Classes<'_> {
         loaders::number(self.jvmti, self.jni, loader)
     }
 
+    /// Has the JVM link a class unless it is; where it cannot, says which exception it threw.
+    ///
+    /// A class must be linked before it is loaded again. HotSpot makes the bytes that the hooks see
+    /// from the class as it is, and linking rewrites the operands of its calls: of a class that
+    /// another thread is linking meanwhile the bytes make no sense, so that they fail verification,
+    /// or crash the program where nothing verifies them (JDK-8277444, in JDK 17, 21, and 25 before
+    /// 25.0.2). The program's loaders may run, as they do when the JVM verifies a changed class.
+    pub fn link(&self, class: jclass) -> Result<(), String> {
+        if self.is_linked(class) {
+            return Ok(());
+        }
+        let thrown = self.jni.frame(|| name_of(self.jvmti, self.jni.have_linked(class)));
+        // Linking comes first; what follows it may have failed.
+        if self.is_linked(class) {
+            return Ok(());
+        }
+        let thrown = thrown.flatten().map(|name| name.replace('/', "."));
+        Err(thrown.unwrap_or_else(|| "no reason given".to_owned()))
+    }
+
+    fn is_linked(&self, class: jclass) -> bool {
+        const PREPARED: jni::jint = 2;
+        let mut status: jni::jint = 0;
+        call!(self.jvmti, GetClassStatus, class, &raw mut status).is_ok() && status & PREPARED != 0
+    }
+
     fn is_modifiable(&self, class: jclass) -> bool {
         let mut answer: jni::jboolean = 0;
         call!(self.jvmti, IsModifiableClass, class, &raw mut answer).is_ok() && answer != 0
@@ -293,6 +319,29 @@ impl Jni {
                 return None;
             }
             Some(((**self.0).GetIntField)(self.0, class, field))
+        }
+    }
+
+    /// Asks for the public fields of a class, because the JVM links it first; no other call links a
+    /// class and neither initialises it nor looks at more. The class of the exception if one is
+    /// thrown, or null. Call inside [`Jni::frame`].
+    fn have_linked(self, class: jclass) -> jclass {
+        // SAFETY: a class is an object, and its own class is java.lang.Class; the texts live across
+        // the calls, and the method takes one boolean. What is thrown is taken before it is cleared.
+        unsafe {
+            let kind = ((**self.0).GetObjectClass)(self.0, class);
+            let (name, signature) =
+                (c"getDeclaredFields0".as_ptr(), c"(Z)[Ljava/lang/reflect/Field;".as_ptr());
+            let fields = ((**self.0).GetMethodID)(self.0, kind, name, signature);
+            if !fields.is_null() {
+                let only_public = [jni::jvalue { z: 1 }];
+                ((**self.0).CallObjectMethodA)(self.0, class, fields, only_public.as_ptr());
+            }
+            let thrown = ((**self.0).ExceptionOccurred)(self.0);
+            if !self.failed() || thrown.is_null() {
+                return ptr::null_mut();
+            }
+            ((**self.0).GetObjectClass)(self.0, thrown)
         }
     }
 

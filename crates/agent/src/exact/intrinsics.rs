@@ -214,7 +214,8 @@ impl Engine {
             self.retransform(all, batch)?;
         }
         // The JVM gives up what it was compiling meanwhile when any class changes.
-        let any = all.select(|name, _| name == "java/lang/Void");
+        let mut any = all.select(|name, _| name == "java/lang/Void");
+        any.retain(|&class| all.link(class).is_ok());
         let _ = self.jvmti.retransform(&any);
         Ok(())
     }

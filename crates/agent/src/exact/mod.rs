@@ -483,9 +483,22 @@ impl Engine {
         }
     }
 
-    /// One batch; when one of its classes is the reason for a failure, the others still get their
-    /// turn: the batch is halved until that class stands alone.
+    /// One batch. Classes that cannot be linked stay as they are: the JVM would refuse them, too.
     fn retransform(&self, all: &Classes<'_>, batch: &[jclass]) -> Result<(), Failure> {
+        let mut linked = batch.to_vec();
+        linked.retain(|&class| match all.link(class) {
+            Ok(()) => true,
+            Err(thrown) => {
+                self.not_taken(all, class, &format!("the JVM cannot link it: {thrown}"));
+                false
+            }
+        });
+        if linked.is_empty() { Ok(()) } else { self.retransform_linked(all, &linked) }
+    }
+
+    /// When one of the classes is the reason for a failure, the others still get their turn: the
+    /// batch is halved until that class stands alone.
+    fn retransform_linked(&self, all: &Classes<'_>, batch: &[jclass]) -> Result<(), Failure> {
         let (began, ticks_before) = (Instant::now(), ticks());
         let stood_still = perf_memory::safepoint_ns();
         let outcome = self.jvmti.retransform(batch);
@@ -515,13 +528,14 @@ impl Engine {
             Err(failure) if is_about_a_class(&failure) => match *batch {
                 [] => Ok(()),
                 [class] => {
-                    self.not_taken(all, class, &failure);
+                    let why = format!("the JVM did not take the woven class ({failure})");
+                    self.not_taken(all, class, &why);
                     Ok(())
                 }
                 _ => {
                     let (first, second) = batch.split_at(batch.len() / 2);
-                    self.retransform(all, first)?;
-                    self.retransform(all, second)
+                    self.retransform_linked(all, first)?;
+                    self.retransform_linked(all, second)
                 }
             },
             other => other,

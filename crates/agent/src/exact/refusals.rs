@@ -2,7 +2,6 @@
 
 use super::{Engine, REGISTRY, dotted, locked};
 use crate::classes::Classes;
-use crate::jvm::Failure;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -58,8 +57,8 @@ impl Refusals {
 }
 
 impl Engine {
-    /// The JVM did not take a class as we wove it: it is as it was.
-    pub(super) fn not_taken(&self, all: &Classes<'_>, class: jclass, failure: &Failure) {
+    /// The JVM did not take a class as we wove it, or could not even link it: it is as it was.
+    pub(super) fn not_taken(&self, all: &Classes<'_>, class: jclass, why: &str) {
         let Some(name) = all.name(class) else { return };
         let loader = all.loader(class);
         let mut registry = locked(&REGISTRY);
@@ -68,7 +67,7 @@ impl Engine {
             self.classes.fetch_sub(1, Relaxed);
             self.methods.fetch_sub(methods, Relaxed);
         }
-        self.refuse(&dotted(&name), &format!("the JVM did not take the woven class ({failure})"));
+        self.refuse(&dotted(&name), why);
     }
 
     pub(super) fn refuse(&self, what: &str, reason: &str) {

@@ -30,6 +30,7 @@ mod front_end_killed;
 mod instrument;
 mod java_agents;
 mod launched;
+mod linking;
 mod names;
 mod namespaces;
 mod never_woven;
