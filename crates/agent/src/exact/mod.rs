@@ -9,6 +9,7 @@
 //! is held for no longer than a class takes.
 
 mod agents;
+mod budget;
 mod bytecodes;
 mod calibrate;
 mod choice;
@@ -21,9 +22,11 @@ mod headroom;
 mod inject;
 mod intrinsics;
 mod memory;
+mod names_file;
 mod naming;
 mod natives;
 mod own_memory;
+mod pages;
 mod probes;
 mod redefined;
 mod refusals;
@@ -32,6 +35,7 @@ mod registry;
 mod reveal;
 mod rights;
 mod rules;
+mod slots;
 mod subgraph;
 mod trace;
 mod waiters;
@@ -55,7 +59,7 @@ use probes::AllProbes;
 use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
-use registry::Registry;
+use registry::{Registry, Size};
 use std::collections::HashSet;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
@@ -86,6 +90,9 @@ const EVENTS: [jvmti::jvmtiEvent; 4] = [
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
+
+/// How often loaders that are gone are looked for: each look asks the JVM about every loader.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// A thread that waits for room in its ring may hold what others need.
 const LONGEST_WAIT_MS: u64 = 1000;
@@ -137,6 +144,10 @@ struct Engine {
     weaving_ns: AtomicU64,
     pauses: Mutex<Pauses>,
     candidates: Mutex<Candidates>,
+    /// Bytes of what was known of methods when the session began.
+    known_before: u64,
+    /// When to look again for loaders that are gone.
+    next_tidy: Mutex<Instant>,
     waiters: Waiters,
     /// Of a trace: methods of the JVM that were compiled, and whether they are woven; and natives.
     compiled: trace::Known,
@@ -228,6 +239,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     rights::take(jvmti).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
     let follow = plan.follow_threads.then(follow::Follow::new).transpose();
+    forget_gone(jni, None);
+    let known_before = locked(&REGISTRY).get_or_insert_default().size().bytes;
     let engine = Arc::new(Engine {
         jvmti,
         plan,
@@ -245,6 +258,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         weaving_ns: AtomicU64::new(0),
         pauses: Mutex::default(),
         candidates: Mutex::default(),
+        known_before,
+        next_tidy: Mutex::new(Instant::now() + TIDY_EVERY),
         waiters: Waiters::default(),
         compiled: trace::Known::default(),
         natives: natives::Natives::default(),
@@ -252,7 +267,6 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         since: Instant::now(),
         owner: this_thread(),
     });
-    locked(&REGISTRY).get_or_insert_with(Registry::new);
     *locked(&ENGINE) = Some(Arc::clone(&engine));
     // Switched on one by one and off together, by `stop`, whichever of them failed.
     let begun = engine
@@ -322,6 +336,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     engine.events().for_each(|event| events::off(jvmti, event));
     engine.end_trace();
     engine.forget_waiters(jni);
+    forget_gone(jni, None);
     rights::give_back(jvmti);
 }
 
@@ -358,11 +373,34 @@ pub fn tick(jni: Jni) {
         subgraph.wake(jni);
     }
     engine.calibrate_again(jni);
+    engine.tidy(jni);
 }
 
-/// The descriptors of the running session's memory: trees, names.
-pub fn files() -> Option<io::Result<[File; 2]>> {
-    engine().map(|engine| engine.memory.files())
+/// What is remembered of methods, for as long as their classes are there: recordings to come need the
+/// same ids.
+pub fn remembered() -> Size {
+    locked(&REGISTRY).as_ref().map(Registry::size).unwrap_or_default()
+}
+
+/// Forgets what is known of classes whose loaders are gone.
+fn forget_gone(jni: Jni, engine: Option<&Engine>) {
+    let gone = loaders::gone(jni);
+    if gone.is_empty() {
+        return;
+    }
+    if let Some(registry) = locked(&REGISTRY).as_mut() {
+        registry.forget(&gone);
+    }
+    redefined::forget(&gone);
+    if let Some(engine) = engine {
+        engine.forget_natives(&gone);
+    }
+}
+
+/// The descriptors of the running session's memory: trees, names, and, for who drains a trace, where
+/// it says how far it has come.
+pub fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
+    engine().map(|engine| engine.memory.files(drains))
 }
 
 pub fn status() -> Option<ExactStatus> {
@@ -381,6 +419,7 @@ pub fn status() -> Option<ExactStatus> {
         pause_ns: nanos_of(pauses.total),
         longest_pause_ns: nanos_of(pauses.longest),
         used: engine.memory.used(),
+        names: engine.memory.of_names(),
         budget: engine.memory.budget(),
         elapsed_ns: nanos_of(engine.since.elapsed()),
         probe_ps: calibration.probe_ps,
@@ -398,6 +437,16 @@ impl Engine {
     fn events(&self) -> impl Iterator<Item = jvmti::jvmtiEvent> {
         let of_waits: &[_] = if self.sees_waits() { &waiters::EVENTS } else { &[] };
         EVENTS.into_iter().chain(of_waits.iter().copied())
+    }
+
+    fn tidy(&self, jni: Jni) {
+        let now = Instant::now();
+        let mut next = locked(&self.next_tidy);
+        if now >= *next {
+            forget_gone(jni, Some(self));
+            // A program with very many loaders is asked less often.
+            *next = now + TIDY_EVERY.max(now.elapsed() * 100);
+        }
     }
 
     /// What the probes take for time, but for pauses, which they leave out.

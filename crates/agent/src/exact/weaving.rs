@@ -72,12 +72,20 @@ impl Engine {
         locked(&self.weavers).push(weaver);
         let woven = match outcome {
             Ok(Outcome::Woven { bytes: woven, report }) => {
-                self.note(name, bytes, &report, chosen.as_ref());
-                let methods_woven = (report.woven() as u64).saturating_sub(watched);
-                self.count(name, loader, given, methods_woven);
-                self.log_names(name, loader, bytes, &methods);
-                self.note_candidates(name, loader, bytes, &report);
-                Some(woven)
+                match self.log_names(name, loader, bytes, &methods) {
+                    Ok(()) => {
+                        self.note(name, bytes, &report, chosen.as_ref());
+                        let methods_woven = (report.woven() as u64).saturating_sub(watched);
+                        self.count(name, loader, given, methods_woven);
+                        self.note_candidates(name, loader, bytes, &report);
+                        Some(woven)
+                    }
+                    Err(why) => {
+                        self.refuse_nameless(name, loader, why);
+                        self.note_left_out(chosen.as_ref(), &why.to_string());
+                        None
+                    }
+                }
             }
             Ok(Outcome::Unchanged(report)) => {
                 self.note(name, bytes, &report, chosen.as_ref());
