@@ -64,6 +64,7 @@ impl Engine {
         let mut all = locked(&self.refused).list();
         all.extend(self.regions.unseen());
         all.extend(self.dropped_by_agent());
+        all.extend(self.nameless_refusals());
         let lost = if self.follow.is_some() { follow::lost() } else { 0 };
         if lost > 0 {
             all.push(Refusal {

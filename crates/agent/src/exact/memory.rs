@@ -5,6 +5,7 @@
 //! Pages of the file are allocated before the probes may touch them: memory that cannot be had
 //! makes the limit stay where it is, and not the program die.
 
+use super::budget::Want;
 use super::clock::ticks;
 use super::locked;
 use super::names_file::NoRoom;
@@ -70,7 +71,7 @@ impl Memory {
         // Less to begin with where memory is short; too little even for that is an error.
         let limit = [ahead(ring), AHEAD / 8]
             .into_iter()
-            .find_map(|ahead| pages.back(0, first + ahead).ok())
+            .find_map(|ahead| pages.back(0, first + ahead, Want::Ahead).ok())
             .ok_or_else(|| io::Error::other("the container has too little memory left"))?;
         // Only now is there something that could be written to.
         let (base, session) = pages.map()?;
@@ -127,17 +128,19 @@ impl Memory {
             self.put32(header::RING, self.ring_now(used));
         }
         let limit = self.get64(header::LIMIT);
-        let most = self.pages.for_trees();
+        // What is nearly used up is needed.
+        let want = if used > limit / 2 { Want::Needed } else { Want::Ahead };
+        let most = self.pages.for_trees(want);
         let wanted = (used + ahead(self.ring).max(used / 2)).min(most) & !(PAGE as u64 - 1);
         // Less at a time where memory is short.
         let steps = [wanted, limit + AHEAD / 8, limit + AHEAD / 32];
         let step = steps
             .into_iter()
             .filter(|step| limit < *step && *step <= wanted)
-            .find_map(|step| self.pages.back(limit, step).ok());
+            .find_map(|step| self.pages.back(limit, step, want).ok());
         if let Some(limit) = step {
             self.set_limit(limit);
-        } else if wanted > limit || wanted >= most {
+        } else if wanted > limit || wanted >= self.pages.for_trees(Want::Needed) {
             // Threads that find no room now make some of their own.
             self.put32(header::FULL, 1);
         }
@@ -180,7 +183,7 @@ impl Memory {
 
     /// The size of the next ring: what was asked for, as long as there is room for some more of them.
     fn ring_now(&self, used: u64) -> u32 {
-        let most = self.pages.for_trees();
+        let most = self.pages.for_trees(Want::Needed);
         let part = (most.saturating_sub(used) / 8).max(ring::LEAST as u64);
         self.ring.min(1 << part.ilog2()) as u32
     }

@@ -153,6 +153,7 @@ struct Engine {
     compiled: trace::Known,
     natives: natives::Natives,
     refused: Mutex<Refusals>,
+    nameless: Mutex<Vec<naming::Nameless>>,
     since: Instant,
     /// The control thread.
     owner: libc::pthread_t,
@@ -264,6 +265,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         compiled: trace::Known::default(),
         natives: natives::Natives::default(),
         refused: Mutex::default(),
+        nameless: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
     });

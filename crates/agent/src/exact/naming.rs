@@ -6,10 +6,19 @@ use crate::loaders;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_arena::MethodName;
 use tare_classfile::ClassFile;
+use tare_protocol::Refusal;
 
 /// A class's name as users write it.
 pub fn dotted(class: &str) -> String {
     class.replace('/', ".")
+}
+
+/// Methods that were not woven because their names found no room.
+pub struct Nameless {
+    why: NoRoom,
+    /// The first class of which there were some.
+    first: String,
+    methods: u64,
 }
 
 impl Engine {
@@ -70,8 +79,9 @@ impl Engine {
         Ok(())
     }
 
-    /// A class whose names found no room: nothing of it is kept.
-    pub(super) fn refuse_nameless(&self, class: &str, loader: u32, why: NoRoom) {
+    /// A class whose names found no room: nothing of it is kept. Its methods are counted, since classes
+    /// of the same name may come from many loaders.
+    pub(super) fn refuse_nameless(&self, class: &str, loader: u32, methods: usize, why: NoRoom) {
         let mut registry = locked(&REGISTRY);
         if let Some(registry) = registry.as_mut() {
             if let Some(methods) = registry.unweave(loader, class, self.memory.session) {
@@ -81,7 +91,23 @@ impl Engine {
             registry.forget_nameless(loader, class);
         }
         drop(registry);
-        self.refuse(&dotted(class), &why.to_string());
+        let mut nameless = locked(&self.nameless);
+        match nameless.iter_mut().find(|known| known.why == why) {
+            Some(known) => known.methods += methods as u64,
+            None => {
+                let (first, methods) = (dotted(class), methods as u64);
+                nameless.push(Nameless { why, first, methods });
+            }
+        }
+    }
+
+    pub(super) fn nameless_refusals(&self) -> Vec<Refusal> {
+        let refusal = |nameless: &Nameless| Refusal {
+            what: format!("methods, of {} first", nameless.first),
+            count: nameless.methods,
+            reason: nameless.why.to_string(),
+        };
+        locked(&self.nameless).iter().map(refusal).collect()
     }
 }
 

@@ -4,7 +4,7 @@
 //! Pages are allocated before anybody may touch them: memory that cannot be had makes a limit stay
 //! where it is, and not the program die.
 
-use super::budget::Budget;
+use super::budget::{Budget, Want};
 use super::headroom::Headroom;
 use super::names_file::{NamesFile, NoRoom};
 use super::{locked, slots};
@@ -80,13 +80,13 @@ impl Pages {
     }
 
     /// The most that trees may have, in whole pages.
-    pub fn for_trees(&self) -> u64 {
-        locked(&self.division).for_trees() & !(PAGE as u64 - 1)
+    pub fn for_trees(&self, want: Want) -> u64 {
+        locked(&self.division).for_trees(want) & !(PAGE as u64 - 1)
     }
 
     /// Makes pages of the arena real, up to an end or as far as the budget goes; up to where.
-    pub fn back(&self, from: u64, end: u64) -> io::Result<u64> {
-        let end = locked(&self.division).take_for_trees(end) & !(PAGE as u64 - 1);
+    pub fn back(&self, from: u64, end: u64, want: Want) -> io::Result<u64> {
+        let end = locked(&self.division).take_for_trees(end, want) & !(PAGE as u64 - 1);
         let got = self.allocate(&self.arena, from, end.saturating_sub(from));
         got.inspect_err(|_| locked(&self.division).leave_to_trees(from))?;
         Ok(end)

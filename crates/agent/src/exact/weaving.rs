@@ -81,7 +81,7 @@ impl Engine {
                         Some(woven)
                     }
                     Err(why) => {
-                        self.refuse_nameless(name, loader, why);
+                        self.refuse_nameless(name, loader, methods.len(), why);
                         self.note_left_out(chosen.as_ref(), &why.to_string());
                         None
                     }
