@@ -32,6 +32,7 @@ mod redefined;
 mod refusals;
 mod regions;
 mod registry;
+mod remembered;
 mod reveal;
 mod rights;
 mod rules;
@@ -59,7 +60,9 @@ use probes::AllProbes;
 use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
-use registry::{Registry, Size};
+use registry::Registry;
+use remembered::forget_gone;
+pub use remembered::remembered;
 use std::collections::HashSet;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
@@ -90,9 +93,6 @@ const EVENTS: [jvmti::jvmtiEvent; 4] = [
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
-
-/// How often loaders that are gone are looked for: each look asks the JVM about every loader.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// A thread that waits for room in its ring may hold what others need.
 const LONGEST_WAIT_MS: u64 = 1000;
@@ -146,8 +146,7 @@ struct Engine {
     candidates: Mutex<Candidates>,
     /// Bytes of what was known of methods when the session began.
     known_before: u64,
-    /// When to look again for loaders that are gone.
-    next_tidy: Mutex<Instant>,
+    tidied: Mutex<remembered::Tidied>,
     waiters: Waiters,
     /// Of a trace: methods of the JVM that were compiled, and whether they are woven; and natives.
     compiled: trace::Known,
@@ -260,7 +259,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         pauses: Mutex::default(),
         candidates: Mutex::default(),
         known_before,
-        next_tidy: Mutex::new(Instant::now() + TIDY_EVERY),
+        tidied: Mutex::default(),
         waiters: Waiters::default(),
         compiled: trace::Known::default(),
         natives: natives::Natives::default(),
@@ -378,27 +377,6 @@ pub fn tick(jni: Jni) {
     engine.tidy(jni);
 }
 
-/// What is remembered of methods, for as long as their classes are there: recordings to come need the
-/// same ids.
-pub fn remembered() -> Size {
-    locked(&REGISTRY).as_ref().map(Registry::size).unwrap_or_default()
-}
-
-/// Forgets what is known of classes whose loaders are gone.
-fn forget_gone(jni: Jni, engine: Option<&Engine>) {
-    let gone = loaders::gone(jni);
-    if gone.is_empty() {
-        return;
-    }
-    if let Some(registry) = locked(&REGISTRY).as_mut() {
-        registry.forget(&gone);
-    }
-    redefined::forget(&gone);
-    if let Some(engine) = engine {
-        engine.forget_natives(&gone);
-    }
-}
-
 /// The descriptors of the running session's memory: trees, names, and, for who drains a trace, where
 /// it says how far it has come.
 pub fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
@@ -439,16 +417,6 @@ impl Engine {
     fn events(&self) -> impl Iterator<Item = jvmti::jvmtiEvent> {
         let of_waits: &[_] = if self.sees_waits() { &waiters::EVENTS } else { &[] };
         EVENTS.into_iter().chain(of_waits.iter().copied())
-    }
-
-    fn tidy(&self, jni: Jni) {
-        let now = Instant::now();
-        let mut next = locked(&self.next_tidy);
-        if now >= *next {
-            forget_gone(jni, Some(self));
-            // A program with very many loaders is asked less often.
-            *next = now + TIDY_EVERY.max(now.elapsed() * 100);
-        }
     }
 
     /// What the probes take for time, but for pauses, which they leave out.

@@ -21,6 +21,8 @@ pub enum NoRoom {
     Budget,
     /// The container, or the machine, has none left.
     Machine,
+    /// What the search for reachable methods may know of classes that came since it began.
+    Search,
 }
 
 impl fmt::Display for NoRoom {
@@ -33,6 +35,10 @@ impl fmt::Display for NoRoom {
             NoRoom::Machine => {
                 "not woven: there is no memory left for the names of its methods in this container \
                  or machine"
+            }
+            NoRoom::Search => {
+                "not woven, nor followed: so many classes were loaded that the search for what roots reach \
+                 has used up its memory; a larger --memory gives it more"
             }
         })
     }

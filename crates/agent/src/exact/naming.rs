@@ -13,7 +13,7 @@ pub fn dotted(class: &str) -> String {
     class.replace('/', ".")
 }
 
-/// Methods that were not woven because their names found no room.
+/// Methods that were not woven because they, or their names, found no room.
 pub struct Nameless {
     why: NoRoom,
     /// The first class of which there were some.
@@ -91,6 +91,11 @@ impl Engine {
             registry.forget_nameless(loader, class);
         }
         drop(registry);
+        self.count_nameless(class, methods, why);
+    }
+
+    /// Counts methods for which there was no room.
+    pub(super) fn count_nameless(&self, class: &str, methods: usize, why: NoRoom) {
         let mut nameless = locked(&self.nameless);
         match nameless.iter_mut().find(|known| known.why == why) {
             Some(known) => known.methods += methods as u64,

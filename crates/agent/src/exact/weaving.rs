@@ -1,5 +1,6 @@
 //! One class woven: which of its methods get which probes, and what is noted of it.
 
+use super::names_file::NoRoom;
 use super::natives::NativeProbes;
 use super::probes::Kind;
 use super::redefined::digest;
@@ -26,7 +27,10 @@ impl Engine {
         let mut regions = self.regions.of_class(name, bytes);
         let chosen = match &self.subgraph {
             Some(subgraph) => {
-                let chosen = subgraph.class_file(name, loader, bytes);
+                let chosen = subgraph.class_file(name, loader, bytes).unwrap_or_else(|methods| {
+                    self.count_nameless(name, methods, NoRoom::Search);
+                    None
+                });
                 let chosen = chosen.filter(|_| self.wants_class(name));
                 if chosen.is_none() && !is_watched && regions.is_empty() {
                     return None;
