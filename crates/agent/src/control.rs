@@ -237,12 +237,12 @@ impl<'a> Control<'a> {
                 match exact::start(self.jvmti, self.jni, (**plan).clone()) {
                     Ok(()) => {
                         self.connections[index].exact = true;
-                        self.hand_over(index)
+                        self.hand_over(index, true)
                     }
                     Err(e) => Response::error(ErrorCode::Request, e),
                 }
             }
-            Request::ExactOpen => self.hand_over(index),
+            Request::ExactOpen => self.hand_over(index, false),
             Request::ExactDemote { ids } if self.connections[index].exact => {
                 match exact::demote(self.jni, ids) {
                     Ok(()) => Response::Ok,
@@ -269,10 +269,10 @@ impl<'a> Control<'a> {
             Request::SampleStart(plan) => {
                 self.end_what_yields();
                 match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
-                    Ok(file) => {
+                    Ok(files) => {
                         self.connections[index].samples = true;
                         self.connections[index].yields = plan.yields;
-                        self.connections[index].files = vec![file];
+                        self.connections[index].files = files.into();
                         Response::Ok
                     }
                     Err(e) => Response::error(ErrorCode::Request, e),
@@ -307,11 +307,12 @@ impl<'a> Control<'a> {
         self.settle(before);
     }
 
-    /// Queues the descriptors of the recording, to go with the answer.
-    fn hand_over(&mut self, index: usize) -> Response {
-        match exact::files() {
+    /// Queues the descriptors of the recording, to go with the answer. The one who has begun a trace
+    /// drains it, and gets what it needs for that.
+    fn hand_over(&mut self, index: usize, drains: bool) -> Response {
+        match exact::files(drains) {
             Some(Ok(files)) => {
-                self.connections[index].files = files.into();
+                self.connections[index].files = files;
                 Response::Ok
             }
             Some(Err(e)) => Response::error(ErrorCode::Internal, e),
@@ -373,6 +374,8 @@ impl<'a> Control<'a> {
             exact: exact::status(),
             sampling: sampling::status(),
             counters: counters::read(),
+            methods_kept: exact::remembered().methods,
+            methods_kept_bytes: exact::remembered().bytes,
             panics: gate::panics(),
             refused: self.refused,
         }))

@@ -17,6 +17,7 @@ mod loaders;
 mod perf_memory;
 mod rendezvous;
 mod sampling;
+mod shared_memory;
 mod socket;
 mod thread;
 mod vm_tables;

@@ -36,6 +36,15 @@ pub fn class_name(number: u32) -> String {
     name.cloned().unwrap_or_default()
 }
 
+/// The numbers of loaders that were collected since the last question; they are not used again. What
+/// is kept by such a number can go.
+pub fn gone(jni: Jni) -> Vec<u32> {
+    let mut loaders = LOADERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(loaders) = loaders.as_mut() else { return Vec::new() };
+    loaders.tidy(jni);
+    std::mem::take(&mut loaders.gone)
+}
+
 /// Names of loaders' classes that are kept. A program that makes a loader for each request makes them
 /// of few classes, but their numbers are all different.
 const MOST_NAMES: usize = 10_000;
@@ -45,6 +54,8 @@ struct Loaders {
     last: u32,
     class_names: HashMap<u32, String>,
     by_hash: HashMap<jint, Vec<(Weak, u32)>>,
+    /// Those that nobody was told of yet.
+    gone: Vec<u32>,
     /// When this many are kept, those that have gone are looked for.
     tidy_at: usize,
 }
@@ -89,11 +100,7 @@ impl Loaders {
 
     fn add(&mut self, jni: Jni, loader: jobject, hash: jint) -> u32 {
         if self.by_hash.len() >= self.tidy_at {
-            self.by_hash.retain(|_, list| {
-                list.retain(|(weak, _)| !is_gone(jni, weak));
-                !list.is_empty()
-            });
-            self.tidy_at = (2 * self.by_hash.len()).max(1000);
+            self.tidy(jni);
         }
         self.last += 1;
         // SAFETY: a reference that is alive during this call, on its own thread.
@@ -102,6 +109,27 @@ impl Loaders {
             self.by_hash.entry(hash).or_default().push((Weak(weak), self.last));
         }
         self.last
+    }
+
+    /// Forgets those that are gone.
+    fn tidy(&mut self, jni: Jni) {
+        let Loaders { by_hash, gone, class_names, .. } = self;
+        by_hash.retain(|_, list| {
+            list.retain(|(weak, number)| {
+                let is_gone = is_gone(jni, weak);
+                if is_gone {
+                    class_names.remove(number);
+                    gone.push(*number);
+                }
+                !is_gone
+            });
+            !list.is_empty()
+        });
+        self.tidy_at = (2 * self.by_hash.len()).max(1000);
+        // After many came and went.
+        if self.by_hash.len() < self.by_hash.capacity() / 4 {
+            self.by_hash.shrink_to_fit();
+        }
     }
 }
 

@@ -121,20 +121,20 @@ pub fn send(stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
     send_with(stream, bytes, &[])
 }
 
-/// The same, with descriptors that go with the first byte. At most two.
+/// The same, with descriptors that go with the first byte. At most three.
 pub fn send_with(stream: &UnixStream, bytes: &[u8], files: &[File]) -> io::Result<usize> {
-    /// Room for the head of a control message and two descriptors, aligned as the kernel wants it.
+    /// Room for the head of a control message and three descriptors, aligned as the kernel wants it.
     #[repr(C, align(8))]
     struct Space([u8; 64]);
     let mut space = Space([0; 64]);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: all zeros is a valid empty message; every pointer put into it refers to a local or
-    // to the arguments, which live across the call. CMSG_SPACE of two descriptors is below 64.
+    // to the arguments, which live across the call. CMSG_SPACE of three descriptors is below 64.
     let sent = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
-        let files = &files[..files.len().min(2)];
+        let files = &files[..files.len().min(3)];
         if !files.is_empty() {
             let length = (size_of::<libc::c_int>() * files.len()) as u32;
             message.msg_control = space.0.as_mut_ptr().cast();

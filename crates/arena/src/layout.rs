@@ -134,11 +134,35 @@ pub mod ring {
     pub const DROPPED: usize = 232;
     /// Ticks that the thread has waited for room, in all.
     pub const WAITED: usize = 240;
-    /// Up to where the front end has read: the only place that it writes.
-    pub const TAIL: usize = 256;
+    /// The size less one, for writers: in memory that has become zeros it leads to the first record.
+    pub const MASK: usize = 228;
     pub const RECORD: usize = 16;
     /// The smallest ring.
     pub const LEAST: usize = 1 << 16;
+}
+
+/// How far the front end has come in each ring of a trace: a file of its own, the only one that it
+/// writes. In the JVM it is mapped in the session's slot, behind everything else.
+pub mod tails {
+    use super::PAGE;
+
+    /// Where in the slot, as a power of two.
+    pub const AT_BIT: u32 = 31;
+    pub const AT: u64 = 1 << AT_BIT;
+    /// From the offset of a ring to that of its tail.
+    pub const SHIFT: u32 = 9;
+
+    /// Where the tail of a ring is in the file: a `u64` for each page of the arena.
+    #[must_use]
+    pub fn of(ring: u64) -> u64 {
+        ring >> SHIFT
+    }
+
+    /// The file's length for an arena of so many bytes: whole pages.
+    #[must_use]
+    pub fn length(arena: u64) -> u64 {
+        of(arena).next_multiple_of(PAGE as u64)
+    }
 }
 
 /// What a record of a trace tells.

@@ -48,8 +48,9 @@ impl NameLog {
         self.length
     }
 
-    /// The record's bytes; they belong at the length that was committed before this call.
-    pub fn append(&mut self, method: &MethodName) -> Vec<u8> {
+    /// A record's bytes. They belong at the committed length; then comes [`NameLog::add`].
+    #[must_use]
+    pub fn record(method: &MethodName) -> Vec<u8> {
         let mut out = vec![0; 4];
         for number in [method.id, method.loader, method.line, method.access] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -62,8 +63,12 @@ impl NameLog {
         }
         let length = out.len() as u32 - 4;
         out[..4].copy_from_slice(&length.to_le_bytes());
-        self.length += out.len() as u64;
         out
+    }
+
+    /// A record was written.
+    pub fn add(&mut self, record: &[u8]) {
+        self.length += record.len() as u64;
     }
 }
 
@@ -136,7 +141,9 @@ mod tests {
         let mut log = NameLog::default();
         let mut bytes = vec![0; HEAD];
         for method in methods {
-            bytes.extend(log.append(method));
+            let record = NameLog::record(method);
+            log.add(&record);
+            bytes.extend(record);
         }
         bytes[..HEAD].copy_from_slice(&log.length().to_le_bytes());
         bytes

@@ -1,11 +1,12 @@
 //! Draining the rings of a trace: every entry and exit, thread by thread, while the threads write.
 //!
 //! Each thread has a ring of its own, so writers need no lock and no loop; the agent has one, too, for
-//! what it alone knows. One reader takes what has come and says in each ring how far it has come.
+//! what it alone knows. One reader takes what has come and says for each ring, in memory of its own, how far
+//! it has come.
 //! A writer that finds its ring full counts what it drops and goes on; it waits for us only where that was
 //! asked for.
 
-use crate::layout::{self, Holds, PAGE, header, page, record, ring};
+use crate::layout::{self, Holds, PAGE, header, page, record, ring, tails};
 use crate::tree::{Clock, ReadError, Snapshot, u32_at, u64_at};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -176,6 +177,7 @@ const PORTION: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Rings {
     file: File,
+    tails: File,
     agent: u32,
     rings: Vec<Ring>,
     /// Where the next ring will begin.
@@ -184,8 +186,8 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// `file` is the arena's descriptor.
-    pub fn new(file: File) -> Result<Self, TraceError> {
+    /// The descriptors of the arena, and of what says how far its rings were read.
+    pub fn new(file: File, tails: File) -> Result<Self, TraceError> {
         let head = read_page(&file, 0)?;
         Snapshot::used(&head)?;
         if u32_at(&head, header::HOLDS) != Some(Holds::Trace.code()) {
@@ -193,7 +195,7 @@ impl Rings {
         }
         let next = u64_at(&head, header::FIRST).unwrap_or(0);
         let agent = u32_at(&head, header::AGENT_RING).unwrap_or(0);
-        Ok(Rings { file, agent, rings: Vec::new(), next, buffer: Vec::new() })
+        Ok(Rings { file, tails, agent, rings: Vec::new(), next, buffer: Vec::new() })
     }
 
     /// What the header says now.
@@ -250,7 +252,9 @@ impl Rings {
             if !size.is_power_of_two() || size < PAGE as u64 {
                 return Err(ReadError::BadHeader("the size of a ring").into());
             }
-            let read = u64_at(&head, ring::TAIL).unwrap_or(0);
+            let mut read = [0; 8];
+            read_all(&self.tails, &mut read, tails::of(self.next))?;
+            let read = u64::from_le_bytes(read);
             self.rings.push(Ring { at: self.next, size, read, dropped: 0 });
             self.next += size + PAGE as u64;
         }
@@ -286,8 +290,7 @@ impl Rings {
             self.buffer.resize(length as usize, 0);
             read_all(&self.file, &mut self.buffer, ring.at + PAGE as u64 + place)?;
             ring.read += length;
-            let tail = ring.at + ring::TAIL as u64;
-            self.file.write_all_at(&ring.read.to_le_bytes(), tail)?;
+            self.tails.write_all_at(&ring.read.to_le_bytes(), tails::of(ring.at))?;
             // Only now: the writer has its room back while we work.
             let ring = ring.at as u32;
             take(&Portion { ring, dropped, bytes: &self.buffer });
@@ -344,15 +347,26 @@ mod tests {
 
     const SIZE: usize = PAGE;
 
-    /// An arena with one ring behind its header.
-    fn arena() -> File {
+    /// A file without a name.
+    fn file(name: &str) -> File {
         let path = std::env::temp_dir().join(format!(
-            "tare-rings-{}-{:?}",
+            "tare-{name}-{}-{:?}",
             std::process::id(),
             std::thread::current().id()
         ));
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
+        file
+    }
+
+    fn rings(arena: &File, tails: &File) -> Result<Rings, TraceError> {
+        Rings::new(arena.try_clone().unwrap(), tails.try_clone().unwrap())
+    }
+
+    /// An arena with one ring behind its header, and what the reader says of it.
+    fn arena() -> (File, File) {
+        let (file, tails) = (file("rings"), file("tails"));
+        tails.set_len(tails::length((2 * PAGE + SIZE) as u64)).unwrap();
         let mut bytes = vec![0; 2 * PAGE + SIZE];
         let length = bytes.len() as u64;
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -363,7 +377,7 @@ mod tests {
         put(PAGE + page::KIND, &page::KIND_RING.to_le_bytes());
         put(PAGE + ring::SIZE, &(SIZE as u32).to_le_bytes());
         file.write_all_at(&bytes, 0).unwrap();
-        file
+        (file, tails)
     }
 
     /// Writes records from a position on, as a thread of the program would.
@@ -387,8 +401,8 @@ mod tests {
 
     #[test]
     fn records_come_once_and_in_order_around_the_end_of_the_ring() {
-        let file = arena();
-        let mut rings = Rings::new(file.try_clone().unwrap()).unwrap();
+        let (file, tails) = arena();
+        let mut rings = self::rings(&file, &tails).unwrap();
         write(&file, 0, 0..200);
         let mut first = None;
         rings.drain(1, |part| first = part.records().next()).unwrap();
@@ -398,21 +412,21 @@ mod tests {
         write(&file, 200 * 16, 200..400);
         assert_eq!(times(&mut rings, 1000), (200..400).collect::<Vec<_>>());
         let mut tail = [0; 8];
-        file.read_exact_at(&mut tail, (PAGE + ring::TAIL) as u64).unwrap();
+        tails.read_exact_at(&mut tail, tails::of(PAGE as u64)).unwrap();
         assert_eq!(u64::from_le_bytes(tail), 400 * 16);
         assert!(times(&mut rings, 1000).is_empty());
     }
 
     #[test]
     fn damage_is_no_panic() {
-        let file = arena();
-        let mut rings = Rings::new(file.try_clone().unwrap()).unwrap();
+        let (file, tails) = arena();
+        let mut rings = self::rings(&file, &tails).unwrap();
         file.write_all_at(&u64::MAX.to_le_bytes(), (PAGE + ring::HEAD) as u64).unwrap();
         assert!(times(&mut rings, 10).is_empty());
         file.write_all_at(&3_u32.to_le_bytes(), (PAGE + ring::SIZE) as u64).unwrap();
-        let mut rings = Rings::new(file.try_clone().unwrap()).unwrap();
+        let mut rings = self::rings(&file, &tails).unwrap();
         assert!(rings.drain(1, |_| {}).is_err());
         file.write_all_at(&0_u32.to_le_bytes(), header::HOLDS as u64).unwrap();
-        assert!(matches!(Rings::new(file), Err(TraceError::NoTrace)));
+        assert!(matches!(self::rings(&file, &tails), Err(TraceError::NoTrace)));
     }
 }

@@ -40,8 +40,9 @@ impl Sampling {
             Response::Ok => {}
             other => return Err(format!("{other:?}")),
         }
-        let file = control.files.pop().ok_or("the answer has no descriptor")?;
-        let stream = Stream::new(file).map_err(|e| e.to_string())?;
+        let files = std::mem::take(&mut control.files).try_into();
+        let files = files.map_err(|_| "the answer lacks its descriptors")?;
+        let stream = Stream::new(files).map_err(|e| e.to_string())?;
         Ok(Sampling { control, stream, samples: Samples::default() })
     }
 

@@ -250,8 +250,9 @@ pub struct ExactStatus {
     pub pauses: u64,
     pub pause_ns: u64,
     pub longest_pause_ns: u64,
-    /// Bytes of the trees.
+    /// Bytes of the trees, and of the names of methods.
     pub used: u64,
+    pub names: u64,
     pub budget: u64,
     pub elapsed_ns: u64,
     /// What one call costs at least in probes, measured in this JVM when the recording began.
@@ -324,6 +325,7 @@ impl ExactStatus {
             .with("exact-pause-ns", self.pause_ns)
             .with("exact-longest-pause-ns", self.longest_pause_ns)
             .with("exact-used", self.used)
+            .with("exact-names", self.names)
             .with("exact-budget", self.budget)
             .with("exact-elapsed-ns", self.elapsed_ns)
             .with("exact-probe-ps", self.probe_ps)
@@ -351,6 +353,7 @@ impl ExactStatus {
             pause_ns: m.parse("exact-pause-ns")?,
             longest_pause_ns: m.parse("exact-longest-pause-ns")?,
             used: m.parse("exact-used")?,
+            names: m.parse("exact-names")?,
             budget: m.parse("exact-budget")?,
             elapsed_ns: m.parse("exact-elapsed-ns")?,
             probe_ps: m.parse("exact-probe-ps")?,

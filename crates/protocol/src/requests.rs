@@ -278,6 +278,9 @@ pub struct Status {
     pub exact: Option<ExactStatus>,
     /// The sampling session under way.
     pub sampling: Option<SampleStatus>,
+    /// Methods whose ids the agent remembers for recordings to come, and the bytes that it takes.
+    pub methods_kept: u64,
+    pub methods_kept_bytes: u64,
     /// Panics that the gate stopped; not zero means a bug of ours that did no harm.
     pub panics: u64,
     /// Connections refused for their credentials, or because there were too many.
@@ -309,6 +312,8 @@ impl Status {
             .with("collections", c.collections)
             .with("collection-ns", c.collection_ns)
             .with("methods-compiled", c.methods_compiled)
+            .with("methods-kept", self.methods_kept)
+            .with("methods-kept-bytes", self.methods_kept_bytes)
             .with("panics", self.panics)
             .with("refused", self.refused);
         let message = match &self.exact {
@@ -348,6 +353,8 @@ impl Status {
             },
             exact: ExactStatus::from_message(m)?,
             sampling: SampleStatus::from_message(m)?,
+            methods_kept: m.parse("methods-kept")?,
+            methods_kept_bytes: m.parse("methods-kept-bytes")?,
             panics: m.parse("panics")?,
             refused: m.parse("refused")?,
         })

@@ -135,9 +135,13 @@ final class TareLayout {
     static final int G_DROPPED = 232;    // long, records that were dropped, in all
     static final int G_WAITED = 240;     // long, ticks that the thread has waited for room, in all
     static final int G_HELD = 248;       // long, those of them that no record tells of yet
-    static final int G_TAIL = 256;       // long, up to where the reader has come
+    static final int G_MASK = 228;       // int, the size less one; zero leads to the first record
     static final int RECORD = 16;
     static final int RING_LEAST = 65536;
+
+    // How far the reader has come: a long for each page, behind the arena in the session's slot.
+    static final int TAILS_AT_BIT = 31;
+    static final int TAIL_SHIFT = 9;     // from a ring's offset to that of its long
 
     // What a record tells.
     static final int ENTRY = 1;

@@ -45,7 +45,7 @@ public final class TareProbe {
         long entry = base + TABLE + ((tid & TABLE_MASK) << 4);
         long key = U.getLong(entry);
         if (key == tid) {
-            long node = U.getLong(entry + 8);
+            long node = inSlot(entry, U.getLong(entry + 8));
             return node > 0 ? down(thread, entry, node, id, false) : 0;
         }
         return key == 0 ? 0 : enterFar(thread, tid, id);
@@ -62,7 +62,7 @@ public final class TareProbe {
         } else {
             long tid = U.getLong(thread, TID);
             entry = base + TABLE + ((tid & TABLE_MASK) << 4);
-            node = U.getLong(entry) == tid ? U.getLong(entry + 8) : 0;
+            node = U.getLong(entry) == tid ? inSlot(entry, U.getLong(entry + 8)) : 0;
         }
         return node > 0 ? down(thread, entry, node, id, true) : begin(thread, id);
     }
@@ -105,7 +105,7 @@ public final class TareProbe {
     @DontInline
     private static long enterFar(Thread thread, long tid, int id) {
         long entry = search(tid);
-        long node = entry == 0 ? 0 : U.getLong(entry + 8);
+        long node = entry == 0 ? 0 : inSlot(entry, U.getLong(entry + 8));
         return node > 0 ? down(thread, entry, node, id, false) : 0;
     }
 

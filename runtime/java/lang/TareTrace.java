@@ -148,11 +148,25 @@ public final class TareTrace {
 
     @ForceInline
     private static void put(long ring, long head, int kind, int depth, int value, long time) {
-        long at = ring + PAGE + (head & U.getInt(ring + G_SIZE) - 1);
+        // The mask and not the size: the session may end at this very moment, and what was read before
+        // must not become an offset without bounds.
+        long at = ring + PAGE + (head & U.getInt(ring + G_MASK));
         U.putLong(at, time);
         U.putLong(at + 8, (long) (kind << DEPTH_BITS | depth & DEPTH_MASK) << 32 | value & LOW);
         // A reader takes what lies before the head.
         U.putLongRelease(null, ring + G_HEAD, head + RECORD);
+    }
+
+    /** Where the reader says how far it has come. */
+    private static long tailAt(long ring) {
+        return (ring & ~LOW) + (1L << TAILS_AT_BIT) + ((ring & LOW) >>> TAIL_SHIFT);
+    }
+
+    /** How far the reader has come. What cannot be means that it has not come any further than it had to. */
+    private static long tail(long ring, long head, int size) {
+        long tail = U.getLongAcquire(null, tailAt(ring));
+        long used = head - tail;
+        return used < 0 || used > size ? head - size : tail;
     }
 
     /** The ring may be full: how far has the reader come? */
@@ -163,7 +177,7 @@ public final class TareTrace {
             return; // The session is over.
         }
         long head = U.getLong(ring + G_HEAD);
-        long tail = U.getLongAcquire(null, ring + G_TAIL);
+        long tail = tail(ring, head, size);
         long room = size - (head - tail);
         long since = U.getLong(ring + G_GAP_SINCE);
         if (since == 0 && room <= RESERVE && U.getLong((ring & ~LOW) + H_WAIT) != 0) {
@@ -213,7 +227,7 @@ public final class TareTrace {
         long tail;
         do {
             rest();
-            tail = U.getLongAcquire(null, ring + G_TAIL);
+            tail = tail(ring, head, size);
         } while (size - (head - tail) < size >> 1 && ring >>> 32 == mark && System.nanoTime() - until < 0);
         if (ring >>> 32 == mark) {
             long waited = ticks() - began;
@@ -306,8 +320,9 @@ public final class TareTrace {
         long ring = pop(base, list);
         int size = U.getInt(base + H_RING);
         if (ring != 0) {
-            long used = U.getLong(ring + G_HEAD) - U.getLong(ring + G_TAIL);
-            if (used > U.getInt(ring + G_SIZE) >> 1) {
+            long head = U.getLong(ring + G_HEAD);
+            int whole = U.getInt(ring + G_SIZE);
+            if (head - tail(ring, head, whole) > whole >> 1) {
                 push(base, list, ring);
                 ring = 0;
             }
@@ -324,6 +339,7 @@ public final class TareTrace {
             // For probes of an earlier session that take it for a node: it has no children.
             noChild(ring);
             U.putInt(ring + G_SIZE, size);
+            U.putInt(ring + G_MASK, size - 1);
             U.putLong(ring + G_LIMIT, size - RESERVE);
             U.putInt(ring + T_FLAGS, virtual ? FLAG_VIRTUAL : U.getInt(base + H_ROOTS));
             header(ring, KIND_RING, ring);
@@ -340,7 +356,7 @@ public final class TareTrace {
         long ring = get(thread, entry);
         ring = ring > 0 ? ring : ~ring;
         if (ring >>> 32 == mark) {
-            U.putLongRelease(null, ring + G_TAIL, U.getLong(ring + G_HEAD));
+            U.putLongRelease(null, tailAt(ring), U.getLong(ring + G_HEAD));
         }
     }
 

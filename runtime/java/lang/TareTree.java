@@ -248,7 +248,7 @@ final class TareTree {
                 return 0;
             }
             if (U.compareAndSetLong(null, base + H_BUMP, at, at + bytes)) {
-                return base | at;
+                return base | at & LOW;
             }
         }
     }
@@ -323,10 +323,11 @@ final class TareTree {
             }
             if (U.compareAndSetLong(null, base + H_BUMP, at, start + bytes)) {
                 if (start != at) {
-                    U.putInt((base | at) + P_PAGES, (int) (start - at) / PAGE);
-                    header(base | at, KIND_TABLE, tree);
+                    long before = base | at & LOW;
+                    U.putInt(before + P_PAGES, (int) (start - at) / PAGE);
+                    header(before, KIND_TABLE, tree);
                 }
-                return base | start;
+                return base | start & LOW;
             }
         }
     }

@@ -28,6 +28,16 @@ impl Engine {
         }
     }
 
+    /// Tells the subgraph that none of the chosen methods of a class was woven, so that nobody waits
+    /// for them.
+    pub(super) fn note_left_out(&self, chosen: Option<&Chosen>, reason: &str) {
+        if let (Some(subgraph), Some(chosen)) = (&self.subgraph, chosen) {
+            let methods = chosen.iter().filter_map(|method| (*method)?.0);
+            let refused: Vec<_> = methods.map(|method| (method, reason.to_owned())).collect();
+            subgraph.woven(&[], &refused);
+        }
+    }
+
     /// Whether a method's calls are timed; roots always are.
     pub(super) fn is_worth_a_clock(&self, info: &MethodInfo<'_>, is_root: bool) -> bool {
         self.plan.timed && (self.plan.time_all || is_root || !info.is_short())
@@ -54,6 +64,7 @@ impl Engine {
         let mut all = locked(&self.refused).list();
         all.extend(self.regions.unseen());
         all.extend(self.dropped_by_agent());
+        all.extend(self.nameless_refusals());
         let lost = if self.follow.is_some() { follow::lost() } else { 0 };
         if lost > 0 {
             all.push(Refusal {

@@ -153,7 +153,7 @@ mod tests {
     /// The Java source and the layout agree on every number that both name.
     #[test]
     fn the_runtime_has_the_layout() {
-        use tare_arena::layout::{self, header, node, page, record, region, ring, tree};
+        use tare_arena::layout::{self, header, node, page, record, region, ring, tails, tree};
         let source = [
             include_str!("../../../../runtime/java/lang/TareLayout.java"),
             include_str!("../../../../runtime/java/lang/TareAgents.java"),
@@ -191,7 +191,9 @@ mod tests {
             ("G_GAP_EVENTS", ring::GAP_EVENTS),
             ("G_GAP_DEPTH", ring::GAP_DEPTH),
             ("G_DROPPED", ring::DROPPED),
-            ("G_TAIL", ring::TAIL),
+            ("G_MASK", ring::MASK),
+            ("TAILS_AT_BIT", tails::AT_BIT as usize),
+            ("TAIL_SHIFT", tails::SHIFT as usize),
             ("RECORD", ring::RECORD),
             ("RING_LEAST", ring::LEAST),
             ("ENTRY", record::ENTRY.into()),

@@ -1,28 +1,21 @@
 //! The arena's memory: a file without a name, mapped at an address that says which session it is.
 //!
-//! Ranges of addresses are reserved and cut into slots of 4 GiB; each session takes the next one,
-//! so that an address from an earlier session is told by its upper half. Slots are never given
-//! back nor used again: frames that were active when a session ended still run probes with tokens
-//! from it. After a session its slot is plain zero memory of which nothing is in use.
+//! Which addresses those are is the business of `slots`; what lies behind them, that of `pages`.
 //!
 //! Pages of the file are allocated before the probes may touch them: memory that cannot be had
 //! makes the limit stay where it is, and not the program die.
 
+use super::budget::Want;
 use super::clock::ticks;
-use super::headroom::Headroom;
+use super::locked;
+use super::names_file::NoRoom;
+use super::pages::Pages;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use tare_arena::layout::{
-    self, Holds, PAGE, SLOT_BYTES, header, page, record, ring, threads, tree,
-};
-use tare_arena::{MethodName, NameLog};
-
-/// Slots to ask for; fewer if the process may not have that many addresses.
-const SLOTS: [u64; 4] = [64, 16, 4, 2];
+use tare_arena::MethodName;
+use tare_arena::layout::{self, Holds, PAGE, header, page, record, ring, tails, threads, tree};
 
 /// What is allocated beyond what is used: at least this, and half of what is used. A program can
 /// make contexts for some 200 MB in a second, and the agent looks every 20 ms if it gets the
@@ -41,63 +34,14 @@ const RESERVE_SHARE: u64 = 16;
 /// A node's last child is found by a signed distance of 32 bits.
 const LARGEST: u64 = 1 << 31;
 
-/// Every session leaves a mapping or two behind, of which a process may have some 65,000.
-const SESSIONS: u32 = 4096;
-
-static SLOTS_TAKEN: Mutex<Taken> = Mutex::new(Taken { range: None, sessions: 0 });
-
-struct Taken {
-    range: Option<Range>,
-    sessions: u32,
-}
-
-/// Reserved addresses of which the first slots are taken.
-struct Range {
-    base: u64,
-    slots: u64,
-    next: u64,
-}
-
-impl Range {
-    fn reserve() -> io::Result<Self> {
-        for slots in SLOTS {
-            let length = (slots + 1) * SLOT_BYTES;
-            // SAFETY: a new mapping at an address that the kernel chooses; nothing can touch it.
-            let at = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    length as usize,
-                    libc::PROT_NONE,
-                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                    -1,
-                    0,
-                )
-            };
-            if at != libc::MAP_FAILED {
-                let base = (at as u64).next_multiple_of(SLOT_BYTES);
-                return Ok(Range { base, slots, next: 0 });
-            }
-        }
-        Err(io::Error::last_os_error())
-    }
-}
-
 /// The memory of one session.
 pub struct Memory {
     pub base: u64,
     pub session: u32,
-    arena: File,
-    budget: u64,
-    headroom: Headroom,
-    names: Mutex<Names>,
+    pages: Pages,
     /// In a trace: bytes of a thread's ring, and where the agent's is.
     ring: u64,
     notes: Mutex<usize>,
-}
-
-struct Names {
-    file: File,
-    log: NameLog,
 }
 
 /// What a session's arena holds.
@@ -121,24 +65,17 @@ pub struct Shape {
 impl Memory {
     pub fn new(shape: Shape) -> io::Result<Self> {
         let budget = shape.budget.clamp(SMALLEST, LARGEST) & !(PAGE as u64 - 1);
-        let arena = memfd(c"tare-arena")?;
-        arena.set_len(budget)?;
-        let names = Names { file: memfd(c"tare-names")?, log: NameLog::default() };
-        names.file.write_all_at(&names.log.length().to_le_bytes(), 0)?;
-        let (base, session) = take_slot()?;
-        let headroom = Headroom::new();
-        let names = Mutex::new(names);
         let ring = shape.ring;
-        let notes = Mutex::new(0);
-        let memory = Memory { base, session, arena, budget, headroom, names, ring, notes };
+        let pages = Pages::new(budget, ring > 0)?;
         let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
         // Less to begin with where memory is short; too little even for that is an error.
-        let limit = [memory.ahead(), AHEAD / 8]
-            .map(|ahead| (first + ahead).min(budget))
+        let limit = [ahead(ring), AHEAD / 8]
             .into_iter()
-            .find(|limit| memory.allocate(0, *limit).is_ok())
+            .find_map(|ahead| pages.back(0, first + ahead, Want::Ahead).ok())
             .ok_or_else(|| io::Error::other("the container has too little memory left"))?;
-        memory.map(libc::MAP_SHARED, memory.arena.as_raw_fd())?;
+        // Only now is there something that could be written to.
+        let (base, session) = pages.map()?;
+        let memory = Memory { base, session, pages, ring, notes: Mutex::new(0) };
         memory.put64(header::MAGIC, layout::MAGIC);
         memory.put32(header::SESSION, session);
         memory.put32(header::HOLDS, shape.holds.code());
@@ -164,17 +101,21 @@ impl Memory {
         Ok(memory)
     }
 
-    /// The descriptors for a front end: trees, names.
-    pub fn files(&self) -> io::Result<[File; 2]> {
-        Ok([self.arena.try_clone()?, self.lock_names().file.try_clone()?])
+    pub fn files(&self, drains: bool) -> io::Result<Vec<File>> {
+        self.pages.files(drains)
     }
 
     pub fn used(&self) -> u64 {
         self.get64(header::BUMP)
     }
 
+    /// Bytes of the names.
+    pub fn of_names(&self) -> u64 {
+        self.pages.of_names()
+    }
+
     pub fn budget(&self) -> u64 {
-        self.budget
+        self.pages.budget
     }
 
     /// Called from time to time: reads the clocks, and allocates memory ahead of the probes.
@@ -187,16 +128,19 @@ impl Memory {
             self.put32(header::RING, self.ring_now(used));
         }
         let limit = self.get64(header::LIMIT);
-        let wanted = (used + self.ahead().max(used / 2)).min(self.budget) & !(PAGE as u64 - 1);
+        // What is nearly used up is needed.
+        let want = if used > limit / 2 { Want::Needed } else { Want::Ahead };
+        let most = self.pages.for_trees(want);
+        let wanted = (used + ahead(self.ring).max(used / 2)).min(most) & !(PAGE as u64 - 1);
         // Less at a time where memory is short.
         let steps = [wanted, limit + AHEAD / 8, limit + AHEAD / 32];
         let step = steps
             .into_iter()
             .filter(|step| limit < *step && *step <= wanted)
-            .find(|step| self.allocate(limit, step - limit).is_ok());
+            .find_map(|step| self.pages.back(limit, step, want).ok());
         if let Some(limit) = step {
             self.set_limit(limit);
-        } else if wanted > limit || wanted == self.budget {
+        } else if wanted > limit || wanted >= self.pages.for_trees(Want::Needed) {
             // Threads that find no room now make some of their own.
             self.put32(header::FULL, 1);
         }
@@ -225,7 +169,7 @@ impl Memory {
     /// Keeps time out of a tree's figures. Only while its thread cannot run.
     pub fn adjust(&self, tree: u64, ticks: u64) {
         let at = (tree as u32) as usize + tree::ADJUST;
-        if tree >> 32 == self.base >> 32 && at as u64 + 8 <= self.budget {
+        if tree >> 32 == self.base >> 32 && at as u64 + 8 <= self.pages.budget {
             self.word64(at).fetch_add(ticks, Ordering::AcqRel);
         }
     }
@@ -237,14 +181,10 @@ impl Memory {
         self.put64(header::RESERVE, limit - reserve);
     }
 
-    /// What is allocated beyond what is used, at least: room for some threads that begin at once.
-    fn ahead(&self) -> u64 {
-        AHEAD.max(16 * (self.ring + PAGE as u64))
-    }
-
     /// The size of the next ring: what was asked for, as long as there is room for some more of them.
     fn ring_now(&self, used: u64) -> u32 {
-        let part = (self.budget.saturating_sub(used) / 8).max(ring::LEAST as u64);
+        let most = self.pages.for_trees(Want::Needed);
+        let part = (most.saturating_sub(used) / 8).max(ring::LEAST as u64);
         self.ring.min(1 << part.ilog2()) as u32
     }
 
@@ -254,21 +194,24 @@ impl Memory {
         self.put32(header::RING, self.ring_now(first));
         self.put32(header::AGENT_RING, at as u32);
         self.put32(at + ring::SIZE, OWN_RING as u32);
+        self.put32(at + ring::MASK, OWN_RING as u32 - 1);
         self.put32(at + page::TREE, at as u32);
         self.put32(at + page::KIND, page::KIND_RING);
         self.put64(header::BUMP, first + PAGE as u64 + OWN_RING);
-        *self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = at;
+        *locked(&self.notes) = at;
     }
 
     /// Writes a record into the agent's ring, in a trace; one that finds no room is counted there.
     pub fn note(&self, kind: u8, time: u64, value: u32, depth: u32) {
-        let notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let notes = locked(&self.notes);
         let at = *notes;
         if at == 0 {
             return;
         }
         let head = self.get64(at + ring::HEAD);
-        if head.saturating_sub(self.get64(at + ring::TAIL)) >= OWN_RING {
+        // The front end's word for how far it has come; what cannot be is taken for a full ring.
+        let tail = self.get64((tails::AT + tails::of(at as u64)) as usize);
+        if head.wrapping_sub(tail) >= OWN_RING {
             self.word64(at + ring::DROPPED).fetch_add(1, Ordering::AcqRel);
             return;
         }
@@ -279,49 +222,9 @@ impl Memory {
         self.put64(at + ring::HEAD, head + ring::RECORD as u64);
     }
 
-    /// Makes pages of the file real. Fails, instead of the program later, when there are none.
-    fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
-        if !self.headroom.allows(length) {
-            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
-        }
-        // SAFETY: no pointers.
-        let code = unsafe {
-            libc::fallocate(
-                self.arena.as_raw_fd(),
-                0,
-                at.cast_signed() as libc::off_t,
-                length.cast_signed() as libc::off_t,
-            )
-        };
-        if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
     /// Logs a name before its id can occur in a tree.
-    pub fn log_name(&self, method: &MethodName) -> io::Result<()> {
-        let mut names = self.lock_names();
-        let at = names.log.length();
-        let record = names.log.append(method);
-        names.file.write_all_at(&record, at)?;
-        names.file.write_all_at(&names.log.length().to_le_bytes(), 0)
-    }
-
-    fn lock_names(&self) -> std::sync::MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn map(&self, flags: libc::c_int, fd: libc::c_int) -> io::Result<()> {
-        // SAFETY: the addresses are inside the range that we reserved and never gave back.
-        let at = unsafe {
-            libc::mmap(
-                self.base as *mut libc::c_void,
-                self.budget as usize,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags | libc::MAP_FIXED,
-                fd,
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    pub fn log_name(&self, method: &MethodName, beside: u64) -> Result<(), NoRoom> {
+        self.pages.log_name(method, beside)
     }
 
     fn word64(&self, at: usize) -> &AtomicU64 {
@@ -357,38 +260,13 @@ impl Drop for Memory {
     /// which every path through the probes survives, and never goes away.
     fn drop(&mut self) {
         self.tick();
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let _ = self.map(flags, -1);
+        self.pages.give_back(self.base);
     }
 }
 
-/// Addresses that no session had before, and the session's number.
-fn take_slot() -> io::Result<(u64, u32)> {
-    let mut taken = SLOTS_TAKEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if taken.sessions == SESSIONS {
-        return Err(io::Error::other(format!(
-            "this JVM has had {SESSIONS} exact recordings, and no more addresses for another; \
-             it needs a restart"
-        )));
-    }
-    let range = match taken.range.take() {
-        Some(range) if range.next < range.slots => range,
-        _ => Range::reserve()?,
-    };
-    let base = range.base + range.next * SLOT_BYTES;
-    taken.range = Some(Range { next: range.next + 1, ..range });
-    taken.sessions += 1;
-    Ok((base, taken.sessions))
-}
-
-fn memfd(name: &std::ffi::CStr) -> io::Result<File> {
-    // SAFETY: a NUL-terminated name; a non-negative result is a descriptor that nobody else owns.
-    unsafe {
-        match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(File::from_raw_fd(fd)),
-        }
-    }
+/// What is allocated beyond what is used, at least: room for some threads that begin at once.
+fn ahead(ring: u64) -> u64 {
+    AHEAD.max(16 * (ring + PAGE as u64))
 }
 
 /// The clock of the probes and the monotonic one, read together.

@@ -9,6 +9,7 @@
 //! is held for no longer than a class takes.
 
 mod agents;
+mod budget;
 mod bytecodes;
 mod calibrate;
 mod choice;
@@ -21,17 +22,21 @@ mod headroom;
 mod inject;
 mod intrinsics;
 mod memory;
+mod names_file;
 mod naming;
 mod natives;
 mod own_memory;
+mod pages;
 mod probes;
 mod redefined;
 mod refusals;
 mod regions;
 mod registry;
+mod remembered;
 mod reveal;
 mod rights;
 mod rules;
+mod slots;
 mod subgraph;
 mod trace;
 mod waiters;
@@ -56,6 +61,8 @@ use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
 use registry::Registry;
+use remembered::forget_gone;
+pub use remembered::remembered;
 use std::collections::HashSet;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
@@ -137,11 +144,15 @@ struct Engine {
     weaving_ns: AtomicU64,
     pauses: Mutex<Pauses>,
     candidates: Mutex<Candidates>,
+    /// Bytes of what was known of methods when the session began.
+    known_before: u64,
+    tidied: Mutex<remembered::Tidied>,
     waiters: Waiters,
     /// Of a trace: methods of the JVM that were compiled, and whether they are woven; and natives.
     compiled: trace::Known,
     natives: natives::Natives,
     refused: Mutex<Refusals>,
+    nameless: Mutex<Vec<naming::Nameless>>,
     since: Instant,
     /// The control thread.
     owner: libc::pthread_t,
@@ -228,6 +239,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     rights::take(jvmti).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
     let follow = plan.follow_threads.then(follow::Follow::new).transpose();
+    forget_gone(jni, None);
+    let known_before = locked(&REGISTRY).get_or_insert_default().size().bytes;
     let engine = Arc::new(Engine {
         jvmti,
         plan,
@@ -245,14 +258,16 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         weaving_ns: AtomicU64::new(0),
         pauses: Mutex::default(),
         candidates: Mutex::default(),
+        known_before,
+        tidied: Mutex::default(),
         waiters: Waiters::default(),
         compiled: trace::Known::default(),
         natives: natives::Natives::default(),
         refused: Mutex::default(),
+        nameless: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
     });
-    locked(&REGISTRY).get_or_insert_with(Registry::new);
     *locked(&ENGINE) = Some(Arc::clone(&engine));
     // Switched on one by one and off together, by `stop`, whichever of them failed.
     let begun = engine
@@ -322,6 +337,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     engine.events().for_each(|event| events::off(jvmti, event));
     engine.end_trace();
     engine.forget_waiters(jni);
+    forget_gone(jni, None);
     rights::give_back(jvmti);
 }
 
@@ -358,11 +374,13 @@ pub fn tick(jni: Jni) {
         subgraph.wake(jni);
     }
     engine.calibrate_again(jni);
+    engine.tidy(jni);
 }
 
-/// The descriptors of the running session's memory: trees, names.
-pub fn files() -> Option<io::Result<[File; 2]>> {
-    engine().map(|engine| engine.memory.files())
+/// The descriptors of the running session's memory: trees, names, and, for who drains a trace, where
+/// it says how far it has come.
+pub fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
+    engine().map(|engine| engine.memory.files(drains))
 }
 
 pub fn status() -> Option<ExactStatus> {
@@ -381,6 +399,7 @@ pub fn status() -> Option<ExactStatus> {
         pause_ns: nanos_of(pauses.total),
         longest_pause_ns: nanos_of(pauses.longest),
         used: engine.memory.used(),
+        names: engine.memory.of_names(),
         budget: engine.memory.budget(),
         elapsed_ns: nanos_of(engine.since.elapsed()),
         probe_ps: calibration.probe_ps,

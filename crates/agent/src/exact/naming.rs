@@ -1,28 +1,39 @@
 //! What a recording calls the methods that were woven.
 
+use super::names_file::NoRoom;
 use super::{Engine, REGISTRY, agents, locked};
 use crate::loaders;
+use std::sync::atomic::Ordering::Relaxed;
 use tare_arena::MethodName;
 use tare_classfile::ClassFile;
+use tare_protocol::Refusal;
 
 /// A class's name as users write it.
 pub fn dotted(class: &str) -> String {
     class.replace('/', ".")
 }
 
+/// Methods that were not woven because they, or their names, found no room.
+pub struct Nameless {
+    why: NoRoom,
+    /// The first class of which there were some.
+    first: String,
+    methods: u64,
+}
+
 impl Engine {
-    /// Logs the names of methods, each once in a session.
+    /// Logs the names of methods, each once in a session. A class whose names find no room is not
+    /// woven.
     pub(super) fn log_names(
         &self,
         class: &str,
         loader: u32,
         bytes: &[u8],
         methods: &[(usize, u32)],
-    ) {
-        let Ok(parsed) = ClassFile::parse(bytes) else { return };
+    ) -> Result<(), NoRoom> {
+        let Ok(parsed) = ClassFile::parse(bytes) else { return Ok(()) };
         let file = source_file(&parsed);
         let loader_class = loaders::class_name(loader);
-        let session = self.memory.session;
         for &(index, id) in methods {
             let Some(member) = parsed.methods.get(index) else { continue };
             let (Ok(name), Ok(descriptor)) =
@@ -30,12 +41,6 @@ impl Engine {
             else {
                 continue;
             };
-            let is_new = locked(&REGISTRY).as_mut().is_some_and(|registry| {
-                registry.log(loader, class, (name, descriptor), id, session)
-            });
-            if !is_new {
-                continue;
-            }
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             let method = MethodName {
                 id,
@@ -48,11 +53,66 @@ impl Engine {
                 line: first_line(&parsed, member).unwrap_or(0),
                 access: u32::from(member.access_flags),
             };
-            agents::note(&method);
-            if self.memory.log_name(&method).is_err() {
-                self.refuse(&dotted(class), "its names found no room");
+            self.log_name(method, (name, descriptor))?;
+        }
+        Ok(())
+    }
+
+    /// Logs a name, with the bytes that it is known by, unless the session has it.
+    pub(super) fn log_name(&self, method: MethodName, key: (&[u8], &[u8])) -> Result<(), NoRoom> {
+        let session = self.memory.session;
+        let (lacks, beside) = match locked(&REGISTRY).as_ref() {
+            Some(registry) => (
+                registry.lacks_name(method.loader, &method.class, key, method.id, session),
+                registry.size().bytes.saturating_sub(self.known_before),
+            ),
+            None => (false, 0),
+        };
+        if !lacks {
+            return Ok(());
+        }
+        self.memory.log_name(&method, beside)?;
+        agents::note(&method);
+        if let Some(registry) = locked(&REGISTRY).as_mut() {
+            registry.has_name(method.loader, &method.class, key, method.id, session);
+        }
+        Ok(())
+    }
+
+    /// A class whose names found no room: nothing of it is kept. Its methods are counted, since classes
+    /// of the same name may come from many loaders.
+    pub(super) fn refuse_nameless(&self, class: &str, loader: u32, methods: usize, why: NoRoom) {
+        let mut registry = locked(&REGISTRY);
+        if let Some(registry) = registry.as_mut() {
+            if let Some(methods) = registry.unweave(loader, class, self.memory.session) {
+                self.classes.fetch_sub(1, Relaxed);
+                self.methods.fetch_sub(methods, Relaxed);
+            }
+            registry.forget_nameless(loader, class);
+        }
+        drop(registry);
+        self.count_nameless(class, methods, why);
+    }
+
+    /// Counts methods for which there was no room.
+    pub(super) fn count_nameless(&self, class: &str, methods: usize, why: NoRoom) {
+        let mut nameless = locked(&self.nameless);
+        match nameless.iter_mut().find(|known| known.why == why) {
+            Some(known) => known.methods += methods as u64,
+            None => {
+                let (first, methods) = (dotted(class), methods as u64);
+                nameless.push(Nameless { why, first, methods });
             }
         }
+    }
+
+    pub(super) fn nameless_refusals(&self) -> Vec<Refusal> {
+        let refusal = |nameless: &Nameless| Refusal {
+            what: format!("methods, of {} first", nameless.first),
+            count: nameless.methods,
+            reason: nameless.why.to_string(),
+        };
+        locked(&self.nameless).iter().map(refusal).collect()
     }
 }
 

@@ -15,8 +15,12 @@ use tare_weaver::Probes;
 /// Their call sites have other parameters than they declare.
 const POLYMORPHIC: [&str; 2] = ["java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle"];
 
-/// Name, descriptor and id.
-type Native = (String, String, u32);
+struct Native {
+    name: String,
+    descriptor: String,
+    id: u32,
+    loader: u32,
+}
 
 /// All natives that are known, by the names of their classes.
 #[derive(Default)]
@@ -54,6 +58,14 @@ impl Engine {
         }
     }
 
+    /// Forgets the natives of loaders that are gone.
+    pub(super) fn forget_natives(&self, gone: &[u32]) {
+        locked(&self.natives.0).retain(|_, natives| {
+            natives.retain(|native| !gone.contains(&native.loader));
+            !natives.is_empty()
+        });
+    }
+
     fn has_traced_natives(&self, class: &str) -> bool {
         self.is_asked_for(class)
             && rules::of_class(class).is_none()
@@ -72,7 +84,7 @@ impl Engine {
                 let mut registry = locked(&REGISTRY);
                 let Some(registry) = registry.as_mut() else { return };
                 let id = registry.id(loader, class, name, descriptor);
-                (id, registry.log(loader, class, (name, descriptor), id, session))
+                (id, registry.lacks_name(loader, class, (name, descriptor), id, session))
             };
             if !is_new {
                 continue;
@@ -88,11 +100,14 @@ impl Engine {
                 access: u32::from(access_flags),
                 ..MethodName::default()
             };
-            if self.memory.log_name(&method).is_err() {
-                self.refuse(&dotted(class), "its names found no room");
+            let native = Native { name: text(name), descriptor: text(descriptor), id, loader };
+            if let Err(why) = self.log_name(method, (name, descriptor)) {
+                if let Some(registry) = locked(&REGISTRY).as_mut() {
+                    registry.forget_nameless(loader, class);
+                }
+                self.refuse(&format!("native methods of {}", dotted(class)), &why.to_string());
                 return;
             }
-            let native = (method.name, method.descriptor, id);
             locked(&self.natives.0).entry(class.to_owned()).or_default().push(native);
         }
     }
@@ -123,7 +138,8 @@ impl Engine {
             let Ok(owner) = pool.class_name(index) else { continue };
             let Ok(owner) = std::str::from_utf8(owner) else { continue };
             let natives = known.get(owner).into_iter().flatten();
-            targets.extend(natives.map(|(name, descriptor, id)| {
+            targets.extend(natives.map(|native| {
+                let Native { name, descriptor, id, .. } = native;
                 (owner.to_owned(), name.clone(), descriptor.clone(), *id)
             }));
         }

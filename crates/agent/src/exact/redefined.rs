@@ -121,6 +121,13 @@ fn state(jni: Jni, all: &Classes<'_>, class: jclass) -> Option<(String, u32, i32
     Some((all.name(class)?, loader, jni.changes(class)?))
 }
 
+/// Forgets the classes of loaders that are gone.
+pub fn forget(gone: &[u32]) {
+    if let Some(redefined) = locked(&REDEFINED).as_mut() {
+        redefined.classes.retain(|(loader, _), _| !gone.contains(loader));
+    }
+}
+
 /// What becomes of a class that is loaded, or loaded again; nothing if it stays as it is.
 pub fn changed(
     again: bool,

@@ -1,19 +1,51 @@
-//! Which method has which id, for the JVM's life.
+//! Which method has which id.
 //!
 //! Ids are stable: a class that is woven, restored and woven again gets the same bytes each time,
-//! so nothing grows from session to session but by new classes.
+//! so nothing grows from session to session but by new classes. What is known of a class goes with
+//! its loader; its ids are never given out again, because trees may still hold them.
 
 use std::collections::{HashMap, HashSet};
 
+#[derive(Default)]
 pub struct Registry {
-    classes: HashMap<(u32, String), Class>,
+    loaders: HashMap<u32, OfLoader>,
     next_id: u32,
+    /// Of all loaders.
+    size: Size,
+}
+
+/// The classes of one loader, by name.
+#[derive(Default)]
+struct OfLoader {
+    classes: HashMap<Box<str>, Class>,
+    size: Size,
+}
+
+/// How much is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    pub methods: u64,
+    /// Bytes that it takes, as far as can be told from here.
+    pub bytes: u64,
+}
+
+impl Size {
+    fn add(&mut self, methods: u64, bytes: u64) {
+        self.methods += methods;
+        self.bytes += bytes;
+    }
+
+    fn take(&mut self, other: Size) {
+        self.methods = self.methods.saturating_sub(other.methods);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
 }
 
 /// What is known of a class, told apart by name and loader.
 #[derive(Default)]
-pub struct Class {
-    ids: HashMap<(Vec<u8>, Vec<u8>), Id>,
+struct Class {
+    /// By key, in order.
+    ids: Vec<(Box<[u8]>, Id)>,
     /// The session in which it was woven last.
     woven_in: u32,
     /// How many of its methods were woven then.
@@ -31,39 +63,78 @@ struct Id {
     logged_in: u32,
 }
 
-impl Registry {
-    pub fn new() -> Self {
-        Registry { classes: HashMap::new(), next_id: 0 }
+/// What the allocator needs for itself, for each piece of memory.
+const PIECE: usize = 16;
+
+fn bytes_of_class(name: &str) -> u64 {
+    // Tables of hashes are half empty in the long run.
+    (2 * size_of::<(Box<str>, Class)>() + name.len() + 2 * PIECE) as u64
+}
+
+fn bytes_of_id(key: &[u8]) -> u64 {
+    (size_of::<(Box<[u8]>, Id)>() + key.len() + PIECE) as u64
+}
+
+/// Name and descriptor; no name has a zero.
+fn key(method: &[u8], descriptor: &[u8]) -> Vec<u8> {
+    [method, b"\0", descriptor].concat()
+}
+
+/// No descriptor ends like this.
+fn demoted_key(method: &[u8], descriptor: &[u8]) -> Vec<u8> {
+    [method, b"\0", descriptor, b"#counted"].concat()
+}
+
+impl Class {
+    fn place(&self, key: &[u8]) -> Result<usize, usize> {
+        self.ids.binary_search_by(|(known, _)| (**known).cmp(key))
     }
 
-    fn class(&mut self, loader: u32, name: &str) -> &mut Class {
-        self.classes.entry((loader, name.to_owned())).or_default()
+    fn id(&self, key: &[u8]) -> Option<Id> {
+        self.place(key).ok().map(|at| self.ids[at].1)
+    }
+}
+
+impl Registry {
+    fn class(&self, loader: u32, name: &str) -> Option<&Class> {
+        self.loaders.get(&loader)?.classes.get(name)
+    }
+
+    fn class_mut(&mut self, loader: u32, name: &str) -> Option<&mut Class> {
+        self.loaders.get_mut(&loader)?.classes.get_mut(name)
+    }
+
+    fn class_or_new(&mut self, loader: u32, name: &str) -> &mut Class {
+        let of_loader = self.loaders.entry(loader).or_default();
+        if !of_loader.classes.contains_key(name) {
+            of_loader.size.add(0, bytes_of_class(name));
+            self.size.add(0, bytes_of_class(name));
+        }
+        of_loader.classes.entry(name.into()).or_default()
     }
 
     pub fn is_woven(&self, loader: u32, name: &str, session: u32) -> bool {
-        let class = self.classes.get(&(loader, name.to_owned()));
-        class.is_some_and(|class| class.woven_in == session)
+        self.class(loader, name).is_some_and(|class| class.woven_in == session)
     }
 
     /// Notes how often the JVM has changed a class by the time that we leave it.
     pub fn leave(&mut self, loader: u32, name: &str, changes: i32) {
-        self.class(loader, name).left_at = Some(changes);
+        self.class_or_new(loader, name).left_at = Some(changes);
     }
 
     pub fn was_left(&self, loader: u32, name: &str) -> bool {
-        let class = self.classes.get(&(loader, name.to_owned()));
-        class.is_some_and(|class| class.left_at.is_some())
+        self.class(loader, name).is_some_and(|class| class.left_at.is_some())
     }
 
     /// Whether somebody has changed a class since we left it.
     pub fn changed_since(&self, loader: u32, name: &str, changes: i32) -> bool {
-        let class = self.classes.get(&(loader, name.to_owned()));
-        class.and_then(|class| class.left_at).is_some_and(|left_at| left_at != changes)
+        let left_at = self.class(loader, name).and_then(|class| class.left_at);
+        left_at.is_some_and(|left_at| left_at != changes)
     }
 
     /// The digest of a class as it was when it was first woven in a session.
     pub fn first(&self, loader: u32, name: &str, session: u32) -> Option<u64> {
-        let class = self.classes.get(&(loader, name.to_owned()))?;
+        let class = self.class(loader, name)?;
         (class.woven_in == session).then_some(class.first)
     }
 
@@ -78,7 +149,7 @@ impl Registry {
         methods: u64,
         first: impl FnOnce() -> u64,
     ) -> Option<u64> {
-        let class = self.class(loader, name);
+        let class = self.class_or_new(loader, name);
         let before = (class.woven_in == session).then_some(class.methods);
         if before.is_none() {
             class.woven_in = session;
@@ -88,9 +159,9 @@ impl Registry {
         before
     }
 
-    /// Takes back what [`Registry::weave`] noted, for a class that the JVM did not take.
+    /// Takes back what [`Registry::weave`] noted, for a class that is not woven after all.
     pub fn unweave(&mut self, loader: u32, name: &str, session: u32) -> Option<u64> {
-        let class = self.classes.get_mut(&(loader, name.to_owned()))?;
+        let class = self.class_mut(loader, name)?;
         let woven = class.woven_in == session;
         class.woven_in = 0;
         woven.then_some(class.methods)
@@ -98,7 +169,7 @@ impl Registry {
 
     /// The id of a method, given out at the first question.
     pub fn id(&mut self, loader: u32, class: &str, method: &[u8], descriptor: &[u8]) -> u32 {
-        self.give(loader, class, (method.to_vec(), descriptor.to_vec()))
+        self.give(loader, class, key(method, descriptor))
     }
 
     /// The id of a method that was woven before.
@@ -109,8 +180,7 @@ impl Registry {
         method: &[u8],
         descriptor: &[u8],
     ) -> Option<u32> {
-        let class = self.classes.get(&(loader, class.to_owned()))?;
-        class.ids.get(&(method.to_vec(), descriptor.to_vec())).map(|id| id.number)
+        self.class(loader, class)?.id(&key(method, descriptor)).map(|id| id.number)
     }
 
     /// The id of a method while it is counted in a recording that times others: its calls are told
@@ -122,44 +192,175 @@ impl Registry {
         method: &[u8],
         descriptor: &[u8],
     ) -> u32 {
-        self.give(loader, class, (method.to_vec(), demoted(descriptor)))
+        self.give(loader, class, demoted_key(method, descriptor))
     }
 
-    fn give(&mut self, loader: u32, class: &str, key: (Vec<u8>, Vec<u8>)) -> u32 {
-        let next = Id { number: self.next_id + 1, logged_in: 0 };
-        let id = self.class(loader, class).ids.entry(key).or_insert(next).number;
-        self.next_id = self.next_id.max(id);
-        id
+    fn give(&mut self, loader: u32, class: &str, key: Vec<u8>) -> u32 {
+        let number = self.next_id + 1;
+        let class = self.class_or_new(loader, class);
+        let at = match class.place(&key) {
+            Ok(at) => return class.ids[at].1.number,
+            Err(at) => at,
+        };
+        let bytes = bytes_of_id(&key);
+        class.ids.insert(at, (key.into(), Id { number, logged_in: 0 }));
+        if let Some(of_loader) = self.loaders.get_mut(&loader) {
+            of_loader.size.add(1, bytes);
+        }
+        self.size.add(1, bytes);
+        self.next_id = number;
+        number
     }
 
     /// The classes of methods, as (loader, name).
     pub fn classes_of(&self, ids: &HashSet<u32>) -> HashSet<(u32, String)> {
-        let concerned = |class: &Class| class.ids.values().any(|id| ids.contains(&id.number));
-        let found = self.classes.iter().filter(|(_, class)| concerned(class));
-        found.map(|(key, _)| key.clone()).collect()
+        let concerned = |class: &Class| class.ids.iter().any(|(_, id)| ids.contains(&id.number));
+        let mut found = HashSet::new();
+        for (loader, of_loader) in &self.loaders {
+            let classes = of_loader.classes.iter().filter(|(_, class)| concerned(class));
+            found.extend(classes.map(|(name, _)| (*loader, name.to_string())));
+        }
+        found
     }
 
-    /// Whether the name of a method is to be logged, for one of its two ids: true once in a session.
-    pub fn log(
-        &mut self,
+    /// Where one of a method's two ids is, in its class.
+    fn place_of(class: &Class, method: (&[u8], &[u8]), id: u32) -> Option<usize> {
+        let keys = [key(method.0, method.1), demoted_key(method.0, method.1)];
+        let mut places = keys.iter().filter_map(|key| class.place(key).ok());
+        places.find(|at| class.ids[*at].1.number == id)
+    }
+
+    /// Whether the log of a session lacks the name of a method, for one of its two ids.
+    pub fn lacks_name(
+        &self,
         loader: u32,
         class: &str,
         method: (&[u8], &[u8]),
         id: u32,
         session: u32,
     ) -> bool {
-        let (name, descriptor) = method;
-        let ids = &mut self.class(loader, class).ids;
-        [descriptor.to_vec(), demoted(descriptor)].into_iter().any(|descriptor| {
-            let known = ids.get_mut(&(name.to_vec(), descriptor));
-            known
-                .filter(|known| known.number == id)
-                .is_some_and(|known| std::mem::replace(&mut known.logged_in, session) != session)
+        self.class(loader, class).is_some_and(|class| {
+            Self::place_of(class, method, id).is_some_and(|at| class.ids[at].1.logged_in != session)
         })
+    }
+
+    /// The log of a session has the name now.
+    pub fn has_name(
+        &mut self,
+        loader: u32,
+        class: &str,
+        method: (&[u8], &[u8]),
+        id: u32,
+        session: u32,
+    ) {
+        if let Some(class) = self.class_mut(loader, class)
+            && let Some(at) = Self::place_of(class, method, id)
+        {
+            class.ids[at].1.logged_in = session;
+        }
+    }
+
+    /// Forgets the methods of a class that no session has ever named, and so never wove.
+    pub fn forget_nameless(&mut self, loader: u32, name: &str) {
+        let Some(of_loader) = self.loaders.get_mut(&loader) else { return };
+        let Some(class) = of_loader.classes.get_mut(name) else { return };
+        let mut less = Size::default();
+        class.ids.retain(|(key, id)| {
+            let stays = id.logged_in != 0;
+            if !stays {
+                less.add(1, bytes_of_id(key));
+            }
+            stays
+        });
+        class.ids.shrink_to_fit();
+        if class.ids.is_empty() && class.left_at.is_none() {
+            of_loader.classes.remove(name);
+            less.add(0, bytes_of_class(name));
+        }
+        of_loader.size.take(less);
+        self.size.take(less);
+    }
+
+    /// Forgets loaders that are gone, with their classes.
+    pub fn forget(&mut self, loaders: &[u32]) {
+        for loader in loaders {
+            if let Some(of_loader) = self.loaders.remove(loader) {
+                self.size.take(of_loader.size);
+            }
+        }
+        if !loaders.is_empty() && self.loaders.len() < self.loaders.capacity() / 4 {
+            self.loaders.shrink_to_fit();
+        }
+    }
+
+    pub fn size(&self) -> Size {
+        self.size
     }
 }
 
-/// No descriptor ends like this.
-fn demoted(descriptor: &[u8]) -> Vec<u8> {
-    [descriptor, b"#counted"].concat()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: (&[u8], &[u8]) = (b"run", b"()V");
+
+    #[test]
+    fn what_is_known_of_a_class_goes_with_its_loader_and_its_ids_do_not_come_back() {
+        let mut registry = Registry::default();
+        let kept = registry.id(1, "a/B", RUN.0, RUN.1);
+        let alone = registry.size();
+        assert_eq!(alone.methods, 1);
+        let mut last = kept;
+        for loader in 2..100 {
+            for name in ["a/B", "a/C"] {
+                let id = registry.id(loader, name, RUN.0, RUN.1);
+                assert!(id > last, "an id came back");
+                last = registry.demoted_id(loader, name, RUN.0, RUN.1);
+                assert!(last > id);
+                assert_eq!(registry.id(loader, name, RUN.0, RUN.1), id);
+            }
+            assert!(registry.size().bytes > alone.bytes);
+            registry.forget(&[loader]);
+            assert_eq!(registry.size(), alone);
+        }
+        assert_eq!(registry.id(1, "a/B", RUN.0, RUN.1), kept);
+        assert_eq!(registry.known_id(2, "a/B", RUN.0, RUN.1), None);
+    }
+
+    #[test]
+    fn names_are_asked_for_once_in_a_session_until_they_are_there() {
+        let mut registry = Registry::default();
+        let ids =
+            [registry.id(1, "a/B", RUN.0, RUN.1), registry.demoted_id(1, "a/B", RUN.0, RUN.1)];
+        for id in ids {
+            assert!(registry.lacks_name(1, "a/B", RUN, id, 1));
+            assert!(registry.lacks_name(1, "a/B", RUN, id, 1), "asking is not logging");
+            registry.has_name(1, "a/B", RUN, id, 1);
+            assert!(!registry.lacks_name(1, "a/B", RUN, id, 1));
+            assert!(registry.lacks_name(1, "a/B", RUN, id, 2));
+        }
+        assert!(!registry.lacks_name(1, "a/B", RUN, 77, 1), "no id of this method");
+    }
+
+    #[test]
+    fn methods_that_were_never_named_are_forgotten_and_others_are_not() {
+        let mut registry = Registry::default();
+        let named = registry.id(1, "a/B", RUN.0, RUN.1);
+        registry.has_name(1, "a/B", RUN, named, 1);
+        let before = registry.size();
+        registry.id(1, "a/B", b"other", b"()V");
+        registry.id(1, "a/C", RUN.0, RUN.1);
+        registry.forget_nameless(1, "a/B");
+        registry.forget_nameless(1, "a/C");
+        assert_eq!(registry.size(), before);
+        assert_eq!(registry.known_id(1, "a/B", RUN.0, RUN.1), Some(named));
+    }
+
+    #[test]
+    fn classes_are_found_by_the_ids_of_their_methods() {
+        let mut registry = Registry::default();
+        let id = registry.id(3, "a/B", RUN.0, RUN.1);
+        registry.id(4, "a/B", RUN.0, RUN.1);
+        assert_eq!(registry.classes_of(&[id].into()), [(3, "a/B".to_owned())].into());
+    }
 }

@@ -127,11 +127,10 @@ impl Engine {
         let (class, method) = self.jvmti.method_of(method)?;
         let name = String::from_utf8(self.jvmti.class_name(class)?).ok()?;
         let loader = loaders::tagged(self.jvmti, self.jvmti.class_loader(class).ok()?)?;
-        let mut registry = locked(&REGISTRY);
-        let registry = registry.as_mut()?;
-        registry
-            .is_woven(loader, &name, self.memory.session)
-            .then(|| registry.id(loader, &name, &method.name, &method.descriptor))
+        let registry = locked(&REGISTRY);
+        let registry = registry.as_ref()?;
+        let known = registry.known_id(loader, &name, &method.name, &method.descriptor);
+        known.filter(|_| registry.is_woven(loader, &name, self.memory.session))
     }
 }
 
@@ -177,9 +176,10 @@ pub fn compiled(method: jmethodID) {
 extern "system" fn compiled_method_unload(_: *mut jvmtiEnv, method: jmethodID, _: *const c_void) {
     gate::enter((), || {
         let engine = engine().filter(|engine| engine.plan.trace > 0);
-        // The method may be gone, too: nothing of it is asked that is not known already.
+        // The method may be gone, too: nothing of it is asked that is not known already, and another may
+        // get its handle.
         if let Some(engine) = engine
-            && let Some(Some(id)) = locked(&engine.compiled).get(&(method as usize)).copied()
+            && let Some(Some(id)) = locked(&engine.compiled).remove(&(method as usize))
         {
             engine.memory.note(record::DISCARDED, ticks(), id, 0);
         }

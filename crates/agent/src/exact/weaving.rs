@@ -1,5 +1,6 @@
 //! One class woven: which of its methods get which probes, and what is noted of it.
 
+use super::names_file::NoRoom;
 use super::natives::NativeProbes;
 use super::probes::Kind;
 use super::redefined::digest;
@@ -26,7 +27,10 @@ impl Engine {
         let mut regions = self.regions.of_class(name, bytes);
         let chosen = match &self.subgraph {
             Some(subgraph) => {
-                let chosen = subgraph.class_file(name, loader, bytes);
+                let chosen = subgraph.class_file(name, loader, bytes).unwrap_or_else(|methods| {
+                    self.count_nameless(name, methods, NoRoom::Search);
+                    None
+                });
                 let chosen = chosen.filter(|_| self.wants_class(name));
                 if chosen.is_none() && !is_watched && regions.is_empty() {
                     return None;
@@ -72,12 +76,20 @@ impl Engine {
         locked(&self.weavers).push(weaver);
         let woven = match outcome {
             Ok(Outcome::Woven { bytes: woven, report }) => {
-                self.note(name, bytes, &report, chosen.as_ref());
-                let methods_woven = (report.woven() as u64).saturating_sub(watched);
-                self.count(name, loader, given, methods_woven);
-                self.log_names(name, loader, bytes, &methods);
-                self.note_candidates(name, loader, bytes, &report);
-                Some(woven)
+                match self.log_names(name, loader, bytes, &methods) {
+                    Ok(()) => {
+                        self.note(name, bytes, &report, chosen.as_ref());
+                        let methods_woven = (report.woven() as u64).saturating_sub(watched);
+                        self.count(name, loader, given, methods_woven);
+                        self.note_candidates(name, loader, bytes, &report);
+                        Some(woven)
+                    }
+                    Err(why) => {
+                        self.refuse_nameless(name, loader, methods.len(), why);
+                        self.note_left_out(chosen.as_ref(), &why.to_string());
+                        None
+                    }
+                }
             }
             Ok(Outcome::Unchanged(report)) => {
                 self.note(name, bytes, &report, chosen.as_ref());

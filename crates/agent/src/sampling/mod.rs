@@ -158,7 +158,7 @@ fn capabilities() -> jvmtiCapabilities {
 }
 
 /// Begins a session; the descriptor of its stream.
-pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, StartError> {
+pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<[File; 2], StartError> {
     let mut session = locked(&SESSION);
     if session.is_some() {
         return Err(StartError::AlreadyOn);
@@ -232,10 +232,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
         displaced: false,
         plan,
     };
-    let file = match shared.ring.file() {
-        Ok(file) => file,
-        Err(e) => return Err(StartError::Memory(e)),
-    };
+    let files = shared.ring.files().map_err(StartError::Memory)?;
     new.load_modules();
     handler::publish(Arc::as_ptr(&shared).cast_mut());
     *locked(&WATCH) = Some(Arc::clone(&watch));
@@ -243,7 +240,7 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<File, S
     *session = Some(new);
     drop(session);
     begun.inspect_err(|_| stop(jvmti, jni))?;
-    Ok(file)
+    Ok(files)
 }
 
 /// The engine; where stacks cannot be walked, the one that has the JVM take them, unless another is asked for.

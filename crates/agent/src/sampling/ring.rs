@@ -9,13 +9,13 @@
 //! Every load and store of shared fields is atomic; the content of a record is written between
 //! two stores to its head, of which the second is a release.
 
+use crate::shared_memory::{self, Writers};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use tare_arena::samples::layout::{
-    HEADER, MAGIC, RING_LARGEST, RING_SMALLEST, header, record, sample, trace,
+    HEADER, MAGIC, POSITION, RING_LARGEST, RING_SMALLEST, header, record, sample, trace,
 };
 use tare_arena::samples::{Counter, Special};
 
@@ -25,6 +25,9 @@ pub struct Ring {
     file: File,
     base: *mut u8,
     capacity: u64,
+    /// How far the front end has read: memory that it writes, so no more than a hint.
+    position: File,
+    read: *mut u8,
 }
 
 // SAFETY: all shared fields are atomics; a record's bytes belong to the one who reserved them.
@@ -36,40 +39,34 @@ impl Ring {
     /// A ring of at least so many bytes, all of them allocated: later nobody can run out.
     pub fn new(bytes: u64) -> io::Result<Self> {
         let capacity = bytes.clamp(RING_SMALLEST, RING_LARGEST).next_power_of_two();
-        // SAFETY: a NUL-terminated name; a non-negative result is a descriptor of nobody else.
-        let file = unsafe {
-            match libc::memfd_create(c"tare-samples".as_ptr(), libc::MFD_CLOEXEC) {
-                -1 => return Err(io::Error::last_os_error()),
-                fd => File::from_raw_fd(fd),
-            }
-        };
         let length = HEADER as u64 + capacity;
-        // SAFETY: no pointers.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length.cast_signed()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new mapping of a file of this length, at an address that the kernel chooses.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length as usize,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let ring = Ring { file, base: base.cast(), capacity };
+        let (file, position) =
+            (shared_memory::create(c"tare-samples")?, shared_memory::create(c"tare-position")?);
+        shared_memory::allocate(&file, 0, length)?;
+        shared_memory::allocate(&position, 0, POSITION as u64)?;
+        let read = shared_memory::map(&position, POSITION)?;
+        let base = shared_memory::map(&file, length as usize).inspect_err(|_| {
+            // SAFETY: the mapping just made, used no more.
+            unsafe { libc::munmap(read.cast(), POSITION) };
+        })?;
+        let ring = Ring { file, base, capacity, position, read };
+        shared_memory::seal(&ring.file, Writers::Mapped)?;
+        shared_memory::seal(&ring.position, Writers::Any)?;
         ring.put(header::MAGIC, MAGIC);
         ring.put(header::CAPACITY, capacity);
         Ok(ring)
     }
 
-    pub fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+    /// For the front end: the stream, which it can only read, and where it says how far it has come.
+    pub fn files(&self) -> io::Result<[File; 2]> {
+        Ok([shared_memory::read_only(&self.file)?, self.position.try_clone()?])
+    }
+
+    /// Up to where the front end says that it has read. It may say anything.
+    fn read(&self) -> u64 {
+        // SAFETY: the first word of a page that is mapped for as long as `self` lives; the other
+        // process writes it in one piece.
+        unsafe { &*self.read.cast::<AtomicU64>() }.load(Acquire)
     }
 
     fn field(&self, at: usize) -> &AtomicU64 {
@@ -197,7 +194,7 @@ impl Ring {
                 break;
             }
             // SAFETY: the record was finished by its writer and is not freed before we say so.
-            // Nobody but the front end's process could change it, which would only fool itself.
+            // Nobody else can change it: the memory is sealed.
             look(kind, unsafe {
                 std::slice::from_raw_parts(self.record(position), self.bounded(position, size))
             });
@@ -215,7 +212,8 @@ impl Ring {
     /// Frees what the front end has read, up to `scanned` at most.
     pub fn free(&self, scanned: u64) {
         let tail = self.get(header::TAIL);
-        let read = self.get(header::READ).min(scanned);
+        // A multiple of eight, as every record's place: whatever the front end says.
+        let read = self.read().min(scanned) & !7;
         if read <= tail {
             return;
         }
@@ -236,12 +234,15 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `new`; whoever drops the ring knows that nobody writes.
         unsafe { libc::munmap(self.base.cast(), HEADER + self.capacity as usize) };
+        // SAFETY: as above.
+        unsafe { libc::munmap(self.read.cast(), POSITION) };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt;
     use std::sync::atomic::AtomicBool;
     use tare_arena::samples::{Record, Sample, SampleThread, State, Stream};
 
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn what_is_appended_comes_out_in_order_round_after_round() {
         let ring = Ring::new(RING_SMALLEST).unwrap();
-        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
         let frames = vec![Frame::java(5, 3, tare_arena::samples::How::Compiled); 1000];
         let (mut sent, mut got, mut scanned) = (0, 0, 0);
         for round in 0..1000_u32 {
@@ -285,7 +286,7 @@ mod tests {
         while ring.append_sample(&sample(1, 1)) {}
         let name = SampleThread { number: 1, name: "late".into(), ..Default::default() };
         assert!(ring.append_bytes(&name.encode()));
-        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
         let mut names = 0;
         stream.drain(|record| names += u32::from(matches!(record, Record::Thread(_)))).unwrap();
         assert_eq!(names, 1);
@@ -294,10 +295,31 @@ mod tests {
         assert!(ring.append_sample(&sample(1, 1)));
     }
 
+    /// A front end may say anything of how far it has read: nothing is freed that it cannot have
+    /// seen, and writers stay within the ring.
+    #[test]
+    fn a_position_that_makes_no_sense_is_harmless() {
+        let ring = Ring::new(RING_SMALLEST).unwrap();
+        let [_, position] = ring.files().unwrap();
+        let (mut time, mut scanned) = (0, 0);
+        for said in [u64::MAX, 3, 1 << 40, 0, u64::MAX / 2] {
+            position.write_all_at(&said.to_le_bytes(), 0).unwrap();
+            for _ in 0..100 {
+                ring.append_sample(&sample(1, time));
+                time += 1;
+            }
+            let head = ring.get(header::HEAD);
+            scanned = ring.scan(scanned, |_, _| {});
+            assert_eq!(scanned, head, "a record was lost");
+            ring.free(scanned);
+            assert!(ring.get(header::TAIL) <= head);
+        }
+    }
+
     #[test]
     fn many_writers_lose_nothing_and_a_half_written_record_is_stepped_over() {
         let ring = Ring::new(RING_SMALLEST).unwrap();
-        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
         let done = AtomicBool::new(false);
         let mut got = 0_u64;
         let taken: u64 = std::thread::scope(|scope| {

@@ -6,6 +6,10 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TARESMP1");
 /// Bytes of the header; the ring follows.
 pub const HEADER: usize = 4096;
 
+/// Bytes of the memory in which the front end says, in the first `u64`, up to where it has read. It
+/// is a file of its own: of the stream itself the front end writes nothing.
+pub const POSITION: usize = 4096;
+
 /// Sizes of ring that the agent makes: powers of two, for a cheap modulo.
 pub const RING_SMALLEST: u64 = 1 << 20;
 pub const RING_LARGEST: u64 = 1 << 28;
@@ -17,9 +21,7 @@ pub mod header {
     pub const CAPACITY: usize = 8;
     /// Where the next record begins, in bytes since the session began. Raised by compare-and-swap.
     pub const HEAD: usize = 16;
-    /// Up to where the front end has read. The front end's to write; nobody else's.
-    pub const READ: usize = 24;
-    /// Up to where the ring was given free again, which is never past [`READ`].
+    /// Up to where the ring was given free again, which is never past what the front end has read.
     pub const TAIL: usize = 32;
     /// `CLOCK_MONOTONIC` and the wall clock (since 1970), in nanoseconds, when the session began.
     pub const STARTED: usize = 40;

@@ -67,6 +67,7 @@ impl Totals {
 #[derive(Debug)]
 pub struct Stream {
     file: File,
+    position: File,
     capacity: u64,
     read: u64,
     buffer: Vec<u8>,
@@ -76,8 +77,8 @@ pub struct Stream {
 const PORTION: usize = 4 * record::LARGEST;
 
 impl Stream {
-    /// `file` is the descriptor that came with the answer to `sample-start`.
-    pub fn new(file: File) -> Result<Self, StreamError> {
+    /// The descriptors are those that came with the answer to `sample-start`.
+    pub fn new([file, position]: [File; 2]) -> Result<Self, StreamError> {
         let head = read_header(&file)?;
         if field(&head, header::MAGIC) != layout::MAGIC {
             return Err(StreamError::NotAStream("it has another format"));
@@ -87,7 +88,10 @@ impl Stream {
         if !capacity.is_power_of_two() || !sensible.contains(&capacity) {
             return Err(StreamError::NotAStream("the ring has an impossible size"));
         }
-        Ok(Stream { file, capacity, read: field(&head, header::READ), buffer: Vec::new() })
+        let mut read = [0; 8];
+        read_at(&position, &mut read, 0)?;
+        let read = u64::from_le_bytes(read);
+        Ok(Stream { file, position, capacity, read, buffer: Vec::new() })
     }
 
     pub fn totals(&self) -> Result<Totals, StreamError> {
@@ -155,7 +159,7 @@ impl Stream {
         }
         self.read += at as u64;
         // Eight aligned bytes: the agent never sees half of them.
-        self.file.write_all_at(&self.read.to_le_bytes(), header::READ as u64)?;
+        self.position.write_all_at(&self.read.to_le_bytes(), 0)?;
         Ok(count)
     }
 

@@ -1,10 +1,12 @@
 //! A container that is nearly full is not pushed over its limit by a recording: less is recorded, with
 //! true totals, and nobody is killed.
 
+use crate::common::agentpath;
 use crate::recording::{Counts, Recorded, begin, end};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tare_jvm_tests::{Scratch, Target, classes, on_each_jdk, skip, wait_until};
+use tare_jvm_tests::{Control, Scratch, Target, classes, on_each_jdk, skip, wait_until};
+use tare_protocol::{ExactPlan, Request, Response};
 
 const OPTIONS: [&str; 3] = ["--count", "--include", "Branches$Paths"];
 
@@ -50,6 +52,33 @@ on_each_jdk! {
         target.wait_for("done");
         target.finish();
         assert_eq!(group.killed(), 0);
+    }
+
+    /// There is not even room for the beginning: that is said, and the program goes on.
+    fn a_container_that_is_full(jdk) {
+        let Some(group) = Group::new() else {
+            skip("a container's limit of memory", "no control group for memory can be made here");
+            return;
+        };
+        let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.path.display());
+        let mut target = Target::idle(jdk)
+            .through(&["sh", "-c", &join, "sh"]).vm("-Xms64m").vm("-XX:+AlwaysPreTouch")
+            .vm(agentpath("")).start();
+        let mut control = Control::connect(target.pid());
+        control.greet();
+        // Less than what is always left to the program.
+        group.leave_room(16 << 20);
+        for trace in [0, 1 << 16] {
+            let plan = ExactPlan { memory: 64 << 20, trace, ..ExactPlan::default() };
+            let Response::Error { message, .. } = control.ask(&Request::ExactStart(Box::new(plan)))
+            else {
+                panic!("it began");
+            };
+            assert!(message.contains("memory"), "{message}");
+            target.check_works();
+        }
+        assert_eq!(group.killed(), 0);
+        target.finish();
     }
 }
 

@@ -128,6 +128,12 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
             jvm.pid
         ),
     )?;
+    if status.methods_kept > 0 {
+        let bytes =
+            status.methods_kept_bytes + status.exact.as_ref().map_or(0, |exact| exact.names);
+        let methods = term::count(status.methods_kept);
+        row("remembers", format!("{methods} woven methods, in {} kB", bytes.div_ceil(1000)))?;
+    }
     if status.refused > 0 {
         row("refused", format!("{} connections", status.refused))?;
     }
@@ -255,6 +261,8 @@ struct Json<'a> {
     capabilities_held: &'a [String],
     front_ends: u32,
     engines: &'a [String],
+    methods_kept: u64,
+    methods_kept_bytes: u64,
     panics: u64,
     refused: u64,
 }
@@ -277,6 +285,8 @@ impl<'a> Json<'a> {
             capabilities_held: &status.capabilities_held,
             front_ends: status.front_ends,
             engines: &status.engines,
+            methods_kept: status.methods_kept,
+            methods_kept_bytes: status.methods_kept_bytes,
             panics: status.panics,
             refused: status.refused,
         }

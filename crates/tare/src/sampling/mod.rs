@@ -44,10 +44,15 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// `file` is the descriptor that came with the start of the session in this JVM; `kernel`, its names if somebody
-    /// reads them already.
-    pub fn new(file: File, jvm: &Jvm, status: SampleStatus, kernel: Option<Ahead>) -> Result<Self> {
-        let stream = Stream::new(file)?;
+    /// `files` are the descriptors that came with the start of the session in this JVM; `kernel`, its names if
+    /// somebody reads them already.
+    pub fn new(
+        files: [File; 2],
+        jvm: &Jvm,
+        status: SampleStatus,
+        kernel: Option<Ahead>,
+    ) -> Result<Self> {
+        let stream = Stream::new(files)?;
         let totals = stream.totals()?;
         let clock = if status.wall { Clock::Wall } else { Clock::Cpu };
         let mut symbols = Symbols::of(jvm.pid).with_kernel(kernel);

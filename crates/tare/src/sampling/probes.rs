@@ -35,9 +35,9 @@ pub struct ProbeSamples {
 }
 
 impl ProbeSamples {
-    /// `file` is the descriptor that came with the start of the session.
-    pub fn new(file: File) -> Result<Self, StreamError> {
-        Ok(ProbeSamples { stream: Stream::new(file)?, records: Records::default() })
+    /// `files` are the descriptors that came with the start of the session.
+    pub fn new(files: [File; 2]) -> Result<Self, StreamError> {
+        Ok(ProbeSamples { stream: Stream::new(files)?, records: Records::default() })
     }
 
     /// Takes what has come, so that there is room for more. Whether the session still goes on.

@@ -203,14 +203,14 @@ impl Shared {
 
 impl Trace {
     pub fn new(
-        [rings, names]: [File; 2],
+        [rings, names, tails]: [File; 3],
         status: ExactStatus,
         origins: Origins,
         limits: Limits,
         began: Instant,
     ) -> Result<Self> {
         Ok(Trace {
-            rings: Rings::new(rings)?,
+            rings: Rings::new(rings, tails)?,
             status,
             tracks: HashMap::new(),
             shared: None,

@@ -13,17 +13,29 @@ use tare_callgraph::{
 use tare_classfile::{ClassFile, Code, ConstantPool, access};
 
 impl Subgraph {
-    /// In the hook: a class is being loaded, or loaded again. What is to be woven in it.
-    pub fn class_file(&self, name: &str, loader: Loader, bytes: &[u8]) -> Option<Chosen> {
-        let class = ClassFile::parse(bytes).ok()?;
+    /// In the hook: a class is being loaded, or loaded again. What is to be woven in it. The error is the
+    /// number of methods of a class for which there is no room.
+    pub fn class_file(
+        &self,
+        name: &str,
+        loader: Loader,
+        bytes: &[u8],
+    ) -> Result<Option<Chosen>, usize> {
+        let Ok(class) = ClassFile::parse(bytes) else { return Ok(None) };
         let mut state = locked(&self.state);
         let State { graph, weaves, unready, .. } = &mut *state;
         let known = graph.find_class(loader, name.as_bytes());
         let id = match known.filter(|&id| graph.has_methods(id)) {
             Some(id) => id,
             None => {
+                if !self.room.take(class.methods.len()) {
+                    return Err(class.methods.len());
+                }
                 let dormant = unready.contains(name.as_bytes());
-                self.add_new(graph, name, loader, &class, dormant)?
+                let Some(id) = self.add_new(graph, name, loader, &class, dormant) else {
+                    return Ok(None);
+                };
+                id
             }
         };
         let side = graph.side_of(id);
@@ -37,7 +49,7 @@ impl Subgraph {
             state.asked += 1;
             self.ring();
         }
-        chosen
+        Ok(chosen)
     }
 
     fn add_new(
@@ -198,6 +210,10 @@ impl Subgraph {
             }
             state.graph.changes()
         };
+        // Hidden classes have few methods.
+        if !self.room.take(2) {
+            return;
+        }
         if let Some((id, side)) = self.add_loaded(jni, class) {
             self.read_loaded(jni, id, side);
         }

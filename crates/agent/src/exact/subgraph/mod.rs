@@ -15,6 +15,7 @@ mod entries;
 mod loaded;
 mod loading;
 mod past;
+mod room;
 
 pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
 
@@ -23,6 +24,7 @@ use super::{Engine, Purpose, locked, nanos_of, redefined, rules};
 use crate::facts::WeakClass;
 use crate::jvm::{Jni, Jvmti};
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
+use room::Room;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -93,6 +95,8 @@ pub struct Subgraph {
     gave_up: AtomicU64,
     /// Classes that turned out to be in use after that had begun.
     late: AtomicU64,
+    /// For classes that come while the session is on.
+    room: Room,
     /// Whether what is not known to have run has not.
     pasts_are_told: AtomicBool,
 }
@@ -147,6 +151,7 @@ impl Subgraph {
         reflected().iter().for_each(|word| word.store(0, Relaxed));
         let roots = plan.roots.clone();
         let skip_trivial = plan.skip_trivial;
+        let room = Room::new(plan.memory);
         let plan = plan.clone();
         let side = move |name: &[u8]| match std::str::from_utf8(name) {
             Ok(name) if rules::is_included(&plan, name) && rules::of_class(name).is_none() => {
@@ -185,6 +190,7 @@ impl Subgraph {
             hurried: AtomicU64::new(0),
             gave_up: AtomicU64::new(0),
             late: AtomicU64::new(0),
+            room,
             pasts_are_told: AtomicBool::new(false),
         })
     }

@@ -85,7 +85,7 @@ impl Session for SamplingSession {
         // While the agent takes all threads in, rather than beside the program that is then sampled.
         let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
         let kernel = with_kernel.then(Ahead::begin);
-        let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+        let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
         // The agent's clock began after its preparations, just before it answered.
         let began = Instant::now();
         let started = SystemTime::now();

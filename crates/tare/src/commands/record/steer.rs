@@ -105,7 +105,7 @@ fn start(agent: &mut Agent) -> Result<ProbeSamples> {
         yields: true,
         ..SamplePlan::default()
     };
-    let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+    let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
     let engine = agent.status()?.sampling.and_then(|sampling| sampling.engine);
     if engine.is_none_or(|engine| engine == SampleEngine::Safepoint) {
         agent.tell(&Request::SampleStop)?;

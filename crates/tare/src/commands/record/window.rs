@@ -80,7 +80,7 @@ pub fn sample_for(
         memory: RING,
         ..SamplePlan::default()
     };
-    let [stream] = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+    let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
     let began = Instant::now();
     let status = agent.status()?.sampling.unwrap_or_default();
     let mut sampling = Sampling::new(stream, jvm, status, None)?;
