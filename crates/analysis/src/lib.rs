@@ -28,6 +28,7 @@ mod narrow;
 mod pairs;
 mod probes;
 mod regions;
+mod runs;
 mod select;
 mod sequences;
 mod threads;

@@ -46,6 +46,8 @@ struct Node {
     label: u32,
     /// How many nodes were folded into this one, if it is where the small ones went.
     folded: u32,
+    /// How many times in a row it was called in a run that was folded; else one.
+    times: u32,
 }
 
 impl Tree {
@@ -83,13 +85,13 @@ impl Tree {
     }
 
     pub(crate) fn empty(labels: Vec<Label>, metrics: usize) -> Tree {
-        let nodes = vec![Node { parent: 0, label: 0, folded: 0 }];
+        let nodes = vec![Node { parent: 0, label: 0, folded: 0, times: 1 }];
         Tree { labels, nodes, own: vec![vec![0]; metrics], total: Vec::new() }
     }
 
     /// Appends a node; its parent must be there.
     pub(crate) fn add(&mut self, parent: u32, label: u32) -> u32 {
-        self.nodes.push(Node { parent, label, folded: 0 });
+        self.nodes.push(Node { parent, label, folded: 0, times: 1 });
         self.own.iter_mut().for_each(|column| column.push(0));
         self.nodes.len() as u32 - 1
     }
@@ -106,6 +108,11 @@ impl Tree {
 
     pub(crate) fn note_folded(&mut self, node: u32, count: u32) {
         self.nodes[node as usize].folded += count;
+    }
+
+    pub(crate) fn note_times(&mut self, node: u32, times: u32) {
+        let known = &mut self.nodes[node as usize].times;
+        *known = times.max(*known);
     }
 
     /// Sums subtrees; to be called once, after the last value.
@@ -183,6 +190,12 @@ impl Tree {
         self.nodes[node.index()].folded
     }
 
+    /// How many calls in a row a node stands for, at most: more than one where [`Tree::fold_runs`] made
+    /// one of a recursion.
+    pub fn times(&self, node: NodeId) -> u32 {
+        self.nodes[node.index()].times
+    }
+
     /// All nodes, parents first.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> {
         (0..self.nodes.len() as u32).map(NodeId)
@@ -237,6 +250,7 @@ impl Tree {
             } else if (self.total[0][at] as f64).abs() >= least {
                 let new = out.add(parent, node.label);
                 out.note_folded(new, node.folded);
+                out.note_times(new, node.times);
                 new
             } else {
                 let key = pair(parent, smaller);

@@ -274,3 +274,62 @@ fn the_jvms_own_threads_are_a_finding() {
     let expected = "50.0 % is in threads of the JVM itself, such as compilers and collectors";
     assert!(found.iter().any(|finding| finding.text == expected), "{found:?}");
 }
+
+/// `name ×calls own/total` of a tree whose runs are folded.
+fn show_runs(text: &str) -> Vec<String> {
+    let tree = Tree::build(&profile(text), &[FIRST], &Filter::default()).unwrap();
+    let folded = tree.fold_runs();
+    assert_eq!(folded.sum(0), tree.sum(0));
+    let line = |node| {
+        let text = &folded.label_of(node).text;
+        let (own, total) = (folded.own(0, node), folded.total(0, node));
+        format!("{text} ×{} {own}/{total}", folded.times(node))
+    };
+    folded.nodes().skip(1).map(line).collect()
+}
+
+/// A stack of `circle` many times over, at every depth of which a sample was taken.
+fn recursion(circle: &str, times: usize) -> String {
+    (1..=times).map(|n| format!("a.Main.main;{} 1\n", vec![circle; n].join(";"))).collect()
+}
+
+#[test]
+fn a_deep_recursion_is_one_node_that_says_how_deep() {
+    let text = recursion("a.B.walk", 500);
+    // What it calls, at whichever depth, is one.
+    let walks = |n: usize| vec!["a.B.walk"; n].join(";");
+    let text = format!(
+        "{text}a.Main.main;{};c.D.work 5\na.Main.main;{};c.D.work 7\na.Main.main;x.Y.z 2\n",
+        walks(20),
+        walks(450)
+    );
+    let expected =
+        ["a.Main.main ×1 0/514", "a.B.walk ×500 500/512", "c.D.work ×1 12/12", "x.Y.z ×1 2/2"];
+    let mut found = show_runs(&text);
+    found.sort();
+    let mut expected = expected.map(str::to_owned);
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn circles_of_up_to_eight_calls_are_folded_and_longer_ones_are_not() {
+    for length in [2, 3, 8, 9] {
+        let circle: Vec<String> = (0..length).map(|n| format!("a.B.m{n}")).collect();
+        let found = show_runs(&recursion(&circle.join(";"), 100));
+        if length == 9 {
+            assert_eq!(found.len(), 1 + 9 * 100);
+        } else {
+            assert_eq!(found.len(), 1 + length, "{found:?}");
+            assert_eq!(found[1], "a.B.m0 ×100 0/100");
+            assert_eq!(found[length], format!("a.B.m{} ×100 100/100", length - 1));
+        }
+    }
+}
+
+#[test]
+fn a_short_recursion_is_shown_as_it_is() {
+    let found = show_runs(&recursion("a.B.walk", 15));
+    assert_eq!(found.len(), 16);
+    assert!(found.iter().all(|line| line.contains("×1 ")), "{found:?}");
+}

@@ -30,8 +30,6 @@ pub fn write(profile: &Profile, series: SeriesId, out: &mut dyn Write) -> Result
         let value = &mut own[row.context.index()];
         *value = value.saturating_add(row.value);
     }
-    // The format has no negative costs.
-    own.iter_mut().for_each(|value| *value = (*value).max(0));
     let mut totals = own.clone();
     for (id, parent, _) in profile.contexts.iter().rev() {
         let total = totals[id.index()];
@@ -72,10 +70,6 @@ pub fn write(profile: &Profile, series: SeriesId, out: &mut dyn Write) -> Result
             writeln!(out, "cfi={}\ncfn={}", file(callee_file), name(*callee))?;
             writeln!(out, "calls={count} {callee_line}\n{line} {cost}")?;
         }
-    }
-    // What has no stack at all still counts.
-    if own[0] > 0 {
-        writeln!(out, "\nfl={}\nfn=(no-stack) [no stack]\n0 {}", file(StringId::EMPTY), own[0])?;
     }
     writeln!(out, "\ntotals: {}", totals[0])?;
     Ok(())

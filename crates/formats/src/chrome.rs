@@ -9,6 +9,7 @@ use crate::error::WriteError;
 use crate::event_names::EventNames;
 use crate::json;
 use crate::merged::{self, Labels, Merged};
+use crate::sampled::is_sampled_time;
 use crate::select::series_name;
 use std::io::{self, Write};
 use tare_profile::{
@@ -62,7 +63,8 @@ fn micros(nanos: u64) -> String {
 
 pub fn write(profile: &Profile, first: SeriesId, out: &mut dyn Write) -> Result<(), WriteError> {
     let timed = |series: &Series| {
-        series.info().time == TimeAxis::Exact && series.info().kind == ValueKind::Samples
+        series.info().time == TimeAxis::Exact
+            && (series.info().kind == ValueKind::Samples || is_sampled_time(series))
     };
     let mut all: Vec<(SeriesId, &Series)> =
         profile.all_series().filter(|(_, series)| timed(series) && !series.is_empty()).collect();

@@ -6,6 +6,7 @@
 use crate::error::{ReadError, WriteError};
 use crate::merged::{self, Labels, Merged};
 use crate::names;
+use crate::prepared::NO_STACK;
 use std::collections::HashMap;
 use std::io::Write;
 use tare_profile::{
@@ -56,9 +57,7 @@ pub fn write(
             line.push_str(&texts[*label as usize]);
             line.push(';');
         }
-        if line.pop().is_none() {
-            line.push_str("[no stack]");
-        }
+        line.pop();
         writeln!(out, "{line} {value}")?;
     }
     Ok(())
@@ -125,7 +124,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
                 profile.run.lose(LossKind::Folded, "frames", 1, "a line of too many frames");
                 break;
             }
-            if text == b"[no stack]" || text.is_empty() {
+            if text == NO_STACK.as_bytes() || text.is_empty() {
                 continue;
             }
             let frame = match frames.get(text) {

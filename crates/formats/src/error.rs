@@ -8,6 +8,13 @@ use std::io;
 #[derive(Debug)]
 pub enum ReadError {
     Io(io::Error),
+    /// A device or a pipe, which may have no end.
+    NotAFile,
+    /// More bytes than are read.
+    TooLarge {
+        size: u64,
+        limit: u64,
+    },
     /// No format of ours begins like that.
     Unknown,
     /// The file breaks its format's rules at an offset, in bytes of the unpacked file.
@@ -45,6 +52,18 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReadError::Io(error) => write!(f, "{error}"),
+            ReadError::NotAFile => write!(
+                f,
+                "it is no file but a device or a pipe, which may have no end; write what comes of it \
+                 into a file first"
+            ),
+            ReadError::TooLarge { size, limit } => write!(
+                f,
+                "it has {} MB, and no more than {} MB are read; take a part of it, of JFR by `jfr \
+                 disassemble`",
+                size >> 20,
+                limit >> 20
+            ),
             ReadError::Unknown => write!(
                 f,
                 "this is no recording that can be read here; JFR (.jfr), pprof (.pb.gz) and \

@@ -4,6 +4,8 @@ use crate::error::ReadError;
 use flate2::read::MultiGzDecoder;
 use std::io::Read;
 
+/// So much is unpacked before the rest is.
+const BEGINNING: u64 = 1 << 20;
 /// Small files may unpack to this, whatever their size.
 const FLOOR: u64 = 64 << 20;
 /// No file unpacks to more: it would not fit beside the profile made of it.
@@ -23,7 +25,15 @@ pub fn unpack(bytes: &[u8]) -> Result<(Vec<u8>, Option<String>), ReadError> {
 
 fn unpack_up_to(bytes: &[u8], limit: u64) -> Result<(Vec<u8>, Option<String>), ReadError> {
     let mut out = Vec::new();
-    let outcome = MultiGzDecoder::new(bytes).take(limit + 1).read_to_end(&mut out);
+    let mut unpacked = MultiGzDecoder::new(bytes).take(limit + 1);
+    let mut outcome = (&mut unpacked).take(BEGINNING).read_to_end(&mut out);
+    // Most bombs are nothing that could be read, and that is seen at their beginning.
+    if out.len() as u64 == BEGINNING && !crate::is_known(&out) {
+        return Err(ReadError::Unknown);
+    }
+    if outcome.is_ok() {
+        outcome = unpacked.read_to_end(&mut out);
+    }
     if out.len() as u64 > limit {
         return Err(ReadError::Bomb { limit });
     }
@@ -57,11 +67,16 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused() {
-        let bomb = pack(&vec![0; 1 << 20]);
+        let bomb = pack(&b"a;b 1\n".repeat(1 << 18));
+        let size = 6 << 18;
+        assert!(matches!(unpack_up_to(&bomb, size - 1), Err(ReadError::Bomb { .. })));
         assert!(matches!(unpack_up_to(&bomb, 1 << 19), Err(ReadError::Bomb { .. })));
-        assert!(unpack_up_to(&bomb, 1 << 20).is_ok());
-        let big = pack(&vec![0; (FLOOR + 1) as usize]);
+        assert!(unpack_up_to(&bomb, size).is_ok());
+        let big = pack(&b"a;b 1\n".repeat(FLOOR as usize / 6 + 1));
         assert!(matches!(unpack(&big), Err(ReadError::Bomb { limit: FLOOR })));
+        // What is no profile is not unpacked any further.
+        let zeros = pack(&vec![0; 2 << 20]);
+        assert!(matches!(unpack_up_to(&zeros, CEILING), Err(ReadError::Unknown)));
     }
 
     #[test]

@@ -192,8 +192,8 @@ fn partner<'b>(series: &Series, baseline: &'b Profile) -> Option<&'b Series> {
     })
 }
 
-/// Adds a series up by thread name and node. A context whose values sum up below zero, as
-/// compensation can leave it, has no width and is left out.
+/// Adds a series up by thread name and node. What is not above zero has no width; writers get no values
+/// below it (`settled`).
 fn add(
     profile: &Profile,
     series: &Series,

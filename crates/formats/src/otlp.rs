@@ -1,14 +1,17 @@
 //! OpenTelemetry's profiles, `opentelemetry.proto.profiles.v1development.ProfilesData`: a dictionary
-//! of tables, and one profile per series. Row 0 of every table is the empty one, by its rules.
+//! of tables, and one profile per series. Row 0 of every table is the empty one, by its rules. The states
+//! of sampled threads are no profiles of their own, which would be added up, but attributes of samples.
 
 use crate::error::WriteError;
 use crate::proto::Message;
+use crate::sampled::states_of;
 use crate::select::{estimate_name, series_name};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use tare_profile::{
-    ContextId, MethodId, MethodKind, Profile, Series, Strings, ThreadId, TimeAxis, Unit, ValueKind,
+    ContextId, MethodId, MethodKind, Profile, Series, SeriesId, SeriesInfo, Strings, ThreadId,
+    TimeAxis, Unit, ValueKind,
 };
 
 /// The tables that samples name rows of.
@@ -93,16 +96,29 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> Result<(), WriteError> {
     about.text(1, "tare");
     about.text(2, env!("CARGO_PKG_VERSION"));
     scope.message(1, &about);
-    for (_, series) in profile.all_series().filter(|(_, series)| !series.is_empty()) {
-        scope.message(2, &write_series(series, &mut dictionary));
+    // The states of sampled threads are in the samples of the whole.
+    let states: Vec<SeriesId> =
+        profile.all_series().flat_map(|(id, _)| states_of(profile, id)).collect();
+    let written = |(id, series): &(SeriesId, &Series)| !series.is_empty() && !states.contains(id);
+    for (id, _) in profile.all_series().filter(written) {
+        scope.message(2, &write_series(id, &mut dictionary));
     }
     let mut resource_profiles = Message::new();
     resource_profiles.message(1, &resource(profile));
     resource_profiles.message(2, &scope);
-    let mut data = Message::new();
-    data.message(1, &resource_profiles);
-    data.message(2, &write_dictionary(dictionary));
-    out.write_all(data.as_bytes())?;
+    drop(scope);
+    // Stacks may be many, and are not copied together to be written.
+    let tables = write_dictionary(&mut dictionary);
+    for (field, parts) in [(1, &[&resource_profiles][..]), (2, &[&tables, &dictionary.stack_table])]
+    {
+        let size = parts.iter().map(|part| part.as_bytes().len()).sum::<usize>();
+        let mut head = Message::new();
+        head.begin(field, size as u64);
+        out.write_all(head.as_bytes())?;
+        for part in parts {
+            out.write_all(part.as_bytes())?;
+        }
+    }
     Ok(())
 }
 
@@ -144,30 +160,58 @@ fn value_type(kind: &ValueKind, name: &str, dictionary: &mut Dictionary<'_>) -> 
     message
 }
 
-fn write_series(series: &Series, dictionary: &mut Dictionary<'_>) -> Message {
-    let run = &dictionary.profile.run;
+/// The name of what is counted. Two profiles of one name would be added up by whoever receives them, so
+/// their engines tell them apart.
+fn type_name(profile: &Profile, info: &SeriesInfo) -> String {
+    let name = match estimate_name(info.estimate) {
+        "" => info.kind.name().to_owned(),
+        estimate => format!("{}-{estimate}", info.kind.name()),
+    };
+    let same = |other: &SeriesInfo| other.kind == info.kind && other.estimate == info.estimate;
+    let others = profile.all_series().filter(|(id, other)| {
+        let of_it = same(other.info()) && other.info().name != info.name && !other.is_empty();
+        // Not its own states.
+        of_it && !profile.all_series().any(|(whole, _)| states_of(profile, whole).contains(id))
+    });
+    if others.count() > 0 { format!("{}-{name}", info.name) } else { name }
+}
+
+fn write_series(id: SeriesId, dictionary: &mut Dictionary<'_>) -> Message {
+    let profile = dictionary.profile;
+    let series = profile.series(id);
+    let run = &profile.run;
     let (started, duration) = (run.started.unwrap_or(0), run.duration);
     let info = series.info();
     // Times are absolute here, so without a start there are none.
     let timed = info.time == TimeAxis::Exact && started > 0;
-    let mut groups: BTreeMap<(ContextId, ThreadId), Vec<(u64, i64)>> = BTreeMap::new();
-    for row in series.rows().filter(|row| row.value != 0) {
-        let values = groups.entry((row.context, row.thread)).or_default();
+    // By the state of the thread, where that is known: a sample has it as an attribute.
+    let states = states_of(profile, id);
+    let parts: Vec<(Option<u64>, &Series)> = match states.is_empty() {
+        true => vec![(None, series)],
+        false => states
+            .into_iter()
+            .map(|part| {
+                let part = profile.series(part);
+                (Some(dictionary.attribute("thread.state", &part.info().name)), part)
+            })
+            .collect(),
+    };
+    let mut groups: BTreeMap<(ContextId, ThreadId, Option<u64>), Vec<(u64, i64)>> = BTreeMap::new();
+    let rows = parts.iter().flat_map(|(state, part)| part.rows().map(|row| (*state, row)));
+    for (state, row) in rows.filter(|(_, row)| row.value != 0) {
+        let values = groups.entry((row.context, row.thread, state)).or_default();
         match values.last_mut().filter(|_| !timed) {
             Some(last) => last.1 = last.1.saturating_add(row.value),
             None => values.push((row.time, row.value)),
         }
     }
     let mut message = Message::new();
-    let name = match estimate_name(info.estimate) {
-        "" => info.kind.name().to_owned(),
-        estimate => format!("{}-{estimate}", info.kind.name()),
-    };
+    let name = type_name(profile, info);
     message.message(1, &value_type(&info.kind, &name, dictionary));
-    for ((context, thread), values) in groups {
+    for ((context, thread, state), values) in groups {
         let mut sample = Message::new();
         sample.number(1, dictionary.stack(context));
-        sample.packed(2, dictionary.thread(thread));
+        sample.packed(2, dictionary.thread(thread).into_iter().chain(state));
         sample.packed(4, values.iter().map(|(_, value)| *value as u64));
         if timed {
             let moments = values.iter().map(|(time, _)| (started as u64).saturating_add(*time));
@@ -182,7 +226,7 @@ fn write_series(series: &Series, dictionary: &mut Dictionary<'_>) -> Message {
         message.message(5, &value_type(kind, kind.name(), dictionary));
         message.number(6, info.period);
     }
-    message.bytes(7, &identity(series, dictionary.profile));
+    message.bytes(7, &identity(series, profile));
     let engine = dictionary.attribute("tare.series", &series_name(info));
     message.packed(11, [engine]);
     message
@@ -201,7 +245,8 @@ fn identity(series: &Series, profile: &Profile) -> [u8; 16] {
     out
 }
 
-fn write_dictionary(mut dictionary: Dictionary<'_>) -> Message {
+/// All tables but that of stacks, of which only the first row is in it.
+fn write_dictionary(dictionary: &mut Dictionary<'_>) -> Message {
     let profile = dictionary.profile;
     let empty = Message::new();
     let mut out = Message::new();
@@ -253,7 +298,6 @@ fn write_dictionary(mut dictionary: Dictionary<'_>) -> Message {
     out.message(6, &empty);
     out.append(&dictionary.attribute_table);
     out.message(7, &empty);
-    out.append(&dictionary.stack_table);
     out
 }
 

@@ -35,9 +35,14 @@ impl Message {
         }
     }
 
-    pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
+    /// Begins a field of so many bytes, which the caller appends.
+    pub fn begin(&mut self, field: u32, size: u64) {
         self.varint(u64::from(field) << 3 | 2);
-        self.varint(bytes.len() as u64);
+        self.varint(size);
+    }
+
+    pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        self.begin(field, bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 

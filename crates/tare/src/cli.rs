@@ -121,7 +121,7 @@ pub enum Command {
     Dump {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
-        /// Where it goes; without it a .tare file in this directory, named after pid and time
+        /// Where it goes, in the format of its ending; without it a .tare file in this directory
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },

@@ -9,13 +9,16 @@ use crate::term::WARN;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use tare_analysis::{
     Compensation, Joined, WINDOW, compensate, default_metrics, figures_of_calls, find_metric, join,
 };
-use tare_profile::{EventKind, LossKind, Profile, SeriesId};
+use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
+
+/// All times.
+const EVER: Range<u64> = 0..u64::MAX;
 
 /// More warnings than this are counted, not shown.
 const WARNINGS: usize = 5;
@@ -43,7 +46,17 @@ pub fn load_as(
     samples: Option<&Path>,
     calls: bool,
 ) -> Result<Profile> {
-    let mut profile = read(path, time, calls)?;
+    complete(read(path, time, calls)?, path, time, how, samples)
+}
+
+/// Adds what is made of what was read: estimates, and times that are joined with samples.
+fn complete(
+    mut profile: Profile,
+    path: &Path,
+    time: Option<&Range<u64>>,
+    how: Compensation,
+    samples: Option<&Path>,
+) -> Result<Profile> {
     compensate(&mut profile, how);
     // Samples that were taken before anything was counted are of no time that one would ask for.
     let samples_of = samples.or(time.map(|_| path).filter(|_| was_sampled(&profile)));
@@ -60,6 +73,48 @@ pub fn load_as(
         profile.run.options.push(("joined".to_owned(), told(&joined)));
     }
     Ok(profile)
+}
+
+/// All of a recording, with the times of samples and events, and the calls of a trace if they are asked
+/// for. Figures are those of [`load_as`]: what probes cost is found by sums, which come to something else
+/// when they are made of every second, or of the calls.
+pub fn load_timed(
+    path: &Path,
+    how: Compensation,
+    samples: Option<&Path>,
+    calls: bool,
+) -> Result<Profile> {
+    // A recording that is under way is not the same when it is read again.
+    if !path.exists() {
+        return load_as(path, Some(&EVER), how, samples, calls);
+    }
+    let mut timed = read(path, Some(&EVER), calls)?;
+    let in_buckets = |series: &Series| matches!(series.info().time, TimeAxis::Buckets { .. });
+    if !timed.all_series().any(|(_, series)| in_buckets(series)) {
+        return complete(timed, path, None, how, samples);
+    }
+    // What is wrong with the file was said when it was read first.
+    let sums = Recording::open(path)?.load(&options(None, false))?.profile;
+    let mut sums = complete(sums, path, None, how, samples)?;
+    if timed.contexts.len() > sums.contexts.len() || timed.threads.len() > sums.threads.len() {
+        bail!("{} changed while it was read; try again", path.display());
+    }
+    let known = timed.all_series().count();
+    for (id, series) in sums.all_series() {
+        if id.index() >= known {
+            timed.add_made_series(series.clone());
+        } else if in_buckets(timed.series(id)) {
+            *timed.series_mut(id) = series.clone();
+        }
+    }
+    // What was added to the sums may name what the file does not.
+    timed.strings = std::mem::take(&mut sums.strings);
+    timed.methods = std::mem::take(&mut sums.methods);
+    timed.frames = std::mem::take(&mut sums.frames);
+    timed.contexts = std::mem::take(&mut sums.contexts);
+    timed.threads = std::mem::take(&mut sums.threads);
+    timed.run = sums.run;
+    Ok(timed)
 }
 
 fn was_sampled(profile: &Profile) -> bool {
@@ -96,30 +151,34 @@ fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> 
 /// profiles the JVM.
 fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let jvm = tare_attach::find(who)?;
-    // Memory of ours, which the other opens by a path: no file is left behind, none can be planted.
-    let memory = memfd_create("tare-report", MemfdFlags::CLOEXEC)?;
-    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
-    match desk::ask_if_any(jvm.pid, &Order::Dump(path.clone().into()))? {
-        Some(_) => read_file(path.as_ref(), who, time, false),
+    let (_memory, path) = shared_memory()?;
+    match desk::ask_if_any(jvm.pid, &Order::Dump(path.clone()))? {
+        Some(_) => read_file(&path, who, time, false),
         None => exact::live(&jvm),
     }
 }
 
+/// Memory of ours, which another `tare` opens by a path: no file is left behind, none can be planted.
+pub fn shared_memory() -> Result<(OwnedFd, PathBuf)> {
+    let memory = memfd_create("tare-report", MemfdFlags::CLOEXEC)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
+    Ok((memory, path.into()))
+}
+
 fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> {
+    // Opening a pipe waits for whoever writes into it, and a device may have no end.
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let error = tare_formats::ReadError::NotAFile;
+        return Err(error).context(format!("{name} cannot be read"));
+    }
     let mut recording = match Recording::open(path) {
         Ok(recording) => recording,
         Err(ReadError::NotARecording) => return foreign(path),
         Err(error) => return Err(error).context(format!("{name} cannot be opened")),
     };
-    let options = LoadOptions {
-        time: time.cloned(),
-        merge: time.is_none(),
-        without: if calls { Vec::new() } else { vec![EventKind::call().name] },
-        lasting: true,
-        ..LoadOptions::default()
-    };
-    let mut loaded = recording.load(&options).with_context(|| format!("{name} cannot be read"))?;
-    if let Some(time) = time.filter(|_| calls) {
+    let loaded = recording.load(&options(time, calls));
+    let mut loaded = loaded.with_context(|| format!("{name} cannot be read"))?;
+    if let Some(time) = time.filter(|time| calls && **time != EVER) {
         figures_of_calls(&mut loaded.profile, time);
     }
     if loaded.warnings.contains(&Warning::NoEnd) {
@@ -137,6 +196,16 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
         anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
     }
     Ok(loaded.profile)
+}
+
+fn options(time: Option<&Range<u64>>, calls: bool) -> LoadOptions {
+    LoadOptions {
+        time: time.cloned(),
+        merge: time.is_none(),
+        without: if calls { Vec::new() } else { vec![EventKind::call().name] },
+        lasting: true,
+        ..LoadOptions::default()
+    }
 }
 
 /// A file of another tool: JFR, pprof, collapsed stacks.

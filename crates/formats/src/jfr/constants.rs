@@ -52,6 +52,15 @@ pub struct Constants<'p> {
 const FRAME_TYPES: [&str; 7] =
     ["Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled"];
 
+/// The states of threads, as we call them and as the JDK does. Keys are places, from 1.
+const STATES: [(&str, &str); 5] = [
+    ("running", "STATE_RUNNABLE"),
+    ("waiting", "STATE_IN_OBJECT_WAIT"),
+    ("blocked", "STATE_BLOCKED_ON_MONITOR_ENTER"),
+    ("parked", "STATE_PARKED"),
+    ("sleeping", "STATE_SLEEPING"),
+];
+
 fn frame_type(execution: Execution, kind: MethodKind) -> i64 {
     match (execution, kind) {
         (_, MethodKind::Kernel) | (Execution::Kernel, _) => 6,
@@ -87,9 +96,17 @@ impl<'p> Constants<'p> {
         }
     }
 
-    /// The state that a sampled thread was in: the only one that a sampler of running code meets.
-    pub fn runnable(&self) -> i64 {
-        1
+    /// The state that a sampled thread was in, by what we call it. A sampler of running code meets only
+    /// the first.
+    pub fn state(&self, name: &str) -> i64 {
+        let known = STATES.iter().position(|(ours, _)| *ours == name);
+        known.map_or(1, |place| place as i64 + 1)
+    }
+
+    /// Bytes of what was taken so far, nearly: stacks are most of it.
+    pub fn len(&self) -> usize {
+        let pools = [&self.stacks, &self.methods, &self.classes, &self.threads];
+        pools.iter().map(|pool| pool.entries.len()).sum()
     }
 
     fn symbol(&mut self, text: &str) -> i64 {
@@ -244,7 +261,9 @@ impl<'p> Constants<'p> {
             frame_types.entry(key).text(name);
         }
         let mut states = Pool::default();
-        states.entry(1).text("STATE_RUNNABLE");
+        for (key, (_, name)) in (1..).zip(STATES) {
+            states.entry(key).text(name);
+        }
         let pools = [
             (FRAME_TYPE, frame_types),
             (THREAD_STATE, states),

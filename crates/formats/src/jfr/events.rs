@@ -1,9 +1,11 @@
 //! What becomes of each event that a profile has a place for.
 
+use super::DERIVED_FROM;
 use super::metadata::{Slot, Type};
 use super::pools::{Known, Missing, Pools};
 use super::track::{OwnSeries, Track, Tracks};
 use crate::error::ReadError;
+use crate::prepared::as_read;
 use std::collections::HashMap;
 use tare_profile::{
     ContextId, Event, EventKind, FieldValue, LossKind, Profile, Row, StringId, ThreadId,
@@ -132,6 +134,8 @@ pub struct Collected {
     heap: HashMap<i64, [i64; 2]>,
     truncated: u64,
     stackless: u64,
+    /// Events that only repeat, in the chunk that is being read, what our own tell better.
+    derived: Vec<Track>,
 }
 
 struct Collection {
@@ -179,6 +183,11 @@ impl Read<'_, '_> {
 }
 
 impl Collected {
+    /// What settings of one chunk say is not said of the next.
+    pub fn begin_chunk(&mut self) {
+        self.derived.clear();
+    }
+
     /// Takes one event, whose first field stands at a place.
     pub fn take(
         &mut self,
@@ -188,6 +197,9 @@ impl Collected {
         clock: Clock,
         slots: &mut Vec<Slot>,
     ) -> Result<(), ReadError> {
+        if matches!(plan.what, What::Track(track) if self.derived.contains(&track)) {
+            return Ok(());
+        }
         pools.record_at(plan.kind, start, slots)?;
         let mut read = Read { plan, slots, pools, clock };
         match plan.what {
@@ -240,7 +252,7 @@ impl Collected {
             Missing::Outermost => self.truncated += 1,
             Missing::All => self.stackless += 1,
         }
-        context
+        as_read(&self.profile, context)
     }
 
     fn take_row(&mut self, track: Track, read: &mut Read<'_, '_>) {
@@ -380,11 +392,16 @@ impl Collected {
 
     fn take_setting(&mut self, read: &mut Read<'_, '_>) {
         let (name, value) = (read.text(1), read.text(2));
-        if !matches!(name.as_str(), "period" | "interval") {
+        if !matches!(name.as_str(), "period" | "interval" | DERIVED_FROM) {
             return;
         }
         let Some(kind) = read.integer(0).and_then(|id| read.pools.types.row(id)) else { return };
         let Some(track) = Track::named(&read.pools.types.rows[kind].name) else { return };
+        if name == DERIVED_FROM {
+            self.derived.push(track);
+            self.tracks.set_sampled(value.split(',').map(str::to_owned).collect());
+            return;
+        }
         if let Some(period) = period(&value) {
             self.tracks.set_period(track, period);
         }

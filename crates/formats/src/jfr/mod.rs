@@ -26,6 +26,9 @@ pub use write::write;
 
 const FORMAT: &str = "JFR";
 const MAGIC: &[u8] = b"FLR\0";
+/// The setting of an event which says that its rows are those of series of ours once more, for readers
+/// that know none of ours. Its value are their names, with commas between.
+const DERIVED_FROM: &str = "tare.derivedFrom";
 /// Bytes of a chunk's header.
 const HEADER: usize = 68;
 

@@ -143,6 +143,7 @@ fn read_chunk(
     let clock = Clock { ticks: header.ticks, nanos, frequency: header.frequency };
     let mut slots = Vec::new();
     let mut at = HEADER;
+    collected.begin_chunk();
     while let Some(event) = Event::at(&cursor, at) {
         at = event.end;
         let Some(row) = pools.types.row(event.kind) else { continue };

@@ -32,6 +32,7 @@ pub const HEAP_SUMMARY: i64 = 109;
 pub const JVM_INFORMATION: i64 = 110;
 pub const ACTIVE_RECORDING: i64 = 111;
 pub const OWN_VALUE: i64 = 112;
+pub const ACTIVE_SETTING: i64 = 113;
 
 const LABEL: i64 = 201;
 const TIMESTAMP: i64 = 202;
@@ -283,6 +284,13 @@ const CLASSES: &[Class] = &[
         "Flight Recording",
         &["Flight Recorder"],
         &[START, DURATION, ("id", LONG, Plain), ("name", STRING, Plain)],
+    ),
+    event(
+        ACTIVE_SETTING,
+        "jdk.ActiveSetting",
+        "Recording Setting",
+        &["Flight Recorder"],
+        &[START, ("id", LONG, Plain), ("name", STRING, Plain), ("value", STRING, Plain)],
     ),
     event(
         OWN_VALUE,

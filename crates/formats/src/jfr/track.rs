@@ -84,9 +84,15 @@ pub struct Tracks {
     rows: [Rows; TRACKS.len()],
     periods: [u64; TRACKS.len()],
     own: Vec<(OwnSeries, Rows)>,
+    /// Names of series of our own that are samples, a period of [`Track::Execution`] apart.
+    sampled: Vec<String>,
 }
 
 impl Tracks {
+    pub fn set_sampled(&mut self, names: Vec<String>) {
+        self.sampled = names;
+    }
+
     pub fn push(&mut self, track: Track, row: Row) {
         self.rows[track as usize].push(row);
     }
@@ -140,7 +146,12 @@ impl Tracks {
                 "upper" => Estimate::Upper,
                 _ => Estimate::Measured,
             };
-            let info = SeriesInfo::new(&series.name, ValueKind::from_name(&series.kind, unit));
+            let kind = ValueKind::from_name(&series.kind, unit);
+            let mut info = SeriesInfo::new(&series.name, kind.clone());
+            let period = self.periods[Track::Execution as usize];
+            if period > 0 && self.sampled.contains(&series.name) {
+                info = info.with_period(period, kind);
+            }
             add(profile, info.with_estimate(estimate).with_time(TimeAxis::Exact), rows);
         }
     }

@@ -1,14 +1,19 @@
-//! A profile as one JFR chunk: events first, then the constants that they name, then metadata.
+//! A profile as JFR chunks: in each events first, then the constants that they name, then metadata.
+//!
+//! Times of our samples go into events of our own, which hold them to the nanosecond. What other tools
+//! know are `jdk.ExecutionSample`s, and count: so there is one besides for every period of a sample. A
+//! setting tells our reader that they are the same once more.
 
 use super::schema::{
-    self, ACTIVE_RECORDING, ALLOCATION_SAMPLE, COLLECTION, CPU_TIME_SAMPLE, EXECUTION_SAMPLE,
-    HEAP_SUMMARY, JVM_INFORMATION, MONITOR_ENTER, MONITOR_WAIT, NATIVE_METHOD_SAMPLE, OWN_VALUE,
-    THREAD_PARK,
+    self, ACTIVE_RECORDING, ACTIVE_SETTING, ALLOCATION_SAMPLE, COLLECTION, CPU_TIME_SAMPLE,
+    EXECUTION_SAMPLE, HEAP_SUMMARY, JVM_INFORMATION, MONITOR_ENTER, MONITOR_WAIT,
+    NATIVE_METHOD_SAMPLE, OWN_VALUE, THREAD_PARK,
 };
 use super::track::Track;
-use super::{HEADER, MAGIC};
+use super::{DERIVED_FROM, HEADER, MAGIC};
 use crate::error::WriteError;
 use crate::jfr::constants::Constants;
+use crate::sampled::{is_sampled_time, states_of};
 use crate::select::estimate_name;
 use std::io::Write;
 use tare_profile::{
@@ -19,6 +24,9 @@ use tare_profile::{
 /// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take more
 /// than this goes into events of our own, which hold a value.
 const MAX_SAMPLES: i64 = 20_000_000;
+
+/// A chunk that has grown to this is written, and another begun: no more is held in memory.
+const CHUNK: usize = 16 << 20;
 
 /// Bytes of a chunk in the making.
 #[derive(Default)]
@@ -78,22 +86,31 @@ impl Encoder {
 }
 
 pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Result<(), WriteError> {
+    let mut allocation = false;
+    let has_locks = profile.all_events().any(|(_, table)| table.kind().name == "lock");
+    let targets: Vec<(&Series, Target)> = profile
+        .all_series()
+        .map(|(id, s)| (s, event_of(s, id == default, has_locks, &mut allocation)))
+        .collect();
+    let taken = targets.iter().any(|(_, target)| matches!(target, Target::Event(EXECUTION_SAMPLE)));
     let mut writer = Writer {
         profile,
+        derived: if taken { None } else { derived(profile, default) },
+        duration: duration(profile),
         constants: Constants::new(profile),
         chunk: Encoder(vec![0; HEADER]),
         event: Encoder::default(),
+        out,
     };
     writer.write_run()?;
-    let mut allocation = false;
-    let has_locks = profile.all_events().any(|(_, table)| table.kind().name == "lock");
-    for (id, series) in profile.all_series() {
-        match event_of(series, id == default, has_locks, &mut allocation) {
+    for (series, target) in targets {
+        match target {
             Target::Event(event) => writer.write_samples(event, series)?,
             Target::Derived => {}
             Target::Own => writer.write_own(series)?,
         }
     }
+    writer.write_derived()?;
     for (_, table) in profile.all_events() {
         match table.kind().name.as_str() {
             "lock" => writer.write_locks(table)?,
@@ -101,24 +118,16 @@ pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Resul
             _ => {}
         }
     }
-    let Writer { mut chunk, constants, .. } = writer;
-    let pools = chunk.len();
-    chunk.event(&constants.encode())?;
-    let metadata = chunk.len();
-    chunk.event(&schema::metadata())?;
-    write_header(profile, &mut chunk.0, pools, metadata);
-    out.write_all(&chunk.0)?;
-    Ok(())
+    writer.finish_chunk()
 }
 
-fn write_header(profile: &Profile, chunk: &mut [u8], pools: usize, metadata: usize) {
+fn write_header(profile: &Profile, duration: u64, chunk: &mut [u8], pools: usize, metadata: usize) {
     let size = chunk.len() as u64;
     chunk[..4].copy_from_slice(MAGIC);
     // Version 2.1.
     chunk[4..8].copy_from_slice(&[0, 2, 0, 1]);
     let started = profile.run.started.unwrap_or(0) as u64;
-    let numbers =
-        [size, pools as u64, metadata as u64, started, duration(profile), 0, 1_000_000_000];
+    let numbers = [size, pools as u64, metadata as u64, started, duration, 0, 1_000_000_000];
     for (place, number) in chunk[8..64].chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_be_bytes());
     }
@@ -172,15 +181,45 @@ fn event_of(series: &Series, default: bool, has_locks: bool, allocation: &mut bo
     }
 }
 
-struct Writer<'p> {
+/// The samples of time that go into the JDK's events besides: the series, and its parts by the states of
+/// threads, if there are some.
+struct DerivedSamples {
+    whole: SeriesId,
+    parts: Vec<SeriesId>,
+}
+
+fn derived(profile: &Profile, default: SeriesId) -> Option<DerivedSamples> {
+    let sampled = |id: &SeriesId| is_sampled_time(profile.series(*id));
+    let others = profile.all_series().map(|(id, _)| id);
+    let whole = std::iter::once(default).chain(others).find(sampled)?;
+    let mut parts = states_of(profile, whole);
+    if parts.is_empty() {
+        parts.push(whole);
+    }
+    let series = profile.series(whole);
+    let events = series.rows().map(|row| events_of(row.value, series.info().period));
+    let few = events.fold(0, i64::saturating_add) <= MAX_SAMPLES;
+    few.then_some(DerivedSamples { whole, parts })
+}
+
+/// How many samples a value is: one at least, if it is anything.
+fn events_of(value: i64, period: u64) -> i64 {
+    let period = i64::try_from(period).unwrap_or(i64::MAX).max(1);
+    if value <= 0 { 0 } else { (value.saturating_add(period / 2) / period).max(1) }
+}
+
+struct Writer<'p, 'o> {
     profile: &'p Profile,
+    derived: Option<DerivedSamples>,
+    duration: u64,
     constants: Constants<'p>,
     chunk: Encoder,
     /// The event in the making, to save an allocation for each.
     event: Encoder,
+    out: &'o mut dyn Write,
 }
 
-impl Writer<'_> {
+impl Writer<'_, '_> {
     fn begin(&mut self, event: i64, time: u64) {
         self.event.clear();
         self.event.long(event);
@@ -188,16 +227,56 @@ impl Writer<'_> {
     }
 
     fn end(&mut self) -> Result<(), WriteError> {
-        self.chunk.event(&self.event)
+        self.end_many(1)
+    }
+
+    /// Appends the event so many times, and begins another chunk if this one is large enough.
+    fn end_many(&mut self, count: i64) -> Result<(), WriteError> {
+        for _ in 0..count {
+            self.chunk.event(&self.event)?;
+        }
+        if self.chunk.len() + self.constants.len() > CHUNK {
+            self.finish_chunk()?;
+            self.write_run()?;
+        }
+        Ok(())
+    }
+
+    fn finish_chunk(&mut self) -> Result<(), WriteError> {
+        let mut chunk = std::mem::replace(&mut self.chunk, Encoder(vec![0; HEADER]));
+        let constants = std::mem::replace(&mut self.constants, Constants::new(self.profile));
+        let pools = chunk.len();
+        chunk.event(&constants.encode())?;
+        let metadata = chunk.len();
+        chunk.event(&schema::metadata())?;
+        write_header(self.profile, self.duration, &mut chunk.0, pools, metadata);
+        self.out.write_all(&chunk.0)?;
+        Ok(())
     }
 
     fn write_run(&mut self) -> Result<(), WriteError> {
         let run = &self.profile.run;
         self.begin(ACTIVE_RECORDING, 0);
-        self.event.long(i64::try_from(duration(self.profile)).unwrap_or(i64::MAX));
+        self.event.long(i64::try_from(self.duration).unwrap_or(i64::MAX));
         self.event.long(1);
         self.event.text(if run.tool.is_empty() { "tare" } else { &run.tool });
         self.end()?;
+        if let Some(derived) = &self.derived {
+            let named = |id: SeriesId| self.profile.series(id).info().name.clone();
+            let mut names = vec![named(derived.whole)];
+            names.extend(
+                derived.parts.iter().filter(|id| **id != derived.whole).map(|id| named(*id)),
+            );
+            let period = self.profile.series(derived.whole).info().period;
+            let settings = [("period", format!("{period} ns")), (DERIVED_FROM, names.join(","))];
+            for (name, value) in settings {
+                self.begin(ACTIVE_SETTING, 0);
+                self.event.long(EXECUTION_SAMPLE);
+                self.event.text(name);
+                self.event.text(&value);
+                self.end()?;
+            }
+        }
         if run.jdk.is_empty() && run.vm.is_empty() && run.command_line.is_empty() {
             return Ok(());
         }
@@ -215,7 +294,6 @@ impl Writer<'_> {
     }
 
     fn write_samples(&mut self, event: i64, series: &Series) -> Result<(), WriteError> {
-        let state = self.constants.runnable();
         let period = series.info().period;
         for Row { context, thread, time, value } in series.rows() {
             self.begin(event, time);
@@ -237,12 +315,28 @@ impl Writer<'_> {
                     self.event.flag(false);
                 }
                 _ => {
-                    let stack = self.constants.stack(context);
+                    let (stack, state) =
+                        (self.constants.stack(context), self.constants.state("running"));
                     [thread, stack, state].into_iter().for_each(|n| self.event.long(n));
                 }
             }
-            for _ in 0..count {
-                self.chunk.event(&self.event)?;
+            self.end_many(count)?;
+        }
+        Ok(())
+    }
+
+    fn write_derived(&mut self) -> Result<(), WriteError> {
+        let Some(DerivedSamples { parts, .. }) = &self.derived else { return Ok(()) };
+        let profile = self.profile;
+        for series in parts.clone().into_iter().map(|id| profile.series(id)) {
+            let info = series.info();
+            for Row { context, thread, time, value } in series.rows() {
+                self.begin(EXECUTION_SAMPLE, time);
+                let (thread, stack) =
+                    (self.constants.thread(thread), self.constants.stack(context));
+                let state = self.constants.state(&info.name);
+                [thread, stack, state].into_iter().for_each(|n| self.event.long(n));
+                self.end_many(events_of(value, info.period))?;
             }
         }
         Ok(())

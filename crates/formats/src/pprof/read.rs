@@ -3,6 +3,7 @@
 use super::{FORMAT, series_info};
 use crate::error::ReadError;
 use crate::names;
+use crate::prepared::as_read;
 use crate::proto::{Fields, Nested, Value, numbers};
 use std::collections::HashMap;
 use tare_profile::{
@@ -258,6 +259,7 @@ impl Reader<'_> {
                 context = self.profile.contexts.child(context, *frame);
             }
         }
+        let context = as_read(&self.profile, context);
         let thread = self.thread(name, number);
         for (value, (id, factor)) in values.iter().zip(series).filter(|(value, _)| **value != 0) {
             let row = Row::new(context, thread, value.saturating_mul(*factor));

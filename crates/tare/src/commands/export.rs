@@ -64,17 +64,18 @@ pub fn save(recording: &Path, format: Format, gzip: bool, path: &Path) -> Result
 /// Reads a recording, with its times if the format has a place for them.
 fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile> {
     let time = view.and_then(|view| view.time.as_ref());
-    let always = 0..u64::MAX;
-    let all = match format {
-        Format::Collapsed | Format::Html | Format::Pprof | Format::Callgrind => None,
-        Format::Jfr | Format::Speedscope | Format::Firefox | Format::Chrome | Format::Otlp => {
-            Some(&always)
-        }
+    let timed = match format {
+        Format::Collapsed | Format::Html | Format::Pprof | Format::Callgrind => false,
+        Format::Jfr | Format::Speedscope | Format::Firefox | Format::Chrome | Format::Otlp => true,
     };
     let how = view.map_or_else(Compensation::default, |view| view.compensate.how());
     let samples = view.and_then(|view| view.samples.as_deref());
-    let calls = matches!(format, Format::Chrome | Format::Firefox) || time.is_some();
-    let profile = source::load_as(path, time.or(all), how, samples, calls)?;
+    let profile = if time.is_none() && timed {
+        let calls = matches!(format, Format::Chrome | Format::Firefox);
+        source::load_timed(path, how, samples, calls)?
+    } else {
+        source::load_as(path, time, how, samples, time.is_some())?
+    };
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
         let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
         anstream::eprintln!(
@@ -93,9 +94,9 @@ fn write(profile: &Profile, format: Format, options: Options<'_>, path: &Path) -
         return pipe
             .map_err(anyhow::Error::from)
             .and_then(|pipe| {
-                tare_formats::write(profile, format, options, &pipe).map_err(Into::into)
+                tell(&tare_formats::write(profile, format, options, &pipe)?, path);
+                Ok(0)
             })
-            .map(|()| 0)
             .with_context(|| format!("{} cannot be written", path.display()));
     }
     let mut part = path.as_os_str().to_owned();
@@ -103,9 +104,10 @@ fn write(profile: &Profile, format: Format, options: Options<'_>, path: &Path) -
     let part = PathBuf::from(part);
     let cannot = || format!("{} cannot be written", path.display());
     let outcome = File::create(&part).map_err(anyhow::Error::from).and_then(|file| {
-        tare_formats::write(profile, format, options, &file)?;
+        let notes = tare_formats::write(profile, format, options, &file)?;
         let size = file.metadata()?.len();
         fs::rename(&part, path)?;
+        tell(&notes, path);
         Ok(size)
     });
     if outcome.is_err() {
@@ -113,6 +115,13 @@ fn write(profile: &Profile, format: Format, options: Options<'_>, path: &Path) -
         let _ = fs::remove_file(&part);
     }
     outcome.with_context(cannot)
+}
+
+/// What was not written as it is in the recording.
+fn tell(notes: &[String], path: &Path) {
+    for note in notes {
+        anstream::eprintln!("{WARN}tare:{WARN:#} {}: {note}", path.display());
+    }
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -64,7 +64,7 @@ fn is_exact(args: &RecordArgs) -> bool {
 }
 
 /// A name that cannot be written is said before anything is recorded.
-fn check_output(output: Option<&Path>) -> Result<()> {
+pub fn check_output(output: Option<&Path>) -> Result<()> {
     let Some(path) = output else { return Ok(()) };
     let ours = path.extension().is_none_or(|ending| ending == "tare");
     if !ours && Format::of_path(path).is_none() {

@@ -57,11 +57,11 @@ impl Report<'_> {
     }
 
     /// The tree as it is shown: upside down if asked, with what is below a share folded.
-    fn shown_tree(&self, min_share: f64) -> Tree {
+    fn shown_tree(&self, tree: &Tree, min_share: f64) -> Tree {
         if self.args.bottom_up {
-            self.tree.bottom_up(min_share, self.args.depth)
+            tree.bottom_up(min_share, self.args.depth)
         } else {
-            self.tree.fold_small(min_share)
+            tree.fold_small(min_share)
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     }
     root.insert(
         "tree".into(),
-        nodes(&report.shown_tree(report.args.view.min_share.unwrap_or(0.0)), report.bounds),
+        nodes(&report.shown_tree(tree, report.args.view.min_share.unwrap_or(0.0)), report.bounds),
     );
     serde_json::to_writer_pretty(std::io::stdout().lock(), &Value::Object(root))?;
     Ok(writeln!(std::io::stdout())?)

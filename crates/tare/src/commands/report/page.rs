@@ -15,6 +15,8 @@ use tare_profile::{MethodKind, RunInfo, ThreadKind, Unit};
 /// Unless told otherwise the tree is folded at the first of these shares that leaves a page of it.
 const MIN_SHARES: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
 const PAGE: usize = 60;
+/// However little is folded by the last of them, unless it is asked for there are no more lines.
+const MOST_LINES: usize = 500;
 /// More methods than this are not shown around, however many a pattern means.
 const METHODS: usize = 5;
 
@@ -40,7 +42,10 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         if report.args.bottom_up { "Callers, from the hot methods up" } else { "Call tree" };
     page.title(out, title)?;
     let (shown, min_share) = page.tree();
-    tree::print(out, &shown, page.unit(), page.width, min_share, report.args.full)?;
+    let asked = report.args.full || report.args.view.min_share.is_some();
+    let most = if asked { usize::MAX } else { MOST_LINES };
+    let shape = tree::Shape { width: page.width, min_share, full: report.args.full, most };
+    tree::print(out, &shown, page.unit(), &shape)?;
     if min_share > 0.0 {
         let below = percent(min_share);
         let below = below.trim();
@@ -61,17 +66,19 @@ impl Page<'_> {
 
     /// The tree, and the share below which it is folded.
     fn tree(&self) -> (Tree, f64) {
+        let whole = self.report.tree.fold_runs();
+        let shown = |share: f64| self.report.shown_tree(&whole, share);
         if let Some(share) = self.report.args.view.min_share {
-            return (self.report.shown_tree(share), share);
+            return (shown(share), share);
         }
         let last = MIN_SHARES[MIN_SHARES.len() - 1];
-        let shares = MIN_SHARES.into_iter().map(|share| (self.report.shown_tree(share), share));
+        let shares = MIN_SHARES.into_iter().map(|share| (shown(share), share));
         let fits =
             |tree: &Tree, share: f64| tree::lines(tree, share, self.report.args.full).len() <= PAGE;
         shares
             .into_iter()
             .find(|(tree, share)| fits(tree, *share))
-            .unwrap_or_else(|| (self.report.shown_tree(last), last))
+            .unwrap_or_else(|| (shown(last), last))
     }
 
     fn title(&self, out: &mut impl Write, text: &str) -> Result<()> {

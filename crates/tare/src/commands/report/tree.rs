@@ -1,5 +1,6 @@
 //! A call tree as text. It only moves to the right where it branches: stacks are deep and terminals
-//! narrow. A row of calls in which nothing else happens is shown by its two ends.
+//! narrow. A row of calls in which nothing else happens is shown by its two ends, and a recursion that
+//! was folded by its depth.
 
 use super::page::name;
 use crate::figures::{percent, value};
@@ -11,6 +12,9 @@ use tare_profile::Unit;
 
 /// Chains of more nodes than this are shortened.
 const CHAIN: usize = 4;
+/// Columns of branches; what is deeper stays there. A line that moves to the right with each of ten
+/// thousand calls could not be read, and all of them would be megabytes.
+const INDENT: usize = 200;
 
 pub struct Line {
     node: NodeId,
@@ -20,19 +24,26 @@ pub struct Line {
     left_out: usize,
 }
 
-pub fn print(
-    out: &mut impl Write,
-    tree: &Tree,
-    unit: Unit,
-    width: usize,
-    min_share: f64,
-    full: bool,
-) -> Result<()> {
+/// How a tree is laid out.
+pub struct Shape {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// What is smaller was folded.
+    pub min_share: f64,
+    /// Nothing is shortened.
+    pub full: bool,
+    /// Lines of it that are shown.
+    pub most: usize,
+}
+
+pub fn print(out: &mut impl Write, tree: &Tree, unit: Unit, shape: &Shape) -> Result<()> {
     let calls = tree.metrics() > 1;
     let head = if calls { "       calls" } else { "" };
     writeln!(out, "{DIM}    total   itself {:>10}{head}{DIM:#}", "value")?;
     let blank = if calls { 42 } else { 30 };
-    for line in lines(tree, min_share, full) {
+    let lines = lines(tree, shape.min_share, shape.full);
+    let more = lines.len().saturating_sub(shape.most);
+    for line in lines.into_iter().take(shape.most) {
         let Line { node, prefix, left_out } = line;
         if left_out > 0 {
             let bars: String = prefix.replace("├─", "│ ").replace("└─", "  ");
@@ -48,13 +59,21 @@ pub fn print(
             figures.push_str(&format!("{:>12}", value(tree.own(1, node), Unit::Count)));
         }
         let taken = figures.chars().count() + 2 + prefix.chars().count();
-        let room = width.saturating_sub(taken).max(12);
+        let times = match tree.times(node) {
+            1 => String::new(),
+            times => format!(" × {}", value(i64::from(times), Unit::Count)),
+        };
+        let room = shape.width.saturating_sub(taken + times.chars().count()).max(12);
+        let label = tree.label_of(node);
         let text = match tree.folded(node) {
-            0 => name(tree.label_of(node).kind, &tree.label_of(node).text, room),
+            0 => format!("{}{DIM}{times}{DIM:#}", name(label.kind, &label.text, room)),
             1 => format!("{DIM}[1 smaller]{DIM:#}"),
             count => format!("{DIM}[{count} smaller]{DIM:#}"),
         };
         writeln!(out, "{figures}  {prefix}{text}")?;
+    }
+    if more > 0 {
+        writeln!(out, "{DIM}  {more} more lines; --full or --min-share shows them{DIM:#}")?;
     }
     Ok(())
 }
@@ -113,6 +132,7 @@ fn push_children(
     for (at, child) in list.iter().enumerate().rev() {
         let (own, further) = match () {
             () if top => ("", ""),
+            () if below.chars().count() >= INDENT => ("", ""),
             () if at + 1 == list.len() => ("└─", "  "),
             () => ("├─", "│ "),
         };

@@ -1,0 +1,100 @@
+//! Deep recursion made short: a method that calls itself, or a circle of a few methods, many times in a
+//! row stands once in the tree, and says how often it follows itself.
+//!
+//! A node of such a run joins the one a circle before it. So the outermost keeps what it took with all
+//! that it called, what the calls took themselves adds up, and what they called besides is one.
+
+use crate::tree::{LabelId, NodeId, Tree};
+use tare_profile::{ContextId, Contexts, FrameId};
+
+/// The longest circle of calls that is seen as one.
+const LONGEST: usize = 8;
+/// Circles that follow each other fewer times than this are left as they are.
+const TIMES: usize = 16;
+
+impl Tree {
+    /// The same tree with long runs of the same calls folded; see [`Tree::times`].
+    #[must_use]
+    pub fn fold_runs(&self) -> Tree {
+        let runs = self.runs();
+        let circles = self.circles(&runs);
+        if circles.iter().all(|circle| *circle == 0) {
+            return self.clone();
+        }
+        let mut out = Tree::empty(self.all_labels().to_vec(), self.metrics());
+        // A tree of labels is found as one of frames is.
+        let mut known = Contexts::default();
+        let mut place = vec![0_u32; self.len()];
+        let mut times = vec![1_u32; self.len()];
+        for node in self.nodes() {
+            let at = node.index();
+            if let Some(parent) = self.parent(node) {
+                place[at] = if circles[at] > 0 {
+                    let same = self.up(node, usize::from(circles[at])).index();
+                    times[at] = times[same] + 1;
+                    place[same]
+                } else {
+                    let (above, LabelId(label)) = (place[parent.index()], self.label_id(node));
+                    let made = known.child(ContextId::new(above), FrameId::new(label)).raw();
+                    if made as usize == out.len() { out.add(above, label) } else { made }
+                };
+                out.note_times(place[at], times[at]);
+                out.note_folded(place[at], self.folded(node));
+            }
+            for metric in 0..self.metrics() {
+                out.add_value(metric, place[at], self.own(metric, node));
+            }
+        }
+        out.finish()
+    }
+
+    /// The ancestor so many steps above a node.
+    fn up(&self, node: NodeId, steps: usize) -> NodeId {
+        (0..steps).fold(node, |at, _| self.parent(at).unwrap_or(NodeId::ROOT))
+    }
+
+    /// By node, and for each length of a circle: how many labels up to it are as those that far before.
+    fn runs(&self) -> Vec<[u16; LONGEST]> {
+        let mut runs = vec![[0_u16; LONGEST]; self.len()];
+        for node in self.nodes().skip(1) {
+            let Some(parent) = self.parent(node) else { continue };
+            let mut before = parent;
+            for length in 0..LONGEST {
+                if before == NodeId::ROOT {
+                    break;
+                }
+                if self.label_id(before) == self.label_id(node) {
+                    runs[node.index()][length] = runs[parent.index()][length].saturating_add(1);
+                }
+                before = self.up(before, 1);
+            }
+        }
+        runs
+    }
+
+    /// By node: the length of the circle that it repeats as a part of a long run, or zero.
+    fn circles(&self, runs: &[[u16; LONGEST]]) -> Vec<u8> {
+        // One bit for each length: whether a long run leads through the node.
+        let mut long = vec![0_u8; self.len()];
+        for node in self.nodes().rev() {
+            let at = node.index();
+            for (length, run) in (1..).zip(runs[at]) {
+                let bit = 1 << (length - 1);
+                if usize::from(run) >= (TIMES - 1) * length {
+                    long[at] |= bit;
+                }
+                if run > 0
+                    && long[at] & bit != 0
+                    && let Some(parent) = self.parent(node)
+                {
+                    long[parent.index()] |= bit;
+                }
+            }
+        }
+        let shortest = |(run, long): (&[u16; LONGEST], &u8)| {
+            let found = (0..LONGEST).find(|length| run[*length] > 0 && long & (1 << length) != 0);
+            found.map_or(0, |length| length as u8 + 1)
+        };
+        runs.iter().zip(&long).map(shortest).collect()
+    }
+}
