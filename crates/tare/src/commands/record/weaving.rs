@@ -38,8 +38,8 @@ pub fn start(agent: &mut Agent, plan: ExactPlan, stop: &AtomicBool, quiet: bool)
         Answered::With(Response::Error { message, .. }) => bail!("{message}"),
         Answered::With(_) => bail!("the agent gave an answer to another question"),
         Answered::Stopped => {
-            let far = watch.last.map_or_else(String::new, |last| {
-                format!(" when {} of {} classes were woven", last.done, last.all)
+            let far = watch.woven.map_or_else(String::new, |woven| {
+                format!(" when {} of {} classes were woven", woven.done, woven.all)
             });
             anstream::eprintln!(
                 "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
@@ -67,6 +67,8 @@ struct Weaving<'a> {
     quiet: bool,
     began: Instant,
     last: Option<Progress>,
+    /// The last before anything was restored.
+    woven: Option<Progress>,
     /// When the batch under way began.
     batch: Instant,
     /// What was said where there is no terminal: of which activity, and of a batch that takes long.
@@ -84,6 +86,7 @@ impl<'a> Weaving<'a> {
             quiet,
             began: now,
             last: None,
+            woven: None,
             batch: now,
             said: None,
             said_long: false,
@@ -125,6 +128,9 @@ impl<'a> Weaving<'a> {
 impl Watch for Weaving<'_> {
     fn told(&mut self, progress: &Progress) {
         self.last = Some(*progress);
+        if progress.activity == Activity::Weaving {
+            self.woven = self.last;
+        }
         self.batch = Instant::now();
         self.said_long = false;
         self.say();
