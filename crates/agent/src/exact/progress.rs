@@ -14,9 +14,9 @@ const LARGEST: usize = 256;
 const SMALLEST: usize = 8;
 
 /// What a batch takes beside the pause: after a shorter one the next is larger, …
-const SHORT: Duration = Duration::from_millis(120);
+const SHORT: Duration = Duration::from_millis(300);
 /// … and after a longer one smaller.
-const LONG: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(1);
 
 /// What is about to be done.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ mod tests {
             sizes
         };
         assert_eq!(sizes(Duration::from_millis(10), 3), [128, 256, 256]);
-        assert_eq!(sizes(Duration::from_millis(300), 1), [256]);
+        assert_eq!(sizes(Duration::from_millis(700), 1), [256]);
         assert_eq!(sizes(Duration::from_secs(9), 6), [128, 64, 32, 16, 8, 8]);
         // The rest of a list says nothing of larger batches, but a slow one does of smaller ones.
         batches.took(3, Duration::ZERO);

@@ -20,8 +20,8 @@ pub fn overview() -> Result<()> {
     let pid = jvms.iter().find(|jvm| is_hotspot(jvm)).unwrap_or(&jvms[0]).pid;
     writeln!(out, "\nTry next:")?;
     for (command, what) in [
-        ("record", "sample where its time goes, until Ctrl-C; the program hardly feels it"),
-        ("record --exact", "every call in its context; slows the program down, see docs/exact.md"),
+        ("record", "sample where its time goes, until Ctrl-C; hardly felt"),
+        ("record --exact", "count every call in its context; slows the program down"),
         ("status", "attach, and say how that JVM is"),
         ("doctor", "what Tare can do with it, and what would help"),
     ] {

@@ -2,7 +2,8 @@
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
-use crate::term::{self, DIM};
+use crate::figures::grouped;
+use crate::term::DIM;
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -74,6 +75,7 @@ struct Weaving<'a> {
     /// What was said where there is no terminal: of which activity, and of a batch that takes long.
     said: Option<Activity>,
     said_long: bool,
+    said_stop: bool,
     shown: bool,
 }
 
@@ -90,6 +92,7 @@ impl<'a> Weaving<'a> {
             batch: now,
             said: None,
             said_long: false,
+            said_stop: false,
             shown: false,
         }
     }
@@ -110,6 +113,13 @@ impl<'a> Weaving<'a> {
         if self.said != Some(last.activity) && self.began.elapsed() > SOON {
             self.said = Some(last.activity);
             anstream::eprintln!("{DIM}tare: {} {} classes{DIM:#}", verb(last.activity), last.all);
+        }
+        if stops && !self.said_stop {
+            self.said_stop = true;
+            anstream::eprintln!(
+                "{DIM}tare: stops as soon as the JVM is done with {} classes{DIM:#}",
+                last.now
+            );
         }
         if long && !self.said_long {
             self.said_long = true;
@@ -168,11 +178,12 @@ fn verb(activity: Activity) -> &'static str {
 
 /// The line on a terminal.
 fn line(last: &Progress, time: Duration, long: bool, stops: bool) -> String {
-    let (done, all) = (term::count(last.done), term::count(last.all));
+    let number = |n: u64| grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    let (done, all) = (number(last.done), number(last.all));
     let time = time.as_secs_f64();
     let mut line = format!("{time:>6.1} s  {} {done} of {all} classes", verb(last.activity));
     if last.activity == Activity::Weaving {
-        line += &format!(", {} methods", term::count(last.methods));
+        line += &format!(", {} methods", number(last.methods));
     }
     if stops {
         line += "; stops after this batch";
@@ -196,12 +207,12 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(
             line(&weaving, second, false, false),
-            "   1.0 s  weaving 64 of 2310 classes, 900 methods; Ctrl-C stops it"
+            "   1.0 s  weaving 64 of 2,310 classes, 900 methods; Ctrl-C stops it"
         );
         let restoring = Progress { activity: Activity::Restoring, ..weaving };
         assert_eq!(
             line(&restoring, second, true, true),
-            "   1.0 s  restoring 64 of 2310 classes; stops after this batch; the JVM takes long over 128 \
+            "   1.0 s  restoring 64 of 2,310 classes; stops after this batch; the JVM takes long over 128 \
              of them"
         );
     }
