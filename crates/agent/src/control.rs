@@ -4,19 +4,24 @@
 //! What a front end switches on belongs to its connection. When the connection ends, by a
 //! goodbye, a crash or `kill -9`, it is switched off again; that is the only place where it is.
 
+mod meanwhile;
+
 use crate::counters;
+use crate::doing;
 use crate::exact;
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, Vm, capability_names};
 use crate::lifecycle::Session;
 use crate::sampling;
 use crate::socket;
+pub use meanwhile::note;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
-use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status};
+use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status, WireError};
 
 /// Front ends at a time. A person has two or three; the bound keeps a runaway script from taking
 /// the program's descriptors.
@@ -51,6 +56,10 @@ struct Connection {
     samples: bool,
     /// That session ends when another front end wants one.
     yields: bool,
+    /// What came while the thread was busy.
+    waiting: VecDeque<Message>,
+    /// The other end is gone; what it asked before is still served.
+    ended: bool,
     open: bool,
 }
 
@@ -60,17 +69,19 @@ pub struct Control<'a> {
     jvmti: Jvmti,
     jni: Jni,
     connections: Vec<Connection>,
+    listener: Option<&'a UnixListener>,
     refused: u64,
 }
 
 impl<'a> Control<'a> {
     pub fn new(session: &'a Session, vm: Vm, jvmti: Jvmti, jni: Jni) -> Self {
-        Control { session, vm, jvmti, jni, connections: Vec::new(), refused: 0 }
+        Control { session, vm, jvmti, jni, connections: Vec::new(), listener: None, refused: 0 }
     }
 
     /// Serves until somebody says detach or the JVM ends. After a detach the stream of the one
     /// who asked comes back, unanswered; switching off what is on is then the caller's first duty.
-    pub fn run(mut self, listener: &UnixListener) -> (End, Option<UnixStream>) {
+    pub fn run(mut self, listener: &'a UnixListener) -> (End, Option<UnixStream>) {
+        self.listener = Some(listener);
         loop {
             let mut interest =
                 vec![(listener.as_raw_fd(), false), (self.session.wake.as_raw_fd(), false)];
@@ -78,7 +89,10 @@ impl<'a> Control<'a> {
                 self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
             );
             interest.extend(exact::bell().map(|bell| (bell, false)));
-            let pause = (self.records() || self.samples()).then_some(TICK);
+            let pause = match self.connections.iter().any(Connection::is_pending) {
+                true => Some(Duration::ZERO),
+                false => (self.records() || self.samples()).then_some(TICK),
+            };
             let ready = socket::wait(&interest, pause);
             if self.session.vm_is_dead() {
                 return (End::VmDeath, None);
@@ -89,8 +103,11 @@ impl<'a> Control<'a> {
             if ready.get(2 + self.connections.len()) == Some(&true) {
                 gate::enter((), || exact::work(self.jni));
             }
-            let of_connections = ready.iter().skip(2).take(self.connections.len());
-            for (index, _) in of_connections.enumerate().filter(|(_, ready)| **ready) {
+            // Who comes in while one of them is served was not asked for yet.
+            for index in 0..self.connections.len() {
+                if ready.get(2 + index) != Some(&true) && !self.connections[index].is_pending() {
+                    continue;
+                }
                 // A panic costs the connection it happened on, not the thread.
                 match gate::enter(Served::Close, || self.serve(index)) {
                     Served::Stay => {}
@@ -103,7 +120,7 @@ impl<'a> Control<'a> {
             }
             let before = self.wanted();
             self.connections.retain(|c| c.open);
-            self.settle(before);
+            self.settle(before, None);
             if ready[0] {
                 self.accept(listener);
             }
@@ -127,13 +144,16 @@ impl<'a> Control<'a> {
         (self.wants_counters(), self.records(), self.samples())
     }
 
-    /// Switches off what was wanted before and is not any more.
-    fn settle(&self, before: (bool, bool, bool)) {
+    /// Switches off what was wanted before and is not any more. Who asked for it, if somebody did, is
+    /// told how far it is.
+    fn settle(&mut self, before: (bool, bool, bool), asker: Option<usize>) {
         if before.0 && !self.wants_counters() {
             counters::off(self.jvmti);
         }
         if before.1 && !self.records() {
-            exact::stop(self.jvmti, self.jni);
+            let (jvmti, jni) = (self.jvmti, self.jni);
+            exact::stop(jvmti, jni, &mut |step| self.meanwhile(asker, step));
+            doing::done();
         }
         if before.2 && !self.samples() {
             sampling::stop(self.jvmti, self.jni);
@@ -176,6 +196,8 @@ impl<'a> Control<'a> {
                 exact: false,
                 samples: false,
                 yields: false,
+                waiting: VecDeque::new(),
+                ended: false,
                 open: true,
             };
             connection.open = connection.answer(&Greeting::ours().to_message());
@@ -188,9 +210,10 @@ impl<'a> Control<'a> {
         if !self.connections[index].flush() {
             return Served::Close;
         }
-        let ended = !self.connections[index].fill();
+        let gone = !self.connections[index].fill();
+        self.connections[index].ended |= gone;
         loop {
-            match self.connections[index].decoder.next_message() {
+            match self.connections[index].next_message() {
                 Ok(Some(message)) => {
                     let response = match Request::from_message(&message) {
                         Ok(Request::Detach) => return Served::Detach,
@@ -201,7 +224,8 @@ impl<'a> Control<'a> {
                         return Served::Close;
                     }
                 }
-                Ok(None) => return if ended { Served::Close } else { Served::Stay },
+                Ok(None) if self.connections[index].ended => return Served::Close,
+                Ok(None) => return Served::Stay,
                 Err(e) => {
                     let response = Response::error(ErrorCode::Request, e);
                     self.connections[index].answer(&response.to_message());
@@ -234,7 +258,11 @@ impl<'a> Control<'a> {
             Request::Status => self.status(),
             Request::Counters { on } => self.switch_counters(index, *on),
             Request::ExactStart(plan) => {
-                match exact::start(self.jvmti, self.jni, (**plan).clone()) {
+                let (jvmti, jni, plan) = (self.jvmti, self.jni, (**plan).clone());
+                let mut between = |step| self.meanwhile(Some(index), step);
+                let started = exact::start(jvmti, jni, plan, &mut between);
+                doing::done();
+                match started {
                     Ok(()) => {
                         self.connections[index].exact = true;
                         self.hand_over(index, true)
@@ -244,7 +272,11 @@ impl<'a> Control<'a> {
             }
             Request::ExactOpen => self.hand_over(index, false),
             Request::ExactDemote { ids } if self.connections[index].exact => {
-                match exact::demote(self.jni, ids) {
+                let jni = self.jni;
+                let mut between = |step| self.meanwhile(Some(index), step);
+                let demoted = exact::demote(jni, ids, &mut between);
+                doing::done();
+                match demoted {
                     Ok(()) => Response::Ok,
                     Err(e) => Response::error(ErrorCode::Internal, e),
                 }
@@ -252,7 +284,7 @@ impl<'a> Control<'a> {
             Request::ExactStop if self.connections[index].exact => {
                 let before = self.wanted();
                 self.connections[index].exact = false;
-                self.settle(before);
+                self.settle(before, Some(index));
                 Response::Ok
             }
             Request::ExactStop | Request::ExactDemote { .. } => {
@@ -291,7 +323,7 @@ impl<'a> Control<'a> {
                 let before = self.wanted();
                 self.connections[index].samples = false;
                 self.connections[index].yields = false;
-                self.settle(before);
+                self.settle(before, Some(index));
                 Response::Ok
             }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
@@ -304,7 +336,7 @@ impl<'a> Control<'a> {
         for connection in self.connections.iter_mut().filter(|c| c.yields) {
             (connection.samples, connection.yields) = (false, false);
         }
-        self.settle(before);
+        self.settle(before, None);
     }
 
     /// Queues the descriptors of the recording, to go with the answer. The one who has begun a trace
@@ -329,7 +361,7 @@ impl<'a> Control<'a> {
             return Response::error(ErrorCode::Internal, failure);
         }
         self.connections[index].counters = on;
-        self.settle(before);
+        self.settle(before, Some(index));
         Response::Ok
     }
 
@@ -394,6 +426,14 @@ enum Served {
 }
 
 impl Connection {
+    /// What is to be served next: what waits, before what has come since.
+    fn next_message(&mut self) -> Result<Option<Message>, WireError> {
+        match self.waiting.pop_front() {
+            Some(message) => Ok(Some(message)),
+            None => self.decoder.next_message(),
+        }
+    }
+
     /// Takes in what has arrived; false when the other end is gone.
     fn fill(&mut self) -> bool {
         let mut portion = [0; 4096];

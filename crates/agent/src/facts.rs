@@ -343,7 +343,7 @@ impl Jni {
     }
 
     /// A class of the JDK, by a reference that is never given back.
-    fn lasting(self, name: &CStr) -> Option<jclass> {
+    pub fn lasting(self, name: &CStr) -> Option<jclass> {
         // SAFETY: the name lives across the call.
         let class = unsafe { ((**self.0).FindClass)(self.0, name.as_ptr()) };
         if self.failed() || class.is_null() { None } else { self.global(class) }

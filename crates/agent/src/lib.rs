@@ -7,6 +7,7 @@
 mod classes;
 mod control;
 mod counters;
+mod doing;
 mod events;
 mod exact;
 mod facts;

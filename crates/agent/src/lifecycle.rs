@@ -4,8 +4,9 @@
 //! state is in one static that goes round: idle → active → leaving → idle. The control thread
 //! owns the session; the JVM's callbacks only look at it.
 
-use crate::control::{Control, End};
+use crate::control::{self, Control, End};
 use crate::counters;
+use crate::doing;
 use crate::events;
 use crate::exact;
 use crate::gate;
@@ -295,7 +296,11 @@ fn control_thread(
     gate::enter((), || {
         if let Some(jni) = jni {
             sampling::stop(jvmti, jni);
-            exact::stop(jvmti, jni);
+            exact::stop(jvmti, jni, &mut |step| {
+                control::note(step);
+                true
+            });
+            doing::done();
         }
         events::forget();
         let _ = jvmti.dispose();

@@ -6,6 +6,7 @@
 //! second start of the program.
 #![forbid(unsafe_code)]
 
+mod busy;
 mod child;
 mod cmdline;
 mod command;
@@ -22,6 +23,7 @@ mod rights;
 mod session;
 mod view;
 
+pub use busy::{has_control_thread, progress};
 pub use child::run_if_child;
 pub use command::jcmd;
 pub use control::{Control, connect};

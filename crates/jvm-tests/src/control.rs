@@ -73,8 +73,13 @@ impl Control {
 
     pub fn ask(&mut self, request: &Request) -> Response {
         self.send(&request.to_message().encode()).expect("the agent reads");
-        let answer = self.receive().expect("the agent answers").expect("the agent stays");
-        Response::from_message(&answer).expect("a response")
+        loop {
+            let answer = self.receive().expect("the agent answers").expect("the agent stays");
+            match Response::from_message(&answer).expect("a response") {
+                Response::Progress(_) => {}
+                answer => return answer,
+            }
+        }
     }
 
     pub fn status(&mut self) -> Status {

@@ -12,6 +12,7 @@ mod method;
 mod names;
 mod options;
 mod pattern;
+mod progress;
 mod region;
 mod requests;
 mod sampling;
@@ -26,6 +27,7 @@ pub use names::{
 };
 pub use options::{AgentOptions, OptionError};
 pub use pattern::{Pattern, PatternError, is_jdk};
+pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
 pub use sampling::{SampleEngine, SamplePlan, SampleStatus};

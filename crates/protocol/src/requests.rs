@@ -5,6 +5,7 @@
 
 use crate::exact::{ExactPlan, ExactStatus};
 use crate::explain::{self, Explanations};
+use crate::progress::Progress;
 use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, VERSION, WireError};
 use std::fmt;
@@ -55,7 +56,8 @@ pub enum Request {
         on: bool,
     },
     /// Begins an exact recording, which ends with this connection at the latest. Answered by
-    /// `ok` with two descriptors: the arena and the log of names.
+    /// `ok` with two descriptors: the arena and the log of names; before that, by any number of
+    /// [`Progress`]. An `exact-stop` meanwhile ends it between two of them.
     ExactStart(Box<ExactPlan>),
     /// From now on, of the methods of a timed recording just these, by the ids of the log of names,
     /// are only counted. Their calls appear under ids of their own, logged with the same names.
@@ -142,7 +144,12 @@ pub enum Response {
     Ok,
     Status(Box<Status>),
     Explained(Explanations),
-    Error { code: ErrorCode, message: String },
+    /// No answer yet: how far the agent is with what was asked.
+    Progress(Progress),
+    Error {
+        code: ErrorCode,
+        message: String,
+    },
 }
 
 /// Errors that a front end may want to tell apart; the message says the rest.
@@ -188,6 +195,7 @@ impl Response {
             Response::Ok => Message::new("ok"),
             Response::Status(status) => status.to_message(),
             Response::Explained(all) => explain::to_message(all),
+            Response::Progress(progress) => progress.to_message(),
             Response::Error { code, message } => {
                 Message::new("error").with("code", code.name()).with("message", message)
             }
@@ -199,6 +207,7 @@ impl Response {
             "ok" => Response::Ok,
             "status" => Response::Status(Box::new(Status::from_message(m)?)),
             "explained" => Response::Explained(explain::from_message(m)?),
+            "progress" => Response::Progress(Progress::from_message(m)?),
             "error" => Response::Error {
                 code: ErrorCode::from_name(&m.text("code")?),
                 message: m.text("message")?,
@@ -428,6 +437,7 @@ mod tests {
         for response in [
             Response::Ok,
             Response::Status(Box::new(status)),
+            Response::Progress(Progress { all: 7, ..Progress::default() }),
             Response::error(ErrorCode::Version, "other"),
         ] {
             assert_eq!(Response::from_message(&response.to_message()), Ok(response));

@@ -455,7 +455,7 @@ pub struct RecordArgs {
     /// Weave methods that get so large that HotSpot no longer compiles them
     #[arg(long, requires = "changed", help_heading = EXACT)]
     pub allow_huge: bool,
-    /// How long to record; without it until Ctrl-C or the end of the program
+    /// How long to record, once all is woven; without it until Ctrl-C or the end of the program
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
     pub duration: Option<Duration>,
     /// Memory for the trees, in the profiled JVM; beyond it the least important contexts are

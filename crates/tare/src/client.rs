@@ -3,6 +3,7 @@
 //! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
 //! here are only the messages, each bounded in time.
 
+use crate::term;
 use anyhow::{Result, bail};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
@@ -10,9 +11,11 @@ use std::fs::File;
 use std::io::{IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
-use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status};
+use tare_protocol::{
+    Activity, Decoder, ErrorCode, Greeting, Message, Progress, Request, Response, Status,
+};
 
 pub struct Agent {
     stream: UnixStream,
@@ -21,6 +24,34 @@ pub struct Agent {
     /// Descriptors that came with what was received.
     files: Vec<File>,
     pub greeting: Greeting,
+}
+
+/// How often whoever watches gets a turn while nothing comes.
+const TURN: Duration = Duration::from_millis(50);
+
+/// Who watches while the agent does something long.
+pub trait Watch {
+    fn told(&mut self, progress: &Progress);
+
+    /// Called several times a second.
+    fn turn(&mut self) -> Turn;
+
+    /// What to say when nothing was heard for so long.
+    fn given_up(&self, patience: Duration) -> String;
+}
+
+pub enum Turn {
+    Wait,
+    /// It is seen elsewhere that the agent goes on: the patience begins anew.
+    Moves,
+    /// It is not wanted any more.
+    Stop,
+}
+
+pub enum Answered {
+    With(Response),
+    /// It was ended before it was done; what it had begun is undone.
+    Stopped,
 }
 
 /// What there is to talk to in a JVM.
@@ -52,10 +83,64 @@ impl Agent {
 
     /// Sends a request and waits for the answer to it.
     pub fn ask(&mut self, request: &Request) -> Result<Response> {
+        self.send(request)?;
+        loop {
+            match Response::from_message(&self.receive()?)? {
+                Response::Progress(_) => {}
+                answer => return Ok(answer),
+            }
+        }
+    }
+
+    /// The same for what may take long: somebody watches meanwhile, and may have it ended.
+    pub fn ask_watched(&mut self, request: &Request, watch: &mut dyn Watch) -> Result<Answered> {
+        self.files.clear();
+        self.send(request)?;
+        let _ = self.stream.set_read_timeout(Some(TURN));
+        let answered = self.answer_watched(watch);
+        self.set_patience(self.patience);
+        answered
+    }
+
+    fn answer_watched(&mut self, watch: &mut dyn Watch) -> Result<Answered> {
+        let (mut stops, mut answer) = (false, None);
+        let mut heard = Instant::now();
+        loop {
+            while let Some(message) = self.decoder.next_message()? {
+                heard = Instant::now();
+                match Response::from_message(&message)? {
+                    Response::Progress(progress) => watch.told(&progress),
+                    // What was stopped has two answers: its own, and that of the request to stop.
+                    first if stops && answer.is_none() => answer = Some(first),
+                    _ if stops => return Ok(Answered::Stopped),
+                    only => return Ok(Answered::With(only)),
+                }
+            }
+            match watch.turn() {
+                Turn::Wait => {}
+                Turn::Moves => heard = Instant::now(),
+                Turn::Stop if !stops => {
+                    stops = true;
+                    self.send(&Request::ExactStop)?;
+                }
+                Turn::Stop => {}
+            }
+            let mut portion = [0; 8192];
+            match self.take(&mut portion) {
+                Ok(0) => bail!("the JVM closed the connection; has it ended?"),
+                Ok(n) => self.decoder.push(&portion[..n]),
+                Err(Errno::AGAIN | Errno::INTR) if heard.elapsed() < self.patience => {}
+                Err(Errno::AGAIN | Errno::INTR) => bail!(watch.given_up(self.patience)),
+                Err(e) => bail!("the connection to the agent broke: {e}"),
+            }
+        }
+    }
+
+    fn send(&mut self, request: &Request) -> Result<()> {
         if let Err(e) = self.stream.write_all(&request.to_message().encode()) {
             bail!("the JVM closed the connection ({e}); has it ended?");
         }
-        Ok(Response::from_message(&self.receive()?)?)
+        Ok(())
     }
 
     /// Asks for something whose only good answer is "ok".
@@ -74,7 +159,8 @@ impl Agent {
         self.take_files()
     }
 
-    fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
+    /// The descriptors that came with the last answer.
+    pub fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
         let files = std::mem::take(&mut self.files);
         files.try_into().map_err(|_| anyhow::anyhow!("the agent's answer lacks its descriptors"))
     }
@@ -157,10 +243,45 @@ pub fn hear_status(stream: &UnixStream, patience: Duration) -> Result<(Status, [
 /// Every agent in the JVM that answers, without attaching.
 pub fn agents(jvm: &Jvm, patience: Duration) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
-    for control in tare_attach::connect(jvm, patience)? {
-        agents.push(Agent::open(control.stream, patience)?);
+    for control in tare_attach::connect(jvm, patience).map_err(|e| busy(jvm, e.into()))? {
+        agents.push(Agent::open(control.stream, patience).map_err(|e| busy(jvm, e))?);
     }
     Ok(agents)
+}
+
+/// Why an agent does not answer, if that can be seen.
+fn busy(jvm: &Jvm, error: anyhow::Error) -> anyhow::Error {
+    match tare_attach::progress(jvm.pid) {
+        Some(progress) => error.context(format!(
+            "JVM {} ({}) holds an agent that answers nobody now: {}",
+            jvm.pid,
+            jvm.name(),
+            inside(&progress)
+        )),
+        None => error,
+    }
+}
+
+/// What the agent is inside the JVM for, and for how long.
+pub fn inside(progress: &Progress) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = now.saturating_sub(Duration::from_millis(progress.since_ms));
+    format!(
+        "for {} it has been inside the JVM, {}, which nothing can interrupt",
+        term::time(since),
+        what(progress)
+    )
+}
+
+/// What is done, and how far.
+pub fn what(progress: &Progress) -> String {
+    let Progress { activity, done, now, all, .. } = *progress;
+    let doing = match activity {
+        Activity::Weaving => "weaving",
+        Activity::Renewing => "loading callers of intrinsic methods again,",
+        Activity::Restoring => "restoring",
+    };
+    format!("{doing} {now} of {all} classes ({done} are done)")
 }
 
 /// Looks for an agent that we can talk to. Meeting another version is an answer, not an error.

@@ -40,6 +40,9 @@ public final class TareRegions {
             return 0;
         }
         Thread thread = Thread.currentThread();
+        if (get(thread, entry(thread)) == BUSY) {
+            return 0;
+        }
         long time = regionTime(mark, regionTree(thread, mark), ticks());
         return (mark & 0x7f) << SESSION_AT | (long) region << REGION_AT | time & REGION_TIME | 1;
     }

@@ -42,6 +42,9 @@ final class TareThreads {
     /** In place of a current node: nothing that this thread calls is counted. */
     static final long BUSY = Long.MIN_VALUE;
 
+    /** What the agent's control thread had in place of it. */
+    private static long before;
+
     private TareThreads() {}
 
     private static long offset(String field) {
@@ -70,6 +73,26 @@ final class TareThreads {
             base = address;
         }
         session = address == -1 ? -1 : address >>> 32;
+    }
+
+    /**
+     * Called by the agent on its control thread: from now on nothing that it runs is counted, or, with 0,
+     * it is again. The JVM runs woven code there, above all what changes classes for others.
+     */
+    static void aside(long on) {
+        Thread thread = Thread.currentThread();
+        long tid = U.getLong(thread, TID);
+        long entry = search(tid);
+        if (!FIELD && entry == 0) {
+            entry = claim(base, tid);
+        }
+        long node = get(thread, entry);
+        if (on != 0 && node != BUSY) {
+            before = node;
+            set(thread, entry, BUSY);
+        } else if (on == 0 && node == BUSY) {
+            set(thread, entry, before);
+        }
     }
 
     /** The thread's current node; zero outside the subgraph. */

@@ -268,6 +268,9 @@ public final class TareTrace {
         long start = mark << 32;
         long tid = U.getLong(thread, TID);
         long entry = search(tid);
+        if (get(thread, entry) == BUSY) {
+            return 0;
+        }
         long ring = ~get(thread, entry);
         if (FIELD && ring >>> 32 != mark && entry != 0) {
             ring = ~U.getLong(entry + 8);

@@ -127,10 +127,12 @@ impl Engine {
         let Some(over) = due.and_then(|due| self.since.elapsed().checked_sub(*due)) else { return };
         let Ok(runtime) = inject::runtime(jni) else { return };
         let calibrator = self.calibrator(jni, runtime);
+        self.step_aside(jni, false);
         let warm = calibrator.warm_up(WARM_UP_SLICE);
         if warm || over > GIVEN_UP {
             self.calibrate(&calibrator, warm);
         }
+        self.step_aside(jni, true);
     }
 
     /// In a trace: calls of empty methods, whose records tell the front end what each sequence of

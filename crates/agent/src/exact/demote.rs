@@ -1,12 +1,12 @@
 //! Methods that are counted from now on, and not timed, or timed again: the front end chooses them, and
 //! they are woven anew.
 
-use super::{Purpose, REGISTRY, engine, locked};
+use super::{Between, Purpose, REGISTRY, engine, locked};
 use crate::jvm::{Failure, Jni};
 use std::collections::HashSet;
 
 /// From now on just these methods are counted and not timed.
-pub fn demote(jni: Jni, ids: &[u32]) -> Result<(), Failure> {
+pub fn demote(jni: Jni, ids: &[u32], between: &mut Between<'_>) -> Result<(), Failure> {
     let Some(engine) = engine() else { return Ok(()) };
     let wanted: HashSet<u32> = ids.iter().copied().collect();
     let before = std::mem::replace(&mut *locked(&engine.demoted), wanted.clone());
@@ -15,5 +15,5 @@ pub fn demote(jni: Jni, ids: &[u32]) -> Result<(), Failure> {
     if classes.is_empty() {
         return Ok(());
     }
-    engine.reload(jni, Purpose::WeaveAnew(classes))
+    engine.reload(jni, Purpose::WeaveAnew(classes), between).map(drop)
 }

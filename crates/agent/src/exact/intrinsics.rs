@@ -11,7 +11,7 @@
 //! system calls that bear a wrong address.
 
 use super::own_memory::{read, write};
-use super::{BATCH, Engine, FROM_THE_START, dotted, locked, redefined, rules};
+use super::{Between, Engine, FROM_THE_START, dotted, locked, redefined, rules};
 use crate::classes::{Classes, name_of};
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::vm_tables::Tables;
@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_classfile::{ClassFile, Constant, ConstantPool};
+use tare_protocol::Activity;
 use tare_weaver::{MethodOutcome, Report};
 
 /// The JDK marks what its compilers may replace.
@@ -177,17 +178,28 @@ impl Engine {
         }
     }
 
+    /// Nothing is recorded that they could be missing from.
+    pub(super) fn renew_no_callers(&self) {
+        locked(&self.candidates).fresh.clear();
+    }
+
     pub(super) fn has_callers_to_renew(&self) -> bool {
         !locked(&self.candidates).fresh.is_empty()
     }
 
     /// Has code thrown away that was compiled while the methods just woven were intrinsics: it does
     /// without their bodies, and HotSpot does not note that it has to do with them. Their callers are
-    /// those whose constants name them; a call may go by the name of a supertype.
-    pub(super) fn renew_callers(&self, jni: Jni, all: &Classes<'_>) -> Result<(), Failure> {
+    /// those whose constants name them; a call may go by the name of a supertype. Whether `between`
+    /// let it come to its end.
+    pub(super) fn renew_callers(
+        &self,
+        jni: Jni,
+        all: &Classes<'_>,
+        between: &mut Between<'_>,
+    ) -> Result<bool, Failure> {
         let fresh = std::mem::take(&mut locked(&self.candidates).fresh);
         if fresh.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let mut callers = Vec::new();
         for &class in all.list() {
@@ -201,7 +213,7 @@ impl Engine {
                 continue;
             }
             let older = jni.forgets_redefinitions() && redefined::is_changed(jni, all, class);
-            if !older && self.jvmti.is_modifiable(class) {
+            if !older && self.jvmti.is_modifiable(class) && !self.is_event(jni, class) {
                 callers.push(class);
             } else if self.has_compiled_code_of_before() {
                 self.refuse(&dotted(&name), NOT_RENEWED);
@@ -210,14 +222,12 @@ impl Engine {
         if locked(&self.candidates).counted && self.memory.session > 1 {
             self.refuse(NOT_FOUND.0, NOT_FOUND.1);
         }
-        for batch in callers.chunks(BATCH) {
-            self.retransform(all, batch)?;
-        }
+        let renewed = self.in_batches(all, &callers, Activity::Renewing, between)?;
         // The JVM gives up what it was compiling meanwhile when any class changes.
         let mut any = all.select(|name, _| name == "java/lang/Void");
         any.retain(|&class| all.link(class).is_ok());
         let _ = self.jvmti.retransform(&any);
-        Ok(())
+        Ok(renewed)
     }
 
     /// The first change of a class that was not announced at the start of the JVM makes HotSpot throw

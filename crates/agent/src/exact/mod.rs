@@ -28,6 +28,8 @@ mod natives;
 mod own_memory;
 mod pages;
 mod probes;
+mod progress;
+mod recorder;
 mod redefined;
 mod refusals;
 mod regions;
@@ -57,6 +59,8 @@ use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
 use memory::{Memory, Shape};
 use naming::dotted;
 use probes::AllProbes;
+use progress::Batches;
+pub use progress::{Between, Step};
 use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
@@ -72,14 +76,10 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::Subgraph;
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
-use tare_protocol::{ExactPlan, ExactStatus};
+use tare_protocol::{Activity, ExactPlan, ExactStatus};
 use tare_weaver::Weaver;
 pub use trace::compiled;
 use waiters::{Held, Waiters};
-
-/// Classes per call of the JVM. In each the program stands still while the JVM looks through all its
-/// compiled code, whatever the number of classes, which adds little: so few large ones.
-const BATCH: usize = 256;
 
 /// A class that the JVM makes objects of by itself, anywhere.
 const IMPLICIT: &str = "java/lang/NullPointerException";
@@ -107,6 +107,8 @@ pub enum StartError {
     Memory(io::Error),
     Runtime(&'static str),
     Jvmti(Failure),
+    /// Who asked for it does not want it any more.
+    Stopped,
 }
 
 impl fmt::Display for StartError {
@@ -118,6 +120,9 @@ impl fmt::Display for StartError {
             StartError::Memory(e) => write!(f, "no memory for the trees: {e}"),
             StartError::Runtime(what) => write!(f, "{what}"),
             StartError::Jvmti(failure) => write!(f, "{failure}"),
+            StartError::Stopped => {
+                write!(f, "stopped before all classes were woven; those that were are restored")
+            }
         }
     }
 }
@@ -143,6 +148,9 @@ struct Engine {
     methods: AtomicU64,
     weaving_ns: AtomicU64,
     pauses: Mutex<Pauses>,
+    batches: Batches,
+    /// Whether the JVM's flight recorder has begun, in this session or before.
+    flight_recorder: AtomicBool,
     candidates: Mutex<Candidates>,
     /// Bytes of what was known of methods when the session began.
     known_before: u64,
@@ -209,8 +217,14 @@ pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
     FROM_THE_START.store(rights::take(jvmti).is_ok(), Relaxed);
 }
 
-/// Begins a session: on return what was loaded is woven, and what will be loaded will be.
-pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> {
+/// Begins a session: on return what was loaded is woven, and what will be loaded will be. After an
+/// error everything is as it was.
+pub fn start(
+    jvmti: Jvmti,
+    jni: Jni,
+    plan: ExactPlan,
+    between: &mut Between<'_>,
+) -> Result<(), StartError> {
     if engine().is_some() {
         return Err(StartError::AlreadyOn);
     }
@@ -257,6 +271,8 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
         methods: AtomicU64::new(0),
         weaving_ns: AtomicU64::new(0),
         pauses: Mutex::default(),
+        batches: Batches::default(),
+        flight_recorder: AtomicBool::new(false),
         candidates: Mutex::default(),
         known_before,
         tidied: Mutex::default(),
@@ -292,26 +308,34 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
                 engine.refuse("bytes of objects", bytecodes::NO_SIZES);
             }
         })
-        .inspect(|()| engine.listen_to_threads(jni, runtime, true))
+        .inspect(|()| {
+            engine.step_aside(jni, true);
+            engine.look_for_recorder(jni);
+            engine.listen_to_threads(jni, runtime, true);
+        })
         .and_then(|()| match &engine.subgraph {
             Some(subgraph) => {
                 if !Subgraph::listen(jni, runtime, true) {
                     return Err(StartError::Runtime("the probe runtime does not begin"));
                 }
-                subgraph.begin(&engine, jni);
-                Ok(())
+                Ok(subgraph.begin(&engine, jni, between))
             }
             None => engine
-                .reload(jni, Purpose::Watch)
-                .and_then(|()| engine.reload(jni, Purpose::Weave))
+                .reload(jni, Purpose::Watch, between)
+                .and_then(|all| Ok(all && engine.reload(jni, Purpose::Weave, between)?))
                 .map_err(StartError::Jvmti),
         });
-    begun.inspect_err(|_| stop(jvmti, jni))
+    let begun = begun.and_then(|all| if all { Ok(()) } else { Err(StartError::Stopped) });
+    if begun.is_err() {
+        engine.renew_no_callers();
+    }
+    begun.inspect_err(|_| stop(jvmti, jni, between))
 }
 
 /// Ends the session, if there is one: every class is as it was, and the arena has its last
 /// figures. Goes on past failures; what the JVM refuses to restore keeps probes that do nothing.
-pub fn stop(jvmti: Jvmti, jni: Jni) {
+/// Whatever `between` answers, all is restored.
+pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     let Some(engine) = locked(&ENGINE).take() else { return };
     if let Some(subgraph) = &engine.subgraph {
         subgraph.end();
@@ -324,7 +348,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni) {
     }
     // The hook weaves no more, so loading a class again through it restores it.
     let_hooks_finish(&engine);
-    let _ = engine.reload(jni, Purpose::Restore);
+    let _ = engine.reload(jni, Purpose::Restore, between);
     if let Some(subgraph) = &engine.subgraph {
         subgraph.leave(jni);
         subgraph.release(jni);
@@ -414,6 +438,15 @@ fn nanos_of(duration: Duration) -> u64 {
 }
 
 impl Engine {
+    /// Has the probes count nothing that the calling thread runs, the control thread, or, to measure
+    /// what they cost, count again. The JVM has it run woven code: other agents' class transformers,
+    /// which the flight recorder is one of, and the program's class loaders.
+    fn step_aside(&self, jni: Jni, aside: bool) {
+        if let Ok(runtime) = inject::runtime(jni) {
+            jni.call_static_long(runtime[Part::Threads], c"aside", i64::from(aside));
+        }
+    }
+
     fn events(&self) -> impl Iterator<Item = jvmti::jvmtiEvent> {
         let of_waits: &[_] = if self.sees_waits() { &waiters::EVENTS } else { &[] };
         EVENTS.into_iter().chain(of_waits.iter().copied())
@@ -457,8 +490,14 @@ impl Engine {
         registry.as_ref().is_some_and(|r| r.is_woven(loader, name, self.memory.session))
     }
 
-    /// Has the JVM load the chosen ones of the loaded classes again, through the hook.
-    fn reload(&self, jni: Jni, purpose: Purpose) -> Result<(), Failure> {
+    /// Has the JVM load the chosen ones of the loaded classes again, through the hook. Whether that is
+    /// all of them: `between` may end it, unless classes are restored.
+    fn reload(
+        &self,
+        jni: Jni,
+        purpose: Purpose,
+        between: &mut Between<'_>,
+    ) -> Result<bool, Failure> {
         let outcome = jni.frame(|| {
             self.jvmti.with_loaded_classes(jni, |classes| {
                 let mut chosen = classes.select(|name, class| match &purpose {
@@ -479,18 +518,23 @@ impl Engine {
                     left.extend_from_slice(classes.list());
                     left.retain(|class| redefined::is_left(jni, classes, *class));
                 }
-                if purpose != Purpose::Restore && forgets {
-                    chosen.retain(|class| self.is_as_we_left_it(jni, classes, *class));
+                if purpose != Purpose::Restore {
+                    self.leave_events_alone(jni, classes, &mut chosen);
+                    if forgets {
+                        chosen.retain(|class| self.is_as_we_left_it(jni, classes, *class));
+                    }
                 }
-                for batch in chosen.chunks(BATCH) {
-                    self.retransform(classes, batch)?;
-                }
-                self.renew_callers(jni, classes)?;
+                let activity = match purpose {
+                    Purpose::Restore => Activity::Restoring,
+                    _ => Activity::Weaving,
+                };
+                let all = self.in_batches(classes, &chosen, activity, between)?
+                    && self.renew_callers(jni, classes, between)?;
                 left.iter().for_each(|class| redefined::leave_again(jni, classes, *class));
                 if purpose == Purpose::Restore && forgets {
                     chosen.iter().for_each(|class| redefined::leave(jni, classes, *class));
                 }
-                Ok(())
+                Ok(all)
             })
         });
         match outcome {
@@ -500,6 +544,34 @@ impl Engine {
                 Err(Failure { call: "PushLocalFrame", error: jvmti::jvmtiError::OUT_OF_MEMORY })
             }
         }
+    }
+
+    /// The next batch of classes that are woven.
+    fn step(&self, done: usize, now: usize, all: usize) -> Step {
+        Step { activity: Activity::Weaving, done, now, all, methods: self.methods.load(Relaxed) }
+    }
+
+    /// Has the JVM load these classes again, some at a time. Whether that is all of them.
+    fn in_batches(
+        &self,
+        all: &Classes<'_>,
+        chosen: &[jclass],
+        activity: Activity,
+        between: &mut Between<'_>,
+    ) -> Result<bool, Failure> {
+        let mut done = 0;
+        while let Some(rest) = chosen.get(done..).filter(|rest| !rest.is_empty()) {
+            let batch = &rest[..rest.len().min(self.batches.size())];
+            let goes_on = between(Step { activity, ..self.step(done, batch.len(), chosen.len()) });
+            if !goes_on && activity != Activity::Restoring {
+                return Ok(false);
+            }
+            self.retransform(all, batch)?;
+            done += batch.len();
+            // Probes run on meanwhile, and may need memory.
+            self.memory.tick();
+        }
+        Ok(true)
     }
 
     /// One batch. Classes that cannot be linked stay as they are: the JVM would refuse them, too.
@@ -528,7 +600,11 @@ impl Engine {
             }
         }
         let pause = began.elapsed();
-        if let (Some(before), Some(after)) = (stood_still, perf_memory::safepoint_ns()) {
+        let after = perf_memory::safepoint_ns();
+        let still =
+            stood_still.zip(after).map_or(0, |(before, after)| after.saturating_sub(before));
+        self.batches.took(batch.len(), pause.saturating_sub(Duration::from_nanos(still)));
+        if let (Some(before), Some(after)) = (stood_still, after) {
             let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
             let stood_still = (after.saturating_sub(before) as f64 * rate) as u64;
             if self.plan.trace > 0 {

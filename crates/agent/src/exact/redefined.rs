@@ -139,6 +139,7 @@ pub fn changed(
         // The classes are being restored.
         return current(loader(), name, bytes);
     };
+    engine.notice_recorder(name);
     let wanted =
         engine.subgraph.is_some() || engine.wants_class(name) || engine.is_watched(name, 0);
     let ours = again && this_thread() == engine.owner;

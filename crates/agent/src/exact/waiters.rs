@@ -7,7 +7,10 @@
 //! those is told by it, when it has its lock.
 //!
 //! Of waits inside the JVM nobody is told: [`inside`] finds them.
+//!
+//! All that is bounded in a second ([`budget`]); whom nobody looked at for that is counted.
 
+mod budget;
 mod inside;
 
 use super::inject::{self, Part};
@@ -34,6 +37,7 @@ pub struct Waiters {
     /// A thread waits for one lock at a time.
     locks: Mutex<HashMap<u64, Wait>>,
     known: inside::Known,
+    budget: budget::Budget,
 }
 
 struct Wait {
@@ -120,6 +124,10 @@ impl Engine {
     /// locked.
     fn waits_now(&self, jni: Jni) -> Vec<Waiting> {
         let locks = locked(&self.waiters.locks);
+        if !self.waiters.budget.take(locks.len().min(MOST_WAITERS)) {
+            self.memory.note_waits(0, locks.len());
+            return Vec::new();
+        }
         self.memory.note_waits(0, locks.len().saturating_sub(MOST_WAITERS));
         let waits = locks.iter().take(MOST_WAITERS);
         let waiting = |(&tree, wait): (&u64, &Wait)| {

@@ -5,7 +5,7 @@ use super::natives::NativeProbes;
 use super::probes::Kind;
 use super::redefined::digest;
 use super::subgraph::Chosen;
-use super::{Engine, IMPLICIT, REGISTRY, dotted, intrinsics, locked, nanos_of, rules};
+use super::{Engine, IMPLICIT, REGISTRY, dotted, intrinsics, locked, nanos_of, recorder, rules};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tare_classfile::access;
@@ -23,6 +23,12 @@ impl Engine {
     ) -> Option<Vec<u8>> {
         let began = Instant::now();
         let bytes = current.unwrap_or(given);
+        if self.is_event_of_bytes(bytes) {
+            if self.wants_class(name) {
+                self.refuse(&dotted(name), recorder::REASON);
+            }
+            return None;
+        }
         let is_watched = self.is_watched(name, loader);
         let mut regions = self.regions.of_class(name, bytes);
         let chosen = match &self.subgraph {

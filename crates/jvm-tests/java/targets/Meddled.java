@@ -5,7 +5,8 @@ import java.io.InputStreamReader;
  * A program with another agent, {@link Meddler}, that changes it while it runs. Commands:
  * {@code work} calls {@link Subject} a thousand times and prints what it said last;
  * {@code redefine FROM TO} has the agent replace a constant of it; {@code thread} has it load
- * java.lang.Thread again, and tries that threads still work.
+ * java.lang.Thread again, and tries that threads still work; {@code hold} and {@code release} have it
+ * keep everybody waiting who loads a class again.
  */
 public final class Meddled {
     private Meddled() {
@@ -27,6 +28,11 @@ public final class Meddled {
                 case "thread":
                     Meddler.retransform(Thread.class);
                     System.out.println("thread: " + Meddler.seen() + " " + onAnotherThread());
+                    break;
+                case "hold":
+                case "release":
+                    Meddler.hold(words[0].equals("hold"));
+                    System.out.println(words[0] + ": done");
                     break;
                 default:
                     throw new IllegalArgumentException(line);

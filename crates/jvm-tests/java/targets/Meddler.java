@@ -26,6 +26,9 @@ public final class Meddler {
             case "watch":
                 given.addTransformer(new Watcher(words[1]), true);
                 break;
+            case "hold":
+                given.addTransformer(new Holder(), true);
+                break;
             default:
                 throw new IllegalArgumentException(options);
         }
@@ -90,6 +93,38 @@ public final class Meddler {
             }
             SEEN.incrementAndGet();
             return bytes.clone();
+        }
+    }
+
+    /** From now on whoever has a class loaded again waits in here, or all who wait go on. */
+    static void hold(boolean hold) {
+        synchronized (Holder.LOCK) {
+            Holder.holds = hold;
+            Holder.LOCK.notifyAll();
+        }
+    }
+
+    /** Changes nothing, but may take as long as it is told to. */
+    private static final class Holder implements ClassFileTransformer {
+        static final Object LOCK = new Object();
+        static boolean holds;
+
+        @Override
+        public byte[] transform(ClassLoader loader, String className, Class<?> again,
+                                ProtectionDomain domain, byte[] bytes) {
+            synchronized (LOCK) {
+                if (again != null && holds) {
+                    System.out.println("held");
+                    while (holds) {
+                        try {
+                            LOCK.wait();
+                        } catch (InterruptedException e) {
+                            throw new IllegalStateException(e);
+                        }
+                    }
+                }
+            }
+            return null;
         }
     }
 }

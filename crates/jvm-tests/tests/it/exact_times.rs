@@ -174,4 +174,25 @@ on_each_jdk! {
         assert!(held.doubted() > 0);
         held.target.finish();
     }
+
+    // The more threads there are, the more a look at them takes, and there is one for each class.
+    fn not_all_threads_are_asked_for_every_class(jdk) {
+        const THREADS: u64 = 300;
+        const CLASSES: u64 = 800;
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let mut words = record(&["--include", "Loads*"], &file);
+        words.extend(java(jdk, classes(), &["Loads", &THREADS.to_string(), &CLASSES.to_string()]));
+        let text = Tare::this().run(&words).ok().to_owned();
+        let took = text.lines().find_map(|line| line.strip_prefix("loaded 800 in "));
+        let took = took.and_then(|took| took.strip_suffix(" ns")?.parse::<f64>().ok());
+        let seconds = took.expect("a time") / 1e9;
+        let losses = Recorded::open(&file).profile.run.losses;
+        let unseen = losses.iter().find(|loss| loss.name == "looks at threads");
+        let unseen = unseen.map_or(0, |loss| loss.count);
+        // Two looks at each thread for a class; 40,000 of them at once, and 20,000 more in a second.
+        let allowed = (40_000.0 + 20_000.0 * seconds) / (2 * THREADS) as f64;
+        let skipped = CLASSES.saturating_sub(allowed as u64 + 1);
+        assert!(unseen >= THREADS * skipped, "{unseen} unseen in {seconds} s: {losses:?}");
+    }
 }

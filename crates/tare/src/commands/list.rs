@@ -20,8 +20,9 @@ pub fn overview() -> Result<()> {
     let pid = jvms.iter().find(|jvm| is_hotspot(jvm)).unwrap_or(&jvms[0]).pid;
     writeln!(out, "\nTry next:")?;
     for (command, what) in [
+        ("record", "sample where its time goes, until Ctrl-C; hardly felt"),
+        ("record --exact", "count every call in its context; slows the program down"),
         ("status", "attach, and say how that JVM is"),
-        ("record --exact", "every call in its context, until Ctrl-C"),
         ("doctor", "what Tare can do with it, and what would help"),
     ] {
         writeln!(out, "  {BOLD}tare {command:<14} {pid}{BOLD:#}   {DIM}{what}{DIM:#}")?;
@@ -91,14 +92,15 @@ pub fn vm(jvm: &Jvm) -> String {
     }
 }
 
-/// `active`: it listens; `detached`: it was there, and its library is still mapped.
+/// `active`: it listens; `leaving`: it was sent away, and restores what it had changed; `detached`: it was
+/// there, and its library is still mapped.
 fn agent(jvm: &Jvm) -> &'static str {
-    if jvm.has_agent() {
-        "active"
-    } else if jvm.tare_agents.iter().any(|seen| matches!(seen, AgentSeen::Library { .. })) {
-        "detached"
-    } else {
-        "none"
+    let is_mapped = |seen: &AgentSeen| matches!(seen, AgentSeen::Library { .. });
+    match jvm.tare_agents.iter().any(is_mapped) {
+        _ if jvm.has_agent() => "active",
+        true if tare_attach::has_control_thread(jvm.pid) => "leaving",
+        true => "detached",
+        false => "none",
     }
 }
 

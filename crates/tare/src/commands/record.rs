@@ -10,6 +10,7 @@ mod predict;
 mod sampling;
 mod steer;
 mod trace;
+mod weaving;
 mod window;
 
 use crate::cli::RecordArgs;
@@ -30,8 +31,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
 use tare_formats::Format;
-use tare_protocol::Request;
 use trace::TraceSession;
+
+/// The option of a recording with the moment from which on all was woven, in nanoseconds since its
+/// beginning: calls before that may be missing.
+pub const WOVEN_AFTER: &str = "woven-after";
 
 /// How long a wish to end may go unheard.
 const STEP: Duration = Duration::from_millis(20);
@@ -91,7 +95,9 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     }
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
-    let mut session = S::begin(&mut agent, &jvm, args, &Names::default(), &stop)?;
+    let Some(mut session) = S::begin(&mut agent, &jvm, args, &Names::default(), &stop)? else {
+        return if was_there { Ok(()) } else { leave(&mut agent, &jvm, patience) };
+    };
     let until = args.duration.map(|duration| Instant::now() + duration);
     let over =
         || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
@@ -99,10 +105,15 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     let alive = session.end(&mut agent);
     let kept = session.keep(watched);
     if alive && !was_there {
-        agent.tell(&Request::Detach)?;
-        detach::wait_for_threads(&jvm, patience)?;
+        leave(&mut agent, &jvm, patience)?;
     }
     kept
+}
+
+/// Has the agent leave that came for this recording.
+fn leave(agent: &mut Agent, jvm: &Jvm, patience: Duration) -> Result<()> {
+    detach::send_away(agent, jvm)?;
+    detach::wait_for_threads(jvm, patience)
 }
 
 /// Starts a program and records each of its JVMs, from before its `main` to its end.
@@ -132,7 +143,8 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     let what = guest.to_string();
     let jvm = tare_attach::inspect(guest.pid)?;
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
-    let mut session = S::begin(&mut agent, &jvm, args, names, &AtomicBool::new(false))?;
+    let session = S::begin(&mut agent, &jvm, args, names, &AtomicBool::new(false))?;
+    let mut session = session.context("the recording was stopped before it had begun")?;
     if !args.quiet {
         anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
     }
@@ -197,14 +209,15 @@ trait Session: Sized {
     /// What a JVM that is started for such a recording gets.
     fn settings(args: &RecordArgs) -> Settings;
 
-    /// `stop` is set by Ctrl-C; who begins with something long ends it then.
+    /// `stop` is set by Ctrl-C; who begins with something long ends it then, and there may be
+    /// nothing to record.
     fn begin(
         agent: &mut Agent,
         jvm: &Jvm,
         args: &RecordArgs,
         names: &Names,
         stop: &AtomicBool,
-    ) -> Result<Self>;
+    ) -> Result<Option<Self>>;
 
     /// Looks at the recording, with a line of progress on a terminal, until `over` or until the
     /// JVM has gone. An error means that no more can be written.

@@ -38,8 +38,8 @@ impl Missing {
         let reason = "nobody can tell whether they waited for a thread that weaving held up; the \
                       wait is in their times";
         lose(LossKind::Skipped, "waits inside the JVM", self.doubted_waits, reason);
-        let reason = "there were too many to look which of them waited for a thread that weaving \
-                      held up; such waits are in their times";
+        let reason = "there were too many threads, or classes came too quickly, to look which of them \
+                      waited for a thread that weaving held up; such waits are in their times";
         lose(LossKind::Skipped, "looks at threads", self.unseen_threads, reason);
     }
 }

@@ -65,6 +65,6 @@ pub fn work(jni: Jni) {
     if let Some(engine) = engine()
         && let Some(subgraph) = &engine.subgraph
     {
-        subgraph.work(&engine, jni);
+        subgraph.work(&engine, jni, &mut |_| true);
     }
 }

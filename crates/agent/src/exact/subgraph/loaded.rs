@@ -1,7 +1,7 @@
 //! The classes that are loaded when a session begins, and what is asked about them later, as the JVM
 //! tells it.
 
-use super::super::{BATCH, Engine, locked, redefined, rules};
+use super::super::{Between, Engine, locked, redefined, rules};
 use super::loading::{Made, read_pool};
 use super::{Initialiser, Subgraph, past};
 use crate::classes::Classes;
@@ -18,7 +18,7 @@ use tare_classfile::{ConstantPool, access};
 
 impl Subgraph {
     /// Looks at all loaded classes: first who is above whom, then what is in them.
-    pub(super) fn survey(&self, engine: &Engine, jni: Jni) {
+    pub(super) fn survey(&self, engine: &Engine, jni: Jni, between: &mut Between<'_>) {
         let mut found: Vec<(ClassId, Side)> = Vec::new();
         jni.frame(|| {
             self.jvmti.with_loaded_classes(jni, |classes| {
@@ -38,7 +38,7 @@ impl Subgraph {
                         unready.push(class);
                     }
                 }
-                self.make_ready(engine, jni, &unready);
+                self.make_ready(engine, jni, &unready, between);
             })
         });
         // All methods before any call: who overrides what is known then.
@@ -73,12 +73,18 @@ impl Subgraph {
     /// Classes that are loaded and not linked: the JVM says nothing about them, but links them
     /// when it loads them again, and then the hook sees their bytes. Waiting until the program
     /// uses them would mean to find out what they are while they run.
-    fn make_ready(&self, engine: &Engine, jni: Jni, classes: &[jclass]) {
+    fn make_ready(&self, engine: &Engine, jni: Jni, classes: &[jclass], between: &mut Between<'_>) {
         if self.scheme == Scheme::Lazy && self.pasts_are_told.load(Relaxed) {
             let names = classes.iter().filter_map(|&class| self.jvmti.class_name(class));
             locked(&self.state).unready = names.collect();
         }
-        for batch in classes.chunks(BATCH) {
+        let mut done = 0;
+        while let Some(rest) = classes.get(done..).filter(|rest| !rest.is_empty()) {
+            let batch = &rest[..rest.len().min(engine.batches.size())];
+            if !between(engine.step(done, batch.len(), classes.len())) {
+                break;
+            }
+            done += batch.len();
             self.reload(engine, jni, batch.to_vec());
         }
         locked(&self.state).unready.clear();

@@ -20,7 +20,7 @@ mod room;
 pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
 
 use super::inject::{Part, Runtime};
-use super::{Engine, Purpose, locked, nanos_of, redefined, rules};
+use super::{Between, Engine, Purpose, locked, nanos_of, redefined, rules};
 use crate::facts::WeakClass;
 use crate::jvm::{Jni, Jvmti};
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
@@ -393,7 +393,8 @@ impl Subgraph {
     // ---- the control thread's part ----
 
     /// Has everything woven that the graph wants; returns when nothing is left to do.
-    pub fn work(&self, engine: &Engine, jni: Jni) {
+    /// Whether it is: `between` may end it.
+    pub fn work(&self, engine: &Engine, jni: Jni, between: &mut Between<'_>) -> bool {
         let mut bell = [0; 8];
         let _ = (&self.bell).read(&mut bell);
         loop {
@@ -405,11 +406,13 @@ impl Subgraph {
                     state.finished = state.asked;
                     drop(state);
                     self.settled.notify_all();
-                    return;
+                    return true;
                 }
                 (state.graph.take_changed(), state.asked)
             };
-            self.weave(engine, jni, &changed);
+            if !self.weave(engine, jni, &changed, between) {
+                return false;
+            }
             let mut state = locked(&self.state);
             if !state.graph.wants_anything() {
                 state.finished = state.finished.max(asked);
@@ -432,24 +435,40 @@ impl Subgraph {
     }
 
     /// At the beginning: everything but the roots, and then the roots, so that no root runs while
-    /// this thread is too busy to answer what it finds.
-    pub fn begin(&self, engine: &Engine, jni: Jni) {
-        self.survey(engine, jni);
+    /// this thread is too busy to answer what it finds. Whether `between` let it come to its end.
+    pub fn begin(&self, engine: &Engine, jni: Jni, between: &mut Between<'_>) -> bool {
+        self.survey(engine, jni, between);
         let (roots, others): (Vec<ClassId>, Vec<ClassId>) = {
             let mut state = locked(&self.state);
             let changed = state.graph.take_changed();
             changed.into_iter().partition(|&id| state.graph.has_root(id))
         };
-        self.weave(engine, jni, &others);
-        if let Err(failure) = engine.reload(jni, Purpose::Watch) {
-            engine.refuse("reflection", &failure.to_string());
+        if !self.weave(engine, jni, &others, between) {
+            return false;
         }
-        self.weave(engine, jni, &roots);
-        self.work(engine, jni);
+        match engine.reload(jni, Purpose::Watch, between) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(failure) => engine.refuse("reflection", &failure.to_string()),
+        }
+        self.weave(engine, jni, &roots, between) && self.work(engine, jni, between)
     }
 
-    fn weave(&self, engine: &Engine, jni: Jni, classes: &[ClassId]) {
-        for batch in classes.chunks(super::BATCH) {
+    /// Has classes woven, some at a time. Whether that is all of them.
+    fn weave(
+        &self,
+        engine: &Engine,
+        jni: Jni,
+        classes: &[ClassId],
+        between: &mut Between<'_>,
+    ) -> bool {
+        let mut done = 0;
+        while let Some(rest) = classes.get(done..).filter(|rest| !rest.is_empty()) {
+            let batch = &rest[..rest.len().min(engine.batches.size())];
+            if !between(engine.step(done, batch.len(), classes.len())) {
+                return false;
+            }
+            done += batch.len();
             jni.frame(|| {
                 let mut chosen = Vec::with_capacity(batch.len());
                 {
@@ -466,7 +485,10 @@ impl Subgraph {
                 }
                 self.reload(engine, jni, chosen);
             });
+            // Probes run on meanwhile, and may need memory.
+            engine.memory.tick();
         }
+        true
     }
 
     /// Has the JVM load some classes again, through the hook.
@@ -474,6 +496,7 @@ impl Subgraph {
         classes.retain(|&class| self.jvmti.is_modifiable(class));
         let list = classes.clone();
         let all = self.jvmti.classes(jni, &list);
+        engine.leave_events_alone(jni, &all, &mut classes);
         if !locked(&self.state).changed_before.is_empty() {
             classes.retain(|&class| {
                 let changed = self.was_changed_before(jni, class);
@@ -491,7 +514,7 @@ impl Subgraph {
         if engine.has_callers_to_renew() {
             let renewed = self
                 .jvmti
-                .with_loaded_classes(jni, |loaded| engine.renew_callers(jni, loaded))
+                .with_loaded_classes(jni, |loaded| engine.renew_callers(jni, loaded, &mut |_| true))
                 .and_then(|done| done);
             if let Err(failure) = renewed {
                 engine.refuse("callers of intrinsic methods", &failure.to_string());

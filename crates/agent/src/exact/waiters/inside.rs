@@ -72,6 +72,12 @@ impl Engine {
         if class.is_none() && initialisers.is_empty() {
             return None;
         }
+        // Both looks, this one and the one at the end, or none.
+        let threads = self.waiters.budget.threads();
+        if !self.waiters.budget.take(2 * threads.min(MOST_ASKED)) {
+            self.memory.note_waits(0, threads);
+            return None;
+        }
         let began_ns = clock::nanos();
         let mut used = HashMap::new();
         self.each_thread(jni, own, |_, carrier, tree| {
@@ -125,6 +131,7 @@ impl Engine {
     ) -> usize {
         let left_out = jni.frame_of(2 * MOST_ASKED, || {
             let threads = self.jvmti.threads().unwrap_or_default();
+            self.waiters.budget.note_threads(threads.len());
             let mut left_out = threads.len().saturating_sub(MOST_ASKED);
             let by_carrier = threads.into_iter().take(MOST_ASKED).map(|carrier| {
                 let carried = jni.is_carrier(carrier).then(|| self.jvmti.carried(carrier));
@@ -193,6 +200,10 @@ impl Engine {
 
     /// Whether no thread runs an initialiser but the calling one and those who wait in the JVM.
     fn only_one_initialises(&self, jni: Jni, holds: &Holds) -> bool {
+        let budget = &self.waiters.budget;
+        if !budget.take(budget.threads().min(MOST_ASKED)) {
+            return false; // It is doubted, and counted as such.
+        }
         let mut others = 0;
         self.each_thread(jni, holds.own, |thread, carrier, _| {
             let stack = self.jvmti.stack(thread).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! `tare record --exact`: weaves, counts, and puts the code back.
 
 use super::steer::Beside;
-use super::{Files, Names, STEP, Session, predict, window};
+use super::weaving::{self, Begun};
+use super::{Files, Names, STEP, Session, WOVEN_AFTER, predict, window};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
@@ -22,10 +23,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
-use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX, Request};
-
-/// How long it may take to weave or restore all of a large program on a busy machine.
-pub const WEAVING: Duration = Duration::from_secs(60);
+use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX};
 
 /// For recordings that are to be the same in every run: what the JVM leaves to chance comes from a
 /// counter or a constant instead.
@@ -69,7 +67,7 @@ impl Session for ExactSession {
         args: &RecordArgs,
         names: &Names,
         stop: &AtomicBool,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let plan = ExactPlan {
             timed: !args.count && !args.bytecodes,
             bytecodes: args.bytecodes.then_some(args.blocks),
@@ -113,10 +111,12 @@ impl Session for ExactSession {
         let window = args.cpu.then(|| window::sample(agent, jvm, args, stop)).transpose()?;
         let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
         let started = SystemTime::now() - began.elapsed();
-        let start = Request::ExactStart(Box::new(plan));
-        let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
+        let Begun::Woven(memory) = weaving::start(agent, plan, stop, args.quiet)? else {
+            return Ok(None);
+        };
         // The file comes after the start, which may fail, and leaves an older one alone then.
         let mut run = run_info(jvm, args, started);
+        run.options.push((WOVEN_AFTER.to_owned(), began.elapsed().as_nanos().to_string()));
         run.options.extend(window.iter().flat_map(|window| window.options()));
         let recorder = Recorder::begin(&files.recording, run, began)?;
         // A program may end before the first look.
@@ -130,7 +130,9 @@ impl Session for ExactSession {
         let counters = args.counters.then(|| Counters::begin(jvm.pid));
         let quiet = args.quiet;
         let sampled = window.map(|window| window.sampling);
-        Ok(ExactSession { exact, sampled, counters, beside, recorder, began, files, guard, quiet })
+        let session =
+            ExactSession { exact, sampled, counters, beside, recorder, began, files, guard, quiet };
+        Ok(Some(session))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -158,7 +160,7 @@ impl Session for ExactSession {
             self.exact.status = status;
         }
         self.beside.stop(agent);
-        agent.patiently(WEAVING, |agent| agent.tell(&Request::ExactStop)).is_ok()
+        weaving::stop(agent, self.quiet).is_ok()
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {

@@ -5,8 +5,8 @@
 //! called often enough to tell something, and seldom enough to cost nothing: one on each stack. Changing the first
 //! class of a JVM makes HotSpot throw its code away, so samples wait until that is compiled again.
 
-use super::exact::WEAVING;
 use super::predict;
+use super::weaving::WEAVING;
 use super::window::sample_for;
 use crate::cli::RecordArgs;
 use crate::client::Agent;

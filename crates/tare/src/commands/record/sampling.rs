@@ -69,7 +69,7 @@ impl Session for SamplingSession {
         args: &RecordArgs,
         names: &Names,
         _stop: &AtomicBool,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let defaults = SamplePlan::default();
         let plan = SamplePlan {
             engine: args.engine,
@@ -110,7 +110,8 @@ impl Session for SamplingSession {
             Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
         };
         let (by_thread, quiet) = (args.threads, args.quiet);
-        Ok(SamplingSession { sampling, store, files, desk, stopped: false, by_thread, quiet })
+        let stopped = false;
+        Ok(Some(SamplingSession { sampling, store, files, desk, stopped, by_thread, quiet }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {

@@ -4,7 +4,7 @@
 //! The samples are Tare's own, and nobody is to miss anything for them: where somebody else samples, or no engine
 //! sees probes, the calibration has to do.
 
-use super::exact::WEAVING;
+use super::weaving::WEAVING;
 use crate::client::Agent;
 use crate::demotion::{Load, Steering};
 use crate::exact::Exact;

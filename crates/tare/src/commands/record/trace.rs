@@ -1,7 +1,8 @@
 //! `tare record --trace`: every entry and exit of the chosen methods, as they come.
 
-use super::exact::{ExactSession, WEAVING, run_info, say_weaving, skips_trivial};
-use super::{Files, Names, Session};
+use super::exact::{ExactSession, run_info, say_weaving, skips_trivial};
+use super::weaving::{self, Begun};
+use super::{Files, Names, Session, WOVEN_AFTER};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
-use tare_protocol::{ExactPlan, Request};
+use tare_protocol::ExactPlan;
 
 /// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
 const SHORTEST: Duration = Duration::from_micros(500);
@@ -54,8 +55,8 @@ impl Session for TraceSession {
         jvm: &Jvm,
         args: &RecordArgs,
         names: &Names,
-        _stop: &AtomicBool,
-    ) -> Result<Self> {
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
         let wait = args.wait.unwrap_or_default();
         if wait > LONGEST_WAIT {
             bail!("a thread waits for a second at most (--wait): it may hold what others need");
@@ -75,16 +76,19 @@ impl Session for TraceSession {
         let files = Files::take(args, jvm, names);
         let started = SystemTime::now();
         let began = Instant::now();
-        let start = Request::ExactStart(Box::new(plan));
-        let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
-        let recorder = Recorder::begin(&files.recording, run_info(jvm, args, started), began)?;
+        let Begun::Woven(memory) = weaving::start(agent, plan, stop, args.quiet)? else {
+            return Ok(None);
+        };
+        let mut run = run_info(jvm, args, started);
+        run.options.push((WOVEN_AFTER.to_owned(), began.elapsed().as_nanos().to_string()));
+        let recorder = Recorder::begin(&files.recording, run, began)?;
         let status = agent.status()?.exact.unwrap_or_default();
         let limits = Limits { rate: args.rate, most: args.events };
         let trace = Trace::new(memory, status, Origins::of(jvm), limits, began)?;
         // Without a desk the trace is made as well.
         let desk = Desk::open(jvm.pid).ok();
         let (quiet, stopped) = (args.quiet, false);
-        Ok(TraceSession { trace, recorder, began, files, quiet, desk, stopped })
+        Ok(Some(TraceSession { trace, recorder, began, files, quiet, desk, stopped }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -113,7 +117,7 @@ impl Session for TraceSession {
         if let Ok(Some(status)) = agent.status().map(|status| status.exact) {
             self.trace.status = status;
         }
-        agent.patiently(WEAVING, |agent| agent.tell(&Request::ExactStop)).is_ok()
+        weaving::stop(agent, self.quiet).is_ok()
     }
 
     fn keep(self, watched: Result<()>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::{Report, labels_like, tree};
 use crate::cli::By;
+use crate::commands::record::WOVEN_AFTER;
 use crate::figures::{fit, percent, value};
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN};
 use anyhow::Result;
@@ -52,6 +53,14 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         writeln!(out, "{DIM}  what is below {below} is folded; --min-share sets it{DIM:#}")?;
     }
     page.next_steps(out)
+}
+
+/// How long it took until all was woven, if that is worth a word.
+fn woven_after(run: &RunInfo) -> Option<String> {
+    let (_, after) = run.options.iter().find(|(key, _)| key == WOVEN_AFTER)?;
+    let after = Duration::from_nanos(after.parse().ok()?);
+    (after >= Duration::from_millis(100))
+        .then(|| format!("all of it woven after {}", term::time(after)))
 }
 
 struct Page<'a> {
@@ -106,6 +115,7 @@ impl Page<'_> {
         facts.push(run.host.clone());
         if run.duration > 0 {
             facts.push(format!("measured for {}", term::time(Duration::from_nanos(run.duration))));
+            facts.extend(woven_after(run));
         }
         facts.push(run.tool.clone());
         facts.retain(|fact| !fact.is_empty());

@@ -1,0 +1,219 @@
+//! The two long moments of an exact recording, in which classes are woven and restored: what the terminal
+//! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
+
+use crate::client::{Agent, Answered, Turn, Watch, inside};
+use crate::figures::grouped;
+use crate::term::DIM;
+use anyhow::{Result, bail};
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tare_protocol::{Activity, ExactPlan, Progress, Request, Response};
+
+/// How long one batch of classes may take on a busy machine.
+pub const WEAVING: Duration = Duration::from_secs(60);
+
+/// What is over sooner is not worth a word where there is no terminal.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A batch that takes longer than this is worth one of its own.
+const LONG: Duration = Duration::from_secs(3);
+
+/// How a recording began.
+pub enum Begun {
+    /// All is woven; the two descriptors of its memory.
+    Woven([File; 2]),
+    /// Ctrl-C came before; everything is as it was.
+    Stopped,
+}
+
+/// Has the agent weave what a plan says.
+pub fn start(agent: &mut Agent, plan: ExactPlan, stop: &AtomicBool, quiet: bool) -> Result<Begun> {
+    let mut watch = Weaving::new(Some(stop), quiet);
+    let start = Request::ExactStart(Box::new(plan));
+    let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&start, &mut watch));
+    watch.clear();
+    match answered? {
+        Answered::With(Response::Ok) => Ok(Begun::Woven(agent.take_files()?)),
+        Answered::With(Response::Error { message, .. }) => bail!("{message}"),
+        Answered::With(_) => bail!("the agent gave an answer to another question"),
+        Answered::Stopped => {
+            let far = watch.woven.map_or_else(String::new, |woven| {
+                format!(" when {} of {} classes were woven", woven.done, woven.all)
+            });
+            anstream::eprintln!(
+                "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
+            );
+            Ok(Begun::Stopped)
+        }
+    }
+}
+
+/// Has it restore everything.
+pub fn stop(agent: &mut Agent, quiet: bool) -> Result<()> {
+    let mut watch = Weaving::new(None, quiet);
+    let answered = agent.patiently(WEAVING, |a| a.ask_watched(&Request::ExactStop, &mut watch));
+    watch.clear();
+    match answered? {
+        Answered::With(Response::Ok) => Ok(()),
+        Answered::With(Response::Error { message, .. }) => bail!("{message}"),
+        _ => bail!("the agent gave an answer to another question"),
+    }
+}
+
+struct Weaving<'a> {
+    stop: Option<&'a AtomicBool>,
+    terminal: bool,
+    quiet: bool,
+    began: Instant,
+    last: Option<Progress>,
+    /// The last before anything was restored.
+    woven: Option<Progress>,
+    /// When the batch under way began.
+    batch: Instant,
+    /// What was said where there is no terminal: of which activity, and of a batch that takes long.
+    said: Option<Activity>,
+    said_long: bool,
+    said_stop: bool,
+    shown: bool,
+}
+
+impl<'a> Weaving<'a> {
+    fn new(stop: Option<&'a AtomicBool>, quiet: bool) -> Self {
+        let now = Instant::now();
+        Weaving {
+            stop,
+            terminal: std::io::stderr().is_terminal(),
+            quiet,
+            began: now,
+            last: None,
+            woven: None,
+            batch: now,
+            said: None,
+            said_long: false,
+            said_stop: false,
+            shown: false,
+        }
+    }
+
+    fn is_to_stop(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    fn say(&mut self) {
+        let Some(last) = self.last.filter(|_| !self.quiet) else { return };
+        let (long, stops) = (self.batch.elapsed() > LONG, self.is_to_stop());
+        if self.terminal {
+            self.shown = true;
+            eprint!("\r\x1b[K{}", line(&last, self.began.elapsed(), long, stops));
+            let _ = std::io::stderr().flush();
+            return;
+        }
+        if self.said != Some(last.activity) && self.began.elapsed() > SOON {
+            self.said = Some(last.activity);
+            anstream::eprintln!("{DIM}tare: {} {} classes{DIM:#}", verb(last.activity), last.all);
+        }
+        if stops && !self.said_stop {
+            self.said_stop = true;
+            anstream::eprintln!(
+                "{DIM}tare: stops as soon as the JVM is done with {} classes{DIM:#}",
+                last.now
+            );
+        }
+        if long && !self.said_long {
+            self.said_long = true;
+            anstream::eprintln!("{DIM}tare: the agent does not answer; {}{DIM:#}", inside(&last));
+        }
+    }
+
+    /// Takes the line from the terminal.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Watch for Weaving<'_> {
+    fn told(&mut self, progress: &Progress) {
+        self.last = Some(*progress);
+        if progress.activity == Activity::Weaving {
+            self.woven = self.last;
+        }
+        self.batch = Instant::now();
+        self.said_long = false;
+        self.say();
+    }
+
+    fn turn(&mut self) -> Turn {
+        self.say();
+        if self.is_to_stop() { Turn::Stop } else { Turn::Wait }
+    }
+
+    fn given_up(&self, patience: Duration) -> String {
+        let patience = patience.as_secs_f64();
+        match &self.last {
+            Some(last) => format!(
+                "the agent did not answer within {patience:.1} s: {}. Once the JVM lets it, it restores the \
+                 program's code by itself; `tare detach` says how far it is, `--exclude` spares classes that \
+                 take long",
+                inside(last)
+            ),
+            None => format!(
+                "the agent did not answer within {patience:.1} s; the JVM may be stopped, or stuck on its \
+                 way to a safepoint (`--timeout` waits longer)"
+            ),
+        }
+    }
+}
+
+fn verb(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Weaving => "weaving",
+        Activity::Renewing => "loading again, because they call intrinsic methods that are woven,",
+        Activity::Restoring => "restoring",
+    }
+}
+
+/// The line on a terminal.
+fn line(last: &Progress, time: Duration, long: bool, stops: bool) -> String {
+    let number = |n: u64| grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    let (done, all) = (number(last.done), number(last.all));
+    let time = time.as_secs_f64();
+    let mut line = format!("{time:>6.1} s  {} {done} of {all} classes", verb(last.activity));
+    if last.activity == Activity::Weaving {
+        line += &format!(", {} methods", number(last.methods));
+    }
+    if stops {
+        line += "; stops after this batch";
+    } else if last.activity != Activity::Restoring {
+        line += "; Ctrl-C stops it";
+    }
+    if long {
+        line += &format!("; the JVM takes long over {} of them", last.now);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_is_going_on() {
+        let weaving =
+            Progress { done: 64, now: 128, all: 2310, methods: 900, ..Default::default() };
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            line(&weaving, second, false, false),
+            "   1.0 s  weaving 64 of 2,310 classes, 900 methods; Ctrl-C stops it"
+        );
+        let restoring = Progress { activity: Activity::Restoring, ..weaving };
+        assert_eq!(
+            line(&restoring, second, true, true),
+            "   1.0 s  restoring 64 of 2,310 classes; stops after this batch; the JVM takes long over 128 \
+             of them"
+        );
+    }
+}
