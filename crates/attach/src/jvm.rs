@@ -101,6 +101,12 @@ impl Jvm {
         self.tare_agents.iter().any(|seen| matches!(seen, AgentSeen::Control { .. }))
     }
 
+    /// Whether a filter (seccomp) decides which system calls a thread of it may make.
+    #[must_use]
+    pub fn is_filtered(&self) -> bool {
+        procfs::has_filter(self.pid)
+    }
+
     /// The user for messages: the name, or the number.
     #[must_use]
     pub fn user_name(&self) -> String {

@@ -202,6 +202,23 @@ pub(crate) fn thread_names(pid: u32) -> Vec<String> {
         .collect()
 }
 
+/// Whether any thread of a process is under a filter of system calls (seccomp).
+pub(crate) fn has_filter(pid: u32) -> bool {
+    /// Most filters are those of whole processes; a thread of its own may be anywhere.
+    const ENOUGH: usize = 4096;
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let mut texts = tasks
+        .take(ENOUGH)
+        .filter_map(|task| read_bounded(task.ok()?.path().join("status"), LIMIT).ok());
+    texts.any(|text| is_filtered(&text))
+}
+
+/// What the text of a `status` file says; a kernel without filters has no such line.
+pub(crate) fn is_filtered(status: &[u8]) -> bool {
+    let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Seccomp:"));
+    line.is_some_and(|mode| mode.trim_ascii() != b"0")
+}
+
 /// All processes that /proc shows.
 pub(crate) fn pids() -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };

@@ -203,6 +203,7 @@ pub fn start(jvmti: Jvmti, jni: Jni, plan: ExactPlan) -> Result<(), StartError> 
     if engine().is_some() {
         return Err(StartError::AlreadyOn);
     }
+    own_memory::learn();
     let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
     if !jni.learn() {
         return Err(StartError::Runtime("this JVM has other classes than those we know"));

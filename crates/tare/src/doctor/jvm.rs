@@ -17,6 +17,7 @@ pub fn checks(jvm: &Jvm, attach: bool, patience: Duration) -> Vec<Check> {
     if !is_hotspot(jvm) {
         return out;
     }
+    out.push(system_calls(jvm));
     if !attach {
         out.push(Check::limited("attach", "not tried (--no-attach); what follows needs it"));
         return out;
@@ -66,6 +67,20 @@ fn namespaces(jvm: &Jvm) -> Check {
     } else {
         Check::works(name, "in our own namespaces")
     }
+}
+
+/// What the machine's checks found is true of `tare`; a JVM may be under a filter of its own.
+fn system_calls(jvm: &Jvm) -> Check {
+    let name = "system calls";
+    if !jvm.is_filtered() {
+        return Check::works(name, "not filtered: perf events as this machine allows them");
+    }
+    Check::limited(
+        name,
+        "filtered (seccomp): sampling takes timers and does not try perf events, for which \
+         a filter may end the JVM",
+    )
+    .remedy("where the filter is known to permit perf_event_open: `--engine perf-clock`")
 }
 
 /// The agent's own view. An agent that was not there before is not there afterwards.
