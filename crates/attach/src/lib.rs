@@ -21,8 +21,10 @@ mod procfs;
 mod rights;
 mod session;
 mod view;
+mod worker;
 
 pub use child::run_if_child;
+pub use cmdline::vm_options;
 pub use command::jcmd;
 pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};

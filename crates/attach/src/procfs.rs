@@ -183,11 +183,13 @@ pub(crate) fn parse_net_unix(bytes: &[u8]) -> Vec<String> {
 
 /// The strings of `cmdline` or `environ`.
 pub(crate) fn parse_strings(bytes: &[u8]) -> Vec<String> {
+    /// More than any sane process has; each takes more room here than there.
+    const MOST: usize = 100_000;
     let body = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if body.is_empty() {
         return Vec::new();
     }
-    body.split(|&b| b == 0).map(|s| String::from_utf8_lossy(s).into_owned()).collect()
+    body.split(|&b| b == 0).take(MOST).map(|s| String::from_utf8_lossy(s).into_owned()).collect()
 }
 
 /// Names of the threads of a process; readable even for processes of other users.

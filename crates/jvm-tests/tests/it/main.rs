@@ -7,6 +7,7 @@
 mod common;
 mod recording;
 
+mod archives;
 mod attach;
 mod attach_forbidden;
 mod bytecode_samples;
@@ -27,6 +28,7 @@ mod exact_intrinsics;
 mod exact_times;
 mod filtered_calls;
 mod follow;
+mod foreign_files;
 mod front_end_killed;
 mod instrument;
 mod java_agents;
