@@ -171,8 +171,25 @@ impl Flags {
         self.arguments.lines().filter(|l| l.starts_with("jvm_args:")).any(|l| l.contains(text))
     }
 
+    /// Whether the JVM writes an archive of its classes at its end and would not survive that after
+    /// an exact recording. Before JDK 21 a flag of its own says so; later ones make archives of the
+    /// kind in question only as AOT caches.
+    fn archives(&self) -> bool {
+        let output = self.values.get("AOTCacheOutput").is_some_and(|file| !file.starts_with('{'));
+        self.is("DynamicDumpSharedSpaces", "true") || self.is("AOTMode", "record") || output
+    }
+
     fn checks(&self) -> Vec<Check> {
         let mut out = Vec::new();
+        if self.archives() {
+            out.push(
+                Check::no(
+                    "exact profiles",
+                    "refused: the JVM makes an archive of its classes, and would crash over changed ones",
+                )
+                .remedy("leave out -XX:ArchiveClassesAtExit, -XX:AOTMode=record or -XX:AOTCacheOutput"),
+            );
+        }
         if self.given("+DebugNonSafepoints") || self.is("DebugNonSafepoints", "true") {
             out.push(Check::works(
                 "debug information",
@@ -231,5 +248,18 @@ mod tests {
         assert_eq!(flags["UsePerfData"], "true");
         assert_eq!(flags["Name"], "{product}");
         assert_eq!(flags["X"], "5");
+    }
+
+    #[test]
+    fn archives_that_changed_classes_would_spoil_are_known() {
+        let archives = |line: &str| {
+            let values = parse_flags(&format!("{line} {{product}} {{command line}}\n"));
+            Flags { values, arguments: String::new() }.archives()
+        };
+        assert!(archives(" bool DynamicDumpSharedSpaces = true"));
+        assert!(archives(" ccstr AOTMode = record"));
+        assert!(archives(" ccstr AOTCacheOutput = x.aot"));
+        assert!(!archives(" ccstr AOTCacheOutput = "));
+        assert!(!archives(" ccstr AOTMode = on"));
     }
 }
