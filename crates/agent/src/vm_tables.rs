@@ -81,18 +81,46 @@ impl Tables {
 
     /// The value of one of the JVM's flags that are on or off.
     pub fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.flag_value(name)?;
+        // SAFETY: the address of this flag's value, which for this kind of flag is one byte.
+        Some(unsafe { *(value as *const u8) != 0 })
+    }
+
+    /// The value of one of the JVM's flags that are texts; `None` where it has none.
+    pub fn text_flag(&self, name: &str) -> Option<String> {
+        let value = self.flag_value(name)?;
+        // SAFETY: the address of this flag's value, which for this kind of flag is a pointer, null
+        // or to a text.
+        Some(unsafe { text(value) }).filter(|text| !text.is_empty())
+    }
+
+    /// Where a flag's value is.
+    fn flag_value(&self, name: &str) -> Option<u64> {
         let start = self.static_value("JVMFlag", "flags").ok()?;
         let count = self.static_value("JVMFlag", "numFlags").ok()?;
         let (size, name_at) = (self.size("JVMFlag").ok()?, self.field("JVMFlag", "_name")?.offset);
         let value_at = self.field("JVMFlag", "_addr")?.offset;
         let mut flags = (0..count).map(|index| start + index * size);
         // SAFETY: an array of so many flags, made with the JVM; the last one may have no name, the
-        // others have a text and the address of a value, which for this kind of flag is one byte.
+        // others have a text and the address of a value.
         unsafe {
             let flag =
                 flags.find(|flag| word(flag + name_at) != 0 && text(flag + name_at) == name)?;
-            Some(*(word(flag + value_at) as *const u8) != 0)
+            Some(word(flag + value_at)).filter(|value| *value != 0)
         }
+    }
+
+    /// The options that the JVM was given, wherever they came from, in their order.
+    pub fn arguments(&self) -> Vec<String> {
+        const MOST: u64 = 100_000;
+        let array = self.static_value("Arguments", "_jvm_args_array").unwrap_or(0);
+        // A number of four bytes, whatever lies behind it.
+        let count = self.static_value("Arguments", "_num_jvm_args").unwrap_or(0) & 0xffff_ffff;
+        if array == 0 || count > MOST {
+            return Vec::new();
+        }
+        // SAFETY: an array of so many pointers to texts, made before any agent is loaded.
+        (0..count).map(|index| unsafe { text(array + 8 * index) }).collect()
     }
 
     pub fn size(&self, of: &str) -> Result<u64, Missing> {

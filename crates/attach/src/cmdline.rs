@@ -4,7 +4,7 @@
 //! Pure: files are read through a closure. Which sources of options a JVM has, and in which order
 //! they win, is known here.
 
-/// Argument files may name each other; nobody nests them deeper than this on purpose.
+/// More arguments than this nobody gives on purpose; what follows is not looked at.
 const MAX_ARGUMENTS: usize = 20_000;
 
 /// What a command line says.
@@ -54,35 +54,17 @@ pub(crate) fn understand(argv: &[String], java: bool, read: ReadFile<'_>) -> Lau
         launch.vm_args = flags.filter(|arg| arg.starts_with("-X") || arg == "-Xrs").collect();
         return launch;
     }
-    let mut pending: Vec<String> = rest.iter().rev().cloned().collect();
-    let mut files = true;
-    let mut seen = 0;
-    while let Some(arg) = pending.pop() {
-        seen += 1;
-        if seen > MAX_ARGUMENTS {
-            break;
-        }
-        if let Some(name) = arg.strip_prefix('@').filter(|_| files) {
-            if let Some(literal) = name.strip_prefix('@') {
-                launch.main = Some(format!("@{literal}"));
-                break;
-            }
-            // The launcher does not open argument files named inside argument files, but what
-            // they would hold can only be flags, so that opening them is harmless.
-            if let Some(text) = read(name) {
-                pending.extend(tokens(&text, true).into_iter().rev());
-            }
-        } else if arg == "--disable-@files" {
-            files = false;
-        } else if arg == "-jar" || arg == "-m" || arg == "--module" {
-            launch.main = pending.pop();
+    let mut words = opened(rest, read).into_iter();
+    while let Some(arg) = words.next() {
+        if arg == "-jar" || arg == "-m" || arg == "--module" {
+            launch.main = words.next();
             break;
         } else if let Some(module) = arg.strip_prefix("--module=") {
             launch.main = Some(module.to_owned());
             break;
         } else if takes_value(&arg) {
             launch.vm_args.push(arg);
-            launch.vm_args.extend(pending.pop());
+            launch.vm_args.extend(words.next());
         } else if arg.starts_with('-') {
             launch.vm_args.push(arg);
         } else {
@@ -91,6 +73,38 @@ pub(crate) fn understand(argv: &[String], java: bool, read: ReadFile<'_>) -> Lau
         }
     }
     launch
+}
+
+/// Arguments with the files among them opened, as the launcher does it: up to the main class, and
+/// not those that are named inside such a file.
+pub(crate) fn opened(arguments: &[String], read: ReadFile<'_>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let (mut files, mut value, mut program) = (true, false, false);
+    for arg in arguments {
+        if out.len() >= MAX_ARGUMENTS {
+            break;
+        }
+        let before = out.len();
+        match arg.strip_prefix('@').filter(|_| files && !program) {
+            Some(name) if name.starts_with('@') => out.push(name.to_owned()),
+            Some(name) => {
+                let words = read(name).map(|text| tokens(&text, true)).unwrap_or_default();
+                out.extend(words.into_iter().take(MAX_ARGUMENTS - before));
+            }
+            None if arg == "--disable-@files" => files = false,
+            None => out.push(arg.clone()),
+        }
+        for word in &out[before..] {
+            program |= !value && (!word.starts_with('-') || is_main(word));
+            value = !value && takes_value(word);
+        }
+    }
+    out
+}
+
+/// Options after which the program's own arguments begin.
+fn is_main(option: &str) -> bool {
+    matches!(option, "-jar" | "-m" | "--module") || option.starts_with("--module=")
 }
 
 /// Splits text as argument files and option variables are split: at white space, with quotes;
@@ -125,6 +139,31 @@ pub(crate) fn tokens(text: &str, file: bool) -> Vec<String> {
     }
     out.extend(token);
     out
+}
+
+/// All options of a `java` command that is about to be started, in the order in which they are
+/// taken: from its variables, from its words and the files among them, and from files of options that
+/// these name. `read` reads a file, `variable` a variable.
+#[must_use]
+pub fn vm_options(
+    arguments: &[String],
+    read: &dyn Fn(&str) -> Option<String>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Vec<String> {
+    let words = |name: &str| tokens(&variable(name).unwrap_or_default(), false);
+    let mut argv = vec!["java".to_owned()];
+    argv.extend(opened(&words("JDK_JAVA_OPTIONS"), read));
+    argv.extend(arguments.iter().cloned());
+    let given =
+        [words("JAVA_TOOL_OPTIONS"), understand(&argv, true, read).vm_args, words("_JAVA_OPTIONS")];
+    let mut options = Vec::new();
+    for option in given.into_iter().flatten() {
+        let flag = option.strip_prefix("-XX:").unwrap_or_default();
+        let file = flag.strip_prefix("Flags=").or(flag.strip_prefix("VMOptionsFile="));
+        options.extend(file.and_then(read).iter().flat_map(|text| flag_file(text)));
+        options.push(option);
+    }
+    options
 }
 
 /// The JVM settings that matter to us. `None` is "not mentioned".
@@ -183,7 +222,7 @@ impl Settings {
 /// The words of an options file; `-XX:Flags` files write flags without `-XX:`.
 fn flag_file(text: &str) -> Vec<String> {
     let word = |word: String| match word.as_bytes().first() {
-        Some(b'+') => format!("-XX:{word}"),
+        Some(b'+' | b'A'..=b'Z') => format!("-XX:{word}"),
         Some(b'-') if !word.starts_with("-X") && !word.starts_with("-D") => format!("-XX:{word}"),
         _ => word,
     };
@@ -214,6 +253,8 @@ mod tests {
         let read = |name: &str| match name {
             "args" => Some("-cp \"a b\" # comment\n 'com.Filed'\n".to_owned()),
             "loop" => Some("@loop @loop".to_owned()),
+            "flags" => Some("-Xmx1g -cp".to_owned()),
+            "jar" => Some("-jar x.jar".to_owned()),
             _ => None,
         };
         understand(&args(line), true, &read).main
@@ -232,13 +273,32 @@ mod tests {
             ("java @args", Some("com.Filed")),
             ("java --disable-@files @args", Some("@args")),
             ("java @@x", Some("@x")),
-            ("java @loop", None),
+            ("java @loop", Some("@loop")),
+            ("java @flags a:b @args", Some("com.Filed")),
+            ("java @flags @args", Some("a b")),
+            ("java @jar @loop", Some("x.jar")),
+            ("java Main @loop", Some("Main")),
+            ("java -cp @args", Some("a b")),
             ("java -version", None),
             ("java", None),
             ("", None),
         ] {
             assert_eq!(main_of(line).as_deref(), main, "{line}");
         }
+    }
+
+    #[test]
+    fn files_of_arguments_do_not_multiply() {
+        let reads = std::cell::Cell::new(0);
+        let read = |_: &str| {
+            reads.set(reads.get() + 1);
+            Some("@bomb ".repeat(100_000))
+        };
+        let launch = understand(&args("java @bomb @bomb"), true, &read);
+        assert_eq!((launch.main.as_deref(), launch.vm_args.len()), (Some("@bomb"), 0));
+        assert!(reads.get() <= 2, "{}", reads.get());
+        let many: Vec<String> = (0..100_000).map(|n| format!("-Dn={n}")).collect();
+        assert!(opened(&many, &read).len() <= MAX_ARGUMENTS);
     }
 
     #[test]
@@ -258,6 +318,24 @@ mod tests {
         assert_eq!(check("-XX:EnableDynamicAgentLoading=false").dynamic_agents, Some(false));
         assert_eq!(check("-Djava.io.tmpdir=/x").tmp_dir.as_deref(), Some("/x"));
         assert_eq!(check("-XX: -XX:+ -XX:é"), Settings::default());
+    }
+
+    #[test]
+    fn options_come_from_everywhere() {
+        let read = |name: &str| match name {
+            "args" => Some("-Xa -XX:Flags=flags".to_owned()),
+            "flags" => Some("+B\nC=1 -D".to_owned()),
+            _ => None,
+        };
+        let variable = |name: &str| match name {
+            "JAVA_TOOL_OPTIONS" => Some("-Xfirst".to_owned()),
+            "JDK_JAVA_OPTIONS" => Some("@args".to_owned()),
+            "_JAVA_OPTIONS" => Some("-Xlast".to_owned()),
+            _ => None,
+        };
+        let options = vm_options(&args("-Xmx1g Main -Xno"), &read, &variable);
+        let expected = "-Xfirst -Xa -XX:+B -XX:C=1 -D -XX:Flags=flags -Xmx1g -Xlast";
+        assert_eq!(options.join(" "), expected);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! A process is a JVM when the code of libjvm.so is mapped into it, whatever started it. Nothing
 //! here talks to a JVM or sends it a signal.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::cmdline::{self, Settings};
@@ -12,6 +14,7 @@ use crate::perfdata::{self, PerfData};
 use crate::procfs::{self, Mapped, Stat, Status};
 use crate::rights;
 use crate::view::{self, View};
+use crate::worker::Worker;
 
 /// The make of a virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +104,12 @@ impl Jvm {
         self.tare_agents.iter().any(|seen| matches!(seen, AgentSeen::Control { .. }))
     }
 
+    /// Whether a filter (seccomp) decides which system calls a thread of it may make.
+    #[must_use]
+    pub fn is_filtered(&self) -> bool {
+        procfs::has_filter(self.pid)
+    }
+
     /// The user for messages: the name, or the number.
     #[must_use]
     pub fn user_name(&self) -> String {
@@ -138,9 +147,9 @@ impl Jvm {
 /// Every JVM that we can see, by pid; those of other users as far as /proc tells.
 #[must_use]
 pub fn list() -> Vec<Jvm> {
-    let users = Users::read();
+    let mut examiner = Examiner::new();
     let mut jvms: Vec<Jvm> =
-        procfs::pids().into_iter().filter_map(|pid| examine(pid, &users).ok()).collect();
+        procfs::pids().into_iter().filter_map(|pid| examiner.examine(pid).ok()).collect();
     // A JVM that starts a program is two processes for a moment: the second is a copy about to
     // become something else, with a single thread.
     let pids: Vec<u32> = jvms.iter().map(|jvm| jvm.pid).collect();
@@ -148,7 +157,7 @@ pub fn list() -> Vec<Jvm> {
         Stat::of(jvm.pid).is_ok_and(|stat| stat.threads > 1 || !pids.contains(&stat.parent))
     });
     jvms.sort_by_key(|jvm| jvm.pid);
-    crate::control::remove_stale(&jvms);
+    examiner.remove_stale(&jvms);
     jvms
 }
 
@@ -156,9 +165,9 @@ pub fn list() -> Vec<Jvm> {
 /// has loaded its library; that is waited for, a second or two at most.
 pub fn inspect(pid: u32) -> Result<Jvm, Error> {
     const SOON: Duration = Duration::from_secs(2);
-    let users = Users::read();
+    let mut examiner = Examiner::new();
     loop {
-        let result = examine(pid, &users);
+        let result = examiner.examine(pid);
         let young = |stat: Stat| uptime(stat.start) < SOON && is_java(&command_line(pid));
         match result {
             Err(Error::NotAJvm { .. }) if Stat::of(pid).is_ok_and(young) => {
@@ -218,20 +227,67 @@ fn choose(who: &str, names: &[(u32, &str)]) -> Result<u32, Error> {
     }
 }
 
+/// Looks at processes on a thread that can be left behind: what a process's owner chose, say a
+/// directory on a file system that does not answer, must not keep us from all the others.
+struct Examiner {
+    users: Arc<Users>,
+    worker: Worker,
+    patience: Duration,
+}
+
+impl Examiner {
+    /// Far longer than it takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    /// Once a process has used that up, others get less.
+    const NO_PATIENCE: Duration = Duration::from_secs(1);
+
+    fn new() -> Self {
+        Examiner {
+            users: Arc::new(Users::read()),
+            worker: Worker::default(),
+            patience: Self::PATIENCE,
+        }
+    }
+
+    /// A process that does not let itself be looked at in time is described by its name only.
+    fn examine(&mut self, pid: u32) -> Result<Jvm, Error> {
+        let users = Arc::clone(&self.users);
+        if let Some(found) = self.worker.wait(self.patience, move || examine(pid, &users)) {
+            return found;
+        }
+        self.patience = Self::NO_PATIENCE;
+        examine_here(pid, &self.users, Look::Name)
+    }
+
+    fn remove_stale(&mut self, jvms: &[Jvm]) {
+        let jvms = jvms.to_owned();
+        self.worker.wait(self.patience, move || crate::control::remove_stale(&jvms));
+    }
+}
+
+/// How closely a process is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// All that we may see.
+    Close,
+    /// Only what the kernel tells without asking the process's memory or file systems.
+    Name,
+}
+
 /// Describes a process with our own rights or, if these do not suffice and we are root, with those
 /// of its user.
 fn examine(pid: u32, users: &Users) -> Result<Jvm, Error> {
-    let seen = examine_here(pid, users)?;
+    let seen = examine_here(pid, users, Look::Close)?;
     if seen.details {
         return Ok(seen);
     }
-    match rights::as_user(seen.uid, seen.gid, || examine_here(pid, users)) {
+    match rights::as_user(seen.uid, seen.gid, || examine_here(pid, users, Look::Close)) {
         Some(Ok(closer)) if closer.details => Ok(closer),
         _ => Ok(seen),
     }
 }
 
-fn examine_here(pid: u32, users: &Users) -> Result<Jvm, Error> {
+fn examine_here(pid: u32, users: &Users, look: Look) -> Result<Jvm, Error> {
     let gone = |_| Error::NoSuchProcess { pid };
     let stat = Stat::of(pid).map_err(gone)?;
     let status = Status::of(pid).map_err(gone)?;
@@ -240,9 +296,10 @@ fn examine_here(pid: u32, users: &Users) -> Result<Jvm, Error> {
     }
     let comm = procfs::read(pid, "comm").unwrap_or_default();
     let comm = String::from_utf8_lossy(&comm).trim_end().to_owned();
-    let (mapped, maps_seen) = match Mapped::of(pid) {
-        Ok(mapped) => (mapped, true),
-        Err(_) => (Mapped::default(), false),
+    let close = look == Look::Close;
+    let (mapped, maps_seen) = match close.then(|| Mapped::of(pid)) {
+        Some(Ok(mapped)) => (mapped, true),
+        _ => (Mapped::default(), false),
     };
     let is_jvm = match maps_seen {
         true => mapped.libjvm.is_some() || mapped.openj9,
@@ -251,14 +308,16 @@ fn examine_here(pid: u32, users: &Users) -> Result<Jvm, Error> {
     if !is_jvm {
         return Err(Error::NotAJvm { pid, comm });
     }
-    let command_line = command_line(pid);
+    let command_line = if close { command_line(pid) } else { Vec::new() };
     let ours = status.uid == rustix::process::geteuid().as_raw() && status.pid_levels == 1;
-    let view = View::open(pid, ours).ok();
+    let view = close.then(|| View::open(pid, ours).ok()).flatten();
     let perf = view.as_ref().and_then(|view| perf_data(view, &status, &mapped, maps_seen));
     let perf = perf.unwrap_or_default();
 
-    let launch = launch(&command_line, view.as_ref());
-    let settings = settings(pid, &launch, &perf, view.as_ref());
+    let files = Files::of(view.as_ref());
+    let read = |name: &str| files.read(name);
+    let launch = cmdline::understand(&command_line, is_java(&command_line), &read);
+    let settings = if close { settings(pid, &launch, &perf, &read) } else { Settings::default() };
     let java_home = mapped.libjvm.as_deref().and_then(home_of);
     let java_version = perf.java_version.clone().or_else(|| {
         let release = java_home.as_ref()?.join("release");
@@ -333,37 +392,58 @@ fn perf_data(view: &View, status: &Status, mapped: &Mapped, maps_seen: bool) -> 
     users.find_map(|user| read(&PathBuf::from(format!("/tmp/{user}/{}", status.ns_pid))))
 }
 
-fn launch(argv: &[String], view: Option<&View>) -> cmdline::Launch {
-    cmdline::understand(argv, is_java(argv), &|name| read_text(view, name))
+/// Files of options, as the JVM sees them. The JVM's owner names them, as many as fit on a command
+/// line: they are read within bounds.
+struct Files<'a> {
+    view: Option<&'a View>,
+    left: Cell<(u32, u64)>,
 }
 
-fn read_text(view: Option<&View>, name: &str) -> Option<String> {
-    let bytes = view?.read(Path::new(name), 1 << 20).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+impl<'a> Files<'a> {
+    const MOST: u32 = 100;
+    const LARGEST: u64 = 1 << 20;
+    const ALL: u64 = 8 << 20;
+
+    fn of(view: Option<&'a View>) -> Self {
+        Files { view, left: Cell::new((Self::MOST, Self::ALL)) }
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        let (files, bytes) = self.left.get();
+        let files = files.checked_sub(1)?;
+        self.left.set((files, bytes));
+        let text = self.view?.read(Path::new(name), bytes.min(Self::LARGEST)).ok()?;
+        self.left.set((files, bytes.saturating_sub(text.len() as u64)));
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
 }
 
 /// The settings from every place where a JVM finds its options, in the order in which they win.
-fn settings(pid: u32, launch: &cmdline::Launch, perf: &PerfData, view: Option<&View>) -> Settings {
+fn settings(
+    pid: u32,
+    launch: &cmdline::Launch,
+    perf: &PerfData,
+    read: cmdline::ReadFile<'_>,
+) -> Settings {
     let environment = procfs::parse_strings(&procfs::read(pid, "environ").unwrap_or_default());
     let variable = |name: &str| {
         let value = environment.iter().find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
         cmdline::tokens(value.unwrap_or_default(), false)
     };
-    let read = |name: &str| read_text(view, name);
     let split = |text: &Option<String>| cmdline::tokens(text.as_deref().unwrap_or_default(), false);
     let mut settings = Settings::default();
     if let Some(dir) = environment.iter().find_map(|v| v.strip_prefix("TMPDIR=")) {
         settings.tmp_dir = Some(dir.to_owned());
     }
     settings.home = environment.iter().find_map(|v| v.strip_prefix("HOME=")).map(str::to_owned);
-    settings.apply(&split(&perf.vm_flags), &read);
-    settings.apply(&variable("JAVA_TOOL_OPTIONS"), &read);
-    settings.apply(&variable("JDK_JAVA_OPTIONS"), &read);
-    settings.apply(&launch.vm_args, &read);
-    settings.apply(&variable("_JAVA_OPTIONS"), &read);
+    settings.apply(&split(&perf.vm_flags), read);
+    settings.apply(&variable("JAVA_TOOL_OPTIONS"), read);
+    settings.apply(&cmdline::opened(&variable("JDK_JAVA_OPTIONS"), read), read);
+    settings.apply(&launch.vm_args, read);
+    settings.apply(&variable("_JAVA_OPTIONS"), read);
     // What the JVM itself took wins, unless its text was cut off.
     if perf.vm_args.as_ref().is_some_and(|args| args.len() < perfdata::CUT - 1) {
-        settings.apply(&split(&perf.vm_args), &read);
+        settings.apply(&split(&perf.vm_args), read);
     }
     settings
 }

@@ -22,9 +22,11 @@ mod procfs;
 mod rights;
 mod session;
 mod view;
+mod worker;
 
 pub use busy::{has_control_thread, progress};
 pub use child::run_if_child;
+pub use cmdline::vm_options;
 pub use command::jcmd;
 pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};

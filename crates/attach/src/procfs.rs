@@ -183,11 +183,13 @@ pub(crate) fn parse_net_unix(bytes: &[u8]) -> Vec<String> {
 
 /// The strings of `cmdline` or `environ`.
 pub(crate) fn parse_strings(bytes: &[u8]) -> Vec<String> {
+    /// More than any sane process has; each takes more room here than there.
+    const MOST: usize = 100_000;
     let body = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if body.is_empty() {
         return Vec::new();
     }
-    body.split(|&b| b == 0).map(|s| String::from_utf8_lossy(s).into_owned()).collect()
+    body.split(|&b| b == 0).take(MOST).map(|s| String::from_utf8_lossy(s).into_owned()).collect()
 }
 
 /// Names of the threads of a process; readable even for processes of other users.
@@ -200,6 +202,23 @@ pub(crate) fn thread_names(pid: u32) -> Vec<String> {
         .filter_map(|task| read_bounded(task.ok()?.path().join("comm"), 64).ok())
         .map(|name| String::from_utf8_lossy(&name).trim_end().to_owned())
         .collect()
+}
+
+/// Whether any thread of a process is under a filter of system calls (seccomp).
+pub(crate) fn has_filter(pid: u32) -> bool {
+    /// Most filters are those of whole processes; a thread of its own may be anywhere.
+    const ENOUGH: usize = 4096;
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let mut texts = tasks
+        .take(ENOUGH)
+        .filter_map(|task| read_bounded(task.ok()?.path().join("status"), LIMIT).ok());
+    texts.any(|text| is_filtered(&text))
+}
+
+/// What the text of a `status` file says; a kernel without filters has no such line.
+pub(crate) fn is_filtered(status: &[u8]) -> bool {
+    let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Seccomp:"));
+    line.is_some_and(|mode| mode.trim_ascii() != b"0")
 }
 
 /// All processes that /proc shows.

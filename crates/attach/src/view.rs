@@ -6,10 +6,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
+};
 
 /// The root and the working directory of a process.
 #[derive(Debug)]
@@ -63,8 +65,14 @@ impl View {
 
     /// At most `limit` bytes of a regular file; relative paths start at the working directory.
     pub(crate) fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        let file = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        read_regular(File::from(file), limit)
+        // Looked at before it is opened: a device may do anything when it is, a pipe may wait.
+        let place = self.open_at(path, OFlags::PATH)?;
+        if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::RegularFile {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        read_regular(File::from(openat(CWD, link, flags, Mode::empty())?), limit)
     }
 
     /// The metadata of a path, links followed.
@@ -157,7 +165,6 @@ pub(crate) fn is_guarded(dir: BorrowedFd<'_>, trusted: &[u32]) -> io::Result<boo
 
 /// A name for `fd` that fits into a socket address however long the true path is.
 pub(crate) fn short_path(fd: BorrowedFd<'_>, name: &str) -> PathBuf {
-    use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}/{name}", fd.as_raw_fd()))
 }
 
@@ -172,6 +179,7 @@ mod tests {
         assert!(view.directory(Path::new("/")).is_ok());
         assert!(view.read(Path::new("/proc/self/stat"), 10).is_ok_and(|b| b.len() == 10));
         assert!(view.read(Path::new("/proc"), 10).is_err());
+        assert!(view.read(Path::new("/dev/zero"), 10).is_err());
         assert!(view.read(Path::new("Cargo.toml"), 10).is_ok());
     }
 

@@ -57,6 +57,12 @@ impl TargetBuilder {
         self
     }
 
+    /// For programs whose class path is told elsewhere, and so is their main class.
+    pub fn no_class_path(mut self) -> Self {
+        self.class_path = None;
+        self
+    }
+
     pub fn main(mut self, class: &str) -> Self {
         self.main = vec![class.into()];
         self

@@ -1,17 +1,21 @@
 //! The functions of one ELF file: by its symbol tables, or by the beginnings of functions that its
 //! call-frame information tells.
 
+use crate::foreign::open_regular;
 use crate::maps::{Mapping, Source};
-use crate::{Symbol, demangle};
+use crate::{Shared, Symbol, demangle};
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_unwind::cfi::{self, Section};
 
 /// More functions than that are not kept; the largest libraries have a million.
@@ -19,12 +23,19 @@ const MOST_FUNCTIONS: usize = 4_000_000;
 /// Call-frame information beyond that is not read.
 const MOST_FRAMES: u64 = 256 << 20;
 
+/// Of headers and notes, where only a build id is asked for.
+const MOST_NOTES: u64 = 64 << 20;
+
 /// A file below this size is read at one go, which is faster than piece by piece.
 const WHOLE: u64 = 128 << 20;
+
+/// Reads at least this large count against what may be read of all files together.
+const LARGE: u64 = 1 << 20;
 
 pub struct FileSymbols {
     module: Rc<str>,
     pid: u32,
+    shared: Rc<Shared>,
     /// Opened while it could be found, and read when the first name is asked for.
     file: Cell<Option<File>>,
     content: OnceCell<Content>,
@@ -54,27 +65,60 @@ struct Function {
     name: Box<str>,
 }
 
+/// A file piece by piece, of which no more is read than is left of the allowance: a symbol table
+/// may claim any size, and a file with holes can back the claim.
+#[derive(Clone, Copy)]
+struct Allowed<'a> {
+    cache: &'a ReadCache<&'a File>,
+    left: &'a AtomicU64,
+}
+
+impl<'a> ReadRef<'a> for Allowed<'a> {
+    fn len(self) -> Result<u64, ()> {
+        self.cache.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        if size >= LARGE && !take(self.left, size) {
+            return Err(());
+        }
+        self.cache.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        self.cache.read_bytes_at_until(range, delimiter)
+    }
+}
+
+/// Takes from what may be read; false if that is not enough.
+fn take(left: &AtomicU64, size: u64) -> bool {
+    left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(size)).is_ok()
+}
+
 impl Content {
-    fn read(file: &File, pid: u32) -> Self {
+    fn read(file: &File, pid: u32, left: &AtomicU64) -> Self {
         let size = file.metadata().map_or(0, |metadata| metadata.len());
         if size > WHOLE {
-            return Self::of(&ReadCache::new(file), pid);
+            return Self::of(Allowed { cache: &ReadCache::new(file), left }, pid, left);
+        }
+        if !take(left, size) {
+            return Content::default();
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => Self::of(bytes.as_slice(), pid),
+            Ok(()) => Self::of(bytes.as_slice(), pid, left),
             Err(_) => Content::default(),
         }
     }
 
-    fn of<'a>(data: impl ReadRef<'a>, pid: u32) -> Self {
+    fn of<'a>(data: impl ReadRef<'a>, pid: u32, left: &AtomicU64) -> Self {
         let mut content = Content::default();
         let Ok(elf) = ElfFile64::<Endianness, _>::parse(data) else { return content };
         content.segments = segments(&elf);
         content.functions = functions(elf.symbols());
         if content.functions.is_empty() {
             // Stripped; perhaps its symbols lie in a file of their own.
-            content.functions = debug_functions(pid, elf.build_id().ok().flatten());
+            content.functions = debug_functions(pid, elf.build_id().ok().flatten(), left);
         }
         if content.functions.is_empty() {
             content.functions = functions(elf.dynamic_symbols());
@@ -94,12 +138,15 @@ impl Content {
 impl FileSymbols {
     /// Opens the file behind a mapping. One that cannot be read, or is not the one that is mapped,
     /// has no names, but offsets.
-    pub fn open(pid: u32, mapping: &Mapping, source: &Source) -> Self {
+    pub fn open(pid: u32, mapping: &Mapping, source: &Source, shared: &Rc<Shared>) -> Self {
         let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+        let (mapping, of) = (mapping.clone(), source.clone());
+        let opened = shared.ask(&name, move || open_mapped(pid, &mapping, &of));
         FileSymbols {
             module: name.as_ref().into(),
             pid,
-            file: Cell::new(open_mapped(pid, mapping, source)),
+            shared: Rc::clone(shared),
+            file: Cell::new(opened.flatten()),
             content: OnceCell::new(),
             names: RefCell::default(),
         }
@@ -107,7 +154,12 @@ impl FileSymbols {
 
     fn content(&self) -> &Content {
         self.content.get_or_init(|| {
-            self.file.take().map_or_else(Content::default, |file| Content::read(&file, self.pid))
+            let (Some(file), pid) = (self.file.take(), self.pid) else {
+                return Content::default();
+            };
+            let left = Arc::clone(&self.shared.left);
+            let read = self.shared.ask(&self.module, move || Content::read(&file, pid, &left));
+            read.unwrap_or_default()
         })
     }
 
@@ -136,17 +188,17 @@ impl FileSymbols {
 fn open_mapped(pid: u32, mapping: &Mapping, source: &Source) -> Option<File> {
     // The kernel's own link to it, for those who may; it works for deleted files too.
     let link = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    if let Ok(file) = File::open(link) {
+    if let Ok(file) = open_regular(Path::new(&link)) {
         return Some(file);
     }
     if source.deleted {
         return None;
     }
     // The path is one without links, as the kernel resolved it.
-    let opened = File::open(in_root(pid, &source.path));
+    let opened = open_regular(&in_root(pid, &source.path));
     // A process that has ended has no root any more; the file may be the one here.
-    let file = opened.or_else(|_| File::open(&source.path)).ok()?;
-    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let file = opened.or_else(|_| open_regular(&source.path)).ok()?;
+    let metadata = file.metadata().ok()?;
     let device = (rdev_major(metadata.dev()), rdev_minor(metadata.dev()));
     let same = metadata.ino() == source.inode && device == source.device;
     // Layered file systems give the mapping another number than the file: ask for the build id.
@@ -169,8 +221,9 @@ fn rdev_minor(device: u64) -> u32 {
 /// Whether the file has the build id of what is in memory: the note segment is compared, where it is
 /// mapped. Files without one are taken for others.
 fn same_build_id(pid: u32, mapping: &Mapping, file: &File) -> bool {
-    let cache = ReadCache::new(file);
-    let Ok(elf) = ElfFile64::<Endianness, _>::parse(&cache) else { return false };
+    let left = AtomicU64::new(MOST_NOTES);
+    let data = Allowed { cache: &ReadCache::new(file), left: &left };
+    let Ok(elf) = ElfFile64::<Endianness, _>::parse(data) else { return false };
     let Ok(Some(id)) = elf.build_id() else { return false };
     let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return false };
     // Where address zero of the file lies in memory.
@@ -234,14 +287,14 @@ fn functions<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> Vec<Fu
 }
 
 /// Functions from the separate file of debugging symbols, where distributions install it.
-fn debug_functions(pid: u32, build_id: Option<&[u8]>) -> Vec<Function> {
+fn debug_functions(pid: u32, build_id: Option<&[u8]>, left: &AtomicU64) -> Vec<Function> {
     let Some([first, rest @ ..]) = build_id else { return Vec::new() };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
-    let opened = File::open(in_root(pid, Path::new(&path))).or_else(|_| File::open(&path));
-    let Ok(file) = opened else { return Vec::new() };
-    let cache = ReadCache::new(&file);
-    let elf = ElfFile64::<Endianness, _>::parse(&cache);
+    let inside = open_regular(&in_root(pid, Path::new(&path)));
+    let Ok(file) = inside.or_else(|_| open_regular(Path::new(&path))) else { return Vec::new() };
+    let data = Allowed { cache: &ReadCache::new(&file), left };
+    let elf = ElfFile64::<Endianness, _>::parse(data);
     elf.map(|elf| functions(elf.symbols())).unwrap_or_default()
 }
 
@@ -271,6 +324,7 @@ mod tests {
         let symbols = FileSymbols {
             module: "libx.so".into(),
             pid: 0,
+            shared: Rc::default(),
             file: Cell::new(None),
             content: OnceCell::from(content),
             names: RefCell::default(),

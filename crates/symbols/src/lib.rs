@@ -4,22 +4,37 @@
 //! opens them through the process's own root, so that containers need no entering, and takes
 //! functions from their symbol tables. What has no symbol is named by module and offset, the
 //! offset of the function's beginning where call-frame information tells it, so that one function
-//! stays one name. Files are trusted no more than any input: damaged ones give fewer names.
+//! stays one name. Files are trusted no more than any input: damaged ones give fewer names, and so
+//! do those that are larger, slower or of another kind than files of code are.
 #![forbid(unsafe_code)]
 
 mod demangle;
 mod file;
+mod foreign;
 mod kernel;
 mod maps;
 
 pub use demangle::demangle;
+pub use foreign::{Patience, open_regular};
 pub use kernel::Ahead;
 
 use file::FileSymbols;
 use kernel::KernelSymbols;
 use maps::{Mapping, Source};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Files that are kept open until the first of their names is asked for.
+const MOST_OPEN: usize = 256;
+/// Bytes that are read of all files of a process together.
+const MOST_READ: u64 = 2 << 30;
+/// How long a file is waited for, and all of them together.
+const FOR_A_FILE: Duration = Duration::from_secs(20);
+const FOR_ALL: Duration = Duration::from_secs(30);
 
 /// What is at an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +45,41 @@ pub struct Symbol {
     pub module: Rc<str>,
 }
 
+/// What the files of a process may take together.
+struct Shared {
+    patience: RefCell<Patience>,
+    /// Bytes that may still be read.
+    left: Arc<AtomicU64>,
+    /// Files that did not answer in time.
+    unread: RefCell<Vec<String>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared {
+            patience: RefCell::new(Patience::new(FOR_A_FILE, FOR_ALL)),
+            left: Arc::new(AtomicU64::new(MOST_READ)),
+            unread: RefCell::default(),
+        }
+    }
+}
+
+impl Shared {
+    /// Asks something of a file, as long as there is patience.
+    fn ask<T: Send + 'static>(
+        &self,
+        file: &str,
+        what: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let answer = self.patience.borrow_mut().wait(what);
+        let mut unread = self.unread.borrow_mut();
+        if answer.is_none() && !unread.iter().any(|known| known == file) {
+            unread.push(file.to_owned());
+        }
+        answer
+    }
+}
+
 /// The names of one process's addresses. Everything that was found is kept, so the process may end
 /// meanwhile.
 pub struct Symbols {
@@ -37,6 +87,7 @@ pub struct Symbols {
     mappings: Vec<Mapping>,
     /// By path, device and inode: what a file says is read once.
     files: HashMap<Source, FileSymbols>,
+    shared: Rc<Shared>,
     kernel: Option<KernelSymbols>,
     kernel_ahead: Option<Ahead>,
     known: HashMap<u64, Symbol>,
@@ -51,6 +102,7 @@ impl Symbols {
             pid,
             mappings: Vec::new(),
             files: HashMap::new(),
+            shared: Rc::default(),
             kernel: None,
             kernel_ahead: None,
             known: HashMap::new(),
@@ -100,17 +152,23 @@ impl Symbols {
             return Symbol { name: mapping.label().into(), module: "".into() };
         };
         let offset = address - mapping.start + mapping.offset;
-        file(self.pid, &mut self.files, mapping, source).name(offset)
+        file(self.pid, &mut self.files, mapping, source, &self.shared).name(offset)
     }
 
     /// Opens all files that are mapped, while they can still be found: a process may end before the
     /// first of its addresses is asked for. They are read when that happens.
     pub fn open_all(&mut self) {
         for mapping in &self.mappings {
-            if let Some(source) = &mapping.source {
-                file(self.pid, &mut self.files, mapping, source);
+            if let Some(source) = mapping.source.as_ref().filter(|_| self.files.len() < MOST_OPEN) {
+                file(self.pid, &mut self.files, mapping, source, &self.shared);
             }
         }
+    }
+
+    /// Files that gave no names because they did not answer in time, as on a file system that hangs.
+    #[must_use]
+    pub fn unread(&self) -> Vec<String> {
+        self.shared.unread.borrow().clone()
     }
 
     /// The name of an address of the kernel.
@@ -140,6 +198,7 @@ fn file<'a>(
     files: &'a mut HashMap<Source, FileSymbols>,
     mapping: &Mapping,
     source: &Source,
+    shared: &Rc<Shared>,
 ) -> &'a FileSymbols {
-    files.entry(source.clone()).or_insert_with(|| FileSymbols::open(pid, mapping, source))
+    files.entry(source.clone()).or_insert_with(|| FileSymbols::open(pid, mapping, source, shared))
 }

@@ -1,7 +1,11 @@
 //! What is mapped into a process, from `/proc/PID/maps`.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
+
+/// More than any sane process has mapped: bytes of the kernel's list.
+const MOST: u64 = 64 << 20;
 
 /// A file that is mapped: its path in the process's own root, and its identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +42,10 @@ impl Mapping {
 
 /// The executable mappings of a process, by address. Empty when they cannot be read.
 pub fn read(pid: u32) -> Vec<Mapping> {
-    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut text = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{pid}/maps")) {
+        let _ = file.take(MOST).read_to_end(&mut text);
+    }
     let text = String::from_utf8_lossy(&text);
     let mut mappings: Vec<Mapping> = text.lines().filter_map(parse).collect();
     mappings.sort_by_key(|m| m.start);

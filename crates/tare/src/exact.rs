@@ -577,6 +577,7 @@ impl Source for Exact {
             run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
         }
         self.missing.account(run);
+        self.origins.account(run);
     }
 }
 
@@ -612,9 +613,8 @@ pub fn add_frame(
     origins: &Origins,
     id: i32,
 ) -> FrameId {
-    let unknown =
-        MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
-    let known = known.unwrap_or(&unknown);
+    let none = MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
+    let known = known.unwrap_or(&none);
     let mut intern = |text: &str| profile.strings.intern(text);
     let method = Method {
         class: intern(&known.class.replace('/', ".")),
@@ -622,7 +622,7 @@ pub fn add_frame(
         descriptor: intern(&known.descriptor),
         file: intern(&known.file),
         loader: intern(&loader_name(known.loader, &known.loader_class)),
-        module: intern(origins.of_class(&known.class).unwrap_or_default()),
+        module: intern(origins.of_class(&known.class).as_deref().unwrap_or_default()),
         line: (known.line > 0).then_some(known.line),
         ..Method::default()
     };

@@ -34,13 +34,19 @@ pub struct Launched {
     pub status: ExitStatus,
     /// How many JVMs reported.
     pub guests: usize,
+    /// It was started without the agent, which was said already.
+    bare: bool,
 }
 
 impl Launched {
     pub fn warn_of_no_guest(&self) {
+        if self.bare {
+            return;
+        }
         anstream::eprintln!(
             "{WARN}tare: no JVM reported. Does the command start Java on this machine, as this \
-             user, with {TOOL_OPTIONS} left in its environment?{WARN:#}"
+             user, with {TOOL_OPTIONS} left in its environment? (A JVM that makes an archive of its \
+             classes, as with -XX:ArchiveClassesAtExit, starts with no agent.){WARN:#}"
         );
     }
 }
@@ -81,7 +87,15 @@ pub fn launch(
     let flag = agent_flag(&library, &options)?;
 
     let mut child = Command::new(program);
-    if is_java(program) {
+    let archiving = is_java(program).then(|| archiving(arguments)).flatten();
+    if let Some(option) = &archiving {
+        anstream::eprintln!(
+            "{WARN}tare: started without the agent: with {option} the JVM makes an archive of its \
+             classes, and then starts with no agent. Leave that option out, or attach to the \
+             program once it runs{WARN:#}"
+        );
+        child.args(arguments);
+    } else if is_java(program) {
         child.args(settings.flags).arg(&flag).args(arguments);
     } else {
         let existing = std::env::var_os(TOOL_OPTIONS);
@@ -113,7 +127,7 @@ pub fn launch(
     ended.store(true, Relaxed);
     guests.settle(&enough);
     let guests = guests.book().seen;
-    Ok(Launched { status, guests })
+    Ok(Launched { status, guests, bare: archiving.is_some() })
 }
 
 fn forward(pid: u32, signal: i32) {
@@ -127,6 +141,46 @@ fn forward(pid: u32, signal: i32) {
 /// Only the launcher itself takes JVM flags first; `javac` and friends want `-J`.
 fn is_java(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new("java"))
+}
+
+/// The option by which a `java` command makes an archive of classes, wherever it stands.
+fn archiving(arguments: &[OsString]) -> Option<String> {
+    /// Longer files of options there are none.
+    const LARGEST: u64 = 1 << 20;
+    let words: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    // A pipe (`java @<(…)`) can be read once only, and that is up to the program.
+    let read = |name: &str| {
+        let file = tare_symbols::open_regular(Path::new(name)).ok()?;
+        let mut text = String::new();
+        file.take(LARGEST).read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    archiving_option(tare_attach::vm_options(&words, &read, &|name| std::env::var(name).ok()))
+}
+
+fn archiving_option(options: Vec<String>) -> Option<String> {
+    const SWITCHES: [&str; 4] = [
+        "AutoCreateSharedArchive",
+        "RecordDynamicDumpInfo",
+        "DumpSharedSpaces",
+        "DynamicDumpSharedSpaces",
+    ];
+    let mut found: Vec<String> = Vec::new();
+    for option in options {
+        let flag = option.strip_prefix("-XX:").unwrap_or_default();
+        let switch = |sign| flag.strip_prefix(sign).filter(|name| SWITCHES.contains(name));
+        if let Some(off) = switch('-') {
+            found.retain(|known| !known.ends_with(off));
+        }
+        let archives = option == "-Xshare:dump"
+            || flag.starts_with("ArchiveClassesAtExit=")
+            || flag == "AOTMode=create"
+            || switch('+').is_some();
+        if archives {
+            found.push(option);
+        }
+    }
+    found.pop()
 }
 
 fn agent_flag(library: &Path, options: &AgentOptions) -> Result<String> {
@@ -381,6 +435,21 @@ mod tests {
         guests.come(gone);
         guests.settle(&AtomicBool::new(true));
         guests.go(gone);
+    }
+
+    #[test]
+    fn options_that_make_archives_are_found() {
+        let found = |line: &str| {
+            archiving_option(line.split(' ').map(str::to_owned).collect()).unwrap_or_default()
+        };
+        assert_eq!(
+            found("-Xmx1g -XX:ArchiveClassesAtExit=a.jsa -Xrs"),
+            "-XX:ArchiveClassesAtExit=a.jsa"
+        );
+        assert_eq!(found("-Xshare:dump"), "-Xshare:dump");
+        assert_eq!(found("-XX:+AutoCreateSharedArchive"), "-XX:+AutoCreateSharedArchive");
+        assert_eq!(found("-XX:+AutoCreateSharedArchive -XX:-AutoCreateSharedArchive"), "");
+        assert_eq!(found("-Xshare:on -XX:SharedArchiveFile=a.jsa -XX:AOTMode=record"), "");
     }
 
     #[test]

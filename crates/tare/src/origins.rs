@@ -3,50 +3,279 @@
 //! The agent does not know: asking the JVM would run Java code. The class path of the command line
 //! tells for what the application's own loader loads; the jars' directories are read from outside.
 //! What other loaders bring stays without an origin.
+//!
+//! The paths are the JVM's owner's: they may lead to pipes, devices, endless files, or a file system
+//! that does not answer, while the program is woven. So a thread of its own reads them, within bounds,
+//! and is left behind if it takes too long.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 use tare_attach::Jvm;
+use tare_profile::{LossKind, RunInfo};
+use tare_symbols::open_regular;
 
 /// More jars than this are not looked into: it would hold up the recording.
 const MOST_JARS: usize = 2_000;
+/// Of all jars together.
+const MOST_CLASSES: usize = 2_000_000;
+/// Bytes of a jar's own list of what is in it.
+const LARGEST_LIST: u64 = 64 << 20;
+/// Entries that could not be read and are named one by one.
+const MOST_NAMED: usize = 20;
+
+/// How long a sign of life is waited for, and an answer.
+const QUIET: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 pub struct Origins {
-    /// The entries of the class path, as seen from here.
-    entries: Vec<PathBuf>,
-    /// For each class of a jar (`com/acme/Orders`) the entry; made when it is first asked for.
-    classes: OnceCell<HashMap<String, usize>>,
+    reader: Option<Reader>,
+    /// The reader takes too long, and is asked no more.
+    given_up: Cell<bool>,
+}
+
+/// The thread that knows the class path.
+struct Reader {
+    ask: Sender<String>,
+    answers: Receiver<Option<Arc<str>>>,
+    work: Arc<Work>,
+    known: RefCell<HashMap<String, Option<Arc<str>>>>,
+}
+
+/// What the thread has done so far.
+#[derive(Default)]
+struct Work {
+    steps: AtomicU64,
+    /// Entries that were not read, and why.
+    unread: Mutex<Vec<(String, String)>>,
+}
+
+impl Work {
+    fn step(&self) {
+        self.steps.fetch_add(1, Relaxed);
+    }
+
+    fn leave_out(&self, entry: &Path, why: &str) {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = entry.file_name().unwrap_or(entry.as_os_str()).to_string_lossy();
+        unread.push((name.into_owned(), why.to_owned()));
+    }
 }
 
 impl Origins {
     pub fn of(jvm: &Jvm) -> Self {
         let process = PathBuf::from(format!("/proc/{}", jvm.pid));
-        let directory = fs::read_link(process.join("cwd")).unwrap_or_default();
         // A path in another root is reached through the process, for as long as it lives.
         let root = if jvm.same_mount_ns { PathBuf::from("/") } else { process.join("root") };
-        let here = |path: &Path| {
-            let whole = directory.join(path);
-            root.join(whole.strip_prefix("/").unwrap_or(&whole))
-        };
-        let entries = class_path(&jvm.command_line);
-        let entries = entries.iter().flat_map(|entry| expand(entry, &here)).take(MOST_JARS);
-        Origins { entries: entries.collect(), classes: OnceCell::new() }
+        let command_line = jvm.command_line.clone();
+        Origins::by(move |work| {
+            let directory = fs::read_link(process.join("cwd")).unwrap_or_default();
+            let here = |path: &Path| {
+                let whole = directory.join(path);
+                root.join(whole.strip_prefix("/").unwrap_or(&whole))
+            };
+            let entries = class_path(&command_line);
+            let entries = entries.iter().flat_map(|entry| {
+                work.step();
+                expand(entry, &here)
+            });
+            entries.take(MOST_JARS).collect()
+        })
+    }
+
+    /// `find` says what the entries of the class path are, as seen from here.
+    fn by(find: impl FnOnce(&Work) -> Vec<PathBuf> + Send + 'static) -> Self {
+        let (ask, asked) = mpsc::channel::<String>();
+        let (answer, answers) = mpsc::channel();
+        let work = Arc::new(Work::default());
+        let theirs = Arc::clone(&work);
+        let started = thread::Builder::new().name("class path".into()).spawn(move || {
+            let class_path = ClassPath { entries: find(&theirs), ..ClassPath::default() };
+            // Read when the first class is asked for.
+            let Ok(first) = asked.recv() else { return };
+            let class_path = class_path.read(&theirs);
+            for class in [first].into_iter().chain(asked) {
+                theirs.step();
+                if answer.send(class_path.origin(&class)).is_err() {
+                    return;
+                }
+            }
+        });
+        let known = RefCell::default();
+        let reader = started.is_ok().then_some(Reader { ask, answers, work, known });
+        Origins { reader, given_up: Cell::new(false) }
     }
 
     /// The name of the jar or directory that holds a class, given as class files spell it.
-    pub fn of_class(&self, class: &str) -> Option<&str> {
-        let classes = self.classes.get_or_init(|| index(&self.entries));
-        let in_jar = classes.get(class).copied();
+    pub fn of_class(&self, class: &str) -> Option<Arc<str>> {
+        let reader = self.reader.as_ref()?;
+        if let Some(known) = reader.known.borrow().get(class) {
+            return known.clone();
+        }
+        if self.given_up.get() {
+            return None;
+        }
+        let Some(origin) = reader.ask(class, QUIET, LONGEST) else {
+            self.given_up.set(true);
+            return None;
+        };
+        reader.known.borrow_mut().insert(class.to_owned(), origin.clone());
+        origin
+    }
+
+    /// Notes what was not read.
+    pub fn account(&self, run: &mut RunInfo) {
+        let Some(reader) = &self.reader else { return };
+        if self.given_up.get() {
+            let reason =
+                "its files did not answer in time; classes go without the jars they are from";
+            run.lose(LossKind::Skipped, "class path", 1, reason);
+        }
+        let unread = reader.work.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, why) in unread.iter().take(MOST_NAMED) {
+            run.lose(LossKind::Skipped, &format!("class path entry {name}"), 1, why);
+        }
+        if let Some(more @ 1..) = unread.len().checked_sub(MOST_NAMED) {
+            run.lose(LossKind::Skipped, "class path entries", more as u64, "not regular files");
+        }
+    }
+}
+
+impl Reader {
+    /// `None` if nothing happens for `quiet`, or there is no answer for `longest`.
+    fn ask(&self, class: &str, quiet: Duration, longest: Duration) -> Option<Option<Arc<str>>> {
+        self.ask.send(class.to_owned()).ok()?;
+        let began = Instant::now();
+        loop {
+            let steps = self.work.steps.load(Relaxed);
+            match self.answers.recv_timeout(quiet.min(longest)) {
+                Ok(origin) => return Some(origin),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    let idle = self.work.steps.load(Relaxed) == steps;
+                    if idle || began.elapsed() >= longest {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The class path, and what is in its jars.
+#[derive(Default)]
+struct ClassPath {
+    entries: Vec<PathBuf>,
+    /// Those that are directories.
+    directories: Vec<usize>,
+    /// For each class of a jar (`com/acme/Orders`) the entry.
+    classes: HashMap<String, usize>,
+}
+
+impl ClassPath {
+    fn read(mut self, work: &Work) -> Self {
+        for (at, entry) in self.entries.iter().enumerate() {
+            work.step();
+            let Ok(metadata) = fs::metadata(entry) else { continue };
+            if metadata.is_dir() {
+                self.directories.push(at);
+                continue;
+            }
+            if self.classes.len() >= MOST_CLASSES {
+                work.leave_out(entry, "there are more classes than are looked at");
+                continue;
+            }
+            let list = match open_regular(entry).and_then(|file| list_of(&file)) {
+                Ok(list) => list,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => {
+                    work.leave_out(entry, &e.to_string());
+                    continue;
+                }
+            };
+            for name in names(&list) {
+                let class = name.strip_suffix(b".class").and_then(|n| std::str::from_utf8(n).ok());
+                if let Some(class) = class {
+                    self.classes.entry(class.to_owned()).or_insert(at);
+                }
+            }
+        }
+        self
+    }
+
+    fn origin(&self, class: &str) -> Option<Arc<str>> {
+        let in_jar = self.classes.get(class).copied();
         // Entries before the jar win, as they do in the JVM.
-        let directories = self.entries.iter().take(in_jar.unwrap_or(usize::MAX));
-        let mut directories = directories.filter(|entry| entry.is_dir());
+        let before = self.directories.iter().take_while(|at| in_jar.is_none_or(|jar| **at < jar));
+        let mut directories = before.filter_map(|at| self.entries.get(*at));
         let found = directories.find(|entry| entry.join(format!("{class}.class")).is_file());
         let entry = found.or_else(|| self.entries.get(in_jar?))?;
-        entry.file_name()?.to_str()
+        Some(entry.file_name()?.to_str()?.into())
     }
+}
+
+/// A jar's own list of what is in it, which stands at its end; empty for a file that is no jar.
+fn list_of(jar: &File) -> io::Result<Vec<u8>> {
+    /// The end of the list, without and with its comment; and its long form, which stands before it.
+    const END: usize = 22;
+    const COMMENT: u64 = 65_535;
+    const LONG_END: u64 = 56;
+    const LOCATOR: u64 = 20;
+    let length = jar.metadata()?.len();
+    let mut tail = vec![0; length.min(END as u64 + COMMENT) as usize];
+    let tail_at = length - tail.len() as u64;
+    jar.read_exact_at(&mut tail, tail_at)?;
+    let ends = tail.windows(END).rposition(|window| window.starts_with(b"PK\x05\x06"));
+    let Some(at) = ends else { return Ok(Vec::new()) };
+    let mut size = u64::from(u32::from_le_bytes(word(&tail, at + 12)));
+    // Counted from its end, since bytes before the jar move all that is counted from its beginning.
+    let mut list_end = tail_at + at as u64;
+    if size == u64::from(u32::MAX)
+        && let Some(long_at) = list_end.checked_sub(LOCATOR + LONG_END)
+    {
+        let mut long = [0; LONG_END as usize];
+        jar.read_exact_at(&mut long, long_at)?;
+        if long.starts_with(b"PK\x06\x06") {
+            size = u64::from_le_bytes(word(&long, 40));
+            list_end = long_at;
+        }
+    }
+    if size > LARGEST_LIST {
+        return Err(io::Error::other("its list of files is larger than is read"));
+    }
+    let Some(list_at) = list_end.checked_sub(size) else { return Ok(Vec::new()) };
+    let mut list = vec![0; size as usize];
+    jar.read_exact_at(&mut list, list_at)?;
+    Ok(list)
+}
+
+/// The names in such a list, up to where it is damaged.
+fn names(mut list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const HEAD: usize = 46;
+    std::iter::from_fn(move || {
+        let (head, rest) = list.split_at_checked(HEAD)?;
+        if !head.starts_with(b"PK\x01\x02") {
+            return None;
+        }
+        let length = |at: usize| usize::from(u16::from_le_bytes(word(head, at)));
+        let (name, rest) = rest.split_at_checked(length(28))?;
+        list = rest.get(length(30) + length(32)..)?;
+        Some(name)
+    })
+}
+
+/// Bytes in the middle of others, which must be there.
+fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
 }
 
 /// The entries of the class path that a command line names.
@@ -89,27 +318,14 @@ fn class_path(command_line: &[String]) -> Vec<String> {
 fn expand(entry: &str, here: &impl Fn(&Path) -> PathBuf) -> Vec<PathBuf> {
     let Some(directory) = entry.strip_suffix('*') else { return vec![here(Path::new(entry))] };
     let listed = fs::read_dir(here(Path::new(directory))).into_iter().flatten().flatten();
-    let mut jars: Vec<PathBuf> =
-        listed.map(|file| file.path()).filter(|path| is_jar(path)).collect();
+    let jars = listed.map(|file| file.path()).filter(|path| is_jar(path)).take(MOST_JARS);
+    let mut jars: Vec<PathBuf> = jars.collect();
     jars.sort();
     jars
 }
 
 fn is_jar(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("jar"))
-}
-
-fn index(entries: &[PathBuf]) -> HashMap<String, usize> {
-    let mut classes = HashMap::new();
-    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.is_dir()) {
-        let jar = File::open(entry).ok().and_then(|file| zip::ZipArchive::new(file).ok());
-        for name in jar.iter().flat_map(|jar| jar.file_names()).flatten() {
-            if let Some(class) = name.strip_suffix(".class") {
-                classes.entry(class.to_owned()).or_insert(at);
-            }
-        }
-    }
-    classes
 }
 
 #[cfg(test)]
@@ -153,13 +369,78 @@ mod tests {
         let broken = scratch.join("broken.jar");
         fs::write(&broken, b"no jar").unwrap();
         let entries = vec![broken, first, classes, last];
-        let origins = Origins { entries, classes: OnceCell::new() };
-        assert_eq!(origins.of_class("p/A"), Some("first.jar"));
-        assert_eq!(origins.of_class("p/B"), Some("classes"));
-        assert_eq!(origins.of_class("p/C"), Some("last.jar"));
-        assert_eq!(origins.of_class("p/D"), None);
+        let origins = Origins::by(move |_| entries);
+        let origin = |class: &str| origins.of_class(class).map(|origin| origin.to_string());
+        assert_eq!(origin("p/A").as_deref(), Some("first.jar"));
+        assert_eq!(origin("p/B").as_deref(), Some("classes"));
+        assert_eq!(origin("p/C").as_deref(), Some("last.jar"));
+        assert_eq!(origin("p/D"), None);
+        assert_eq!(losses(&origins), [""; 0], "nothing is left out");
         let names: Vec<_> = expand("*", &|_| scratch.clone());
         assert_eq!(names.len(), 3, "{names:?}");
         fs::remove_dir_all(&scratch).unwrap();
+    }
+
+    fn losses(origins: &Origins) -> Vec<String> {
+        let mut run = RunInfo::default();
+        origins.account(&mut run);
+        run.losses.iter().map(|loss| format!("{}: {}", loss.name, loss.reason)).collect()
+    }
+
+    #[test]
+    fn pipes_and_devices_are_left_out_and_named() {
+        let scratch = std::env::temp_dir().join(format!("tare-pipe-{}", std::process::id()));
+        fs::create_dir_all(&scratch).unwrap();
+        let pipe = scratch.join("pipe.jar");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let entries = vec![pipe, "/dev/zero".into(), scratch.join("missing.jar")];
+        let origins = Origins::by(move |_| entries);
+        assert_eq!(origins.of_class("p/A"), None);
+        let named = ["class path entry pipe.jar", "class path entry zero"];
+        assert_eq!(losses(&origins), named.map(|name| format!("{name}: not a regular file")));
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+
+    #[test]
+    fn a_file_system_that_hangs_is_not_waited_for() {
+        let (_held, for_ever) = mpsc::channel::<()>();
+        let origins = Origins::by(move |_| {
+            let _ = for_ever.recv();
+            Vec::new()
+        });
+        let reader = origins.reader.as_ref().unwrap();
+        let moment = Duration::from_millis(50);
+        assert_eq!(reader.ask("p/A", moment, moment), None);
+        origins.given_up.set(true);
+        assert_eq!(origins.of_class("p/B"), None, "it is not asked again");
+        assert!(losses(&origins)[0].contains("did not answer in time"), "{:?}", losses(&origins));
+    }
+
+    #[test]
+    fn damaged_lists_give_fewer_names() {
+        let mut bytes = Vec::new();
+        let mut zip = zip::ZipWriter::new(io::Cursor::new(&mut bytes));
+        for name in ["a/B.class", "a/C.class", "a/D.txt"] {
+            zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(&[7; 300]).unwrap();
+        }
+        zip.finish().unwrap();
+        let path = std::env::temp_dir().join(format!("tare-list-{}", std::process::id()));
+        let count = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            list_of(&File::open(&path).unwrap()).map_or(0, |list| names(&list).count())
+        };
+        assert_eq!(count(&bytes), 3);
+        // A script before the jar, as runnable ones have.
+        assert_eq!(count(&[b"#!/bin/sh\n".as_slice(), &bytes].concat()), 3);
+        for length in 0..bytes.len() {
+            assert!(count(&bytes[..length]) <= 3, "{length}");
+        }
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 0xff;
+            assert!(count(&other) <= 3, "{at}");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
+use std::sync::OnceLock;
 
 /// The fields of `perf_event_attr` that we set, at their fixed places; the kernel takes the
 /// first published size of the structure from everyone.
@@ -58,6 +59,9 @@ const CLOSE_ON_EXEC: u32 = 8;
 impl Counter {
     /// Counts from now on, in a thread (0 is the calling one); in the kernel's code only if asked for.
     pub fn open(event: Event, thread: u32, kernel: bool) -> io::Result<Self> {
+        if !survives() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, FORBIDDEN));
+        }
         let (kind, config) = event.numbers();
         let attributes = Attributes {
             kind,
@@ -89,6 +93,51 @@ impl Counter {
         let mut bytes = [0; 8];
         (&self.0).read_exact(&mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+const FORBIDDEN: &str = "the filter of system calls that tare runs under (seccomp) ends whoever \
+                         asks for perf events";
+
+/// Whether asking for perf events does not end us: some filters of system calls do that. Under a
+/// filter a child tries it first; it costs the tool nothing, other than a JVM with its large heap.
+fn survives() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let status = std::fs::read("/proc/self/status").unwrap_or_default();
+        let free = status.split(|&b| b == b'\n').any(|line| line == b"Seccomp:\t0");
+        free || child_survives()
+    })
+}
+
+fn child_survives() -> bool {
+    // SAFETY: the child only makes system calls, and ends: no lock that another thread may have
+    // held is needed. It leaves no core file. The parent waits for it alone.
+    unsafe {
+        match libc::fork() {
+            -1 => false,
+            0 => {
+                libc::prctl(libc::PR_SET_DUMPABLE, 0);
+                libc::syscall(
+                    libc::SYS_perf_event_open,
+                    std::ptr::null::<Attributes>(),
+                    0,
+                    -1,
+                    -1,
+                    0,
+                );
+                libc::_exit(0)
+            }
+            child => {
+                let mut how = 0;
+                while libc::waitpid(child, &raw mut how, 0) < 0 {
+                    if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                        return false;
+                    }
+                }
+                libc::WIFEXITED(how)
+            }
+        }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Native code that the tests bring into a JVM, as an agent: it stops threads wherever they are, and
-//! calls Java from native frames. The Java side is `Natives` among the tests' targets.
+//! Native code that the tests bring into a JVM, as an agent: it stops threads wherever they are,
+//! calls Java from native frames, and puts threads under filters of system calls. The Java side is `Natives` among the tests' targets.
 //!
 //! It serves tests, so any failure ends the process with a message.
 
 use jvmti_bindings::sys::jni::{self, JNI_OK, JNIEnv, JavaVM, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv};
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -134,6 +134,49 @@ pub unsafe extern "system" fn Java_Natives_callOnNewThread(
     if thread.join().is_err() {
         give_up("a thread panicked");
     }
+}
+
+/// Puts the calling thread under a filter that ends the process for `perf_event_open`.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_filter(_jni: *mut JNIEnv, _class: jclass) {
+    const SET_NO_NEW_PRIVS: c_int = 38;
+    const SET_SECCOMP: c_int = 22;
+    const MODE_FILTER: c_ulong = 2;
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const PERF_EVENT_OPEN: u32 = if cfg!(target_arch = "x86_64") { 298 } else { 241 };
+    /// One step of the filter's program, as the kernel reads it.
+    #[repr(C)]
+    struct Step(u16, u8, u8, u32);
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        steps: *const Step,
+    }
+    let steps = [
+        Step(LOAD_WORD, 0, 0, 0),
+        Step(JUMP_IF_EQUAL, 1, 0, PERF_EVENT_OPEN),
+        Step(RETURN, 0, 0, 0x7fff_0000),
+        Step(RETURN, 0, 0, 0x8000_0000),
+    ];
+    let program = Program { length: steps.len() as u16, steps: steps.as_ptr() };
+    let (one, none): (c_ulong, c_ulong) = (1, 0);
+    // SAFETY: the C library's function; the program is alive during the call, which copies it.
+    let done = unsafe {
+        prctl(SET_NO_NEW_PRIVS, one, none, none, none) == 0
+            && prctl(SET_SECCOMP, MODE_FILTER, &raw const program) == 0
+    };
+    if !done {
+        give_up("no filter can be installed");
+    }
+}
+
+unsafe extern "C" {
+    fn prctl(option: c_int, ...) -> c_int;
 }
 
 fn run(jni: *mut JNIEnv, task: jobject) {

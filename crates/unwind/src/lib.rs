@@ -14,6 +14,7 @@
 
 pub mod cfi;
 pub mod elf;
+mod filter;
 mod memory;
 mod modules;
 mod published;
@@ -22,6 +23,7 @@ mod rule;
 pub mod table;
 mod walk;
 
+pub use filter::is_filtered;
 pub use memory::{Bounds, Memory, Window, read_self, registers_of};
 pub use modules::{Budget, Generation, Module, Modules, NoTable};
 pub use published::{Guard, Published};

@@ -21,27 +21,7 @@ const TRANSIENT: u16 = 0x0080;
 
 /// Asks for the field. Called before the JVM is up; without it threads are looked up.
 pub fn prepare(vm: Vm) {
-    if archive_is_demanded() {
-        gate::say(
-            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so threads \
-             get no field of ours; exact recording works, but costs more",
-        );
-        return;
-    }
     vm.hook_early(hook);
-}
-
-/// A JVM that must use its archive refuses to start with a hook as early as ours.
-pub fn archive_is_demanded() -> bool {
-    const DEMANDS: [&str; 3] = ["-Xshare:on", "-XX:+RequireSharedSpaces", "-XX:AOTMode=on"];
-    let mut words = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    for key in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
-        words.push(b' ');
-        words.extend(std::env::var_os(key).unwrap_or_default().into_encoded_bytes());
-    }
-    words
-        .split(|b| *b == 0 || b.is_ascii_whitespace())
-        .any(|word| DEMANDS.iter().any(|demand| word == demand.as_bytes()))
 }
 
 #[allow(clippy::too_many_arguments, reason = "the JVM's signature")]

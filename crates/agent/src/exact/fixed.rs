@@ -6,7 +6,6 @@
 //! the loading of a constant, so nothing else moves. As for the field of threads, a JVMTI environment
 //! of its own does it, which cannot retransform.
 
-use super::field::archive_is_demanded;
 use crate::gate;
 use crate::jvm::{Jvmti, Vm};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
@@ -31,13 +30,6 @@ const LONG: u8 = 5;
 
 /// Begins. Called before the JVM is up.
 pub fn prepare(vm: Vm) {
-    if archive_is_demanded() {
-        gate::say(
-            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so Set.of, Map.of \
-             and random numbers differ from run to run, as ever",
-        );
-        return;
-    }
     vm.hook_early(hook);
 }
 

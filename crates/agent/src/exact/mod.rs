@@ -9,6 +9,7 @@
 //! is held for no longer than a class takes.
 
 mod agents;
+mod archive;
 mod budget;
 mod bytecodes;
 mod calibrate;
@@ -106,6 +107,8 @@ pub enum StartError {
     AlreadyOn,
     Memory(io::Error),
     Runtime(&'static str),
+    /// The JVM would not survive its own plans for its classes.
+    Archive(&'static str),
     Jvmti(Failure),
     /// Who asked for it does not want it any more.
     Stopped,
@@ -118,7 +121,7 @@ impl fmt::Display for StartError {
                 write!(f, "an exact recording of this JVM is already under way; end that one first")
             }
             StartError::Memory(e) => write!(f, "no memory for the trees: {e}"),
-            StartError::Runtime(what) => write!(f, "{what}"),
+            StartError::Runtime(what) | StartError::Archive(what) => write!(f, "{what}"),
             StartError::Jvmti(failure) => write!(f, "{failure}"),
             StartError::Stopped => {
                 write!(f, "stopped before all classes were woven; those that were are restored")
@@ -210,12 +213,25 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
 /// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
 /// change classes from the start, HotSpot need not throw all compiled code away at the first.
 pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
-    field::prepare(vm);
-    if without_chance {
-        fixed::prepare(vm);
+    if archive::refusal(jvmti).is_some() {
+        return;
+    }
+    if archive::is_demanded(jvmti) {
+        gate::say(&format!(
+            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so threads get no \
+             field of ours; exact recording works, but costs more{}",
+            if without_chance { NO_CONSTANTS } else { "" }
+        ));
+    } else {
+        field::prepare(vm);
+        if without_chance {
+            fixed::prepare(vm);
+        }
     }
     FROM_THE_START.store(rights::take(jvmti).is_ok(), Relaxed);
 }
+
+const NO_CONSTANTS: &str = "; Set.of, Map.of and random numbers differ from run to run, as ever";
 
 /// Begins a session: on return what was loaded is woven, and what will be loaded will be. After an
 /// error everything is as it was.
@@ -228,6 +244,10 @@ pub fn start(
     if engine().is_some() {
         return Err(StartError::AlreadyOn);
     }
+    if let Some(why) = archive::refusal(jvmti) {
+        return Err(StartError::Archive(why));
+    }
+    own_memory::learn();
     let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
     if !jni.learn() {
         return Err(StartError::Runtime("this JVM has other classes than those we know"));

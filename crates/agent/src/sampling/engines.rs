@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use tare_protocol::SampleEngine;
+use tare_unwind::is_filtered;
 
 /// The least interval: below it a thread would do nothing but tell where it is.
 pub const SHORTEST: u64 = 10_000;
@@ -22,6 +23,8 @@ pub struct Armer {
     pub engine: SampleEngine,
     /// Whether kernel code counts for perf events.
     pub kernel: bool,
+    /// Whether perf events were asked for by name: then a filter is no reason not to try.
+    asked: bool,
     /// Whether its frames are wanted.
     pub frames: bool,
     pub timers: AtomicU64,
@@ -46,25 +49,46 @@ struct InUse {
 pub struct Choice {
     pub engine: SampleEngine,
     pub kernel: bool,
+    /// By name, and not because it is the best.
+    pub asked: bool,
     /// Why not a better one.
     pub notes: Vec<String>,
 }
+
+/// Filters that end a process for `perf_event_open` are common (systemd's do), those that permit it
+/// rare, and what a filter does cannot be asked. A child that tries the call is no way out: one that
+/// shares our memory takes us along when its death dumps core (Linux before 5.16), one that does not
+/// copies the page tables of the whole heap.
+const FILTERED: &str = "A filter decides which system calls this JVM may make (seccomp), and may \
+                        end it for perf_event_open: timers are used. Where the filter is known to \
+                        permit that call, ask for `--engine perf-clock`.";
+const RISKED: &str = "perf events were asked for under a filter of system calls (seccomp): threads \
+                      with a filter of their own may be ended by it.";
 
 /// Kernels tick at this rate or faster; finer than a tick no timer is.
 const TICK: u64 = 4_000_000;
 
 /// The best engine that works, or the one asked for, or why that one does not.
 pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result<Choice, String> {
-    let plain = |engine| Choice { engine, kernel: true, notes: Vec::new() };
+    let plain =
+        |engine| Choice { engine, kernel: true, asked: wanted.is_some(), notes: Vec::new() };
     match wanted {
         Some(SampleEngine::PerfCycles | SampleEngine::PerfClock) if wall => {
             Err("wall-clock sampling uses the engine `timer` or `safepoint`".into())
         }
         Some(engine @ (SampleEngine::PerfCycles | SampleEngine::PerfClock)) => {
-            try_perf(engine).map_err(|e| format!("the engine `{engine}` does not work here: {e}"))
+            let mut choice = try_perf(engine)
+                .map_err(|e| format!("the engine `{engine}` does not work here: {e}"))?;
+            choice.asked = true;
+            choice.notes.extend(is_filtered().then(|| RISKED.to_owned()));
+            Ok(choice)
         }
         Some(engine) => Ok(plain(engine)),
         None if wall => Ok(plain(SampleEngine::Timer)),
+        None if is_filtered() => {
+            let notes = vec![FILTERED.to_owned()];
+            Ok(Choice { notes, ..plain(SampleEngine::Timer) })
+        }
         None => match try_perf(SampleEngine::PerfClock) {
             Ok(choice) if choice.kernel => Ok(choice),
             Ok(choice) if interval < TICK => Ok(choice),
@@ -95,13 +119,13 @@ fn try_perf(engine: SampleEngine) -> io::Result<Choice> {
     let open = |kernel| kernel::open_perf(tid, event(engine), 10_000_000, kernel);
     if let Ok(fd) = open(true) {
         kernel::close(fd);
-        return Ok(Choice { engine, kernel: true, notes: Vec::new() });
+        return Ok(Choice { engine, kernel: true, asked: false, notes: Vec::new() });
     }
     let fd = open(false)?;
     kernel::close(fd);
     let note = "The kernel does not let us see its part (kernel.perf_event_paranoid): time spent \
                 there is charged to where the program goes on.";
-    Ok(Choice { engine, kernel: false, notes: vec![note.into()] })
+    Ok(Choice { engine, kernel: false, asked: false, notes: vec![note.into()] })
 }
 
 impl Armer {
@@ -109,6 +133,7 @@ impl Armer {
         Armer {
             engine: choice.engine,
             kernel: choice.kernel,
+            asked: choice.asked,
             frames: frames && choice.kernel,
             timers: AtomicU64::new(0),
             descriptors: AtomicU64::new(0),
@@ -147,6 +172,10 @@ impl Armer {
     }
 
     fn arm_perf(&self, record: &Record, tid: u32, interval: u64) -> bool {
+        // A thread that starts arms itself, and may be under a filter that others are not under.
+        if !self.asked && is_filtered() {
+            return false;
+        }
         if !reserve(&self.descriptors, self.descriptors_most) {
             return false;
         }

@@ -257,7 +257,12 @@ fn choose(
             let note = format!(
                 "This JVM does not tell where to find {what}: stacks are taken by the JVM itself, at safepoints."
             );
-            Ok(Choice { engine: SampleEngine::Safepoint, kernel: false, notes: vec![note] })
+            Ok(Choice {
+                engine: SampleEngine::Safepoint,
+                kernel: false,
+                asked: false,
+                notes: vec![note],
+            })
         }
         Some(_) => Err(StartError::Unknown(what.clone())),
     }

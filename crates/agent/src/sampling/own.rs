@@ -92,7 +92,7 @@ mod tests {
     fn what_a_signal_costs_is_microseconds() {
         handler::install().expect("a handler");
         for engine in [SampleEngine::Timer, SampleEngine::PerfClock] {
-            let choice = Choice { engine, kernel: false, notes: Vec::new() };
+            let choice = Choice { engine, kernel: false, asked: true, notes: Vec::new() };
             // Where there are no perf events, or on a machine that is too busy, nothing is known.
             let found = interruption(&choice);
             assert!(found < 1_000_000, "{engine}: {found} ns");

@@ -14,4 +14,7 @@ final class Natives {
 
     /** Runs a task on a thread that the JVM did not start. */
     static native void callOnNewThread(Runnable task);
+
+    /** Puts the calling thread, and those that it starts, under a filter that ends the process for perf events. */
+    static native void filter();
 }

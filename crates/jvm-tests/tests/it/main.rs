@@ -7,6 +7,7 @@
 mod common;
 mod recording;
 
+mod archives;
 mod attach;
 mod attach_forbidden;
 mod bytecode_samples;
@@ -27,7 +28,9 @@ mod exact_intrinsics;
 mod exact_loaders;
 mod exact_times;
 mod flight_recorder;
+mod filtered_calls;
 mod follow;
+mod foreign_files;
 mod front_end_killed;
 mod held_up;
 mod instrument;

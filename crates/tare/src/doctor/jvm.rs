@@ -17,6 +17,7 @@ pub fn checks(jvm: &Jvm, attach: bool, patience: Duration) -> Vec<Check> {
     if !is_hotspot(jvm) {
         return out;
     }
+    out.push(system_calls(jvm));
     if !attach {
         out.push(Check::limited("attach", "not tried (--no-attach); what follows needs it"));
         return out;
@@ -66,6 +67,20 @@ fn namespaces(jvm: &Jvm) -> Check {
     } else {
         Check::works(name, "in our own namespaces")
     }
+}
+
+/// What the machine's checks found is true of `tare`; a JVM may be under a filter of its own.
+fn system_calls(jvm: &Jvm) -> Check {
+    let name = "system calls";
+    if !jvm.is_filtered() {
+        return Check::works(name, "not filtered: perf events as this machine allows them");
+    }
+    Check::limited(
+        name,
+        "filtered (seccomp): sampling takes timers and does not try perf events, for which \
+         a filter may end the JVM",
+    )
+    .remedy("where the filter is known to permit perf_event_open: `--engine perf-clock`")
 }
 
 /// The agent's own view. An agent that was not there before is not there afterwards.
@@ -156,8 +171,25 @@ impl Flags {
         self.arguments.lines().filter(|l| l.starts_with("jvm_args:")).any(|l| l.contains(text))
     }
 
+    /// Whether the JVM writes an archive of its classes at its end and would not survive that after
+    /// an exact recording. Before JDK 21 a flag of its own says so; later ones make archives of the
+    /// kind in question only as AOT caches.
+    fn archives(&self) -> bool {
+        let output = self.values.get("AOTCacheOutput").is_some_and(|file| !file.starts_with('{'));
+        self.is("DynamicDumpSharedSpaces", "true") || self.is("AOTMode", "record") || output
+    }
+
     fn checks(&self) -> Vec<Check> {
         let mut out = Vec::new();
+        if self.archives() {
+            out.push(
+                Check::no(
+                    "exact profiles",
+                    "refused: the JVM makes an archive of its classes, and would crash over changed ones",
+                )
+                .remedy("leave out -XX:ArchiveClassesAtExit, -XX:AOTMode=record or -XX:AOTCacheOutput"),
+            );
+        }
         if self.given("+DebugNonSafepoints") || self.is("DebugNonSafepoints", "true") {
             out.push(Check::works(
                 "debug information",
@@ -216,5 +248,18 @@ mod tests {
         assert_eq!(flags["UsePerfData"], "true");
         assert_eq!(flags["Name"], "{product}");
         assert_eq!(flags["X"], "5");
+    }
+
+    #[test]
+    fn archives_that_changed_classes_would_spoil_are_known() {
+        let archives = |line: &str| {
+            let values = parse_flags(&format!("{line} {{product}} {{command line}}\n"));
+            Flags { values, arguments: String::new() }.archives()
+        };
+        assert!(archives(" bool DynamicDumpSharedSpaces = true"));
+        assert!(archives(" ccstr AOTMode = record"));
+        assert!(archives(" ccstr AOTCacheOutput = x.aot"));
+        assert!(!archives(" ccstr AOTCacheOutput = "));
+        assert!(!archives(" ccstr AOTMode = on"));
     }
 }

@@ -12,8 +12,8 @@ use tare_arena::samples::{
     ThreadType, Trace,
 };
 use tare_profile::{
-    ContextId, Execution, Frame, FrameId, Method, MethodId, MethodKind, Profile, Row, SeriesId,
-    SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
+    ContextId, Execution, Frame, FrameId, LossKind, Method, MethodId, MethodKind, Profile, Row,
+    RunInfo, SeriesId, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
 };
 use tare_symbols::{Symbol, Symbols};
 
@@ -21,6 +21,8 @@ use tare_symbols::{Symbol, Symbols};
 pub trait Addresses {
     fn native(&mut self, address: u64) -> Symbol;
     fn kernel(&mut self, address: u64) -> Symbol;
+    /// Files that gave no names because they did not answer in time.
+    fn unread(&self) -> Vec<String>;
 }
 
 impl Addresses for Symbols {
@@ -33,6 +35,10 @@ impl Addresses for Symbols {
 
     fn kernel(&mut self, address: u64) -> Symbol {
         Symbols::kernel(self, address)
+    }
+
+    fn unread(&self) -> Vec<String> {
+        Symbols::unread(self)
     }
 }
 
@@ -122,6 +128,15 @@ impl<A: Addresses> Collector<A> {
     pub fn with_origins(mut self, origins: Origins) -> Self {
         self.origins = Some(origins);
         self
+    }
+
+    /// Notes which files of code or classes were not read, and why.
+    pub fn account(&self, run: &mut RunInfo) {
+        for file in self.addresses.unread() {
+            let reason = "the file did not answer in time; its functions go by their offsets";
+            run.lose(LossKind::Skipped, &format!("names of {file}"), 1, reason);
+        }
+        self.origins.iter().for_each(|origins| origins.account(run));
     }
 
     /// Adds what the records tell to the profile, which must be the same at each call. With `last`,
@@ -392,7 +407,7 @@ fn java_method(
     let descriptor = profile.strings.intern(&method.descriptor);
     let file = profile.strings.intern(&method.file);
     let origin = origins.and_then(|origins| origins.of_class(&method.class));
-    let module = profile.strings.intern(origin.unwrap_or_default());
+    let module = profile.strings.intern(origin.as_deref().unwrap_or_default());
     let line = method.lines.iter().map(|entry| u32::from(entry.line)).min();
     Some(profile.methods.intern(Method {
         kind: MethodKind::Java,
@@ -436,6 +451,10 @@ mod tests {
 
         fn kernel(&mut self, address: u64) -> Symbol {
             Symbol { name: format!("k{address:x}").into(), module: "kernel".into() }
+        }
+
+        fn unread(&self) -> Vec<String> {
+            vec!["libhung.so".into()]
         }
     }
 

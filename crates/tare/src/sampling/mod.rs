@@ -191,6 +191,7 @@ impl Source for Sampling {
         if let Some(error) = &self.broken {
             lose(LossKind::Damaged, "streams", 1, error);
         }
+        self.collector.account(run);
     }
 }
 

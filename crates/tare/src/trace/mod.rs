@@ -373,6 +373,7 @@ impl Source for Trace {
         if let Some(shared) = &self.shared {
             let table = shared.sequences.text(shared.clock.per_nano());
             run.options.push((SEQUENCES.to_owned(), table));
+            shared.origins.account(run);
         }
         for refused in &self.status.refused {
             run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);

@@ -81,6 +81,12 @@ impl Session for SamplingSession {
             memory: RING,
             yields: false,
         };
+        if is_perf(plan.engine) && jvm.is_filtered() {
+            anstream::eprintln!(
+                "{WARN}tare: this JVM is under a filter of system calls (seccomp); if that does not \
+                 permit perf_event_open, it may end the JVM now{WARN:#}"
+            );
+        }
         let files = Files::take(args, jvm, names);
         // While the agent takes all threads in, rather than beside the program that is then sampled.
         let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
@@ -182,6 +188,10 @@ impl Session for SamplingSession {
         }
         report::whole(&profile, &ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) })
     }
+}
+
+fn is_perf(engine: Option<SampleEngine>) -> bool {
+    matches!(engine, Some(SampleEngine::PerfClock | SampleEngine::PerfCycles))
 }
 
 impl SamplingSession {

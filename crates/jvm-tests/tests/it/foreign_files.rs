@@ -1,0 +1,94 @@
+//! Files that the owner of a JVM chose, read by somebody else, perhaps root: pipes where jars should
+//! be, argument files that name themselves, options files that are devices. Nothing hangs, grows or
+//! is opened that should not be.
+
+use crate::common::assert_no_trace;
+use crate::recording::Recorded;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Command;
+use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk};
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo can be started");
+    assert!(made.success(), "no pipe at {}", path.display());
+}
+
+/// Whether somebody has a pipe open for reading.
+fn is_being_read(pipe: &Path) -> bool {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    match OpenOptions::new().write(true).custom_flags(nonblocking).open(pipe) {
+        Ok(_) => true,
+        Err(e) => {
+            assert_eq!(e.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()), "{e}");
+            false
+        }
+    }
+}
+
+on_each_jdk! {
+    /// A recording of a program with a pipe on its class path ends, and says what it left out.
+    fn a_pipe_on_the_class_path(jdk) {
+        let scratch = Scratch::new();
+        let pipe = scratch.join("pipe.jar");
+        make_pipe(&pipe);
+        let path = format!("{}:{}", classes().display(), pipe.display());
+        let file = scratch.join("x.tare").display().to_string();
+        let mut target = Target::java(jdk).class_path(path.as_ref()).main("Idle").start();
+        let name = target.name();
+        for mode in [&["--exact"][..], &["--exact", "--trace"], &["--wall"]] {
+            let words = [&["record"], mode, &["-d", "2s", "-o", &file, &name]].concat();
+            let recording = Tare::this().start(&words);
+            target.check_works();
+            recording.wait().ok();
+            let losses = Recorded::open(file.as_ref()).losses().join("\n");
+            assert!(losses.contains("pipe.jar: not a regular file"), "{mode:?}: {losses}");
+            assert_no_trace(target.pid());
+        }
+        target.finish();
+
+        let java = jdk.java().display().to_string();
+        let launched = ["record", "--exact", "-o", &file, "--", &java, "-cp", &path, "Idle"];
+        Tare::this().run(&launched).ok();
+        let losses = Recorded::open(file.as_ref()).losses().join("\n");
+        assert!(losses.contains("pipe.jar: not a regular file"), "{losses}");
+    }
+
+    /// A file of arguments that names itself is opened once, as the launcher does it.
+    fn argument_files_that_name_themselves(jdk) {
+        let scratch = Scratch::new();
+        let bomb = scratch.join("bomb");
+        let line = format!("-cp {} Idle\n", classes().display());
+        fs::write(&bomb, line).expect("our own directory");
+        let option = format!("@{}", bomb.display());
+        let mut target = Target::java(jdk).vm(&option).no_class_path().start();
+        fs::write(&bomb, format!("{option} ").repeat(20_000)).expect("our own directory");
+        let limited = Tare::this().through(&["prlimit", "--as=1500000000"]);
+        assert!(limited.listed(target.pid()).is_some(), "not listed");
+        limited.run(&["status", &target.name()]).ok();
+        target.check_works();
+        target.finish();
+    }
+
+    /// Files of options are looked at before they are opened: a device may do anything when it is.
+    fn options_files_that_are_none(jdk) {
+        let scratch = Scratch::new();
+        let options = scratch.join("options");
+        fs::write(&options, "").expect("our own directory");
+        let target = Target::idle(jdk).vm(format!("-XX:Flags={}", options.display())).start();
+        fs::remove_file(&options).expect("our own directory");
+        make_pipe(&options);
+        let tares = std::thread::scope(|scope| {
+            let lister = scope.spawn(|| (0..5).all(|_| Tare::this().listed(target.pid()).is_some()));
+            let mut seen = false;
+            while !lister.is_finished() {
+                seen |= is_being_read(&options);
+            }
+            assert!(!seen, "the pipe was opened");
+            lister.join().expect("no panic")
+        });
+        assert!(tares);
+        target.finish();
+    }
+}
