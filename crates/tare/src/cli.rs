@@ -60,8 +60,8 @@ pub enum Command {
     },
     /// Attach if need be, and show the state of a JVM and of the agent in it
     #[command(
-        after_help = "The agent stays in the JVM, idle, until `tare detach`. Idle means: one \
-                            thread asleep on a socket, nothing measured, nothing slower."
+        after_help = "The agent stays in the JVM, idle, for a minute after the last command (TARE_GRACE=10m: \
+                            longer). Idle means: one thread asleep on a socket, nothing measured, nothing slower."
     )]
     Status(StatusArgs),
     /// Remove the agent from a JVM
@@ -613,7 +613,7 @@ fn engine(text: &str) -> Result<SampleEngine, String> {
 }
 
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit {

@@ -40,14 +40,15 @@ impl Agent {
         Ok(Agent { stream, decoder, patience, files, greeting: nobody })
     }
 
-    fn open(stream: UnixStream, patience: Duration) -> Result<Self> {
+    /// `None` if the agent goes away before it has greeted us: it was about to leave when we came.
+    fn open(stream: UnixStream, patience: Duration) -> Result<Option<Self>> {
         let mut agent = Agent::of(stream, patience)?;
-        let first = agent.receive()?;
+        let Some(first) = agent.next()? else { return Ok(None) };
         if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
             bail!("the agent refused the connection: {message}");
         }
         agent.greeting = Greeting::from_message(&first)?;
-        Ok(agent)
+        Ok(Some(agent))
     }
 
     /// Sends a request and waits for the answer to it.
@@ -109,15 +110,23 @@ impl Agent {
     }
 
     fn receive(&mut self) -> Result<Message> {
+        match self.next()? {
+            Some(message) => Ok(message),
+            None => bail!("the JVM closed the connection; has it ended?"),
+        }
+    }
+
+    /// The next message; `None` when the other end has closed the connection.
+    fn next(&mut self) -> Result<Option<Message>> {
         let deadline = Instant::now() + self.patience;
         let mut portion = [0; 8192];
         loop {
             if let Some(message) = self.decoder.next_message()? {
-                return Ok(message);
+                return Ok(Some(message));
             }
             let overdue = Instant::now() >= deadline;
             match self.take(&mut portion) {
-                Ok(0) => bail!("the JVM closed the connection; has it ended?"),
+                Ok(0) | Err(Errno::CONNRESET) => return Ok(None),
                 Ok(n) => self.decoder.push(&portion[..n]),
                 Err(Errno::INTR) if !overdue => {}
                 Err(Errno::AGAIN | Errno::INTR) => bail!(
@@ -158,7 +167,7 @@ pub fn hear_status(stream: &UnixStream, patience: Duration) -> Result<(Status, [
 pub fn agents(jvm: &Jvm, patience: Duration) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
     for control in tare_attach::connect(jvm, patience)? {
-        agents.push(Agent::open(control.stream, patience)?);
+        agents.extend(Agent::open(control.stream, patience)?);
     }
     Ok(agents)
 }

@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tare_protocol::{AgentOptions, Decoder, Response, Started};
+use tare_protocol::{AgentOptions, Decoder, MEETING_SOCKET, Response, Started, meeting_dir_name};
 
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
@@ -75,6 +75,7 @@ pub fn launch(
         rendezvous: Some(meeting.path()?),
         exact: settings.exact,
         fixed: settings.fixed,
+        ..AgentOptions::default()
     };
     let flag = agent_flag(&library, &options)?;
 
@@ -158,19 +159,20 @@ struct Meeting {
 
 impl Meeting {
     fn new() -> Result<Self> {
-        let name = format!(".tare-run-{}-{:x}", std::process::id(), clock_nanos());
-        let dir = Path::new("/tmp").join(name);
+        // Unique like a clock, and hard to guess by its nanoseconds.
+        let salt = clock_nanos() as u32;
+        let dir = Path::new("/tmp").join(meeting_dir_name(std::process::id(), salt));
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&dir)
             .with_context(|| format!("cannot create {}", dir.display()))?;
         let mut meeting = Meeting { dir, listener: None };
-        meeting.listener = Some(UnixListener::bind(meeting.dir.join("meet"))?);
+        meeting.listener = Some(UnixListener::bind(meeting.dir.join(MEETING_SOCKET))?);
         Ok(meeting)
     }
 
     fn path(&self) -> Result<String> {
-        let path = self.dir.join("meet");
+        let path = self.dir.join(MEETING_SOCKET);
         Ok(path.to_str().context("the temporary directory is not UTF-8")?.to_owned())
     }
 
@@ -199,7 +201,7 @@ impl Meeting {
 
 impl Drop for Meeting {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.dir.join("meet"));
+        let _ = std::fs::remove_file(self.dir.join(MEETING_SOCKET));
         let _ = std::fs::remove_dir(&self.dir);
     }
 }

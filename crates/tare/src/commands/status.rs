@@ -1,12 +1,12 @@
 //! `tare status`: how a JVM and the agent in it are, once or until Ctrl-C.
 
-use crate::cli::StatusArgs;
+use crate::cli::{self, StatusArgs};
 use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
 use crate::library;
 use crate::sampling::interval;
 use crate::term::{self, BOLD, DIM, WARN};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{Counters, LoadedBy, Request, SampleStatus, Status};
+use tare_protocol::{AgentOptions, Counters, GRACE, LoadedBy, Request, SampleStatus, Status};
 
 pub fn run(args: &StatusArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;
@@ -44,8 +44,10 @@ pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
     anstream::eprintln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
     let agent = attach(jvm, patience)?;
     anstream::eprintln!(
-        "{DIM}Attached in {:.0} ms. The agent stays, idle, until `tare detach {}`.{DIM:#}",
+        "{DIM}Attached in {:.0} ms. The agent leaves {} after the last command, or at once with \
+         `tare detach {}`.{DIM:#}",
         began.elapsed().as_secs_f64() * 1e3,
+        term::time(grace()?.unwrap_or(GRACE)),
         jvm.pid
     );
     Ok(agent)
@@ -79,11 +81,20 @@ fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
 
 fn attach(jvm: &Jvm, patience: Duration) -> Result<Agent> {
     let library = library::locate()?;
-    tare_attach::load_agent(jvm, &library, "", patience, &mut |_| {})?;
+    let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1);
+    let options = AgentOptions { grace: grace()?.map(seconds), ..AgentOptions::default() };
+    tare_attach::load_agent(jvm, &library, &options.to_string(), patience, &mut |_| {})?;
     match client::find(jvm, patience)? {
         Found::Ours(agent) => Ok(agent),
         _ => bail!("the JVM says that it loaded the agent, but its control socket cannot be found"),
     }
+}
+
+/// How long an agent that is attached now is to stay while nobody talks to it, if the user's
+/// environment says so.
+fn grace() -> Result<Option<Duration>> {
+    let Ok(text) = std::env::var("TARE_GRACE") else { return Ok(None) };
+    cli::duration(&text).map(Some).map_err(|e| anyhow!("TARE_GRACE={text}: {e}"))
 }
 
 fn print(jvm: &Jvm, status: &Status) -> Result<()> {
