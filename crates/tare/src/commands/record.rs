@@ -16,12 +16,13 @@ use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
 use crate::launch::{self, Guest, Settings};
+use crate::recorder;
 use crate::target::Target;
 use crate::term::{DIM, WARN};
 use anyhow::{Context, Result, bail};
 use exact::ExactSession;
 use sampling::SamplingSession;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -38,7 +39,11 @@ const STEP: Duration = Duration::from_millis(20);
 
 pub fn run(args: RecordArgs) -> ExitCode {
     let target = args.target.as_deref().map_or(Ok(()), |path| Target::read(path).map(drop));
-    let outcome = check_output(args.output.as_deref()).and(target).and_then(|()| match () {
+    // A file larger than the process may write is an error like any other, and not the end of us.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    let output = args.output.as_deref();
+    let checked = check_output(output).and_then(|()| check_room(output));
+    let outcome = checked.and(target).and_then(|()| match () {
         () if args.trace => record::<TraceSession>(args),
         () if is_exact(&args) => record::<ExactSession>(args),
         () => record::<SamplingSession>(args),
@@ -81,6 +86,20 @@ fn check_output(output: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+/// A disk that is full is told of before the JVM is touched, and before an older file is replaced.
+fn check_room(output: Option<&Path>) -> Result<()> {
+    let is_file = |path: &Path| std::fs::metadata(path).map_or(true, |there| there.is_file());
+    let path = output.unwrap_or(Path::new("."));
+    let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if output.is_some_and(|path| !is_file(path)) || !recorder::has_no_room(above) {
+        return Ok(());
+    }
+    bail!(
+        "the disk of {} is nearly full; make room, or name a file elsewhere with -o",
+        std::path::absolute(above)?.display()
+    );
+}
+
 /// Records a JVM that runs already.
 fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     let jvm = tare_attach::find(who)?;
@@ -91,18 +110,32 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     }
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
-    let mut session = S::begin(&mut agent, &jvm, args, &Names::default(), &stop)?;
+    let (alive, kept) = record_attached::<S>(&mut agent, &jvm, args, &stop);
+    if !alive || was_there {
+        return kept;
+    }
+    // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
+    let left = agent.tell(&Request::Detach);
+    kept.and(left.and_then(|()| detach::wait_for_threads(&jvm, patience)))
+}
+
+/// Whether the JVM lives, and what came of the recording.
+fn record_attached<S: Session>(
+    agent: &mut Agent,
+    jvm: &Jvm,
+    args: &RecordArgs,
+    stop: &AtomicBool,
+) -> (bool, Result<()>) {
+    let mut session = match S::begin(agent, jvm, args, &Names::default(), stop) {
+        Ok(session) => session,
+        Err(error) => return (!agent.has_gone(), Err(error)),
+    };
     let until = args.duration.map(|duration| Instant::now() + duration);
     let over =
         || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let watched = session.watch(&mut agent, &over);
-    let alive = session.end(&mut agent);
-    let kept = session.keep(watched);
-    if alive && !was_there {
-        agent.tell(&Request::Detach)?;
-        detach::wait_for_threads(&jvm, patience)?;
-    }
-    kept
+    let watched = session.watch(agent, &over);
+    let alive = session.end(agent);
+    (alive, session.keep(watched))
 }
 
 /// Starts a program and records each of its JVMs, from before its `main` to its end.
