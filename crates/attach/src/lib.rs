@@ -28,6 +28,7 @@ pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
 pub use load::{Loaded, load_agent};
+pub use rights::shares_our_namespaces;
 
 #[cfg(test)]
 mod tests {

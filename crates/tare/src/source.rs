@@ -8,6 +8,7 @@ use crate::exact;
 use crate::term::WARN;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -96,10 +97,10 @@ fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> 
 /// profiles the JVM.
 fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let jvm = tare_attach::find(who)?;
-    // Memory of ours, which the other opens by a path: no file is left behind, none can be planted.
-    let memory = memfd_create("tare-report", MemfdFlags::CLOEXEC)?;
-    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
-    match desk::ask_if_any(jvm.pid, &Order::Dump(path.clone().into()))? {
+    // Memory of ours, into which the other writes: no file is left behind, none can be planted.
+    let memory = File::from(memfd_create("tare-report", MemfdFlags::CLOEXEC)?);
+    let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+    match desk::ask_if_any(&jvm, &Order::Dump(memory.try_clone()?))? {
         Some(_) => read_file(path.as_ref(), who, time, false),
         None => exact::live(&jvm),
     }
