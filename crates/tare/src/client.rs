@@ -11,8 +11,16 @@ use std::io::{IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use tare_arena::layout::SLOT_BYTES;
+use tare_arena::samples::layout::RING_SMALLEST;
 use tare_attach::Jvm;
 use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status};
+
+/// The most descriptors that are kept of what an agent sends.
+const MOST_FILES: usize = 4;
+
+/// What the agent takes when less is asked for.
+const SMALLEST_ARENA: u64 = 8 << 20;
 
 pub struct Agent {
     stream: UnixStream,
@@ -68,11 +76,16 @@ impl Agent {
         }
     }
 
-    /// Asks for something that is answered by "ok" and `N` descriptors.
+    /// Asks for something that is answered by "ok" and `N` descriptors. The first is the memory that
+    /// was asked for, and no larger.
     pub fn tell_for_files<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
         self.files.clear();
         self.tell(request)?;
-        self.take_files()
+        let files = self.take_files()?;
+        if let (Some(file), Some(most)) = (files.first(), largest(request)) {
+            check_size(file, most)?;
+        }
+        Ok(files)
     }
 
     fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
@@ -147,11 +160,40 @@ impl Agent {
         let got = recvmsg(&self.stream, &mut parts, &mut extra, RecvFlags::CMSG_CLOEXEC)?;
         for message in extra.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                self.files.extend(descriptors.map(File::from));
+                // No message has more than two; what is too much is closed here.
+                let room = MOST_FILES.saturating_sub(self.files.len());
+                self.files.extend(descriptors.map(File::from).take(room));
             }
         }
         Ok(got.bytes)
     }
+}
+
+/// The memory that an agent may hand over in answer to a request, in bytes. It rounds up what is asked
+/// for, and puts a header before a ring.
+fn largest(request: &Request) -> Option<u64> {
+    match request {
+        Request::ExactStart(plan) => Some(plan.memory.max(SMALLEST_ARENA)),
+        Request::SampleStart(plan) => {
+            Some(plan.memory.max(RING_SMALLEST).saturating_mul(2).saturating_add(RING_SMALLEST))
+        }
+        // Whoever began it knows; a session has no more than this.
+        Request::ExactOpen => Some(SLOT_BYTES),
+        _ => None,
+    }
+}
+
+fn check_size(file: &File, most: u64) -> Result<()> {
+    let length = file.metadata()?.len();
+    if length > most {
+        bail!(
+            "the JVM handed over memory of {} MiB, where {} MiB at most were asked for; \
+             it is not to be believed, and nothing of it is read",
+            length.div_ceil(1 << 20),
+            most >> 20
+        );
+    }
+    Ok(())
 }
 
 /// What the tool tells a guard of its own: the agent's status, and the memory of a recording.
@@ -184,4 +226,30 @@ pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
         }
     }
     Ok(other.map_or(Found::None, Found::Other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use tare_protocol::{ExactPlan, SamplePlan};
+
+    #[test]
+    fn memory_larger_than_was_asked_for_is_refused() {
+        let memory = 64 << 20;
+        let exact = Request::ExactStart(Box::new(ExactPlan { memory, ..ExactPlan::default() }));
+        let samples =
+            Request::SampleStart(Box::new(SamplePlan { memory, ..SamplePlan::default() }));
+        for request in [exact, samples] {
+            let most = largest(&request).unwrap();
+            assert!((memory..=3 * memory).contains(&most), "{most}");
+            let file = File::from(memfd_create("tare-test", MemfdFlags::CLOEXEC).unwrap());
+            file.set_len(memory).unwrap();
+            check_size(&file, most).unwrap();
+            file.set_len(1 << 42).unwrap();
+            let error = check_size(&file, most).unwrap_err().to_string();
+            assert!(error.contains("4194304 MiB"), "{error}");
+        }
+        assert!(largest(&Request::Status).is_none());
+    }
 }
