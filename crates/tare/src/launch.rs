@@ -4,7 +4,7 @@
 //! holds that connection until it ends. The program's input, output and exit status stay its own.
 
 use crate::library;
-use crate::term::WARN;
+use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -36,7 +36,7 @@ pub struct Launched {
 
 impl Launched {
     pub fn warn_of_no_guest(&self) {
-        anstream::eprintln!(
+        errln!(
             "{WARN}tare: no JVM reported. Does the command start Java on this machine, as this \
              user, with {TOOL_OPTIONS} left in its environment?{WARN:#}"
         );
@@ -270,7 +270,8 @@ impl fmt::Display for Guest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = self.started.command.split_whitespace().next();
         let main = command.unwrap_or("unknown main class");
-        write!(f, "JVM {} (java {}, {main})", self.pid, self.started.java_version)
+        let (java, main) = (plain(&self.started.java_version), plain(main));
+        write!(f, "JVM {} (java {java}, {main})", self.pid)
     }
 }
 

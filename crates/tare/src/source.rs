@@ -124,10 +124,10 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
         figures_of_calls(&mut loaded.profile, time);
     }
     for warning in loaded.warnings.iter().take(WARNINGS) {
-        anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {warning}");
+        errln!("{WARN}tare:{WARN:#} {name}: {warning}");
     }
     if let Some(more @ 1..) = loaded.warnings.len().checked_sub(WARNINGS) {
-        anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
+        errln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
     }
     Ok(loaded.profile)
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::Target;
 use crate::client;
+use crate::term::plain;
 use anyhow::{Context, Result, bail};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
@@ -10,21 +11,18 @@ use tare_protocol::Request;
 pub fn run(target: &Target) -> Result<()> {
     let jvm = tare_attach::find(&target.jvm)?;
     let patience = target.patience.timeout;
-    let name = jvm.name();
+    let name = plain(jvm.name());
     let agents = client::agents(&jvm, patience)?;
     if agents.is_empty() {
-        anstream::println!(
-            "JVM {} ({name}) holds no active agent; there is nothing to do.",
-            jvm.pid
-        );
+        outln!("JVM {} ({name}) holds no active agent; there is nothing to do.", jvm.pid);
         return Ok(());
     }
     for mut agent in agents {
         agent.tell(&Request::Detach).context("the agent did not leave")?;
-        anstream::println!(
+        outln!(
             "Detached from JVM {} ({name}): the agent of tare {} is gone.",
             jvm.pid,
-            agent.greeting.version
+            plain(&agent.greeting.version)
         );
     }
     wait_for_threads(&jvm, patience)

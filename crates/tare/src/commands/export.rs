@@ -47,7 +47,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     let size = write(&profile, format, options, &args.output)?;
     let (name, series) = (args.output.display(), profile.series(series));
     let (info, total) = (series_name(series.info()), series.total());
-    anstream::eprintln!("{name}: {size} bytes, {total} of {info} {DIM}({}){DIM:#}", format.about());
+    errln!("{name}: {size} bytes, {total} of {info} {DIM}({}){DIM:#}", format.about());
     Ok(())
 }
 
@@ -77,10 +77,7 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
     let profile = source::load_as(path, time.or(all), how, samples, calls)?;
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
         let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
-        anstream::eprintln!(
-            "{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})",
-            path.display()
-        );
+        errln!("{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})", path.display());
     }
     Ok(profile)
 }

@@ -1,6 +1,7 @@
 //! `tare dump`, `stop`, `pause`, `resume`, `interval`: orders to a recording that another terminal began.
 
 use crate::desk::{self, Order};
+use crate::term::plain;
 use anyhow::{Context, Result};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::{self, File};
@@ -13,7 +14,7 @@ pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
     let name = || PathBuf::from(format!("dump-{}-{}.tare", jvm.pid, stamp()));
     let path = std::path::absolute(output.map_or_else(name, Path::to_owned))?;
     let answer = dump_to(&jvm, &path)?;
-    anstream::println!("{}: {answer}", path.display());
+    outln!("{}: {}", path.display(), plain(&answer));
     Ok(())
 }
 
@@ -41,7 +42,7 @@ fn dump_to(jvm: &Jvm, path: &Path) -> Result<String> {
 
 pub fn give(who: &str, order: &Order) -> Result<()> {
     let answer = desk::ask(&tare_attach::find(who)?, order)?;
-    anstream::println!("{answer}");
+    outln!("{}", plain(&answer));
     Ok(())
 }
 

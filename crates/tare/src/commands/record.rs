@@ -147,12 +147,12 @@ fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
         move |guest: Guest| {
             let what = guest.to_string();
             if let Err(e) = record_guest::<S>(guest, &args, &names) {
-                anstream::eprintln!("{WARN}tare: {what}: {e:#}{WARN:#}");
+                errln!("{WARN}tare: {what}: {e:#}{WARN:#}");
             }
         }
     };
     if let (Some(word), false) = (settings.word, quiet) {
-        anstream::eprintln!("{DIM}tare: {word}{DIM:#}");
+        errln!("{DIM}tare: {word}{DIM:#}");
     }
     let launched = launch::launch(&command, &settings, attend)?;
     if launched.guests == 0 {
@@ -167,7 +167,7 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
     let mut session = S::begin(&mut agent, &jvm, args, names, &AtomicBool::new(false))?;
     if !args.quiet {
-        anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
+        errln!("{DIM}tare: recording {what}{DIM:#}");
     }
     let running = guest.let_go();
     let until = args.duration.map(|duration| Instant::now() + duration);
@@ -264,8 +264,33 @@ fn beside(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// The last part of a class's name, or a jar's without its ending.
-fn short_name(name: &str) -> &str {
+/// The last part of a class's name, or a jar's without its ending, as it can stand in a file's name.
+fn short_name(name: &str) -> String {
+    const LONGEST: usize = 60;
     let name = name.strip_suffix(".jar").unwrap_or(name);
-    name.rsplit(['.', '/']).next().unwrap_or(name)
+    let last = name.rsplit(['.', '/']).next().unwrap_or(name);
+    let plain = |c: char| c.is_alphanumeric() || "_$-+".contains(c);
+    let short: String =
+        last.chars().take(LONGEST).map(|c| if plain(c) { c } else { '_' }).collect();
+    if short.is_empty() { "jvm".to_owned() } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_does_not_choose_where_its_recording_goes() {
+        for (name, file) in [
+            ("com.acme.Orders$Main", "Orders$Main"),
+            ("lib/orders-1.2.jar", "2"),
+            ("shop.jar", "shop"),
+            ("a.Größe", "Größe"),
+            ("a.b/../../etc/x y\u{1b}[2J\n", "x_y__2J_"),
+            ("a.", "jvm"),
+        ] {
+            assert_eq!(short_name(name), file, "{name:?}");
+        }
+        assert!(short_name(&"x".repeat(5000)).len() < 100);
+    }
 }

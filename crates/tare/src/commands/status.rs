@@ -5,7 +5,7 @@ use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
 use crate::library;
 use crate::sampling::interval;
-use crate::term::{self, BOLD, DIM, WARN};
+use crate::term::{self, BOLD, DIM, WARN, plain};
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -24,12 +24,7 @@ pub fn run(args: &StatusArgs) -> Result<()> {
     }
     let status = agent.status()?;
     if args.json {
-        writeln!(
-            std::io::stdout(),
-            "{}",
-            serde_json::to_string_pretty(&Json::new(&jvm, &status))?
-        )?;
-        return Ok(());
+        return term::json(&Json::new(&jvm, &status));
     }
     print(&jvm, &status)
 }
@@ -40,10 +35,10 @@ pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
         return Ok(agent);
     }
     let began = Instant::now();
-    let name = jvm.name();
-    anstream::eprintln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
+    let name = plain(jvm.name());
+    errln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
     let agent = attach(jvm, patience)?;
-    anstream::eprintln!(
+    errln!(
         "{DIM}Attached in {:.0} ms. The agent leaves {} after the last command, or at once with \
          `tare detach {}`.{DIM:#}",
         began.elapsed().as_secs_f64() * 1e3,
@@ -98,10 +93,11 @@ fn grace() -> Result<Option<Duration>> {
 }
 
 fn print(jvm: &Jvm, status: &Status) -> Result<()> {
-    let mut out = anstream::stdout().lock();
-    let name = jvm.name();
+    let mut out = term::stdout();
+    let name = plain(jvm.name());
     writeln!(out, "{BOLD}JVM {}  {name}{BOLD:#}", jvm.pid)?;
-    let mut row = |key: &str, value: String| writeln!(out, "  {DIM}{key:<13}{DIM:#} {value}");
+    let mut row =
+        |key: &str, value: String| writeln!(out, "  {DIM}{key:<13}{DIM:#} {}", plain(&value));
     row("java", format!("{}  ({} {})", status.java_version, status.vm_name, status.vm_version))?;
     row("user", jvm.user_name())?;
     row("uptime", term::time(jvm.uptime))?;
@@ -183,7 +179,7 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     agent.tell(&Request::Counters { on: true })?;
-    let mut out = anstream::stdout().lock();
+    let mut out = term::stdout();
     let mut last = Counters::default();
     let began = Instant::now();
     let mut lines = 0_u32;

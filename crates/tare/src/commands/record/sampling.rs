@@ -92,7 +92,7 @@ impl Session for SamplingSession {
         let desk = match Desk::open(jvm) {
             Ok(desk) => Some(desk),
             Err(error) => {
-                anstream::eprintln!(
+                errln!(
                     "{WARN}tare: no orders from a second terminal will reach this recording: \
                      {error:#}{WARN:#}"
                 );
@@ -101,7 +101,7 @@ impl Session for SamplingSession {
         };
         let status = agent.status()?.sampling.unwrap_or_default();
         for note in &status.notes {
-            anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
+            errln!("{DIM}tare: {}{DIM:#}", term::plain(note));
         }
         let sampling = Sampling::new(stream, jvm, status, kernel)?;
         let run = run_info(jvm, args, started);
@@ -166,7 +166,7 @@ impl Session for SamplingSession {
         };
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
-        anstream::println!(
+        outln!(
             "{BOLD}{}{BOLD:#}: {} samples in {}; {} KiB",
             path.display(),
             term::count(sampling.samples()),
@@ -174,7 +174,7 @@ impl Session for SamplingSession {
             size.div_ceil(1024),
         );
         if sampling.samples() == 0 && !sampling.status.wall {
-            anstream::println!(
+            outln!(
                 "{WARN}no thread used a processor for long enough; --wall shows waiting threads{WARN:#}"
             );
         }

@@ -127,7 +127,7 @@ impl Session for TraceSession {
         let profile = source::load(&recorded.path, None)?;
         let (path, size) = files.complete(recorded.size)?;
         let status = &trace.status;
-        anstream::println!(
+        outln!(
             "{BOLD}{}{BOLD:#}: {} entries and exits of {} threads, {} methods woven; {} KiB",
             path.display(),
             term::count(trace.events),
@@ -137,20 +137,20 @@ impl Session for TraceSession {
         );
         say_weaving(status);
         if trace.dropped() > 0 {
-            anstream::println!(
+            outln!(
                 "{DIM}{} more came quicker than they could be taken, or than --rate allows; the recording \
                  says of which threads and when{DIM:#}",
                 term::count(trace.dropped()),
             );
         }
         if let Some(waited) = trace.waited() {
-            anstream::println!(
+            outln!(
                 "{DIM}threads waited {} in all for room in their rings (--wait), which is kept out of the \
                  times{DIM:#}",
                 term::time(waited),
             );
         }
-        anstream::println!(
+        outln!(
             "{DIM}a timeline: tare export {} -o {}.trace.json, for ui.perfetto.dev{DIM:#}",
             path.display(),
             path.with_extension("").display(),
