@@ -86,11 +86,15 @@ fn told(joined: &Joined) -> String {
 
 fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> {
     let name = path.display().to_string();
-    if path.exists() {
-        return read_file(path, &name, time, calls);
-    }
-    // Not a file; perhaps a JVM that is being recorded.
-    live(&name, time).with_context(|| format!("there is no file {name}, and no JVM to look into"))
+    let mut profile = match path.exists() {
+        true => read_file(path, &name, time, calls)?,
+        // Perhaps a JVM that is being recorded.
+        false => live(&name, time)
+            .with_context(|| format!("there is no file {name}, and no JVM to look into"))?,
+    };
+    // What we record has no passwords in it; what others or older versions have recorded may.
+    profile.run.command_line = tare_attach::mask_secrets(&profile.run.command_line);
+    Ok(profile)
 }
 
 /// What a recording that is under way has by now: of samples the `tare` that records them has it, of exact
