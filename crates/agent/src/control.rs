@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status, WireError};
 
 /// Front ends at a time. A person has two or three; the bound keeps a runaway script from taking
@@ -36,7 +36,8 @@ const TICK: Duration = Duration::from_millis(20);
 /// Why the loop ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// A front end asked; the stream waits for the answer that all is done.
+    /// A front end asked, and its stream waits for the answer that all is done; or none was
+    /// connected for as long as the agent is to stay alone.
     Detach,
     /// The JVM ends; it must not be called any more.
     VmDeath,
@@ -70,15 +71,18 @@ pub struct Control<'a> {
     jni: Jni,
     connections: Vec<Connection>,
     listener: Option<&'a UnixListener>,
+    /// Since when nobody has been connected.
+    alone: Instant,
     refused: u64,
 }
 
 impl<'a> Control<'a> {
     pub fn new(session: &'a Session, vm: Vm, jvmti: Jvmti, jni: Jni) -> Self {
-        Control { session, vm, jvmti, jni, connections: Vec::new(), listener: None, refused: 0 }
+        let (connections, alone) = (Vec::new(), Instant::now());
+        Control { session, vm, jvmti, jni, connections, listener: None, alone, refused: 0 }
     }
 
-    /// Serves until somebody says detach or the JVM ends. After a detach the stream of the one
+    /// Serves until somebody says detach, the JVM ends, or nobody has come for long enough. After a detach the stream of the one
     /// who asked comes back, unanswered; switching off what is on is then the caller's first duty.
     pub fn run(mut self, listener: &'a UnixListener) -> (End, Option<UnixStream>) {
         self.listener = Some(listener);
@@ -89,9 +93,10 @@ impl<'a> Control<'a> {
                 self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
             );
             interest.extend(exact::bell().map(|bell| (bell, false)));
-            let pause = match self.connections.iter().any(Connection::is_pending) {
-                true => Some(Duration::ZERO),
-                false => (self.records() || self.samples()).then_some(TICK),
+            let pause = match self.records() || self.samples() {
+                _ if self.connections.iter().any(Connection::is_pending) => Some(Duration::ZERO),
+                true => Some(TICK),
+                false => self.patience(),
             };
             let ready = socket::wait(&interest, pause);
             if self.session.vm_is_dead() {
@@ -119,12 +124,25 @@ impl<'a> Control<'a> {
                 return (End::Detach, Some(self.connections.swap_remove(index).stream));
             }
             let before = self.wanted();
+            let connected = !self.connections.is_empty();
             self.connections.retain(|c| c.open);
             self.settle(before, None);
             if ready[0] {
                 self.accept(listener);
             }
+            if connected || !self.connections.is_empty() {
+                self.alone = Instant::now();
+            } else if !ready[0] && self.patience() == Some(Duration::ZERO) {
+                return (End::Detach, None);
+            }
         }
+    }
+
+    /// How much longer the agent stays although nobody is connected; `None` while somebody is, and
+    /// when it came with the program, whose user wants it there.
+    fn patience(&self) -> Option<Duration> {
+        let grace = self.session.grace.filter(|_| self.connections.is_empty())?;
+        Some(grace.saturating_sub(self.alone.elapsed()))
     }
 
     fn wants_counters(&self) -> bool {

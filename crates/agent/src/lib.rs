@@ -73,7 +73,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
         let outcome = text
             .and_then(|text| AgentOptions::parse(&text))
             .map_err(|e| e.to_string())
-            .and_then(|_| lifecycle::on_attach(vm).map_err(|e| e.to_string()));
+            .and_then(|options| lifecycle::on_attach(vm, &options).map_err(|e| e.to_string()));
         match outcome {
             Ok(()) => JNI_OK,
             Err(e) => {

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
-use tare_protocol::{AgentOptions, LoadedBy, Response};
+use tare_protocol::{AgentOptions, GRACE, LoadedBy, Response};
 
 /// How long a new load waits for an old session that is just leaving.
 const LEAVING_PATIENCE: Duration = Duration::from_secs(5);
@@ -36,6 +36,8 @@ const STARTING_PATIENCE: Duration = Duration::from_secs(20);
 pub struct Session {
     pub loaded_by: LoadedBy,
     pub since: Instant,
+    /// How long the agent stays while no front end is connected; `None` is for ever.
+    pub grace: Option<Duration>,
     /// Written to once when the JVM ends, to get the control thread out of its wait.
     pub wake: File,
     place: Place,
@@ -142,7 +144,7 @@ pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
 
 /// The attach protocol: the JVM is up; become active before we return, so that the socket is
 /// there when the front end gets its answer.
-pub fn on_attach(vm: Vm) -> Result<(), StartError> {
+pub fn on_attach(vm: Vm, options: &AgentOptions) -> Result<(), StartError> {
     {
         let state = state();
         let (state, _) = CHANGED
@@ -155,7 +157,8 @@ pub fn on_attach(vm: Vm) -> Result<(), StartError> {
         }
     }
     let jvmti = environment(vm, STARTING_PATIENCE)?;
-    match activate(vm, jvmti, LoadedBy::Attach) {
+    let grace = options.grace.map_or(GRACE, |seconds| Duration::from_secs(seconds.into()));
+    match activate(vm, jvmti, LoadedBy::Attach, Some(grace)) {
         Ok(_) => Ok(()),
         Err(e) => {
             let _ = jvmti.dispose();
@@ -200,7 +203,7 @@ extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
         let _ = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, false);
         // Asked now: once active, a front end may send us away at any moment.
         let started = rendezvous::describe(jvmti);
-        match activate(vm, jvmti, LoadedBy::Launch) {
+        match activate(vm, jvmti, LoadedBy::Launch, None) {
             Ok(session) => {
                 let patience = match options.exact {
                     true => rendezvous::PATIENCE_TO_RECORD,
@@ -230,7 +233,12 @@ extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
 }
 
 /// Binds the socket and starts the control thread; on an error nothing of it is left.
-fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<Arc<Session>, StartError> {
+fn activate(
+    vm: Vm,
+    jvmti: Jvmti,
+    loaded_by: LoadedBy,
+    grace: Option<Duration>,
+) -> Result<Arc<Session>, StartError> {
     let (listener, place) = Place::bind().map_err(StartError::Socket)?;
     let wake = match eventfd() {
         Ok(wake) => wake,
@@ -242,6 +250,7 @@ fn activate(vm: Vm, jvmti: Jvmti, loaded_by: LoadedBy) -> Result<Arc<Session>, S
     let session = Arc::new(Session {
         loaded_by,
         since: Instant::now(),
+        grace,
         wake,
         place,
         dead: AtomicBool::new(false),
@@ -289,6 +298,8 @@ fn control_thread(
             std::thread::park();
         }
     };
+    // Before anybody can notice that the socket is gone: who then has the agent loaded again waits
+    // until this session is over, and gets one of its own.
     enter_state(State::Leaving);
     session.place.remove();
     *session.launcher() = Launcher::Closed;

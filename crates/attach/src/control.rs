@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use tare_protocol::{CONTROL_SOCKET, parse_control_dir};
+use tare_protocol::{CONTROL_SOCKET, parse_control_dir, socket_in};
 
 use crate::error::{Error, Step};
 use crate::jvm::{AgentSeen, Jvm};
@@ -142,26 +142,40 @@ fn open_entry(above: &OwnedFd, name: &str) -> Option<OwnedFd> {
     rustix::fs::openat(above, name, flags, Mode::empty()).ok()
 }
 
-/// Removes control directories that JVMs left when they were killed, from our own temporary
-/// directory. The pid in a name is no proof, since containers number theirs on their own and may
-/// share the directory; that nobody listens at the socket is one.
+/// Removes directories with a socket of ours that JVMs and tools left when they were killed, from
+/// the directories that we share with them. The pid in a name is no proof, since containers number
+/// theirs on their own and may share a directory; that nobody listens at the socket is one.
 pub(crate) fn remove_stale(alive: &[Jvm]) {
-    let tmp = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(tmp) = rustix::fs::openat(rustix::fs::CWD, "/tmp", tmp, Mode::empty()) else { return };
+    let from_env =
+        ["XDG_RUNTIME_DIR", "TMPDIR"].map(|key| std::env::var_os(key).map(PathBuf::from));
+    let mut bases: Vec<PathBuf> = SHARED.map(PathBuf::from).into();
+    for base in from_env.into_iter().flatten() {
+        if base.is_absolute() && !bases.contains(&base) {
+            bases.push(base);
+        }
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    bases.iter().for_each(|base| remove_stale_in(base, alive, now));
+}
+
+/// Where agents put their sockets, in this order, and where everybody may.
+const SHARED: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run"];
+
+fn remove_stale_in(base: &Path, alive: &[Jvm], now: Duration) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(tmp) = rustix::fs::openat(rustix::fs::CWD, base, flags, Mode::empty()) else { return };
     let us = rustix::process::geteuid().as_raw();
     for name in view::names(&tmp, MOST_NAMES) {
-        let Some(pid) = parse_control_dir(&name) else { continue };
-        if alive.iter().any(|jvm| jvm.ns_pid == pid) {
+        let Some(socket) = socket_in(&name) else { continue };
+        if parse_control_dir(&name).is_some_and(|pid| alive.iter().any(|jvm| jvm.ns_pid == pid)) {
             continue;
         }
         let Some(dir) = open_entry(&tmp, &name) else { continue };
         let Ok(is) = rustix::fs::fstat(&dir) else { continue };
-        let old = u64::try_from(is.st_mtime).is_ok_and(|then| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            now.saturating_sub(Duration::from_secs(then)) > YOUNG
-        });
-        if old && (is.st_uid == us || us == 0) && is.st_mode & 0o077 == 0 && is_dead(&dir) {
-            let _ = rustix::fs::unlinkat(&dir, CONTROL_SOCKET, AtFlags::empty());
+        let old = u64::try_from(is.st_mtime)
+            .is_ok_and(|then| now.saturating_sub(Duration::from_secs(then)) > YOUNG);
+        if old && (is.st_uid == us || us == 0) && is.st_mode & 0o077 == 0 && is_dead(&dir, socket) {
+            let _ = rustix::fs::unlinkat(&dir, socket, AtFlags::empty());
             // Fails when anything else is in it, which is right.
             let _ = rustix::fs::unlinkat(&tmp, &name, AtFlags::REMOVEDIR);
         }
@@ -169,9 +183,9 @@ pub(crate) fn remove_stale(alive: &[Jvm]) {
 }
 
 /// Whether nobody listens at the socket in this directory.
-fn is_dead(dir: &OwnedFd) -> bool {
-    let path = view::short_path(dir.as_fd(), CONTROL_SOCKET);
-    match view::entry(dir, CONTROL_SOCKET) {
+fn is_dead(dir: &OwnedFd, socket: &str) -> bool {
+    let path = view::short_path(dir.as_fd(), socket);
+    match view::entry(dir, socket) {
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(_) => crate::hands::connect_now(&path)
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused),
@@ -194,11 +208,50 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tare-dead-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         let dir = OwnedFd::from(std::fs::File::open(&path).unwrap());
-        assert!(is_dead(&dir));
+        assert!(is_dead(&dir, CONTROL_SOCKET));
         let listener = std::os::unix::net::UnixListener::bind(path.join(CONTROL_SOCKET)).unwrap();
-        assert!(!is_dead(&dir));
+        assert!(!is_dead(&dir, CONTROL_SOCKET));
         drop(listener);
-        assert!(is_dead(&dir));
+        assert!(is_dead(&dir, CONTROL_SOCKET));
         std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn only_what_is_dead_old_and_ours_is_swept() {
+        use std::fs;
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        use std::os::unix::net::UnixListener;
+        use tare_protocol::{DESK_SOCKET, control_dir_name, desk_dir_name};
+
+        let base = std::env::temp_dir().join(format!("tare-sweep-{}", std::process::id()));
+        let make = |name: &str, mode: u32, socket: Option<&str>| {
+            let dir = base.join(name);
+            fs::create_dir_all(&dir).unwrap();
+            let listener = socket.map(|socket| UnixListener::bind(dir.join(socket)).unwrap());
+            fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+            (dir, listener)
+        };
+        let dead = make(&control_dir_name(7, 1), 0o700, Some(CONTROL_SOCKET)).0;
+        let desk = make(&desk_dir_name(7, 2), 0o700, Some(DESK_SOCKET)).0;
+        let empty = make(&control_dir_name(8, 3), 0o700, None).0;
+        let (live, _listener) = make(&control_dir_name(7, 4), 0o700, Some(CONTROL_SOCKET));
+        let open = make(&control_dir_name(7, 5), 0o755, Some(CONTROL_SOCKET)).0;
+        let full = make(&control_dir_name(7, 6), 0o700, None).0;
+        fs::write(full.join("something"), "").unwrap();
+        let other = make(".tare-lib-7-00000007", 0o700, None).0;
+        let behind = make("elsewhere", 0o700, Some(CONTROL_SOCKET)).0;
+        let link = base.join(control_dir_name(7, 8));
+        symlink(&behind, &link).unwrap();
+
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        remove_stale_in(&base, &[], now);
+        assert!(dead.exists() && desk.exists(), "too young to tell");
+        remove_stale_in(&base, &[], now + 2 * YOUNG);
+        assert!(!dead.exists() && !desk.exists() && !empty.exists());
+        for left in [&live, &open, &full, &other, &behind.join(CONTROL_SOCKET)] {
+            assert!(left.exists(), "{}", left.display());
+        }
+        assert!(link.is_symlink());
+        fs::remove_dir_all(&base).unwrap();
     }
 }

@@ -157,8 +157,9 @@ impl fmt::Display for Error {
             }
             Self::NotAJvm { pid, comm } => write!(
                 f,
-                "Process {pid} ({comm}) is not a JVM: it has no libjvm.so loaded. `tare ps` lists \
-                 the JVMs that run here."
+                "Process {pid} ({}) is not a JVM: it has no libjvm.so loaded. `tare ps` lists \
+                 the JVMs that run here.",
+                comm.escape_debug()
             ),
             Self::NoMatch { who, running: 0 } => {
                 write!(f, "No JVM matches \"{who}\": none is running that we can see.")
@@ -170,7 +171,8 @@ impl fmt::Display for Error {
             ),
             Self::Ambiguous { who, candidates } => {
                 write!(f, "\"{who}\" fits {} JVMs; name one by its pid:", candidates.len())?;
-                let each = candidates.iter().map(|c| format!(" {} ({})", c.pid, c.name));
+                let each =
+                    candidates.iter().map(|c| format!(" {} ({})", c.pid, c.name.escape_debug()));
                 write!(f, "{}.", each.collect::<Vec<_>>().join(","))
             }
             Self::NotPermitted { pid, user, what } if rustix::process::geteuid().is_root() => {

@@ -13,6 +13,7 @@ use crate::error::{Candidate, Error};
 use crate::perfdata::{self, PerfData};
 use crate::procfs::{self, Mapped, Stat, Status};
 use crate::rights;
+use crate::secrets::mask_secrets;
 use crate::view::{self, View};
 use crate::worker::Worker;
 
@@ -61,6 +62,7 @@ pub struct Jvm {
     pub main: Option<String>,
     /// The kernel's name of the process.
     pub comm: String,
+    /// Without the values of what is called a password or the like.
     pub command_line: Vec<String>,
     pub started: SystemTime,
     pub uptime: Duration,
@@ -345,7 +347,7 @@ fn examine_here(pid: u32, users: &Users, look: Look) -> Result<Jvm, Error> {
         java_home,
         main: main.or(launch.main).map(|main| cmdline::short(&main)),
         comm,
-        command_line,
+        command_line: mask_secrets(&command_line),
         started: SystemTime::now().checked_sub(uptime).unwrap_or(SystemTime::UNIX_EPOCH),
         uptime,
         same_mount_ns,

@@ -20,6 +20,7 @@ mod load;
 mod perfdata;
 mod procfs;
 mod rights;
+mod secrets;
 mod session;
 mod view;
 mod worker;
@@ -32,6 +33,8 @@ pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
 pub use load::{Loaded, load_agent};
+pub use rights::shares_our_namespaces;
+pub use secrets::{mask_secrets, mask_secrets_in};
 
 #[cfg(test)]
 mod tests {

@@ -50,6 +50,7 @@ pub fn load_agent(
     progress: &mut dyn FnMut(Step),
 ) -> Result<Loaded, Error> {
     let pid = jvm.pid;
+    crate::control::remove_stale(std::slice::from_ref(jvm));
     let (source, build) = open_library(library)
         .map_err(|error| Error::LibraryUnreadable { path: library.to_owned(), error })?;
     if options.len() > hotspot::LONGEST_ARGUMENT {

@@ -106,6 +106,17 @@ pub(crate) fn as_user<T: Send>(uid: u32, gid: u32, look: impl FnOnce() -> T + Se
     })
 }
 
+/// Whether a process lives in our user, pid and mount namespaces: not in a container, if we are in
+/// none, nor in another one. The links of root's processes are hidden from other users; that a
+/// process has no number but ours is for all to see.
+#[must_use]
+pub fn shares_our_namespaces(pid: u32) -> bool {
+    ["user", "pid", "mnt"].iter().all(|kind| {
+        let levels = || procfs::Status::of(pid).is_ok_and(|status| status.pid_levels == 1);
+        procfs::same_namespace(pid, kind).unwrap_or_else(levels)
+    })
+}
+
 /// Whether the process at the other end, as the kernel remembers it, is `pid`.
 pub(crate) fn peer_is(socket: &OwnedFd, pid: u32) -> bool {
     rustix::net::sockopt::socket_peercred(socket)

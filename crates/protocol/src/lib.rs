@@ -22,10 +22,11 @@ pub use explain::{Explained, Explanations};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use method::{MethodPattern, MethodPatternError};
 pub use names::{
-    BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, PROTOCOL, VERSION, control_dir_name, library_name,
-    parse_control_dir,
+    BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, DESK_SOCKET, MEETING_SOCKET, PROTOCOL, VERSION,
+    control_dir_name, desk_dir_name, library_name, meeting_dir_name, parse_control_dir,
+    parse_desk_dir, socket_in,
 };
-pub use options::{AgentOptions, OptionError};
+pub use options::{AgentOptions, GRACE, OptionError};
 pub use pattern::{Pattern, PatternError, is_jdk};
 pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
 pub use region::{REGIONS_MAX, Region};

@@ -17,7 +17,13 @@ pub const BUILD_MARKER: &str = concat!("tare-build-id:", env!("TARE_BUILD_ID"), 
 /// The socket's file name inside its directory.
 pub const CONTROL_SOCKET: &str = "control";
 
+/// The file names of the sockets where launched JVMs report, and where a recording takes orders.
+pub const MEETING_SOCKET: &str = "meet";
+pub const DESK_SOCKET: &str = "desk";
+
 const DIR_PREFIX: &str = ".tare-";
+const MEETING_PREFIX: &str = ".tare-run-";
+const DESK_PREFIX: &str = ".tare-desk-";
 
 /// The file name under which a JVM loads the agent of build `id`. A JVM keeps one copy of a
 /// library per path, so a new build needs a new name.
@@ -37,7 +43,37 @@ pub fn control_dir_name(pid: u32, salt: u32) -> String {
 /// The pid in a name made by [`control_dir_name`], or `None` for any other name.
 #[must_use]
 pub fn parse_control_dir(name: &str) -> Option<u32> {
-    let (pid, salt) = name.strip_prefix(DIR_PREFIX)?.split_once('-')?;
+    parse(name, DIR_PREFIX)
+}
+
+/// The directory of the socket at which the `tare` with this pid waits for JVMs that it starts.
+#[must_use]
+pub fn meeting_dir_name(pid: u32, salt: u32) -> String {
+    format!("{MEETING_PREFIX}{pid}-{salt:08x}")
+}
+
+/// The directory of the socket at which a recording of the JVM with this pid takes orders.
+#[must_use]
+pub fn desk_dir_name(pid: u32, salt: u32) -> String {
+    format!("{DESK_PREFIX}{pid}-{salt:08x}")
+}
+
+/// The pid of the JVM in a name made by [`desk_dir_name`], or `None` for any other name.
+#[must_use]
+pub fn parse_desk_dir(name: &str) -> Option<u32> {
+    parse(name, DESK_PREFIX)
+}
+
+/// The file name of the socket in a directory that one of these functions has named.
+#[must_use]
+pub fn socket_in(dir_name: &str) -> Option<&'static str> {
+    [(DIR_PREFIX, CONTROL_SOCKET), (MEETING_PREFIX, MEETING_SOCKET), (DESK_PREFIX, DESK_SOCKET)]
+        .into_iter()
+        .find_map(|(prefix, socket)| parse(dir_name, prefix).map(|_| socket))
+}
+
+fn parse(name: &str, prefix: &str) -> Option<u32> {
+    let (pid, salt) = name.strip_prefix(prefix)?.split_once('-')?;
     let hex = salt.len() == 8 && salt.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let plain = !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit());
     if hex && plain { pid.parse().ok() } else { None }
@@ -52,6 +88,16 @@ mod tests {
         assert_eq!(parse_control_dir(&control_dir_name(42, 0xbeef)), Some(42));
         for bad in [".tare-42", ".tare-+2-0000beef", ".tare-42-beef", ".tare-x-0000beef", "tare"] {
             assert_eq!(parse_control_dir(bad), None, "{bad}");
+            assert_eq!(socket_in(bad), None, "{bad}");
+        }
+        assert_eq!(parse_desk_dir(&desk_dir_name(42, 7)), Some(42));
+        assert_eq!(parse_control_dir(&desk_dir_name(42, 7)), None);
+        for (name, socket) in [
+            (control_dir_name(1, 2), CONTROL_SOCKET),
+            (meeting_dir_name(1, 2), MEETING_SOCKET),
+            (desk_dir_name(1, 2), DESK_SOCKET),
+        ] {
+            assert_eq!(socket_in(&name), Some(socket), "{name}");
         }
     }
 

@@ -4,6 +4,11 @@
 //! own idea of spaces and quotes. Whatever is not plain is therefore written `%XX`.
 
 use std::fmt;
+use std::time::Duration;
+
+/// How long an agent that came by attach stays while no front end is connected, unless its options
+/// say otherwise. Long enough for commands that a person types one after the other.
+pub const GRACE: Duration = Duration::from_secs(60);
 
 /// What the agent can be told before a front end talks to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,12 +19,16 @@ pub struct AgentOptions {
     pub exact: bool,
     /// With `exact`: seeds that come from the clock are to be the same in every run.
     pub fixed: bool,
+    /// Loaded by attach: seconds without a front end after which the agent leaves; [`GRACE`] if
+    /// nothing is said.
+    pub grace: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
     Unknown(String),
     BadEscape(String),
+    BadGrace(String),
     NotText,
 }
 
@@ -29,8 +38,12 @@ impl fmt::Display for OptionError {
             OptionError::Unknown(key) => {
                 write!(
                     f,
-                    "unknown agent option {key:?}; there are rendezvous=SOCKET, exact and fixed"
+                    "unknown agent option {key:?}; there are rendezvous=SOCKET, exact, fixed and \
+                     grace=SECONDS"
                 )
+            }
+            OptionError::BadGrace(value) => {
+                write!(f, "the agent option grace={value} is no number of seconds, from 1 on")
             }
             OptionError::BadEscape(value) => write!(f, "bad %XX escape in agent option {value:?}"),
             OptionError::NotText => write!(f, "the agent options are not UTF-8 text"),
@@ -49,6 +62,11 @@ impl AgentOptions {
                 "rendezvous" => options.rendezvous = Some(unescape(value)?),
                 "exact" => options.exact = true,
                 "fixed" => options.fixed = true,
+                "grace" => {
+                    let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
+                    let bad = || OptionError::BadGrace(value.to_owned());
+                    options.grace = Some(seconds.ok_or_else(bad)?);
+                }
                 other => return Err(OptionError::Unknown(other.to_owned())),
             }
         }
@@ -62,7 +80,9 @@ impl fmt::Display for AgentOptions {
             self.rendezvous.as_ref().map(|path| format!("rendezvous={}", escape(path)));
         let exact = self.exact.then(|| "exact".to_owned());
         let fixed = self.fixed.then(|| "fixed".to_owned());
-        let all: Vec<String> = rendezvous.into_iter().chain(exact).chain(fixed).collect();
+        let grace = self.grace.map(|seconds| format!("grace={seconds}"));
+        let all: Vec<String> =
+            rendezvous.into_iter().chain(exact).chain(fixed).chain(grace).collect();
         f.write_str(&all.join(","))
     }
 }
@@ -105,7 +125,12 @@ mod tests {
     fn options_survive_every_character() {
         for path in ["/tmp/plain", "/tmp/a b,c=d%\"'ü\n/x"] {
             let long = path.len() > 10;
-            let options = AgentOptions { rendezvous: Some(path.into()), exact: long, fixed: long };
+            let options = AgentOptions {
+                rendezvous: Some(path.into()),
+                exact: long,
+                fixed: long,
+                grace: long.then_some(90),
+            };
             let text = options.to_string();
             assert!(!text.contains([' ', '"', '\'', '\n']), "{text}");
             assert_eq!(AgentOptions::parse(&text), Ok(options));
@@ -118,6 +143,9 @@ mod tests {
         assert_eq!(AgentOptions::parse("spam=1"), Err(OptionError::Unknown("spam".into())));
         for bad in ["rendezvous=%", "rendezvous=%4", "rendezvous=%zz", "rendezvous=%ff"] {
             assert!(matches!(AgentOptions::parse(bad), Err(OptionError::BadEscape(_))), "{bad}");
+        }
+        for bad in ["grace", "grace=", "grace=0", "grace=-1", "grace=5s", "grace=99999999999"] {
+            assert!(matches!(AgentOptions::parse(bad), Err(OptionError::BadGrace(_))), "{bad}");
         }
     }
 }

@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tare_offline::Modes;
 use tare_protocol::{BlockAnalysis, MethodPattern, Pattern, Region, SampleEngine, Scheme};
-use values::{duration, engine, interval, number, ring, size};
+pub use values::duration;
+use values::{engine, interval, number, ring, size};
 
 #[derive(Parser)]
 #[command(
@@ -62,8 +63,8 @@ pub enum Command {
     },
     /// Attach if need be, and show the state of a JVM and of the agent in it
     #[command(
-        after_help = "The agent stays in the JVM, idle, until `tare detach`. Idle means: one \
-                            thread asleep on a socket, nothing measured, nothing slower."
+        after_help = "The agent stays in the JVM, idle, for a minute after the last command (TARE_GRACE=10m: \
+                            longer). Idle means: one thread asleep on a socket, nothing measured, nothing slower."
     )]
     Status(StatusArgs),
     /// Remove the agent from a JVM

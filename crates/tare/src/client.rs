@@ -3,7 +3,7 @@
 //! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
 //! here are only the messages, each bounded in time.
 
-use crate::term;
+use crate::term::{self, plain};
 use anyhow::{Result, bail};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
@@ -12,10 +12,18 @@ use std::io::{IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tare_arena::layout::SLOT_BYTES;
+use tare_arena::samples::layout::RING_SMALLEST;
 use tare_attach::Jvm;
 use tare_protocol::{
     Activity, Decoder, ErrorCode, Greeting, Message, Progress, Request, Response, Status,
 };
+
+/// The most descriptors that are kept of what an agent sends.
+const MOST_FILES: usize = 4;
+
+/// What the agent takes when less is asked for.
+const SMALLEST_ARENA: u64 = 8 << 20;
 
 pub struct Agent {
     stream: UnixStream,
@@ -71,14 +79,15 @@ impl Agent {
         Ok(Agent { stream, decoder, patience, files, greeting: nobody })
     }
 
-    fn open(stream: UnixStream, patience: Duration) -> Result<Self> {
+    /// `None` if the agent goes away before it has greeted us: it was about to leave when we came.
+    fn open(stream: UnixStream, patience: Duration) -> Result<Option<Self>> {
         let mut agent = Agent::of(stream, patience)?;
-        let first = agent.receive()?;
+        let Some(first) = agent.next()? else { return Ok(None) };
         if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
-            bail!("the agent refused the connection: {message}");
+            bail!("the agent refused the connection: {}", plain(&message));
         }
         agent.greeting = Greeting::from_message(&first)?;
-        Ok(agent)
+        Ok(Some(agent))
     }
 
     /// Sends a request and waits for the answer to it.
@@ -147,7 +156,7 @@ impl Agent {
     pub fn tell(&mut self, request: &Request) -> Result<()> {
         match self.ask(request)? {
             Response::Ok => Ok(()),
-            Response::Error { message, .. } => bail!("{message}"),
+            Response::Error { message, .. } => bail!("{}", plain(&message)),
             _ => bail!("the agent gave an answer to another question"),
         }
     }
@@ -156,11 +165,19 @@ impl Agent {
     pub fn tell_for_files<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
         self.files.clear();
         self.tell(request)?;
-        self.take_files()
+        self.files_for(request)
     }
 
-    /// The descriptors that came with the last answer.
-    pub fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
+    /// The descriptors that came with the answer to a request: memory that was asked for, and no larger.
+    pub fn files_for<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
+        let files = self.take_files()?;
+        if let Some(most) = largest(request) {
+            files.iter().try_for_each(|file| check_size(file, most))?;
+        }
+        Ok(files)
+    }
+
+    fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
         let files = std::mem::take(&mut self.files);
         files.try_into().map_err(|_| anyhow::anyhow!("the agent's answer lacks its descriptors"))
     }
@@ -183,7 +200,7 @@ impl Agent {
     pub fn status(&mut self) -> Result<Status> {
         match self.ask(&Request::Status)? {
             Response::Status(status) => Ok(*status),
-            Response::Error { message, .. } => bail!("{message}"),
+            Response::Error { message, .. } => bail!("{}", plain(&message)),
             _ => bail!("the agent gave an answer to another question"),
         }
     }
@@ -195,15 +212,23 @@ impl Agent {
     }
 
     fn receive(&mut self) -> Result<Message> {
+        match self.next()? {
+            Some(message) => Ok(message),
+            None => bail!("the JVM closed the connection; has it ended?"),
+        }
+    }
+
+    /// The next message; `None` when the other end has closed the connection.
+    fn next(&mut self) -> Result<Option<Message>> {
         let deadline = Instant::now() + self.patience;
         let mut portion = [0; 8192];
         loop {
             if let Some(message) = self.decoder.next_message()? {
-                return Ok(message);
+                return Ok(Some(message));
             }
             let overdue = Instant::now() >= deadline;
             match self.take(&mut portion) {
-                Ok(0) => bail!("the JVM closed the connection; has it ended?"),
+                Ok(0) | Err(Errno::CONNRESET) => return Ok(None),
                 Ok(n) => self.decoder.push(&portion[..n]),
                 Err(Errno::INTR) if !overdue => {}
                 Err(Errno::AGAIN | Errno::INTR) => bail!(
@@ -224,11 +249,40 @@ impl Agent {
         let got = recvmsg(&self.stream, &mut parts, &mut extra, RecvFlags::CMSG_CLOEXEC)?;
         for message in extra.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                self.files.extend(descriptors.map(File::from));
+                // No message has more than two; what is too much is closed here.
+                let room = MOST_FILES.saturating_sub(self.files.len());
+                self.files.extend(descriptors.map(File::from).take(room));
             }
         }
         Ok(got.bytes)
     }
+}
+
+/// The memory that an agent may hand over in answer to a request, in bytes. It rounds up what is
+/// asked for, and puts a header before a ring.
+fn largest(request: &Request) -> Option<u64> {
+    match request {
+        Request::ExactStart(plan) => Some(plan.memory.max(SMALLEST_ARENA)),
+        Request::SampleStart(plan) => {
+            Some(plan.memory.max(RING_SMALLEST).saturating_mul(2).saturating_add(RING_SMALLEST))
+        }
+        // Whoever began it knows; a session has no more than this.
+        Request::ExactOpen => Some(SLOT_BYTES),
+        _ => None,
+    }
+}
+
+fn check_size(file: &File, most: u64) -> Result<()> {
+    let length = file.metadata()?.len();
+    if length > most {
+        bail!(
+            "the JVM handed over memory of {} MiB, where {} MiB at most were asked for; \
+             it is not to be believed, and nothing of it is read",
+            length.div_ceil(1 << 20),
+            most >> 20
+        );
+    }
+    Ok(())
 }
 
 /// What the tool tells a guard of its own: the agent's status, and the memory of a recording.
@@ -244,7 +298,7 @@ pub fn hear_status(stream: &UnixStream, patience: Duration) -> Result<(Status, [
 pub fn agents(jvm: &Jvm, patience: Duration) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
     for control in tare_attach::connect(jvm, patience).map_err(|e| busy(jvm, e.into()))? {
-        agents.push(Agent::open(control.stream, patience).map_err(|e| busy(jvm, e))?);
+        agents.extend(Agent::open(control.stream, patience).map_err(|e| busy(jvm, e))?);
     }
     Ok(agents)
 }
@@ -291,9 +345,35 @@ pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
         match agent.ask(&Request::hello())? {
             Response::Ok => return Ok(Found::Ours(agent)),
             Response::Error { code: ErrorCode::Version, .. } => other = Some(agent),
-            Response::Error { message, .. } => bail!("the agent refused: {message}"),
+            Response::Error { message, .. } => bail!("the agent refused: {}", plain(&message)),
             _ => bail!("the agent gave an answer to another question"),
         }
     }
     Ok(other.map_or(Found::None, Found::Other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use tare_protocol::{ExactPlan, SamplePlan};
+
+    #[test]
+    fn memory_larger_than_was_asked_for_is_refused() {
+        let memory = 64 << 20;
+        let exact = Request::ExactStart(Box::new(ExactPlan { memory, ..ExactPlan::default() }));
+        let samples =
+            Request::SampleStart(Box::new(SamplePlan { memory, ..SamplePlan::default() }));
+        for request in [exact, samples] {
+            let most = largest(&request).unwrap();
+            assert!((memory..=3 * memory).contains(&most), "{most}");
+            let file = File::from(memfd_create("tare-test", MemfdFlags::CLOEXEC).unwrap());
+            file.set_len(memory).unwrap();
+            check_size(&file, most).unwrap();
+            file.set_len(1 << 42).unwrap();
+            let error = check_size(&file, most).unwrap_err().to_string();
+            assert!(error.contains("4194304 MiB"), "{error}");
+        }
+        assert!(largest(&Request::Status).is_none());
+    }
 }

@@ -1,25 +1,35 @@
-//! Where a recording that is under way takes orders from a second terminal: dump, stop, pause, resume,
-//! another interval.
+//! Where a recording that is under way takes orders from a second terminal: dump, stop, pause,
+//! resume, another interval.
 //!
-//! The recording `tare` listens at a socket with an abstract name, which leaves no file behind and
-//! which nobody can occupy for long without being found out: both sides check that the other is the
-//! same user, or root. One line asks, one line answers.
+//! One line asks, one line answers. Where something is to be written, whoever asks opens the file
+//! and sends its descriptor along: a recording never opens a path that it is told, so that it cannot
+//! be made to write what the other one may not. Who may ask, and where the socket is, is in `place`.
+
+mod peer;
+mod place;
 
 use anyhow::{Context, Result, bail};
-use rustix::net::sockopt::socket_peercred;
-use std::fmt;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::path::PathBuf;
-use std::time::Duration;
+use place::Place;
+use rustix::fs::{FileType, OFlags};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tare_attach::Jvm;
 
 /// What a recording can be told.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Order {
-    /// Write what there is so far, or what is kept, to this file.
-    Dump(PathBuf),
+    /// Write what there is so far, or what is kept, into this file.
+    Dump(File),
     Stop,
     Pause,
     Resume,
@@ -27,63 +37,82 @@ pub enum Order {
     Interval(u64),
 }
 
-/// Orders are a word and a path.
-const LONGEST: u64 = 8192;
+/// Orders are a word and a number; answers may name a file.
+const LONGEST: usize = 8192;
 /// Who asks must do so at once: the recording has other things to do. On a busy machine a process
 /// may have to wait a second for its turn; the ring holds what comes meanwhile.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Writing a dump may take its time.
 const ANSWER: Duration = Duration::from_secs(60);
 
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Order {
+    /// The line, and what goes with it.
+    fn parts(&self) -> (String, Option<&File>) {
         match self {
-            Order::Dump(path) => {
-                // A path may hold any byte; in hexadecimal it fits on a line.
-                f.write_str("dump ")?;
-                path.as_os_str().as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
-            Order::Stop => f.write_str("stop"),
-            Order::Pause => f.write_str("pause"),
-            Order::Resume => f.write_str("resume"),
-            Order::Interval(nanos) => write!(f, "interval {nanos}"),
+            Order::Dump(file) => ("dump".to_owned(), Some(file)),
+            Order::Stop => ("stop".to_owned(), None),
+            Order::Pause => ("pause".to_owned(), None),
+            Order::Resume => ("resume".to_owned(), None),
+            Order::Interval(nanos) => (format!("interval {nanos}"), None),
         }
     }
-}
 
-impl Order {
-    fn parse(line: &str) -> Option<Self> {
+    fn parse(line: &str, file: Option<File>) -> Result<Self> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "dump" => path(rest).map(Order::Dump),
+        let order = match word {
+            "dump" => {
+                Some(Order::Dump(writable(file.context("a dump needs a descriptor to go to")?)?))
+            }
             "stop" => Some(Order::Stop),
             "pause" => Some(Order::Pause),
             "resume" => Some(Order::Resume),
             "interval" => rest.parse().ok().filter(|nanos| *nanos > 0).map(Order::Interval),
             _ => None,
-        }
+        };
+        order.with_context(|| format!("this recording does not know the order {line:?}"))
     }
 }
 
-fn path(hex: &str) -> Option<PathBuf> {
-    let digits = hex.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> =
-        digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    let bytes = bytes.filter(|bytes| !bytes.is_empty() && !bytes.contains(&0))?;
-    Some(PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)))
+/// A file that can be written without waiting for anybody: no pipe whose reader sleeps.
+fn writable(file: File) -> Result<File> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    let writes = flags & OFlags::RWMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH);
+    if kind != FileType::RegularFile || !writes {
+        bail!("a dump goes into an ordinary file that is open for writing");
+    }
+    Ok(file)
 }
 
-/// The listening side.
+/// Makes room in the file of a dump, unless that is where the recording itself grows.
+pub fn emptied(mut file: File, growing: &Path) -> Result<File> {
+    let is = file.metadata()?;
+    if growing.metadata().is_ok_and(|known| (known.dev(), known.ino()) == (is.dev(), is.ino())) {
+        bail!("{} is where the recording itself grows", growing.display());
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// The listening side. What is at its place vanishes with it.
 pub struct Desk {
     listener: UnixListener,
+    _place: Place,
 }
 
 impl Desk {
     /// Opens the desk of the recording of a JVM.
-    pub fn open(pid: u32) -> Result<Self> {
-        let listener = UnixListener::bind_addr(&address(pid)?)?;
-        listener.set_nonblocking(true)?;
-        Ok(Desk { listener })
+    pub fn open(jvm: &Jvm) -> Result<Self> {
+        Desk::open_for(jvm.pid, jvm.uid)
+    }
+
+    fn open_for(pid: u32, uid: u32) -> Result<Self> {
+        if place::find(pid, uid).is_ok_and(|found| found.is_some()) {
+            bail!("another recording of JVM {pid} takes orders already");
+        }
+        let (listener, place) = Place::bind(pid)?;
+        Ok(Desk { listener, _place: place })
     }
 
     /// Carries out one order, if somebody has one.
@@ -101,19 +130,11 @@ fn answer(
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let peer = socket_peercred(&stream)?.uid;
-    if peer.as_raw() != rustix::process::geteuid().as_raw() && !peer.is_root() {
-        return stream.write_all(b"error this recording belongs to another user\n");
+    if let Err(reason) = place::may_order(&stream) {
+        return stream.write_all(format!("error {reason}\n").as_bytes());
     }
-    let mut line = String::new();
-    BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
-    let outcome = match Order::parse(line.trim_end()) {
-        Some(order) => carry_out(order),
-        None => {
-            Err(anyhow::anyhow!("this recording does not know the order {:?}", line.trim_end()))
-        }
-    };
-    let said = match outcome {
+    let (line, file) = hear(&stream)?;
+    let said = match Order::parse(line.trim_end(), file).and_then(carry_out) {
         Ok(text) => format!("ok {text}"),
         Err(error) => format!("error {error:#}"),
     };
@@ -121,37 +142,65 @@ fn answer(
     stream.write_all(format!("{}\n", said.replace('\n', " ")).as_bytes())
 }
 
-/// Gives an order to the recording of a JVM; what it answers.
-pub fn ask(pid: u32, order: &Order) -> Result<String> {
-    match find(pid)? {
-        Some(stream) => ask_at(stream, order),
-        None => bail!(
-            "JVM {pid} is not being recorded by a `tare record` here; begin with `tare record {pid}`"
-        ),
+/// One line, and the descriptor that came with it.
+fn hear(stream: &UnixStream) -> io::Result<(String, Option<File>)> {
+    let limit = Instant::now() + PATIENCE;
+    let (mut line, mut file) = (Vec::new(), None);
+    while !line.ends_with(b"\n") && line.len() < LONGEST && Instant::now() < limit {
+        let mut portion = [0; 256];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut extra = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut portion)];
+        let got = recvmsg(stream, &mut parts, &mut extra, RecvFlags::CMSG_CLOEXEC)?.bytes;
+        for message in extra.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                file = descriptors.map(File::from).last().or(file);
+            }
+        }
+        if got == 0 {
+            break;
+        }
+        line.extend_from_slice(&portion[..got]);
     }
+    Ok((String::from_utf8_lossy(&line).into_owned(), file))
+}
+
+/// Gives an order to the recording of a JVM; what it answers.
+pub fn ask(jvm: &Jvm, order: &Order) -> Result<String> {
+    let answer = ask_if_any(jvm, order)?;
+    answer.with_context(|| {
+        format!(
+            "JVM {0} is not being recorded by a `tare record` here; begin with `tare record {0}`",
+            jvm.pid
+        )
+    })
 }
 
 /// The same, if there is a recording that takes orders.
-pub fn ask_if_any(pid: u32, order: &Order) -> Result<Option<String>> {
-    find(pid)?.map(|stream| ask_at(stream, order)).transpose()
+pub fn ask_if_any(jvm: &Jvm, order: &Order) -> Result<Option<String>> {
+    ask_for(jvm.pid, jvm.uid, order)
 }
 
-fn find(pid: u32) -> Result<Option<UnixStream>> {
-    let Ok(stream) = UnixStream::connect_addr(&address(pid)?) else { return Ok(None) };
-    let peer = socket_peercred(&stream)?.uid;
-    let ours = rustix::process::geteuid();
-    if peer.as_raw() != ours.as_raw() && !peer.is_root() && !ours.is_root() {
-        bail!("JVM {pid} is being recorded by another user");
-    }
-    Ok(Some(stream))
+fn ask_for(pid: u32, uid: u32, order: &Order) -> Result<Option<String>> {
+    place::find(pid, uid)?.map(|stream| ask_at(stream, order)).transpose()
 }
 
 fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     stream.set_read_timeout(Some(ANSWER))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(format!("{order}\n").as_bytes())?;
+    let (line, file) = order.parts();
+    let line = format!("{line}\n");
+    let files: Vec<_> = file.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut extra = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !extra.push(SendAncillaryMessage::ScmRights(&files)) {
+        bail!("no room for a descriptor");
+    }
+    let parts = [IoSlice::new(line.as_bytes())];
+    let sent = sendmsg(&stream, &parts, &mut extra, SendFlags::NOSIGNAL)?;
+    stream.write_all(&line.as_bytes()[sent..])?;
     let mut line = String::new();
-    BufReader::new(stream.take(LONGEST))
+    BufReader::new(stream.take(LONGEST as u64))
         .read_line(&mut line)
         .context("the recording did not answer")?;
     match line.trim_end().split_once(' ') {
@@ -162,57 +211,81 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     }
 }
 
-fn address(pid: u32) -> Result<SocketAddr> {
-    Ok(SocketAddr::from_abstract_name(format!("tare-recording-of-{pid}"))?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    fn memory() -> File {
+        File::from(memfd_create("tare-test", MemfdFlags::CLOEXEC).unwrap())
+    }
 
     #[test]
     fn orders_come_back_as_they_were_sent() {
-        for order in [
-            Order::Dump("/tmp/a b\n\u{e4}.tare".into()),
-            Order::Stop,
-            Order::Pause,
-            Order::Resume,
-            Order::Interval(1_000_000),
-        ] {
-            let line = order.to_string();
-            assert!(!line.contains('\n'));
-            assert_eq!(Order::parse(&line), Some(order));
+        for order in [Order::Stop, Order::Pause, Order::Resume, Order::Interval(1_000_000)] {
+            let (line, file) = order.parts();
+            assert!(!line.contains('\n') && file.is_none());
+            assert_eq!(format!("{:?}", Order::parse(&line, None).unwrap()), format!("{order:?}"));
         }
-        for bad in ["", "dump", "dump 0", "dump 00", "dump zz", "interval", "interval 0", "jump"] {
-            assert_eq!(Order::parse(bad), None, "{bad}");
+        for bad in ["", "dump", "dump 2f746d70", "interval", "interval 0", "jump"] {
+            assert!(Order::parse(bad, None).is_err(), "{bad}");
         }
+        assert!(matches!(Order::parse("dump", Some(memory())), Ok(Order::Dump(_))));
+        let closed = File::open("/proc/self/exe").unwrap();
+        assert!(Order::parse("dump", Some(closed)).is_err(), "not open for writing");
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        assert!(Order::parse("dump", Some(null)).is_err(), "no ordinary file");
     }
 
     #[test]
     fn an_order_reaches_the_desk_and_its_answer_comes_back() {
         // No process has such a number.
         let pid = u32::MAX - std::process::id();
-        let desk = Desk::open(pid).unwrap();
-        assert!(Desk::open(pid).is_err(), "one recording of a JVM at a time");
+        let us = rustix::process::geteuid().as_raw();
+        let desk = Desk::open_for(pid, us).unwrap();
+        assert!(Desk::open_for(pid, us).is_err(), "one recording of a JVM at a time");
         let asking = std::thread::spawn(move || {
-            let good = ask(pid, &Order::Interval(5)).unwrap();
-            let bad = ask(pid, &Order::Stop).unwrap_err().to_string();
-            (good, bad)
+            let good = ask_for(pid, us, &Order::Interval(5)).unwrap();
+            let bad = ask_for(pid, us, &Order::Stop).unwrap_err().to_string();
+            let mut file = memory();
+            let dumped = ask_for(pid, us, &Order::Dump(file.try_clone().unwrap())).unwrap();
+            let mut text = String::new();
+            file.rewind().unwrap();
+            file.read_to_string(&mut text).unwrap();
+            (good, bad, dumped, text)
         });
-        let mut seen = Vec::new();
-        while seen.len() < 2 {
+        let mut seen = 0;
+        while seen < 3 {
             desk.serve(|order| {
-                seen.push(order.clone());
+                seen += 1;
                 match order {
                     Order::Interval(nanos) => Ok(format!("every {nanos} ns")),
+                    Order::Dump(mut file) => {
+                        file.write_all(b"what there is")?;
+                        Ok("13 bytes".to_owned())
+                    }
                     _ => bail!("not\nnow"),
                 }
             });
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(asking.join().unwrap(), ("every 5 ns".to_owned(), "not now".to_owned()));
-        assert_eq!(seen, [Order::Interval(5), Order::Stop]);
+        let (good, bad, dumped, text) = asking.join().unwrap();
+        assert_eq!((good.as_deref(), bad.as_str()), (Some("every 5 ns"), "not now"));
+        assert_eq!((dumped.as_deref(), text.as_str()), (Some("13 bytes"), "what there is"));
         drop(desk);
-        assert!(ask(pid, &Order::Stop).unwrap_err().to_string().contains("is not being recorded"));
+        assert!(ask_for(pid, us, &Order::Stop).unwrap().is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn a_dump_does_not_go_where_the_recording_grows() {
+        let path = std::env::temp_dir().join(format!("tare-desk-{}.tare", std::process::id()));
+        std::fs::write(&path, "so far").unwrap();
+        let same = File::options().write(true).open(&path).unwrap();
+        assert!(emptied(same, &path).unwrap_err().to_string().contains("grows"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "so far");
+        let other = File::options().write(true).open(&path).unwrap();
+        emptied(other, Path::new("/nowhere")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+        std::fs::remove_file(&path).unwrap();
     }
 }

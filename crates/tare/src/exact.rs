@@ -2,24 +2,24 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 mod demoted;
+mod memory;
 mod missing;
 mod subgraph;
+
+pub use memory::{Arena, NameFile};
 
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use missing::Missing;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::time::Duration;
 use tare_analysis::{CALIBRATION, CALLING, Calibration, TARGET_TIME, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
-use tare_arena::{MethodName, Names, Node, Pruning, Snapshot, Tree};
+use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
 use tare_attach::Jvm;
 use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
@@ -29,78 +29,6 @@ use tare_protocol::{COST_PS, ExactStatus, Request};
 
 /// How long a JVM may take to answer somebody who only looks.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How often to read the trees again before one that is being pruned is taken as it is.
-const READINGS: usize = 20;
-
-/// The memory that the JVM shares with us. It outlives the JVM for as long as we hold it.
-pub struct Arena {
-    trees: File,
-    names: NameFile,
-}
-
-/// The log of names. Every name is logged before it occurs in a tree or a ring, so it is to be read
-/// after those.
-#[derive(Clone)]
-pub struct NameFile(Arc<File>);
-
-impl NameFile {
-    pub fn new(file: File) -> Self {
-        NameFile(Arc::new(file))
-    }
-
-    /// The names logged so far.
-    pub fn read(&self) -> Result<Names> {
-        let length = self.0.metadata().context("cannot ask for the length of the names")?.len();
-        Ok(Names::read(&read_up_to(&self.0, length)?))
-    }
-}
-
-impl Arena {
-    pub fn new([trees, names]: [File; 2]) -> Self {
-        Arena { trees, names: NameFile::new(names) }
-    }
-
-    /// The trees as they are now, if possible at a moment in which no thread prunes its own. One
-    /// that is read while it is pruned may miss calls, or have them twice; the next look is right.
-    fn trees(&self) -> Result<Snapshot> {
-        let head = || read_up_to(&self.trees, Snapshot::HEADER as u64);
-        let mut readings = 0;
-        loop {
-            let before = head()?;
-            let bytes = read_up_to(&self.trees, Snapshot::used(&before)?)?;
-            readings += 1;
-            if readings == READINGS || Pruning::read(&before).still(Pruning::read(&head()?)) {
-                return Ok(Snapshot::read(&bytes)?);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// The time of the agent's last note.
-    pub fn noted(&self) -> Result<u64> {
-        Ok(Snapshot::noted(&read_up_to(&self.trees, Snapshot::HEADER as u64)?)?)
-    }
-
-    fn names(&self) -> Result<Names> {
-        self.names.read()
-    }
-}
-
-fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(length)?];
-    let mut done = 0;
-    while done < bytes.len() {
-        match file.read_at(&mut bytes[done..], done as u64) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e).context("cannot read the memory shared with the JVM"),
-        }
-    }
-    bytes.truncate(done);
-    Ok(bytes)
-}
 
 /// The profile, as it is now, of a JVM that somebody records at this moment.
 pub fn live(jvm: &Jvm) -> Result<Profile> {

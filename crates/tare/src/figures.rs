@@ -1,5 +1,6 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
+use crate::term::plain;
 use tare_profile::Unit;
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -45,8 +46,9 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A class or method name that is no longer than `width`: its packages are cut to letters, from the
-/// left; what still does not fit loses its beginning, since the end tells more.
+/// left; what still does not fit loses its beginning, since the end tells more. Harmless for a terminal.
 pub fn fit(name: &str, width: usize) -> String {
+    let name = &*plain(name);
     let length = |text: &str| text.chars().count();
     if length(name) <= width {
         return name.to_owned();

@@ -137,10 +137,15 @@ fn rescue(mut exact: Exact, recording: &Path) -> Result<()> {
     profile.run = now;
     let mut part = recording.clone().into_os_string();
     part.push(".part");
-    let written = Writer::create(part.as_ref()).and_then(|writer| writer.finish(&profile));
-    written.with_context(|| format!("cannot complete {}", recording.display()))?;
-    fs::rename(&part, &recording)?;
-    Ok(())
+    let written = Writer::create(part.as_ref())
+        .and_then(|writer| writer.finish(&profile))
+        .map_err(anyhow::Error::from)
+        .and_then(|_| fs::rename(&part, &recording).map_err(Into::into));
+    if written.is_err() {
+        // A disk that is full has no room for half of a file either.
+        let _ = fs::remove_file(&part);
+    }
+    written.with_context(|| format!("cannot complete {}", recording.display()))
 }
 
 /// Nanoseconds since a moment, given in nanoseconds since 1970.

@@ -5,7 +5,7 @@ use crate::recorder::Source;
 use crate::term;
 use anyhow::{Context, Result};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::fs::File;
 use std::time::{Duration, Instant};
 use tare_analysis::OWN;
 use tare_profile::{Profile, Row, RunInfo, SeriesId};
@@ -55,8 +55,8 @@ impl Keeper {
     }
 
     /// Writes what is kept; how many rows, and bytes of file.
-    pub fn dump(&self, path: &Path) -> Result<(usize, u64)> {
-        let doing = || format!("cannot write {}", path.display());
+    pub fn dump(&self, file: File) -> Result<(usize, u64)> {
+        let doing = || "cannot write what is kept";
         // A new one, not a clone: its rows are counted from its own beginning.
         let mut profile = Profile::new();
         profile.run = self.profile.run.clone();
@@ -87,8 +87,7 @@ impl Keeper {
         ] {
             profile.run.options.push((key.to_owned(), value));
         }
-        let file =
-            Writer::create(path).with_context(doing)?.finish(&profile).with_context(doing)?;
+        let file = Writer::new(file).with_context(doing)?.finish(&profile).with_context(doing)?;
         Ok((self.rows.len(), file.metadata().with_context(doing)?.len()))
     }
 }
@@ -134,10 +133,10 @@ mod tests {
             keeper.look(&mut ages).unwrap();
         }
         let path = std::env::temp_dir().join(format!("tare-keep-{}.tare", std::process::id()));
-        assert_eq!(keeper.dump(&path).unwrap().0, 2);
+        assert_eq!(keeper.dump(File::create(&path).unwrap()).unwrap().0, 2);
         // A dump ends nothing.
         keeper.look(&mut ages).unwrap();
-        assert_eq!(keeper.dump(&path).unwrap().0, 2);
+        assert_eq!(keeper.dump(File::create(&path).unwrap()).unwrap().0, 2);
         let profile =
             Recording::open(&path).unwrap().load(&LoadOptions::default()).unwrap().profile;
         assert_eq!(profile.all_series().next().map(|(_, series)| series.total()), Some(2));

@@ -4,7 +4,7 @@
 //! holds that connection until it ends. The program's input, output and exit status stay its own.
 
 use crate::library;
-use crate::term::{DIM, WARN};
+use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tare_protocol::{AgentOptions, Decoder, Response, Started};
+use tare_protocol::{AgentOptions, Decoder, MEETING_SOCKET, Response, Started, meeting_dir_name};
 
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
@@ -43,7 +43,7 @@ impl Launched {
         if self.bare {
             return;
         }
-        anstream::eprintln!(
+        errln!(
             "{WARN}tare: no JVM reported. Does the command start Java on this machine, as this \
              user, with {TOOL_OPTIONS} left in its environment? (A JVM that makes an archive of its \
              classes, as with -XX:ArchiveClassesAtExit, starts with no agent.){WARN:#}"
@@ -83,13 +83,14 @@ pub fn launch(
         rendezvous: Some(meeting.path()?),
         exact: settings.exact,
         fixed: settings.fixed,
+        ..AgentOptions::default()
     };
     let flag = agent_flag(&library, &options)?;
 
     let mut child = Command::new(program);
     let archiving = is_java(program).then(|| archiving(arguments)).flatten();
     if let Some(option) = &archiving {
-        anstream::eprintln!(
+        errln!(
             "{WARN}tare: started without the agent: with {option} the JVM makes an archive of its \
              classes, and then starts with no agent. Leave that option out, or attach to the \
              program once it runs{WARN:#}"
@@ -222,19 +223,20 @@ struct Meeting {
 
 impl Meeting {
     fn new() -> Result<Self> {
-        let name = format!(".tare-run-{}-{:x}", std::process::id(), clock_nanos());
-        let dir = Path::new("/tmp").join(name);
+        // Unique like a clock, and hard to guess by its nanoseconds.
+        let salt = clock_nanos() as u32;
+        let dir = Path::new("/tmp").join(meeting_dir_name(std::process::id(), salt));
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&dir)
             .with_context(|| format!("cannot create {}", dir.display()))?;
         let mut meeting = Meeting { dir, listener: None };
-        meeting.listener = Some(UnixListener::bind(meeting.dir.join("meet"))?);
+        meeting.listener = Some(UnixListener::bind(meeting.dir.join(MEETING_SOCKET))?);
         Ok(meeting)
     }
 
     fn path(&self) -> Result<String> {
-        let path = self.dir.join("meet");
+        let path = self.dir.join(MEETING_SOCKET);
         Ok(path.to_str().context("the temporary directory is not UTF-8")?.to_owned())
     }
 
@@ -263,7 +265,7 @@ impl Meeting {
 
 impl Drop for Meeting {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.dir.join("meet"));
+        let _ = std::fs::remove_file(self.dir.join(MEETING_SOCKET));
         let _ = std::fs::remove_dir(&self.dir);
     }
 }
@@ -319,13 +321,13 @@ impl Guests {
                 continue;
             };
             if enough.load(Relaxed) {
-                anstream::eprintln!(
+                errln!(
                     "{WARN}tare: stopped before the recording of JVM {pid} was complete{WARN:#}"
                 );
                 return;
             }
             if since.elapsed() > say_at {
-                anstream::eprintln!(
+                errln!(
                     "{DIM}tare: the program has ended; completing the recording of JVM {pid} ({} s) …{DIM:#}",
                     since.elapsed().as_secs()
                 );
@@ -350,7 +352,8 @@ impl fmt::Display for Guest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = self.started.command.split_whitespace().next();
         let main = command.unwrap_or("unknown main class");
-        write!(f, "JVM {} (java {}, {main})", self.pid, self.started.java_version)
+        let (java, main) = (plain(&self.started.java_version), plain(main));
+        write!(f, "JVM {} (java {java}, {main})", self.pid)
     }
 }
 

@@ -1,5 +1,8 @@
 //! `tare`: flags in, calls out. Everything that does work lives in a command's file or a library.
 
+#[macro_use]
+mod term;
+
 mod cli;
 mod client;
 mod commands;
@@ -20,7 +23,6 @@ mod regions;
 mod sampling;
 mod source;
 mod target;
-mod term;
 mod trace;
 
 use clap::Parser;
@@ -81,7 +83,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         .downcast_ref::<std::io::Error>()
         .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe);
     if !closed {
-        anstream::eprintln!("{}tare:{:#} {error:#}", term::BAD, term::BAD);
+        errln!("{}tare:{:#} {error:#}", term::BAD, term::BAD);
     }
     ExitCode::from(u8::from(!closed))
 }

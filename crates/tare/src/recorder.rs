@@ -156,8 +156,7 @@ impl Recorder {
 
     /// A disk that is nearly full ends a recording before it ends the program.
     fn leave_room(&self) -> Result<()> {
-        let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
-        if is_full(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize) {
+        if has_no_room(&self.path) {
             bail!(
                 "the disk of {} is nearly full; the recording ends here, after {:.0?}",
                 self.path.display(),
@@ -172,6 +171,12 @@ impl Recorder {
 pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
+}
+
+/// Whether the disk of this file or directory is as good as full.
+pub fn has_no_room(path: &Path) -> bool {
+    rustix::fs::statvfs(path)
+        .is_ok_and(|disk| is_full(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize))
 }
 
 fn is_full(left: u64, size: u64) -> bool {
@@ -194,13 +199,14 @@ fn create(path: &Path) -> Result<Writer<File>> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut part = path.clone().into_os_string();
     part.push(".part");
-    let writer = Writer::create(part.as_ref())?;
-    if let Err(error) = fs::rename(&part, &path) {
+    let writer = Writer::create(part.as_ref()).map_err(anyhow::Error::from);
+    let named =
+        writer.and_then(|writer| fs::rename(&part, &path).map(|()| writer).map_err(Into::into));
+    if named.is_err() {
         // The error that is reported is the first one.
         let _ = fs::remove_file(&part);
-        return Err(error.into());
     }
-    Ok(writer)
+    named
 }
 
 #[cfg(test)]
@@ -259,6 +265,20 @@ mod tests {
         let recorded = recorder.finish(&mut [&mut counter]).unwrap();
         assert_eq!(read(&path), (40, 4, true));
         assert_eq!(recorded.size, fs::metadata(&path).unwrap().len());
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_begun_leaves_nothing_and_replaces_nothing() {
+        let path = std::env::temp_dir().join(format!("tare-full-{}.tare", std::process::id()));
+        let part = path.with_extension("tare.part");
+        fs::write(&path, "an older file").unwrap();
+        // What is written there meets a full disk.
+        std::os::unix::fs::symlink("/dev/full", &part).unwrap();
+        let error = create(&path).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("space"), "{error:#}");
+        assert!(!part.is_symlink(), "the part is left behind");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "an older file");
         fs::remove_file(&path).unwrap();
     }
 

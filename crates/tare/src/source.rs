@@ -5,11 +5,12 @@
 use crate::cli::ViewArgs;
 use crate::desk::{self, Order};
 use crate::exact;
-use crate::term::WARN;
+use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_analysis::{
     Compensation, Joined, WINDOW, compensate, default_metrics, figures_of_calls, find_metric, join,
@@ -140,28 +141,32 @@ fn told(joined: &Joined) -> String {
 
 fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> {
     let name = path.display().to_string();
-    if path.exists() {
-        return read_file(path, &name, time, calls);
-    }
-    // Not a file; perhaps a JVM that is being recorded.
-    live(&name, time).with_context(|| format!("there is no file {name}, and no JVM to look into"))
+    let mut profile = match path.exists() {
+        true => read_file(path, &name, time, calls)?,
+        // Perhaps a JVM that is being recorded.
+        false => live(&name, time)
+            .with_context(|| format!("there is no file {name}, and no JVM to look into"))?,
+    };
+    // What we record has no passwords in it; what others or older versions have recorded may.
+    profile.run.command_line = tare_attach::mask_secrets(&profile.run.command_line);
+    Ok(profile)
 }
 
 /// What a recording that is under way has by now: of samples the `tare` that records them has it, of exact
 /// profiles the JVM.
 fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let jvm = tare_attach::find(who)?;
-    let (_memory, path) = shared_memory()?;
-    match desk::ask_if_any(jvm.pid, &Order::Dump(path.clone()))? {
+    let (memory, path) = shared_memory()?;
+    match desk::ask_if_any(&jvm, &Order::Dump(memory.try_clone()?))? {
         Some(_) => read_file(&path, who, time, false),
         None => exact::live(&jvm),
     }
 }
 
-/// Memory of ours, which another `tare` opens by a path: no file is left behind, none can be planted.
-pub fn shared_memory() -> Result<(OwnedFd, PathBuf)> {
-    let memory = memfd_create("tare-report", MemfdFlags::CLOEXEC)?;
-    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
+/// Memory of ours, into which another `tare` writes, and its path for us: no file is left behind, none can be planted.
+pub fn shared_memory() -> Result<(File, PathBuf)> {
+    let memory = File::from(memfd_create("tare-report", MemfdFlags::CLOEXEC)?);
+    let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
     Ok((memory, path.into()))
 }
 
@@ -190,10 +195,10 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
         );
     }
     for warning in loaded.warnings.iter().take(WARNINGS) {
-        anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {warning}");
+        errln!("{WARN}tare:{WARN:#} {name}: {warning}");
     }
     if let Some(more @ 1..) = loaded.warnings.len().checked_sub(WARNINGS) {
-        anstream::eprintln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
+        errln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
     }
     Ok(loaded.profile)
 }
@@ -234,7 +239,7 @@ pub fn metrics(profile: &Profile, wanted: Option<&str>) -> Result<Vec<SeriesId>>
     find_metric(profile, wanted).with_context(|| {
         let known = profile.all_series().map(|(_, series)| {
             let info = series.info();
-            format!("{}:{}", info.name, info.kind.name())
+            format!("{}:{}", plain(&info.name), plain(info.kind.name()))
         });
         let known: Vec<String> = known.collect();
         format!("the recording has no values called {wanted:?}; it has {}", known.join(", "))

@@ -1,7 +1,17 @@
-//! What the terminal can do, and the few styles we use. `anstream` drops colour in pipes and for
-//! `NO_COLOR`.
+//! What the terminal can do, the few styles we use, and the only ways to it: [`stdout`], `outln!`
+//! and `errln!`. `anstream` drops colour in pipes and for `NO_COLOR`; `clean` whatever else would
+//! steer a terminal.
 
+mod clean;
+
+pub use clean::plain;
+
+use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
+use clean::Clean;
+use serde::Serialize;
+use std::fmt::Arguments;
+use std::io::{self, BufWriter, StdoutLock, Write};
 use std::time::Duration;
 
 pub const BOLD: Style = Style::new().bold();
@@ -16,10 +26,53 @@ pub fn width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// The first `width` columns of a text, with an ellipsis when something is lost.
+/// Standard output, for text.
+pub fn stdout() -> Clean<AutoStream<StdoutLock<'static>>> {
+    Clean::new(anstream::stdout().lock())
+}
+
+/// A value as JSON on standard output, for scripts; what steers a terminal is escaped, as JSON
+/// allows it for any character.
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(stdout());
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// Prints to standard output, for people.
+macro_rules! out {
+    ($($text:tt)*) => { $crate::term::put($crate::term::stdout(), format_args!($($text)*)) };
+}
+
+/// Prints a line to standard output, for people.
+macro_rules! outln {
+    ($($text:tt)*) => { out!("{}\n", format_args!($($text)*)) };
+}
+
+/// Prints a line to standard error.
+macro_rules! errln {
+    ($($text:tt)*) => { $crate::term::put_error(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// A reader that has closed the pipe has all it wanted; anything else must not go unnoticed.
+pub fn put(mut out: impl Write, text: Arguments<'_>) {
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => panic!("cannot print: {e}"),
+        _ => {}
+    }
+}
+
+pub fn put_error(text: Arguments<'_>) {
+    put(Clean::new(anstream::stderr().lock()), text);
+}
+
+/// The first `width` columns of a text of somebody else, as one line, with an ellipsis when
+/// something is lost.
 pub fn clip(text: &str, width: usize) -> String {
+    let text = plain(text).into_owned();
     if text.chars().count() <= width {
-        return text.to_owned();
+        return text;
     }
     let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
     out.push('…');

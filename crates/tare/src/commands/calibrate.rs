@@ -11,7 +11,7 @@ use tare_offline::portable;
 pub fn run(args: &CalibrateArgs) -> Result<()> {
     if let Some(jar) = &args.jar {
         write_jar(jar)?;
-        anstream::eprintln!(
+        errln!(
             "On the other machine: java -cp {} {} > measured.txt",
             jar.display(),
             portable::TARGET
@@ -29,7 +29,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
             .with_context(|| format!("writing {}", path.display()))?,
         None => std::io::stdout().lock().write_all(target.text().as_bytes())?,
     }
-    anstream::eprintln!(
+    errln!(
         "{}: the costs tell the times of the loops that were measured to {:.0} %, on average",
         target.jvm,
         target.fit * 100.0

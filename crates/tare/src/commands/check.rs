@@ -10,7 +10,7 @@ use super::record;
 use crate::cli::{CheckArgs, RecordArgs};
 use crate::figures::grouped;
 use crate::source;
-use crate::term::{BAD, BOLD, GOOD, WARN};
+use crate::term::{BAD, BOLD, GOOD, WARN, plain};
 use anyhow::{Context, Result, bail};
 use baseline::{Baseline, Case};
 use std::collections::BTreeMap;
@@ -56,9 +56,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let room = Room::new()?;
     let status = record::launched_quietly(record_args(args, &room.0)?)?;
     if !status.success() {
-        anstream::eprintln!(
-            "{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared"
-        );
+        errln!("{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared");
         return Ok(crate::launch::exit_code(status));
     }
     let new = measured(&room.0)?;
@@ -72,20 +70,20 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         let path = &args.baseline;
         std::fs::write(path, new.folded().to_text())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        anstream::println!("{GOOD}{}{GOOD:#}: {} cases", path.display(), new.cases.len());
+        outln!("{GOOD}{}{GOOD:#}: {} cases", path.display(), new.cases.len());
         if let Some(old) = old {
             let verdict = compare::compare(&old, &new, args.tolerance, false);
-            anstream::print!("{}", verdict.text);
+            out!("{}", verdict.text);
         }
         return Ok(ExitCode::SUCCESS);
     }
     let old = old.unwrap_or_default();
     let verdict = compare::compare(&old, &new, args.tolerance, args.partial);
-    anstream::print!("{}", verdict.text);
+    out!("{}", verdict.text);
     let total = grouped(i64::try_from(new.bytecodes()).unwrap_or(i64::MAX));
     let tolerance = args.tolerance * 100.0;
     if verdict.is_good() {
-        anstream::println!(
+        outln!(
             "{GOOD}ok{GOOD:#}: {} cases, {total} bytecodes, within {tolerance} % of {}",
             new.cases.len(),
             args.baseline.display()
@@ -94,7 +92,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     }
     // The rest is one more.
     let methods = old.whole.map_or(0, |whole| whole.methods.len() + 1);
-    anstream::println!(
+    outln!(
         "{BAD}{} of {} cases and {} of {methods} methods{BAD:#} grew by more than {tolerance} % or are missing; \
          if that is meant, run again with {BOLD}--update{BOLD:#} and commit {}",
         verdict.failures,
@@ -155,12 +153,7 @@ fn measured(room: &Path) -> Result<Baseline> {
         let jdk = &profile.run.jdk;
         all.java = jdk.split(['.', '-', '+']).next().unwrap_or_default().to_owned();
         for loss in profile.run.losses.iter().filter(|loss| loss.kind != LossKind::Refused) {
-            anstream::eprintln!(
-                "{WARN}tare:{WARN:#} {}, {}: {}",
-                loss.count,
-                loss.name,
-                loss.reason
-            );
+            errln!("{WARN}tare:{WARN:#} {}, {}: {}", loss.count, loss.name, loss.reason);
         }
         add_cases(profile, &mut all.cases)?;
     }
@@ -182,8 +175,8 @@ fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()>
     let name = |context: ContextId| {
         let frame = profile.contexts.frame(context)?;
         let name = stable(&profile.method_name(profile.frames.get(frame).method));
-        // Names of the file are words.
-        Some(name.replace(char::is_whitespace, "_"))
+        // Names of the file are words, and harmless to print.
+        Some(plain(&name).replace(char::is_whitespace, "_"))
     };
     for kind in [
         ValueKind::Bytecodes,

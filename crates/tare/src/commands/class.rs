@@ -2,6 +2,7 @@
 //! nothing but a class file and these two commands.
 
 use crate::cli::{ClassCommand, WeaveArgs};
+use crate::term::{self, plain};
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub fn run(command: &ClassCommand) -> Result<()> {
 fn print(input: &str) -> Result<()> {
     let (path, class) = split(input);
     let wanted = class.as_deref().map(|name| name.replace('.', "/"));
-    let mut out = std::io::stdout().lock();
+    let mut out = term::stdout();
     let mut printed = 0;
     let mut outcome = Ok(());
     classes_of(
@@ -91,8 +92,7 @@ fn weave(args: &WeaveArgs) -> Result<()> {
     }
     report(&batch.totals, &batch.rows, args);
     if args.json {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{}", json(&batch.totals, &batch.rows))?;
+        outln!("{}", json(&batch.totals, &batch.rows));
     }
     Ok(())
 }
@@ -103,7 +103,13 @@ fn write_map(file: &Path, rows: &[Row]) -> std::io::Result<()> {
         writeln!(
             out,
             "{}\t{}\t{}\t{}\t{}\t{}-{}",
-            row.id, row.class, row.name, row.descriptor, row.outcome, row.sites.0, row.sites.1
+            row.id,
+            plain(&row.class),
+            plain(&row.name),
+            plain(&row.descriptor),
+            row.outcome,
+            row.sites.0,
+            row.sites.1
         )?;
     }
     out.flush()
@@ -112,16 +118,16 @@ fn write_map(file: &Path, rows: &[Row]) -> std::io::Result<()> {
 /// What was done, on standard error: standard output belongs to scripts.
 fn report(totals: &Totals, rows: &[Row], args: &WeaveArgs) {
     let Totals { classes, changed, methods, woven, untouched, .. } = totals;
-    anstream::eprintln!(
+    errln!(
         "Wove {} into {woven} of {methods} methods ({changed} of {classes} classes): {}",
         args.mode,
         args.output.display()
     );
     if *untouched > 0 {
-        anstream::eprintln!("Nothing to do for these modes: {untouched} methods");
+        errln!("Nothing to do for these modes: {untouched} methods");
     }
     for (reason, count) in &totals.failed {
-        anstream::eprintln!("Left as they were: {count} classes: {reason}");
+        errln!("Left as they were: {count} classes: {}", plain(reason));
     }
     list_refused(totals, rows, if args.verbose { usize::MAX } else { LISTED });
 }
@@ -133,17 +139,15 @@ pub fn list_refused(totals: &Totals, rows: &[Row], shown: usize) {
         return;
     }
     let reasons: Vec<_> = totals.refused.iter().map(|(name, n)| format!("{name} {n}")).collect();
-    anstream::eprintln!(
-        "Refused and left as they were: {refused} methods ({})",
-        reasons.join(", ")
-    );
+    errln!("Refused and left as they were: {refused} methods ({})", reasons.join(", "));
     let refused: Vec<_> = rows.iter().filter(|row| row.reason.is_some()).collect();
     for row in refused.iter().take(shown) {
         let reason = row.reason.as_deref().unwrap_or_default();
-        anstream::eprintln!("  {}.{}{}: {reason}", row.class, row.name, row.descriptor);
+        let method = format!("{}.{}{}", row.class, row.name, row.descriptor);
+        errln!("  {}: {}", plain(&method), plain(reason));
     }
     if refused.len() > shown {
-        anstream::eprintln!("  … and {} more; --verbose lists them all", refused.len() - shown);
+        errln!("  … and {} more; --verbose lists them all", refused.len() - shown);
     }
 }
 

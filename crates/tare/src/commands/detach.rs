@@ -2,6 +2,7 @@
 
 use crate::cli::Target;
 use crate::client::{self, Agent, Answered, Turn, Watch, inside};
+use crate::term::plain;
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
@@ -13,30 +14,24 @@ const STEP: Duration = Duration::from_millis(2);
 pub fn run(target: &Target) -> Result<()> {
     let jvm = tare_attach::find(&target.jvm)?;
     let patience = target.patience.timeout;
-    let name = jvm.name();
+    let name = plain(jvm.name());
     let agents = client::agents(&jvm, patience)?;
     if agents.is_empty() && tare_attach::has_control_thread(jvm.pid) {
         // An agent that was sent away before has no socket any more, but may have much to restore.
         wait_for_threads(&jvm, patience)?;
-        anstream::println!(
-            "Detached from JVM {} ({name}): an agent was leaving, and is gone.",
-            jvm.pid
-        );
+        outln!("Detached from JVM {} ({name}): an agent was leaving, and is gone.", jvm.pid);
         return Ok(());
     }
     if agents.is_empty() {
-        anstream::println!(
-            "JVM {} ({name}) holds no active agent; there is nothing to do.",
-            jvm.pid
-        );
+        outln!("JVM {} ({name}) holds no active agent; there is nothing to do.", jvm.pid);
         return Ok(());
     }
     for mut agent in agents {
         send_away(&mut agent, &jvm)?;
-        anstream::println!(
+        outln!(
             "Detached from JVM {} ({name}): the agent of tare {} is gone.",
             jvm.pid,
-            agent.greeting.version
+            plain(&agent.greeting.version)
         );
     }
     wait_for_threads(&jvm, patience)

@@ -5,7 +5,7 @@ use super::report::json_metric;
 use crate::cli::{DiffArgs, DiffFormat};
 use crate::figures::{fit, percent, value};
 use crate::source;
-use crate::term::{self, BAD, BOLD, DIM, GOOD};
+use crate::term::{self, BAD, BOLD, DIM, GOOD, plain};
 use anstyle::Style;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     };
     let (worst, threshold) = (percent(diff.worst()), percent(threshold));
     let (worst, threshold) = (worst.trim(), threshold.trim());
-    anstream::eprintln!(
+    errln!(
         "{BAD}tare:{BAD:#} it grew by {worst} of the old whole, and the threshold is {threshold}"
     );
     Ok(ExitCode::from(EXCEEDED))
@@ -66,10 +66,10 @@ fn same_metric(profile: &Profile, info: &SeriesInfo, args: &DiffArgs) -> Result<
 }
 
 fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
-    let out = &mut anstream::stdout().lock();
+    let out = &mut term::stdout();
     let width = term::width().unwrap_or(usize::MAX);
     let unit = info.kind.unit();
-    let what = format!("{} {}", info.name, info.kind.name());
+    let what = format!("{} {}", plain(&info.name), plain(info.kind.name()));
     let [old, new] = diff.sums;
     writeln!(
         out,
@@ -221,8 +221,7 @@ fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
         "methods": diff.methods.iter().map(change).collect::<Value>(),
         "tree": tree.collect::<Value>(),
     });
-    serde_json::to_writer_pretty(std::io::stdout().lock(), &root)?;
-    Ok(writeln!(std::io::stdout())?)
+    term::json(&root)
 }
 
 /// JSON has no infinity: growth out of nothing is `null`.

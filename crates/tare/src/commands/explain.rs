@@ -2,7 +2,7 @@
 
 use crate::cli::ExplainArgs;
 use crate::client::{self, Found};
-use crate::term::{self, BOLD, DIM};
+use crate::term::{self, BOLD, DIM, plain};
 use anyhow::{Result, bail};
 use tare_protocol::{Explained, Request, Response};
 
@@ -16,7 +16,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     };
     let all = match agent.ask(&Request::Explain(args.method.clone()))? {
         Response::Explained(all) => all,
-        Response::Error { message, .. } => bail!("{message}"),
+        Response::Error { message, .. } => bail!("{}", plain(&message)),
         _ => bail!("the agent gave an answer to another question"),
     };
     if all.methods.is_empty() {
@@ -28,7 +28,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     }
     all.methods.iter().for_each(print);
     if all.more > 0 {
-        anstream::eprintln!(
+        errln!(
             "{} more methods fit, {} of them woven; a narrower METHOD than {} shows them",
             term::count(all.more),
             term::count(all.more_woven),
@@ -44,22 +44,22 @@ fn print(method: &Explained) {
         number => format!(" {DIM}(loader {number}){DIM:#}"),
     };
     let name = format!("{}.{}", method.class.replace('/', "."), method.method);
-    anstream::println!("{BOLD}{name}{BOLD:#}{}{loader}", method.descriptor);
+    outln!("{BOLD}{}{BOLD:#}{}{loader}", plain(&name), plain(&method.descriptor));
     let state = match (method.woven, method.reason.as_str(), method.chain.is_empty()) {
         (true, ..) => "woven".to_owned(),
         (false, "", true) => "not woven: nothing that ran below a root calls it".to_owned(),
         (false, "", false) => "reachable, not woven yet, or without code".to_owned(),
         (false, reason, _) => format!("not woven: {reason}"),
     };
-    anstream::println!("  {state}");
+    outln!("  {}", plain(&state));
     // Each step but the last is a call; that one says how the first of the callers is reached.
     let [_, callers @ ..] = method.chain.as_slice() else { return };
-    let why = method.chain.last().map_or("", |(_, how)| how);
+    let why = plain(method.chain.last().map_or("", |(_, how)| how));
     if callers.is_empty() {
-        anstream::println!("  {why}");
+        outln!("  {why}");
     }
     for (at, (caller, _)) in callers.iter().enumerate() {
         let end = if at + 1 == callers.len() { format!(": {why}") } else { String::new() };
-        anstream::println!("  {DIM}called by{DIM:#} {caller}{end}");
+        outln!("  {DIM}called by{DIM:#} {}{end}", plain(caller));
     }
 }

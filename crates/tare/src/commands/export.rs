@@ -2,7 +2,7 @@
 
 use crate::cli::{ExportArgs, ViewArgs, help_of_export};
 use crate::source;
-use crate::term::{DIM, WARN};
+use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     let size = write(&profile, format, options, &args.output)?;
     let (name, series) = (args.output.display(), profile.series(series));
     let (info, total) = (series_name(series.info()), series.total());
-    anstream::eprintln!("{name}: {size} bytes, {total} of {info} {DIM}({}){DIM:#}", format.about());
+    errln!("{name}: {size} bytes, {total} of {info} {DIM}({}){DIM:#}", format.about());
     Ok(())
 }
 
@@ -77,11 +77,8 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
         source::load_as(path, time, how, samples, time.is_some())?
     };
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
-        let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
-        anstream::eprintln!(
-            "{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})",
-            path.display()
-        );
+        let (count, name, reason) = (loss.count, plain(&loss.name), plain(&loss.reason));
+        errln!("{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})", path.display());
     }
     Ok(profile)
 }
@@ -120,7 +117,7 @@ fn write(profile: &Profile, format: Format, options: Options<'_>, path: &Path) -
 /// What was not written as it is in the recording.
 fn tell(notes: &[String], path: &Path) {
     for note in notes {
-        anstream::eprintln!("{WARN}tare:{WARN:#} {}: {note}", path.display());
+        errln!("{WARN}tare:{WARN:#} {}: {note}", path.display());
     }
 }
 

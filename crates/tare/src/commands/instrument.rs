@@ -3,7 +3,7 @@
 
 use crate::cli::InstrumentArgs;
 use crate::commands::class::{LISTED, list_refused};
-use crate::term::WARN;
+use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub fn run(args: &InstrumentArgs) -> Result<()> {
             .with_context(|| format!("instrumenting {}", input.display()))?;
     }
     if batch.totals.changed == 0 {
-        anstream::eprintln!("{WARN}tare:{WARN:#} no class was woven; {}", why_nothing(&batch));
+        errln!("{WARN}tare:{WARN:#} no class was woven; {}", why_nothing(&batch));
     }
     let runtime = portable::jar().context("making the runtime's jar")?;
     fs::write(&beside, runtime).with_context(|| format!("writing {}", beside.display()))?;
@@ -126,7 +126,7 @@ fn why_nothing(batch: &Batch) -> String {
 /// What was done, on standard error.
 fn report(batch: &Batch, args: &InstrumentArgs, runtime: &Path) {
     let totals = &batch.totals;
-    anstream::eprintln!(
+    errln!(
         "Wove {} of {} methods ({} of {} classes): {}",
         totals.woven,
         totals.methods,
@@ -135,28 +135,28 @@ fn report(batch: &Batch, args: &InstrumentArgs, runtime: &Path) {
         args.output.display()
     );
     if totals.left_out > 0 {
-        anstream::eprintln!("Not chosen, and left as they were: {} classes", totals.left_out);
+        errln!("Not chosen, and left as they were: {} classes", totals.left_out);
     }
     for (reason, count) in &totals.failed {
-        anstream::eprintln!("Left as they were: {count} classes: {reason}");
+        errln!("Left as they were: {count} classes: {}", plain(reason));
     }
     list_refused(totals, &batch.rows, if args.verbose { usize::MAX } else { LISTED });
     if totals.signatures > 0 {
-        anstream::eprintln!(
+        errln!(
             "Signatures left out: {} files. What they signed was changed; sign the result again where \
              somebody verifies it",
             totals.signatures
         );
     }
     if totals.modules > 0 {
-        anstream::eprintln!(
+        errln!(
             "Modules that now require {}: {}. Put {} on the module path",
             portable::MODULE,
             totals.modules,
             runtime.display()
         );
     }
-    anstream::eprintln!("The runtime that it needs: {}", runtime.display());
+    errln!("The runtime that it needs: {}", runtime.display());
 }
 
 #[cfg(test)]

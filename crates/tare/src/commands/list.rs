@@ -1,6 +1,6 @@
 //! `tare` alone and `tare ps`: the JVMs on this machine.
 
-use crate::term::{self, BOLD, DIM};
+use crate::term::{self, BOLD, DIM, plain};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -9,7 +9,7 @@ use tare_attach::{AgentSeen, Jvm, VmKind};
 /// `tare` alone: the list, and what to try next.
 pub fn overview() -> Result<()> {
     let jvms = tare_attach::list();
-    let mut out = anstream::stdout().lock();
+    let mut out = term::stdout();
     if jvms.is_empty() {
         writeln!(out, "No JVM is running here that this user can see.")?;
         writeln!(out, "\nStart one with the agent inside:  tare run -- java -jar app.jar")?;
@@ -34,12 +34,11 @@ pub fn ps(json: bool) -> Result<()> {
     let jvms = tare_attach::list();
     if json {
         let rows: Vec<Row> = jvms.iter().map(Row::new).collect();
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
-        return Ok(());
+        return term::json(&rows);
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = term::stdout();
     if jvms.is_empty() {
-        writeln!(anstream::stderr(), "No JVM is running here that this user can see.")?;
+        errln!("No JVM is running here that this user can see.");
         return Ok(());
     }
     table(&mut out, &jvms)
@@ -123,6 +122,7 @@ fn table(out: &mut impl Write, jvms: &[Jvm]) -> Result<()> {
             agent(jvm).to_owned(),
             main,
         ]
+        .map(|cell| plain(&cell).into_owned())
     });
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
     let mut widths = [0; 6];

@@ -4,8 +4,12 @@ use super::export;
 use super::record::check_output;
 use crate::desk::{self, Order};
 use crate::source;
-use anyhow::Result;
+use crate::term::plain;
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
+use tare_attach::Jvm;
 use tare_formats::Format;
 
 pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
@@ -13,30 +17,48 @@ pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
     let jvm = tare_attach::find(who)?;
     let name = || PathBuf::from(format!("dump-{}-{}.tare", jvm.pid, stamp()));
     let path = std::path::absolute(output.map_or_else(name, Path::to_owned))?;
-    match Format::of_path(&path) {
-        Some((format, gzip)) => dump_as(jvm.pid, format, gzip, &path),
-        None => give_to(jvm.pid, &Order::Dump(path)),
-    }
+    let answer = match Format::of_path(&path) {
+        Some((format, gzip)) => dump_as(&jvm, format, gzip, &path)?,
+        None => dump_to(&jvm, &path)?,
+    };
+    outln!("{}: {}", path.display(), plain(&answer));
+    Ok(())
 }
 
 /// What there is so far in another tool's format. It is made of a recording in memory of ours, so that
 /// the `tare` that records is held up no longer than by a plain dump.
-fn dump_as(pid: u32, format: Format, gzip: bool, path: &Path) -> Result<()> {
+fn dump_as(jvm: &Jvm, format: Format, gzip: bool, path: &Path) -> Result<String> {
     let (memory, recording) = source::shared_memory()?;
-    desk::ask(pid, &Order::Dump(recording.clone()))?;
+    desk::ask(jvm, &Order::Dump(memory.try_clone()?))?;
     let size = export::save(&recording, format, gzip, path)?;
-    drop(memory);
-    anstream::println!("{}: {} KiB", path.display(), size.div_ceil(1024));
-    Ok(())
+    Ok(format!("{} KiB", size.div_ceil(1024)))
+}
+
+/// Opens the file with our own rights and has the recording write into it. What is no ordinary
+/// file (a pipe, a terminal) could hold the recording up, so that we write there ourselves.
+fn dump_to(jvm: &Jvm, path: &Path) -> Result<String> {
+    let cannot = || format!("cannot write {}", path.display());
+    let there = fs::metadata(path);
+    if there.as_ref().is_ok_and(|there| !there.is_file()) {
+        let mut out = File::options().write(true).open(path).with_context(cannot)?;
+        let (mut memory, _) = source::shared_memory()?;
+        let answer = desk::ask(jvm, &Order::Dump(memory.try_clone()?))?;
+        memory.rewind()?;
+        io::copy(&mut memory, &mut out).with_context(cannot)?;
+        return Ok(answer);
+    }
+    // What is in it stays until the recording has agreed: it may be the recording's own file.
+    let file = File::options().write(true).create(true).truncate(false).open(path);
+    let answer = desk::ask(jvm, &Order::Dump(file.with_context(cannot)?));
+    if answer.is_err() && there.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    answer
 }
 
 pub fn give(who: &str, order: &Order) -> Result<()> {
-    give_to(tare_attach::find(who)?.pid, order)
-}
-
-fn give_to(pid: u32, order: &Order) -> Result<()> {
-    let answer = desk::ask(pid, order)?;
-    anstream::println!("{answer}");
+    let answer = desk::ask(&tare_attach::find(who)?, order)?;
+    outln!("{}", plain(&answer));
     Ok(())
 }
 

@@ -17,12 +17,13 @@ use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
 use crate::launch::{self, Guest, Settings};
+use crate::recorder;
 use crate::target::Target;
 use crate::term::{DIM, WARN};
 use anyhow::{Context, Result, bail};
 use exact::ExactSession;
 use sampling::SamplingSession;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -42,7 +43,11 @@ const STEP: Duration = Duration::from_millis(20);
 
 pub fn run(args: RecordArgs) -> ExitCode {
     let target = args.target.as_deref().map_or(Ok(()), |path| Target::read(path).map(drop));
-    let outcome = check_output(args.output.as_deref()).and(target).and_then(|()| match () {
+    // A file larger than the process may write is an error like any other, and not the end of us.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    let output = args.output.as_deref();
+    let checked = check_output(output).and_then(|()| check_room(output));
+    let outcome = checked.and(target).and_then(|()| match () {
         () if args.trace => record::<TraceSession>(args),
         () if is_exact(&args) => record::<ExactSession>(args),
         () => record::<SamplingSession>(args),
@@ -85,6 +90,20 @@ pub fn check_output(output: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+/// A disk that is full is told of before the JVM is touched, and before an older file is replaced.
+fn check_room(output: Option<&Path>) -> Result<()> {
+    let is_file = |path: &Path| std::fs::metadata(path).map_or(true, |there| there.is_file());
+    let path = output.unwrap_or(Path::new("."));
+    let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if output.is_some_and(|path| !is_file(path)) || !recorder::has_no_room(above) {
+        return Ok(());
+    }
+    bail!(
+        "the disk of {} is nearly full; make room, or name a file elsewhere with -o",
+        std::path::absolute(above)?.display()
+    );
+}
+
 /// Records a JVM that runs already.
 fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     let jvm = tare_attach::find(who)?;
@@ -95,19 +114,33 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     }
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
-    let Some(mut session) = S::begin(&mut agent, &jvm, args, &Names::default(), &stop)? else {
-        return if was_there { Ok(()) } else { leave(&mut agent, &jvm, patience) };
+    let (alive, kept) = record_attached::<S>(&mut agent, &jvm, args, &stop);
+    if !alive || was_there {
+        return kept;
+    }
+    // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
+    let left = leave(&mut agent, &jvm, patience);
+    kept.and(left)
+}
+
+/// Whether the JVM lives, and what came of the recording.
+fn record_attached<S: Session>(
+    agent: &mut Agent,
+    jvm: &Jvm,
+    args: &RecordArgs,
+    stop: &AtomicBool,
+) -> (bool, Result<()>) {
+    let mut session = match S::begin(agent, jvm, args, &Names::default(), stop) {
+        Ok(Some(session)) => session,
+        Ok(None) => return (!agent.has_gone(), Ok(())),
+        Err(error) => return (!agent.has_gone(), Err(error)),
     };
     let until = args.duration.map(|duration| Instant::now() + duration);
     let over =
         || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let watched = session.watch(&mut agent, &over);
-    let alive = session.end(&mut agent);
-    let kept = session.keep(watched);
-    if alive && !was_there {
-        leave(&mut agent, &jvm, patience)?;
-    }
-    kept
+    let watched = session.watch(agent, &over);
+    let alive = session.end(agent);
+    (alive, session.keep(watched))
 }
 
 /// Has the agent leave that came for this recording.
@@ -125,12 +158,12 @@ fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
         move |guest: Guest| {
             let what = guest.to_string();
             if let Err(e) = record_guest::<S>(guest, &args, &names) {
-                anstream::eprintln!("{WARN}tare: {what}: {e:#}{WARN:#}");
+                errln!("{WARN}tare: {what}: {e:#}{WARN:#}");
             }
         }
     };
     if let (Some(word), false) = (settings.word, quiet) {
-        anstream::eprintln!("{DIM}tare: {word}{DIM:#}");
+        errln!("{DIM}tare: {word}{DIM:#}");
     }
     let launched = launch::launch(&command, &settings, attend)?;
     if launched.guests == 0 {
@@ -146,7 +179,7 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     let session = S::begin(&mut agent, &jvm, args, names, &AtomicBool::new(false))?;
     let mut session = session.context("the recording was stopped before it had begun")?;
     if !args.quiet {
-        anstream::eprintln!("{DIM}tare: recording {what}{DIM:#}");
+        errln!("{DIM}tare: recording {what}{DIM:#}");
     }
     let running = guest.let_go();
     let until = args.duration.map(|duration| Instant::now() + duration);
@@ -268,15 +301,37 @@ fn beside(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// The last part of a class's name, or a jar's without its ending.
-fn short_name(name: &str) -> &str {
-    let name = name.strip_suffix(".jar").unwrap_or(name);
-    name.rsplit(['.', '/']).next().unwrap_or(name)
+/// The last part of a class's name, or a jar's without its ending, as it can stand in a file's name.
+fn short_name(name: &str) -> String {
+    const LONGEST: usize = 60;
+    let last = match name.strip_suffix(".jar") {
+        Some(jar) => jar.rsplit('/').next().unwrap_or(jar),
+        None => name.rsplit(['.', '/']).next().unwrap_or(name),
+    };
+    let plain = |c: char| c.is_alphanumeric() || "_$-+.".contains(c);
+    let short: String =
+        last.chars().take(LONGEST).map(|c| if plain(c) { c } else { '_' }).collect();
+    if short.is_empty() { "jvm".to_owned() } else { short }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_does_not_choose_where_its_recording_goes() {
+        for (name, file) in [
+            ("com.acme.Orders$Main", "Orders$Main"),
+            ("lib/orders-1.2.jar", "orders-1.2"),
+            ("shop.jar", "shop"),
+            ("a.Größe", "Größe"),
+            ("a.b/../../etc/x y\u{1b}[2J\n", "x_y__2J_"),
+            ("a.", "jvm"),
+        ] {
+            assert_eq!(short_name(name), file, "{name:?}");
+        }
+        assert!(short_name(&"x".repeat(5000)).len() < 100);
+    }
 
     #[test]
     fn a_name_of_our_own_is_never_that_of_a_file() {

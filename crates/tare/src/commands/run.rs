@@ -12,7 +12,7 @@ pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
     let attend = move |guest: Guest| {
         let began = Instant::now();
         if !quiet {
-            anstream::eprintln!("{DIM}tare: {guest} is up with the agent inside{DIM:#}");
+            errln!("{DIM}tare: {guest} is up with the agent inside{DIM:#}");
         }
         let (pid, what) = (guest.pid, guest.to_string());
         guest.let_go().wait();
@@ -20,7 +20,7 @@ pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
             let ended = tare_attach::inspect(pid).is_err();
             let how = if ended { "ended" } else { "goes on without the agent," };
             let after = term::time(began.elapsed());
-            anstream::eprintln!("{DIM}tare: {what} {how} after {after}{DIM:#}");
+            errln!("{DIM}tare: {what} {how} after {after}{DIM:#}");
         }
     };
     match launch::launch(command, &SETTINGS, attend) {

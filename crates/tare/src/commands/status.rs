@@ -1,12 +1,12 @@
 //! `tare status`: how a JVM and the agent in it are, once or until Ctrl-C.
 
-use crate::cli::StatusArgs;
+use crate::cli::{self, StatusArgs};
 use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
 use crate::library;
 use crate::sampling::interval;
-use crate::term::{self, BOLD, DIM, WARN};
-use anyhow::{Result, bail};
+use crate::term::{self, BOLD, DIM, WARN, plain};
+use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{Counters, LoadedBy, Request, SampleStatus, Status};
+use tare_protocol::{AgentOptions, Counters, GRACE, LoadedBy, Request, SampleStatus, Status};
 
 pub fn run(args: &StatusArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;
@@ -24,12 +24,7 @@ pub fn run(args: &StatusArgs) -> Result<()> {
     }
     let status = agent.status()?;
     if args.json {
-        writeln!(
-            std::io::stdout(),
-            "{}",
-            serde_json::to_string_pretty(&Json::new(&jvm, &status))?
-        )?;
-        return Ok(());
+        return term::json(&Json::new(&jvm, &status));
     }
     print(&jvm, &status)
 }
@@ -40,12 +35,14 @@ pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
         return Ok(agent);
     }
     let began = Instant::now();
-    let name = jvm.name();
-    anstream::eprintln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
+    let name = plain(jvm.name());
+    errln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
     let agent = attach(jvm, patience)?;
-    anstream::eprintln!(
-        "{DIM}Attached in {:.0} ms. The agent stays, idle, until `tare detach {}`.{DIM:#}",
+    errln!(
+        "{DIM}Attached in {:.0} ms. The agent leaves {} after the last command, or at once with \
+         `tare detach {}`.{DIM:#}",
         began.elapsed().as_secs_f64() * 1e3,
+        term::time(grace()?.unwrap_or(GRACE)),
         jvm.pid
     );
     Ok(agent)
@@ -68,8 +65,8 @@ fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
             "JVM {} holds the agent of tare {} (build {}), this is tare {} (build {}). \
              Use that version, or send it away first: tare detach {}",
             jvm.pid,
-            agent.greeting.version,
-            agent.greeting.build,
+            plain(&agent.greeting.version),
+            plain(&agent.greeting.build),
             tare_protocol::VERSION,
             tare_protocol::BUILD_ID,
             jvm.pid
@@ -79,18 +76,28 @@ fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
 
 fn attach(jvm: &Jvm, patience: Duration) -> Result<Agent> {
     let library = library::locate()?;
-    tare_attach::load_agent(jvm, &library, "", patience, &mut |_| {})?;
+    let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1);
+    let options = AgentOptions { grace: grace()?.map(seconds), ..AgentOptions::default() };
+    tare_attach::load_agent(jvm, &library, &options.to_string(), patience, &mut |_| {})?;
     match client::find(jvm, patience)? {
         Found::Ours(agent) => Ok(agent),
         _ => bail!("the JVM says that it loaded the agent, but its control socket cannot be found"),
     }
 }
 
+/// How long an agent that is attached now is to stay while nobody talks to it, if the user's
+/// environment says so.
+fn grace() -> Result<Option<Duration>> {
+    let Ok(text) = std::env::var("TARE_GRACE") else { return Ok(None) };
+    cli::duration(&text).map(Some).map_err(|e| anyhow!("TARE_GRACE={text}: {e}"))
+}
+
 fn print(jvm: &Jvm, status: &Status) -> Result<()> {
-    let mut out = anstream::stdout().lock();
-    let name = jvm.name();
+    let mut out = term::stdout();
+    let name = plain(jvm.name());
     writeln!(out, "{BOLD}JVM {}  {name}{BOLD:#}", jvm.pid)?;
-    let mut row = |key: &str, value: String| writeln!(out, "  {DIM}{key:<13}{DIM:#} {value}");
+    let mut row =
+        |key: &str, value: String| writeln!(out, "  {DIM}{key:<13}{DIM:#} {}", plain(&value));
     row("java", format!("{}  ({} {})", status.java_version, status.vm_name, status.vm_version))?;
     row("user", jvm.user_name())?;
     row("uptime", term::time(jvm.uptime))?;
@@ -178,7 +185,7 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     agent.tell(&Request::Counters { on: true })?;
-    let mut out = anstream::stdout().lock();
+    let mut out = term::stdout();
     let mut last = Counters::default();
     let began = Instant::now();
     let mut lines = 0_u32;
@@ -254,7 +261,7 @@ struct Json<'a> {
     vm_name: &'a str,
     vm_version: &'a str,
     java_version: &'a str,
-    command: &'a str,
+    command: String,
     threads: u32,
     classes: u32,
     capabilities: &'a [String],
@@ -278,7 +285,7 @@ impl<'a> Json<'a> {
             vm_name: &status.vm_name,
             vm_version: &status.vm_version,
             java_version: &status.java_version,
-            command: &status.command,
+            command: tare_attach::mask_secrets_in(&status.command),
             threads: status.threads,
             classes: status.classes,
             capabilities: &status.capabilities,

@@ -6,7 +6,7 @@
 mod jvm;
 mod machine;
 
-use crate::term::{BAD, BOLD, DIM, GOOD, WARN};
+use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -71,10 +71,9 @@ pub fn run(who: Option<&str>, attach: bool, json: bool, patience: Duration) -> R
         jvm: target.as_ref().map(|target| jvm::checks(target, attach, patience)),
     };
     if json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&diagnosis)?)?;
-        return Ok(());
+        return term::json(&diagnosis);
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = term::stdout();
     section(&mut out, "This machine", &diagnosis.machine)?;
     if let (Some(target), Some(checks)) = (&target, &diagnosis.jvm) {
         let name = target.name();
@@ -87,16 +86,17 @@ pub fn run(who: Option<&str>, attach: bool, json: bool, patience: Duration) -> R
 
 fn section(out: &mut impl Write, title: &str, checks: &[Check]) -> Result<()> {
     let width = checks.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
-    writeln!(out, "{BOLD}{title}{BOLD:#}")?;
+    writeln!(out, "{BOLD}{}{BOLD:#}", plain(title))?;
     for check in checks {
         let (style, mark) = match check.verdict {
             Verdict::Works => (GOOD, "works  "),
             Verdict::Limited => (WARN, "limited"),
             Verdict::No => (BAD, "no     "),
         };
-        writeln!(out, "  {style}{mark}{style:#}  {:<width$}  {}", check.name, check.finding)?;
+        let finding = plain(&check.finding);
+        writeln!(out, "  {style}{mark}{style:#}  {:<width$}  {finding}", check.name)?;
         if let Some(remedy) = &check.remedy {
-            writeln!(out, "           {:<width$}  {DIM}→ {remedy}{DIM:#}", "")?;
+            writeln!(out, "           {:<width$}  {DIM}→ {}{DIM:#}", "", plain(remedy))?;
         }
     }
     Ok(())

@@ -105,7 +105,7 @@ impl Session for ExactSession {
         if let Some(sample) = &args.sample {
             let profile = source::load(sample, None)?;
             let sentence = predict::sentence(&profile, sample, args)?;
-            anstream::eprintln!("{DIM}tare: {sentence}{DIM:#}");
+            errln!("{DIM}tare: {sentence}{DIM:#}");
         }
         let files = Files::take(args, jvm, names);
         let window = args.cpu.then(|| window::sample(agent, jvm, args, stop)).transpose()?;
@@ -208,7 +208,7 @@ impl Session for ExactSession {
                 totals.trees,
             )
         };
-        anstream::println!(
+        outln!(
             "{BOLD}{}{BOLD:#}: {recorded_here}, {} methods woven; {} KiB",
             path.display(),
             status.methods,
@@ -216,7 +216,7 @@ impl Session for ExactSession {
         );
         if !totals.samples && !exact.has_regions_only() {
             let in_probes = exact.in_probes();
-            anstream::println!(
+            outln!(
                 "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
                 in_probes / (totals.calls as f64).max(1.0),
                 in_probes / 1e9,
@@ -227,7 +227,7 @@ impl Session for ExactSession {
             say_overhead(steering);
         }
         if let Some(longest) = recorded.stretched {
-            anstream::println!(
+            outln!(
                 "{DIM}the trees were large: up to {longest:.1?} passed between two looks at them{DIM:#}"
             );
         }
@@ -310,7 +310,7 @@ fn say_overhead(steering: &Steering) {
             steering.source(),
         )
     });
-    anstream::println!(
+    outln!(
         "{DIM}probes took {now}{:.0} % were allowed; {} methods were counted and not timed{DIM:#}",
         steering.budget() * 100.0,
         steering.ever_demoted().count(),
@@ -319,7 +319,7 @@ fn say_overhead(steering: &Steering) {
 
 /// What changing the classes took.
 pub fn say_weaving(status: &ExactStatus) {
-    anstream::println!(
+    outln!(
         "{DIM}weaving took {:.0} ms; {} pauses, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
         status.weaving_ns as f64 / 1e6,
         status.pauses,
@@ -332,13 +332,13 @@ pub fn say_weaving(status: &ExactStatus) {
 fn say_subgraph(exact: &Exact) -> Result<()> {
     let Some(subgraph) = &exact.status.subgraph else { return Ok(()) };
     let (woven, ran) = exact.woven_and_ran()?;
-    anstream::println!(
+    outln!(
         "{DIM}{} methods can be reached as far as is known, {woven} were woven, {} of them never ran \
          below a root{DIM:#}",
         subgraph.reachable,
         woven.saturating_sub(ran),
     );
-    anstream::println!(
+    outln!(
         "{DIM}{} waits for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no \
          time has them in it{DIM:#}",
         subgraph.waits,
@@ -347,7 +347,7 @@ fn say_subgraph(exact: &Exact) -> Result<()> {
     );
     let missed = subgraph.hurried + subgraph.gave_up + subgraph.late;
     if missed > 0 {
-        anstream::println!(
+        outln!(
             "{DIM}first calls may be missing in {missed} places: {} threads were loading classes and \
              could not wait, for {} it took too long, {} classes came into use outside{DIM:#}",
             subgraph.hurried,

@@ -5,7 +5,7 @@ use super::{Files, Names, STEP, Session};
 use crate::cli::{RecordArgs, ReportArgs};
 use crate::client::Agent;
 use crate::commands::report;
-use crate::desk::{Desk, Order};
+use crate::desk::{self, Desk, Order};
 use crate::exact;
 use crate::keep::Keeper;
 use crate::launch::Settings;
@@ -13,7 +13,8 @@ use crate::recorder::Recorder;
 use crate::sampling::{DRAIN, Sampling, interval};
 use crate::source;
 use crate::term::{self, BOLD, DIM, WARN};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -82,7 +83,7 @@ impl Session for SamplingSession {
             yields: false,
         };
         if is_perf(plan.engine) && jvm.is_filtered() {
-            anstream::eprintln!(
+            errln!(
                 "{WARN}tare: this JVM is under a filter of system calls (seccomp); if that does not \
                  permit perf_event_open, it may end the JVM now{WARN:#}"
             );
@@ -95,10 +96,10 @@ impl Session for SamplingSession {
         // The agent's clock began after its preparations, just before it answered.
         let began = Instant::now();
         let started = SystemTime::now();
-        let desk = match Desk::open(jvm.pid) {
+        let desk = match Desk::open(jvm) {
             Ok(desk) => Some(desk),
             Err(error) => {
-                anstream::eprintln!(
+                errln!(
                     "{WARN}tare: no orders from a second terminal will reach this recording: \
                      {error:#}{WARN:#}"
                 );
@@ -107,7 +108,7 @@ impl Session for SamplingSession {
         };
         let status = agent.status()?.sampling.unwrap_or_default();
         for note in status.notes.iter().filter(|_| !args.quiet) {
-            anstream::eprintln!("{DIM}tare: {note}{DIM:#}");
+            errln!("{DIM}tare: {}{DIM:#}", term::plain(note));
         }
         let sampling = Sampling::new(stream, jvm, status, kernel)?;
         let run = run_info(jvm, args, started);
@@ -166,7 +167,9 @@ impl Session for SamplingSession {
             }
             Store::Memory(mut keeper) => {
                 keeper.look(&mut sampling)?;
-                keeper.dump(&files.recording)?.1
+                let doing = || format!("cannot write {}", files.recording.display());
+                let file = File::create(&files.recording).with_context(doing)?;
+                keeper.dump(file).with_context(doing)?.1
             }
         };
         if quiet {
@@ -174,7 +177,7 @@ impl Session for SamplingSession {
         }
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
-        anstream::println!(
+        outln!(
             "{BOLD}{}{BOLD:#}: {} samples in {}; {} KiB",
             path.display(),
             term::count(sampling.samples()),
@@ -182,7 +185,7 @@ impl Session for SamplingSession {
             size.div_ceil(1024),
         );
         if sampling.samples() == 0 && !sampling.status.wall {
-            anstream::println!(
+            outln!(
                 "{WARN}no thread used a processor for long enough; --wall shows waiting threads{WARN:#}"
             );
         }
@@ -220,7 +223,7 @@ impl SamplingSession {
         let mut change =
             |interval_ns, paused| agent.tell(&Request::SampleChange { interval_ns, paused });
         match order {
-            Order::Dump(path) => self.dump(&path),
+            Order::Dump(file) => self.dump(file),
             Order::Stop => {
                 self.stopped = true;
                 let path = self.files.result().display().to_string();
@@ -236,27 +239,22 @@ impl SamplingSession {
     }
 
     /// Writes what there is so far, or what is kept.
-    fn dump(&mut self, path: &Path) -> Result<String> {
+    fn dump(&mut self, file: File) -> Result<String> {
         self.look()?;
+        let file = desk::emptied(file, &self.files.recording)?;
         let size = match &self.store {
-            Store::Memory(keeper) => keeper.dump(path)?.1,
-            Store::File(_) => {
-                let recording = std::path::absolute(&self.files.recording)?;
-                if path == recording {
-                    bail!("{} is where the recording itself grows", path.display());
-                }
-                rewrite(&recording, path)?
-            }
+            Store::Memory(keeper) => keeper.dump(file)?.1,
+            Store::File(_) => rewrite(&self.files.recording, file)?,
         };
-        Ok(format!("{}: {} KiB", path.display(), size.div_ceil(1024)))
+        Ok(format!("{} KiB", size.div_ceil(1024)))
     }
 }
 
 /// Makes a whole file of one that still grows; its size.
-fn rewrite(growing: &Path, path: &Path) -> Result<u64> {
-    let doing = || format!("cannot write {}", path.display());
+fn rewrite(growing: &Path, file: File) -> Result<u64> {
+    let doing = || "cannot write the dump";
     let profile = Recording::open(growing)?.load(&LoadOptions::default())?.profile;
-    let file = Writer::create(path).with_context(doing)?.finish(&profile).with_context(doing)?;
+    let file = Writer::new(file).with_context(doing)?.finish(&profile).with_context(doing)?;
     Ok(file.metadata().with_context(doing)?.len())
 }
 

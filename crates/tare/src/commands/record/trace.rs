@@ -6,7 +6,7 @@ use super::{Files, Names, Session, WOVEN_AFTER};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
-use crate::desk::{Desk, Order};
+use crate::desk::{self, Desk, Order};
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
@@ -16,7 +16,6 @@ use crate::trace::{Limits, Trace};
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
@@ -86,7 +85,7 @@ impl Session for TraceSession {
         let limits = Limits { rate: args.rate, most: args.events };
         let trace = Trace::new(memory, status, Origins::of(jvm), limits, began)?;
         // Without a desk the trace is made as well.
-        let desk = Desk::open(jvm.pid).ok();
+        let desk = Desk::open(jvm).ok();
         let (quiet, stopped) = (args.quiet, false);
         Ok(Some(TraceSession { trace, recorder, began, files, quiet, desk, stopped }))
     }
@@ -132,7 +131,7 @@ impl Session for TraceSession {
         let profile = source::load(&recorded.path, None)?;
         let (path, size) = files.complete(recorded.size)?;
         let status = &trace.status;
-        anstream::println!(
+        outln!(
             "{BOLD}{}{BOLD:#}: {} entries and exits of {} threads, {} methods woven; {} KiB",
             path.display(),
             term::count(trace.events),
@@ -142,20 +141,20 @@ impl Session for TraceSession {
         );
         say_weaving(status);
         if trace.dropped() > 0 {
-            anstream::println!(
+            outln!(
                 "{DIM}{} more came quicker than they could be taken, or than --rate allows; the recording \
                  says of which threads and when{DIM:#}",
                 term::count(trace.dropped()),
             );
         }
         if let Some(waited) = trace.waited() {
-            anstream::println!(
+            outln!(
                 "{DIM}threads waited {} in all for room in their rings (--wait), which is kept out of the \
                  times{DIM:#}",
                 term::time(waited),
             );
         }
-        anstream::println!(
+        outln!(
             "{DIM}a timeline: tare export {} -o {}.trace.json, for ui.perfetto.dev{DIM:#}",
             path.display(),
             path.with_extension("").display(),
@@ -169,7 +168,7 @@ impl TraceSession {
     fn attend(&mut self) {
         let Some(desk) = self.desk.take() else { return };
         desk.serve(|order| match order {
-            Order::Dump(path) => self.dump(&path),
+            Order::Dump(file) => self.dump(file),
             Order::Stop => {
                 self.stopped = true;
                 Ok(format!("stopped; the trace is in {}", self.files.result().display()))
@@ -183,18 +182,18 @@ impl TraceSession {
 
     /// Copies what the file has by now. Nobody drains the rings meanwhile, so a long one is refused; it
     /// can be read where it is.
-    fn dump(&mut self, path: &Path) -> Result<String> {
+    fn dump(&mut self, file: File) -> Result<String> {
         self.recorder.write_now(&mut [&mut self.trace])?;
         let recording = std::path::absolute(&self.files.recording)?;
         let mut from = File::open(&recording)?;
-        if path == recording || from.metadata()?.len() > MOST_COPIED {
+        if from.metadata()?.len() > MOST_COPIED {
             bail!(
                 "the trace grows in {0}; `tare report {0}` reads it at any time",
                 recording.display()
             );
         }
-        let size = std::io::copy(&mut from, &mut File::create(path)?)?;
-        Ok(format!("{}: {} KiB", path.display(), size.div_ceil(1024)))
+        let size = std::io::copy(&mut from, &mut desk::emptied(file, &recording)?)?;
+        Ok(format!("{} KiB", size.div_ceil(1024)))
     }
 }
 

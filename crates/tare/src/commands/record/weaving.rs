@@ -21,28 +21,33 @@ const SOON: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(3);
 
 /// How a recording began.
-pub enum Begun {
-    /// All is woven; the two descriptors of its memory.
-    Woven([File; 2]),
+pub enum Begun<const N: usize> {
+    /// All is woven; the descriptors of its memory.
+    Woven([File; N]),
     /// Ctrl-C came before; everything is as it was.
     Stopped,
 }
 
 /// Has the agent weave what a plan says.
-pub fn start(agent: &mut Agent, plan: ExactPlan, stop: &AtomicBool, quiet: bool) -> Result<Begun> {
+pub fn start<const N: usize>(
+    agent: &mut Agent,
+    plan: ExactPlan,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<Begun<N>> {
     let mut watch = Weaving::new(Some(stop), quiet);
     let start = Request::ExactStart(Box::new(plan));
     let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&start, &mut watch));
     watch.clear();
     match answered? {
-        Answered::With(Response::Ok) => Ok(Begun::Woven(agent.take_files()?)),
+        Answered::With(Response::Ok) => Ok(Begun::Woven(agent.files_for(&start)?)),
         Answered::With(Response::Error { message, .. }) => bail!("{message}"),
         Answered::With(_) => bail!("the agent gave an answer to another question"),
         Answered::Stopped => {
             let far = watch.woven.map_or_else(String::new, |woven| {
                 format!(" when {} of {} classes were woven", woven.done, woven.all)
             });
-            anstream::eprintln!(
+            errln!(
                 "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
             );
             Ok(Begun::Stopped)
@@ -112,18 +117,15 @@ impl<'a> Weaving<'a> {
         }
         if self.said != Some(last.activity) && self.began.elapsed() > SOON {
             self.said = Some(last.activity);
-            anstream::eprintln!("{DIM}tare: {} {} classes{DIM:#}", verb(last.activity), last.all);
+            errln!("{DIM}tare: {} {} classes{DIM:#}", verb(last.activity), last.all);
         }
         if stops && !self.said_stop {
             self.said_stop = true;
-            anstream::eprintln!(
-                "{DIM}tare: stops as soon as the JVM is done with {} classes{DIM:#}",
-                last.now
-            );
+            errln!("{DIM}tare: stops as soon as the JVM is done with {} classes{DIM:#}", last.now);
         }
         if long && !self.said_long {
             self.said_long = true;
-            anstream::eprintln!("{DIM}tare: the agent does not answer; {}{DIM:#}", inside(&last));
+            errln!("{DIM}tare: the agent does not answer; {}{DIM:#}", inside(&last));
         }
     }
 

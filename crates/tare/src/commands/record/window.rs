@@ -45,17 +45,11 @@ pub fn sample(
     stop: &AtomicBool,
 ) -> Result<Window> {
     let length = args.window;
-    anstream::eprintln!(
-        "{DIM}tare: samples for {}, before anything is timed{DIM:#}",
-        term::time(length)
-    );
+    errln!("{DIM}tare: samples for {}, before anything is timed{DIM:#}", term::time(length));
     let mut counting = Counting::begin(agent, jvm, args, stop)?;
     if let Some(counting) = &counting {
         settle(agent, jvm, stop);
-        anstream::eprintln!(
-            "{DIM}tare: methods that are counted meanwhile: {}{DIM:#}",
-            counting.marks
-        );
+        errln!("{DIM}tare: methods that are counted meanwhile: {}{DIM:#}", counting.marks);
     }
     let before = counting.as_mut().map(|counting| counting.look(agent)).transpose()?;
     let (sampling, began) = sample_for(agent, jvm, length, stop)?;

@@ -3,6 +3,7 @@
 //! its values.
 
 use super::Report;
+use crate::term::{self, plain};
 use anyhow::Result;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -29,7 +30,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         known: HashMap::new(),
     };
     let sections = [listing.sites()?, listing.cpu(&report.metrics)?, listing.monitors()];
-    let out = &mut std::io::stdout().lock();
+    let out = &mut term::stdout();
     listing.head(out)?;
     for (number, trace) in listing.traces.iter().enumerate() {
         write!(out, "TRACE {}:\n{trace}", FIRST_TRACE + number)?;
@@ -64,7 +65,11 @@ impl Listing<'_> {
     fn head(&self, out: &mut impl Write) -> Result<()> {
         let run = &self.profile.run;
         writeln!(out, "JAVA PROFILE 1.0.1, created {}", self.date.trim_start())?;
-        writeln!(out, "\nIn the shape of hprof's text, by tare; values of {}.\n", run.tool)?;
+        writeln!(
+            out,
+            "\nIn the shape of hprof's text, by tare; values of {}.\n",
+            plain(&run.tool)
+        )?;
         for (id, thread) in self.profile.threads.iter().skip(1) {
             let number = FIRST_THREAD + id.raw();
             let kind = if thread.kind == ThreadKind::Virtual { ", virtual" } else { "" };
@@ -224,7 +229,7 @@ impl Listing<'_> {
         let shown = frames.iter().take(self.depth);
         let text = match frames.is_empty() {
             true => "\t<empty>\n".to_owned(),
-            false => shown.fold(String::new(), |text, frame| text + "\t" + frame + "\n"),
+            false => shown.fold(String::new(), |text, frame| text + "\t" + &plain(frame) + "\n"),
         };
         let next = self.traces.len();
         let number = *self.known.entry(text).or_insert_with_key(|text| {
@@ -268,6 +273,7 @@ fn section(
         let (own, accumulated) = (share(value), share(sum));
         let figures: String = figures.collect();
         // Writing to a String does not fail.
+        let name = plain(&name);
         let _ = writeln!(out, "{rank:>4} {own:>5.2}% {accumulated:>5.2}% {figures}{trace} {name}");
     }
     out + end + "\n"

@@ -1,9 +1,9 @@
 //! The report as one JSON object. A promise to scripts: fields are added, never renamed.
 
 use super::{Bounds, Report, labels_like};
+use crate::term;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use std::io::Write;
 use tare_analysis::{FindingKind, NodeId, Tree, neighbours};
 use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
 
@@ -64,8 +64,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         "tree".into(),
         nodes(&report.shown_tree(tree, report.args.view.min_share.unwrap_or(0.0)), report.bounds),
     );
-    serde_json::to_writer_pretty(std::io::stdout().lock(), &Value::Object(root))?;
-    Ok(writeln!(std::io::stdout())?)
+    term::json(&Value::Object(root))
 }
 
 /// Flat, with the numbers of parents: a deep stack must not overflow anybody's parser.

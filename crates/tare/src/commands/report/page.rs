@@ -4,7 +4,7 @@ use super::{Report, labels_like, tree};
 use crate::cli::By;
 use crate::commands::record::WOVEN_AFTER;
 use crate::figures::{fit, percent, value};
-use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN};
+use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
 use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ const METHODS: usize = 5;
 
 pub fn print(report: &Report<'_>) -> Result<()> {
     let page = Page { report, width: term::width().unwrap_or(usize::MAX) };
-    let out = &mut anstream::stdout().lock();
+    let out = &mut term::stdout();
     page.head(out)?;
     if let Some(text) = &report.args.method {
         return page.around(out, text);
@@ -138,7 +138,7 @@ impl Page<'_> {
         }
         let sum = self.report.tree.sum(0);
         if sum != 0 || self.report.regions.is_empty() {
-            writeln!(out, "{}{DIM} of {what}{DIM:#}", value(sum, self.unit()))?;
+            writeln!(out, "{}{DIM} of {}{DIM:#}", value(sum, self.unit()), plain(&what))?;
         }
         let joined = run.options.iter().find(|(key, _)| key == JOINED && info.name == JOINED);
         let joined = joined.map(|(_, text)| format!("exact counts joined with samples: {text}"));
@@ -255,7 +255,7 @@ impl Page<'_> {
             let figures = |number: i64| {
                 format!("  {} {:>11}", percent(tree.share(number)), value(number, self.unit()))
             };
-            self.title(out, &tree.label(*label).text)?;
+            self.title(out, &plain(&tree.label(*label).text))?;
             writeln!(out, "{}  itself", figures(around.own))?;
             writeln!(out, "{}  with all it called", figures(around.total))?;
             for (title, list) in [("Called by", &around.callers), ("Calls", &around.callees)] {
@@ -339,7 +339,7 @@ impl Page<'_> {
             let name = super::bare(&tree.label(hot.label).text);
             let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
             let short: Vec<&str> = short.into_iter().rev().collect();
-            let text = format!("tare report {file} --method '{}'", short.join("."));
+            let text = format!("tare report {file} --method '{}'", plain(&short.join(".")));
             writeln!(out, "{DIM}Its callers and callees:  {text}{DIM:#}")?;
         }
         Ok(writeln!(out, "{DIM}All that can be asked:    tare report --help{DIM:#}")?)
