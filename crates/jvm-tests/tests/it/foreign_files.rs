@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
-use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk};
+use tare_jvm_tests::{Scratch, Tare, Target, classes, control_socket, on_each_jdk, wait_until};
 
 fn make_pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status().expect("mkfifo can be started");
@@ -37,10 +37,16 @@ on_each_jdk! {
         let file = scratch.join("x.tare").display().to_string();
         let mut target = Target::java(jdk).class_path(path.as_ref()).main("Idle").start();
         let name = target.name();
-        for mode in [&["--exact"][..], &["--exact", "--trace"], &["--wall"]] {
-            let words = [&["record"], mode, &["-d", "2s", "-o", &file, &name]].concat();
+        for mode in [&["--exact"][..], &["--trace"], &["--wall"]] {
+            let words = [&["record"], mode, &["-o", &file, &name]].concat();
             let recording = Tare::this().start(&words);
+            control_socket(target.pid());
+            wait_until("the recording is on", || {
+                let engines = Tare::this().status(&name)["engines"].clone();
+                engines.as_array().is_some_and(|engines| !engines.is_empty())
+            });
             target.check_works();
+            recording.signal(rustix::process::Signal::INT);
             recording.wait().ok();
             let losses = Recorded::open(file.as_ref()).losses().join("\n");
             assert!(losses.contains("pipe.jar: not a regular file"), "{mode:?}: {losses}");
