@@ -91,8 +91,8 @@ pub fn launch(
     let archiving = is_java(program).then(|| archiving(arguments)).flatten();
     if let Some(option) = &archiving {
         errln!(
-            "{WARN}tare: started without the agent: with {option} the JVM makes an archive of its \
-             classes, and then starts with no agent. Leave that option out, or attach to the \
+            "{WARN}tare: started without the agent: with {option} the JVM makes an archive of \
+             classes, where HotSpot wants no agent. Leave that option out, or attach to the \
              program once it runs{WARN:#}"
         );
         child.args(arguments);

@@ -8,23 +8,31 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
-use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use tare_jvm_tests::{Scratch, Tare, Target, classes, control_socket, on_each_jdk, wait_until};
 
 fn make_pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status().expect("mkfifo can be started");
     assert!(made.success(), "no pipe at {}", path.display());
 }
 
-/// Whether somebody has a pipe open for reading.
-fn is_being_read(pipe: &Path) -> bool {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    match OpenOptions::new().write(true).custom_flags(nonblocking).open(pipe) {
-        Ok(_) => true,
-        Err(e) => {
-            assert_eq!(e.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()), "{e}");
-            false
-        }
-    }
+/// Calls `body`, and says whether somebody opened a pipe for reading meanwhile.
+fn is_opened_by(pipe: &Path, body: impl FnOnce()) -> bool {
+    let opened = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // To open a pipe for writing takes until somebody opens it for reading.
+        scope.spawn(|| {
+            OpenOptions::new().write(true).open(pipe).expect("our own pipe");
+            opened.store(true, SeqCst);
+        });
+        body();
+        let was_opened = opened.load(SeqCst);
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let release = OpenOptions::new().read(true).custom_flags(nonblocking).open(pipe);
+        wait_until("the pipe is released", || opened.load(SeqCst));
+        drop(release.expect("our own pipe"));
+        was_opened
+    })
 }
 
 on_each_jdk! {
@@ -37,10 +45,16 @@ on_each_jdk! {
         let file = scratch.join("x.tare").display().to_string();
         let mut target = Target::java(jdk).class_path(path.as_ref()).main("Idle").start();
         let name = target.name();
-        for mode in [&["--exact"][..], &["--exact", "--trace"], &["--wall"]] {
-            let words = [&["record"], mode, &["-d", "2s", "-o", &file, &name]].concat();
+        for mode in [&["--exact"][..], &["--trace"], &["--wall"]] {
+            let words = [&["record"], mode, &["-o", &file, &name]].concat();
             let recording = Tare::this().start(&words);
+            control_socket(target.pid());
+            wait_until("the recording is on", || {
+                let engines = Tare::this().status(&name)["engines"].clone();
+                engines.as_array().is_some_and(|engines| !engines.is_empty())
+            });
             target.check_works();
+            recording.signal(rustix::process::Signal::INT);
             recording.wait().ok();
             let losses = Recorded::open(file.as_ref()).losses().join("\n");
             assert!(losses.contains("pipe.jar: not a regular file"), "{mode:?}: {losses}");
@@ -79,16 +93,12 @@ on_each_jdk! {
         let target = Target::idle(jdk).vm(format!("-XX:Flags={}", options.display())).start();
         fs::remove_file(&options).expect("our own directory");
         make_pipe(&options);
-        let tares = std::thread::scope(|scope| {
-            let lister = scope.spawn(|| (0..5).all(|_| Tare::this().listed(target.pid()).is_some()));
-            let mut seen = false;
-            while !lister.is_finished() {
-                seen |= is_being_read(&options);
+        let opened = is_opened_by(&options, || {
+            for _ in 0..5 {
+                assert!(Tare::this().listed(target.pid()).is_some());
             }
-            assert!(!seen, "the pipe was opened");
-            lister.join().expect("no panic")
         });
-        assert!(tares);
+        assert!(!opened, "the pipe was opened");
         target.finish();
     }
 }
