@@ -3,6 +3,7 @@
 //! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
 //! here are only the messages, each bounded in time.
 
+use crate::term::plain;
 use anyhow::{Result, bail};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
@@ -53,7 +54,7 @@ impl Agent {
         let mut agent = Agent::of(stream, patience)?;
         let Some(first) = agent.next()? else { return Ok(None) };
         if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
-            bail!("the agent refused the connection: {message}");
+            bail!("the agent refused the connection: {}", plain(&message));
         }
         agent.greeting = Greeting::from_message(&first)?;
         Ok(Some(agent))
@@ -71,7 +72,7 @@ impl Agent {
     pub fn tell(&mut self, request: &Request) -> Result<()> {
         match self.ask(request)? {
             Response::Ok => Ok(()),
-            Response::Error { message, .. } => bail!("{message}"),
+            Response::Error { message, .. } => bail!("{}", plain(&message)),
             _ => bail!("the agent gave an answer to another question"),
         }
     }
@@ -111,7 +112,7 @@ impl Agent {
     pub fn status(&mut self) -> Result<Status> {
         match self.ask(&Request::Status)? {
             Response::Status(status) => Ok(*status),
-            Response::Error { message, .. } => bail!("{message}"),
+            Response::Error { message, .. } => bail!("{}", plain(&message)),
             _ => bail!("the agent gave an answer to another question"),
         }
     }
@@ -221,7 +222,7 @@ pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
         match agent.ask(&Request::hello())? {
             Response::Ok => return Ok(Found::Ours(agent)),
             Response::Error { code: ErrorCode::Version, .. } => other = Some(agent),
-            Response::Error { message, .. } => bail!("the agent refused: {message}"),
+            Response::Error { message, .. } => bail!("the agent refused: {}", plain(&message)),
             _ => bail!("the agent gave an answer to another question"),
         }
     }

@@ -5,7 +5,7 @@
 use crate::cli::ViewArgs;
 use crate::desk::{self, Order};
 use crate::exact;
-use crate::term::WARN;
+use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
@@ -162,7 +162,7 @@ pub fn metrics(profile: &Profile, wanted: Option<&str>) -> Result<Vec<SeriesId>>
     find_metric(profile, wanted).with_context(|| {
         let known = profile.all_series().map(|(_, series)| {
             let info = series.info();
-            format!("{}:{}", info.name, info.kind.name())
+            format!("{}:{}", plain(&info.name), plain(info.kind.name()))
         });
         let known: Vec<String> = known.collect();
         format!("the recording has no values called {wanted:?}; it has {}", known.join(", "))

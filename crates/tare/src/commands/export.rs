@@ -2,7 +2,7 @@
 
 use crate::cli::{ExportArgs, ViewArgs, help_of_export};
 use crate::source;
-use crate::term::{DIM, WARN};
+use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
     let calls = matches!(format, Format::Chrome | Format::Firefox) || time.is_some();
     let profile = source::load_as(path, time.or(all), how, samples, calls)?;
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
-        let (count, name, reason) = (loss.count, &loss.name, &loss.reason);
+        let (count, name, reason) = (loss.count, plain(&loss.name), plain(&loss.reason));
         errln!("{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})", path.display());
     }
     Ok(profile)

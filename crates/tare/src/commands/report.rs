@@ -11,6 +11,7 @@ pub use json::metric as json_metric;
 
 use crate::cli::{By, ReportArgs, ReportFormat};
 use crate::source;
+use crate::term::plain;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
@@ -125,8 +126,8 @@ fn labels_like(tree: &Tree, hot: &[Hot], text: &str) -> Result<Vec<LabelId>> {
     }
     let lower = text.to_lowercase();
     let similar = named(&|name| name.to_lowercase().contains(&lower));
-    let similar: Vec<&str> =
-        similar.iter().take(5).map(|label| tree.label(*label).text.as_str()).collect();
+    let similar: Vec<_> =
+        similar.iter().take(5).map(|label| plain(&tree.label(*label).text)).collect();
     match similar.is_empty() {
         true => {
             bail!("no method with values is called {text:?}; the lists of `tare report` have names")

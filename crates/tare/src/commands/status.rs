@@ -65,8 +65,8 @@ fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
             "JVM {} holds the agent of tare {} (build {}), this is tare {} (build {}). \
              Use that version, or send it away first: tare detach {}",
             jvm.pid,
-            agent.greeting.version,
-            agent.greeting.build,
+            plain(&agent.greeting.version),
+            plain(&agent.greeting.build),
             tare_protocol::VERSION,
             tare_protocol::BUILD_ID,
             jvm.pid
