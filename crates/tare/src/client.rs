@@ -77,8 +77,8 @@ impl Agent {
         }
     }
 
-    /// Asks for something that is answered by "ok" and `N` descriptors. The first is the memory that
-    /// was asked for, and no larger.
+    /// Asks for something that is answered by "ok" and `N` descriptors. The first is the memory
+    /// that was asked for, and no larger.
     pub fn tell_for_files<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
         self.files.clear();
         self.tell(request)?;
@@ -170,8 +170,8 @@ impl Agent {
     }
 }
 
-/// The memory that an agent may hand over in answer to a request, in bytes. It rounds up what is asked
-/// for, and puts a header before a ring.
+/// The memory that an agent may hand over in answer to a request, in bytes. It rounds up what is
+/// asked for, and puts a header before a ring.
 fn largest(request: &Request) -> Option<u64> {
     match request {
         Request::ExactStart(plan) => Some(plan.memory.max(SMALLEST_ARENA)),

@@ -1,10 +1,11 @@
-//! Where a recording that is under way takes orders from a second terminal: dump, stop, pause, resume,
-//! another interval.
+//! Where a recording that is under way takes orders from a second terminal: dump, stop, pause,
+//! resume, another interval.
 //!
-//! One line asks, one line answers. Where something is to be written, whoever asks opens the file and
-//! sends its descriptor along: a recording never opens a path that it is told, so that it cannot be
-//! made to write what the other one may not. Who may ask, and where the socket is, is in `place`.
+//! One line asks, one line answers. Where something is to be written, whoever asks opens the file
+//! and sends its descriptor along: a recording never opens a path that it is told, so that it cannot
+//! be made to write what the other one may not. Who may ask, and where the socket is, is in `place`.
 
+mod peer;
 mod place;
 
 use anyhow::{Context, Result, bail};

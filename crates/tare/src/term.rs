@@ -1,6 +1,6 @@
-//! What the terminal can do, the few styles we use, and the only ways to it: [`stdout`], `outln!` and
-//! `errln!`. `anstream` drops colour in pipes and for `NO_COLOR`; `clean` whatever else would steer a
-//! terminal.
+//! What the terminal can do, the few styles we use, and the only ways to it: [`stdout`], `outln!`
+//! and `errln!`. `anstream` drops colour in pipes and for `NO_COLOR`; `clean` whatever else would
+//! steer a terminal.
 
 mod clean;
 
@@ -31,7 +31,8 @@ pub fn stdout() -> Clean<AutoStream<StdoutLock<'static>>> {
     Clean::new(anstream::stdout().lock())
 }
 
-/// A value as JSON on standard output, for scripts; what steers a terminal is escaped as JSON does it.
+/// A value as JSON on standard output, for scripts; what steers a terminal is escaped, as JSON
+/// allows it for any character.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut out = BufWriter::new(stdout());
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
@@ -66,8 +67,8 @@ pub fn put_error(text: Arguments<'_>) {
     put(Clean::new(anstream::stderr().lock()), text);
 }
 
-/// The first `width` columns of a text of somebody else, as one line, with an ellipsis when something
-/// is lost.
+/// The first `width` columns of a text of somebody else, as one line, with an ellipsis when
+/// something is lost.
 pub fn clip(text: &str, width: usize) -> String {
     let text = plain(text).into_owned();
     if text.chars().count() <= width {

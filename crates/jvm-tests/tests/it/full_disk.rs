@@ -1,5 +1,5 @@
-//! The disk is full, from the beginning or in the middle of a recording: one error that says so, nothing
-//! half left on the disk, and nothing of ours left in the JVM.
+//! The disk is full, from the beginning or in the middle of a recording: one error that says so,
+//! nothing half left on the disk, and nothing of ours left in the JVM.
 
 use crate::common::assert_no_trace;
 use std::fs;

@@ -1,13 +1,13 @@
-//! A program whose threads, classes, methods and files have names that would steer a terminal, or that
-//! pretend to be lines of ours; and one that was started with passwords.
+//! A program whose threads, classes, methods and files have names that would steer a terminal, or
+//! that pretend to be lines of ours; and one that was started with passwords.
 
 use crate::common::assert_no_trace;
 use std::fs;
 use std::path::Path;
 use tare_jvm_tests::{Outcome, Scratch, Tare, Target, compiled, jdk, jdk_tool, on_each_jdk};
 
-/// Names are patched into a class file, so each has as many bytes as the one that it replaces. A class
-/// or method may be called anything without `.`, `;`, `[` and `/`.
+/// Names are patched into a class file, so each has as many bytes as the one that it replaces. A
+/// class or method may be called anything without `.`, `;`, `[` and `/`.
 const HOSTILE: &str = r#"
 import java.lang.invoke.MethodHandles;
 import java.nio.charset.StandardCharsets;
@@ -65,8 +65,8 @@ public class Template_of_20_bytes implements Runnable {
 /// The styles that are Tare's own.
 const OURS: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
-/// Nothing steers a terminal, and no name has made a line of its own. `INJECTED` shows that the hostile
-/// name was met at all.
+/// Nothing steers a terminal, and no name has made a line of its own. `INJECTED` shows that the
+/// hostile name was met at all.
 #[track_caller]
 fn assert_harmless(what: &str, outcome: &Outcome, met: bool) {
     let text = format!("{}{}", outcome.out, outcome.err);

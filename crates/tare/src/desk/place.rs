@@ -1,10 +1,11 @@
 //! Where the desk of a recording is, and who is believed there.
 //!
-//! The socket lies in a directory of mode 0700 with an unguessable name. Other than an abstract name,
-//! which every process of a network namespace can use or occupy, it is out of reach for other users
-//! and for containers. On top of that both sides look at who the other is: the same user or root, in the
-//! same namespaces. Root in a container that shares our directories is not root here.
+//! The socket lies in a directory of mode 0700 with an unguessable name. Other than an abstract
+//! name, which every process of a network namespace can use or occupy, it is out of reach for other
+//! users and for containers. On top of that both sides look at who the other is: the same user or
+//! root, in the same namespaces. Root in a container that shares our directories is not root here.
 
+use super::peer::peer;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
@@ -126,27 +127,6 @@ pub fn may_order(stream: &UnixStream) -> Result<(), &'static str> {
 /// Zero is a process outside our numbering.
 fn is_neighbour(pid: u32) -> bool {
     pid != 0 && tare_attach::shares_our_namespaces(pid)
-}
-
-/// Pid and user at the other end, as the kernel knows them.
-fn peer(stream: &UnixStream) -> io::Result<(u32, u32)> {
-    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the out-pointers refer to locals of the size given. (rustix's call has a type for the
-    // pid that cannot be zero, which it is for processes outside our pid namespace.)
-    let code = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut length,
-        )
-    };
-    match code {
-        0 => Ok((u32::try_from(peer.pid).unwrap_or(0), peer.uid)),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

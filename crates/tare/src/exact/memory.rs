@@ -1,8 +1,8 @@
 //! The memory that a JVM shares with us, read with ordinary reads into memory of ours.
 //!
 //! How long it is, and how much of it is in use, the JVM says. What we allocate for it is therefore
-//! bounded by what the JVM truly holds there: a length alone costs nobody anything, and a program that
-//! is broken, or means ill, must not bring down the machine by way of its profiler.
+//! bounded by what the JVM truly holds there: a length alone costs nobody anything, and a program
+//! that is broken, or means ill, must not bring down the machine by way of its profiler.
 
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -74,7 +74,8 @@ impl Arena {
     }
 }
 
-/// Reads so much, or as much as there is: what lies in a hole of the file is no memory of the JVM's.
+/// Reads so much, or as much as there is: what lies in a hole of the file is no memory of the
+/// JVM's.
 fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
     let is = file.metadata().context("cannot ask for the memory shared with the JVM")?;
     let held = is.len().min(is.blocks().saturating_mul(512));

@@ -1,9 +1,9 @@
 //! What comes from the profiled program, or out of a file, does not steer the terminal: names of
-//! threads, classes and files may hold any character, among them those that move the cursor, change the
-//! title, or turn a line around.
+//! threads, classes and files may hold any character, among them those that move the cursor, change
+//! the title, or turn a line around.
 //!
-//! [`plain`] makes one harmless line of a name. [`Clean`] stands before every output as a second net: it
-//! lets nothing through but text, line ends, tabs, and the few styles that are ours.
+//! [`plain`] makes one harmless line of a name. [`Clean`] stands before every output as a second
+//! net: it lets nothing through but text, line ends, tabs, and the few styles that are ours.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
