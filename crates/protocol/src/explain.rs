@@ -28,8 +28,24 @@ pub struct Explanations {
     pub more_woven: u64,
 }
 
-/// Parts of a value; no name and no reason has one in it.
+/// Parts of a value. A name may have any character in it, this one as well; there it is written `\n`.
 const SEPARATOR: char = '\n';
+
+fn escape(part: &str) -> String {
+    part.replace('\\', "\\\\").replace(SEPARATOR, "\\n")
+}
+
+fn unescape(part: &str) -> String {
+    let mut out = String::with_capacity(part.len());
+    let mut chars = part.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => out.extend(chars.next().map(|c| if c == 'n' { SEPARATOR } else { c })),
+            c => out.push(c),
+        }
+    }
+    out
+}
 
 impl Explained {
     fn to_text(&self) -> String {
@@ -37,11 +53,12 @@ impl Explained {
         let mut parts: Vec<&str> =
             vec![&self.class, &loader, &self.method, &self.descriptor, &woven, &self.reason];
         parts.extend(self.chain.iter().flat_map(|(method, how)| [method.as_str(), how.as_str()]));
+        let parts: Vec<String> = parts.into_iter().map(escape).collect();
         parts.join(&SEPARATOR.to_string())
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let mut parts = text.split(SEPARATOR).map(str::to_owned);
+        let mut parts = text.split(SEPARATOR).map(unescape);
         let mut explained = Explained {
             class: parts.next()?,
             loader: parts.next()?.parse().ok()?,
@@ -95,6 +112,12 @@ mod tests {
                 ..Explained::default()
             },
             Explained { reason: "trivial".into(), ..Explained::default() },
+            Explained {
+                class: "a\nb\\n\\".into(),
+                method: "\n".into(),
+                chain: vec![("x\n".into(), "\\\n".into())],
+                ..Explained::default()
+            },
         ];
         let all = Explanations { methods, more: 7, more_woven: 2 };
         assert_eq!(from_message(&to_message(&all)), Ok(all.clone()));

@@ -4,7 +4,9 @@
 use crate::common::assert_no_trace;
 use std::fs;
 use std::path::Path;
-use tare_jvm_tests::{Outcome, Scratch, Tare, Target, compiled, jdk, jdk_tool, on_each_jdk};
+use tare_jvm_tests::{
+    Outcome, Scratch, Tare, Target, compiled, jdk, jdk_tool, on_each_jdk, wait_until,
+};
 
 /// Names are patched into a class file, so each has as many bytes as the one that it replaces. A
 /// class or method may be called anything without `.`, `;`, `[` and `/`.
@@ -22,8 +24,25 @@ public class Hostile {
         Thread thread = new Thread(spinner, "\u001b]0;pwned\u0007\u001b[2J\r\nINJECTED \u202e\u009b31m");
         thread.setDaemon(true);
         thread.start();
+        Thread turner = new Thread(() -> turn((java.util.function.IntSupplier) spinner));
+        turner.setDaemon(true);
+        turner.start();
         System.out.println("ready");
         while (System.in.read() >= 0) {
+        }
+    }
+
+    private static void turn(java.util.function.IntSupplier supplier) {
+        while (true) {
+            once(supplier);
+        }
+    }
+
+    private static void once(java.util.function.IntSupplier supplier) {
+        try {
+            Thread.sleep(supplier.getAsInt());
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 
@@ -43,13 +62,18 @@ public class Hostile {
 "#;
 
 const TEMPLATE: &str = r#"
-public class Template_of_20_bytes implements Runnable {
+public class Template_of_20_bytes implements Runnable, java.util.function.IntSupplier {
     static volatile long sink;
 
     public void run() {
         while (true) {
             spin_around_14();
         }
+    }
+
+    public int getAsInt() {
+        spin_around_14();
+        return 10;
     }
 
     private void spin_around_14() {
@@ -155,6 +179,15 @@ on_each_jdk! {
             let value = line.rsplit(' ').next().and_then(|value| value.parse::<i64>().ok());
             assert!(value.is_some() && !line.contains(char::is_control), "{line:?}");
         }
+        let root = ["record", "--exact", "--root", "Hostile.once", "-o", "r.tare", &name];
+        let recording = tare.start(&root);
+        wait_until("it is woven", || {
+            let outcome = tare.run(&["explain", &name, "**.getAsInt"]);
+            assert_harmless("explain", &outcome, false);
+            outcome.code == 0 && outcome.out.contains("INJECTED")
+        });
+        recording.signal(rustix::process::Signal::INT);
+        assert_harmless("record --root", &recording.wait(), true);
         assert_no_trace(target.pid());
     }
 
