@@ -59,9 +59,9 @@ impl Drop for Scratch {
 /// time is up it is looked at once more.
 #[track_caller]
 pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let limit = Instant::now() + PATIENCE;
+    let began = Instant::now();
     loop {
-        let is_last = Instant::now() >= limit;
+        let is_last = began.elapsed() >= PATIENCE;
         if happened() {
             return;
         }
