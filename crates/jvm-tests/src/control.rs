@@ -1,14 +1,13 @@
 //! The agent's control socket, used directly: for what no well-behaved front end would send, and
 //! for tests of the agent alone.
 
-use crate::machine::wait_until;
+use crate::machine::{PATIENCE, wait_until};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;
 use std::io::{IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fs, io};
 use tare_protocol::{
     CONTROL_SOCKET, Decoder, Greeting, Message, Request, Response, Status, parse_control_dir,
@@ -55,7 +54,7 @@ impl Control {
 
     pub fn open(socket: &Path) -> io::Result<Control> {
         let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let greeting = Greeting::ours();
         let decoder = Decoder::default();
         let mut control = Control { stream, decoder, files: Vec::new(), greeting };

@@ -2,6 +2,7 @@
 
 use crate::env::Jdk;
 use crate::java::demo_classes;
+use crate::machine::PATIENCE;
 use crate::target::{Target, TargetBuilder};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -73,7 +74,7 @@ impl Demo {
     /// Comes as another client, for whom the program starts a thread that ends with the visit.
     pub fn visit(&self) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the demo listens");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.write_all(b"ping\nquit\n").expect("the demo reads");
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).expect("the demo answers");
@@ -99,8 +100,8 @@ impl Demo {
 fn ask_on(port: u16, answered: &AtomicU64, stop: &AtomicBool) -> Result<(), String> {
     let text = |e: std::io::Error| format!("a request failed: {e}");
     let stream = TcpStream::connect(("127.0.0.1", port)).map_err(text)?;
-    // An answer takes well under a millisecond; a minute means that the program hangs.
-    stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(text)?;
+    // An answer takes well under a millisecond; five minutes mean that the program hangs.
+    stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
     let mut writer = stream.try_clone().map_err(text)?;
     let mut reader = BufReader::new(stream);
     let mut line = String::new();

@@ -28,7 +28,7 @@ pub use java::{
     program_classes,
 };
 pub use machine::{
-    Scratch, Seeded, can, is_root, no_crash_files, shared_classes, shared_jdk, wait_until,
+    PATIENCE, Scratch, Seeded, can, is_root, no_crash_files, shared_classes, shared_jdk, wait_until,
 };
 pub use proc::{
     Usage, descendants, exists, is_ours, jvm_below, mappings, open_files, own_mappings,

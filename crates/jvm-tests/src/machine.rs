@@ -9,6 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
+/// How long anything may take before a test calls it hung. One figure for all: whatever waits for a
+/// JVM, for Tare or for a program waits that long, so that a machine with ten times as much to do
+/// as it has processors fails no test.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// A directory that vanishes with the value. Everybody may read it, because some targets run as
 /// another user.
 pub struct Scratch {
@@ -50,12 +55,17 @@ impl Drop for Scratch {
     }
 }
 
-/// Waits for something that happens soon; panics if it never does.
+/// Waits for something that happens soon; panics if it never does. To look may take long, too: when
+/// time is up it is looked at once more.
 #[track_caller]
 pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while !happened() {
-        assert!(Instant::now() < limit, "it never came to this: {what}");
+    let began = Instant::now();
+    loop {
+        let is_last = began.elapsed() >= PATIENCE;
+        if happened() {
+            return;
+        }
+        assert!(!is_last, "it never came to this: {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,6 +1,7 @@
 //! The `tare` command, run as a user runs it: words in, text and an exit code out.
 
 use crate::env::env;
+use crate::machine::PATIENCE;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -10,8 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The command has time-outs of its own; past this one it hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The command's own patience with a JVM, shorter than ours with it. A busy machine may keep a JVM
+/// from answering for longer than a user would wait.
+const TIMEOUT: &str = "240s";
 
 /// Which build to run, and how.
 pub struct Tare {
@@ -33,8 +35,7 @@ impl Tare {
     }
 
     pub fn at(binary: &Path) -> Self {
-        // A busy machine may keep a JVM from answering for longer than a user would wait.
-        let env = vec![("TARE_TIMEOUT".into(), "60s".into())];
+        let env = vec![("TARE_TIMEOUT".into(), TIMEOUT.into())];
         Tare { binary: binary.to_owned(), before: Vec::new(), env, directory: None }
     }
 
@@ -105,6 +106,10 @@ pub struct Running {
 impl Running {
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_some()
     }
 
     /// `kill -9`: the command gets no chance to tidy up.

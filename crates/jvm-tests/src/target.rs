@@ -7,6 +7,7 @@
 use crate::control::control_dirs;
 use crate::env::Jdk;
 use crate::java::classes;
+use crate::machine::PATIENCE;
 use crate::proc::{exists, jvm_below};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
@@ -20,9 +21,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long anything may take before a test calls it hung.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What no target may ever say.
 const FORBIDDEN: &[&str] = &[

@@ -9,6 +9,7 @@ mod bench;
 mod corpus;
 mod demo;
 mod jdks;
+mod repeat;
 mod runtimes;
 mod same;
 mod setup;
@@ -30,7 +31,10 @@ Commands:
                   its status and leave it again
   test [FILTER…]  the whole test command: formatting, house rules, lints, unit tests, and tests
                   against real JVMs (JDK 17, 21 and 25). With FILTER only the tests whose name
-                  contains one of the words run, and the checks of the sources are left out
+                  contains one of the words run, and the checks of the sources are left out.
+                  --times N runs the tests N times, whatever fails, counts the failures of each
+                  and keeps what failing runs said in the target directory; --beside N has N busy
+                  loops run beside the tests
   setup           only install what demo and test need
   weave-corpus    weave every class of the JDKs and of many jars, and let JVMs verify the result;
                   see `cargo xtask weave-corpus --help`
@@ -55,6 +59,7 @@ Examples:
   cargo xtask demo
   cargo xtask test
   cargo xtask test namespaces jdk25     only tests with either word in their name
+  cargo xtask test --times 10 --beside 14   what ever fails on a busy machine
 ";
 
 fn main() -> ExitCode {
@@ -88,7 +93,13 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["soak", options @ ..] => soak::run(options),
         ["tidy"] => tidy::run(),
-        ["test", filters @ ..] if filters.iter().all(|f| !f.starts_with('-')) => test::run(filters),
+        ["test", words @ ..] => match repeat::Options::parse(words) {
+            Ok(options) => test::run(&options),
+            Err(error) => {
+                eprintln!("xtask: test: {error:#}\n\n{HELP}");
+                return ExitCode::from(2);
+            }
+        },
         ["weave-corpus", options @ ..] => corpus::run(options),
         _ => {
             eprintln!("xtask: unknown: {}\n\n{HELP}", words.join(" "));

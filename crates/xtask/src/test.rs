@@ -4,19 +4,22 @@
 //! them by environment variables where it is (crates/jvm-tests/src/env.rs reads them).
 
 use crate::bench;
+use crate::repeat::{Busy, Options, Tally};
 use crate::setup::{self, Ready};
 use crate::shell::{self, Workspace};
 use crate::stages::Stages;
 use crate::tidy;
 use anyhow::{Context, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 /// The build id of "the next version", a second build that the tests bring into JVMs which this
 /// version has left.
 const NEXT_BUILD_ID: &str = "0123456789abcdef";
 
-pub fn run(filters: &[&str]) -> Result<()> {
+pub fn run(options: &Options<'_>) -> Result<()> {
+    let filters = options.filters.as_slice();
     let workspace = Workspace::open()?;
     let mut stages = Stages::new();
     let ready = stages.run("set-up", setup::prepare);
@@ -30,21 +33,14 @@ pub fn run(filters: &[&str]) -> Result<()> {
             cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
     }
-    stages.run("unit tests", || {
-        let mut command = workspace.cargo(&[
-            "test",
-            "--workspace",
-            "--exclude",
-            "tare-jvm-tests",
-            "--no-fail-fast",
-            "--",
-        ]);
-        shell::run(command.args(filters))
-    });
+    // Tallied, they run with the others, after the builds.
+    if options.times.is_none() {
+        stages.run("unit tests", || shell::run(&mut unit_tests(&workspace, filters)));
+    }
     if let Some(ready) = ready {
         let built = stages.run("build", || build(&workspace));
         if let Some(built) = built {
-            jvm_tests(&mut stages, &workspace, &ready, &built, filters)?;
+            jvm_tests(&mut stages, &workspace, &ready, &built, options)?;
             if filters.is_empty() {
                 stages.run("benchmarks, as a smoke test", || smoke(&ready, &built));
             }
@@ -86,45 +82,81 @@ fn build(workspace: &Workspace) -> Result<Built> {
     Ok(Built { bin: workspace.target.join("release"), next_bin: next.join("debug") })
 }
 
+fn unit_tests(workspace: &Workspace, filters: &[&str]) -> Command {
+    let words = ["test", "--workspace", "--exclude", "tare-jvm-tests", "--no-fail-fast", "--"];
+    let mut command = workspace.cargo(&words);
+    command.args(filters);
+    command
+}
+
 fn jvm_tests(
     stages: &mut Stages,
     workspace: &Workspace,
     ready: &Ready,
     built: &Built,
-    filters: &[&str],
+    options: &Options<'_>,
 ) -> Result<()> {
     let work = workspace.target.join("jvm-tests");
     fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
     // Tests cannot report "skipped" to cargo; they write it here and we say it at the end.
     let skipped = work.join("skipped.txt");
     fs::write(&skipped, "")?;
+    let of_jvms = || jvm_test_command(workspace, ready, built, &options.filters, &work, &skipped);
 
-    stages.run("tests against real JVMs", || {
-        let mut command =
-            workspace.cargo(&["test", "-p", "tare-jvm-tests", "--no-fail-fast", "--"]);
-        command
-            .arg(format!("--test-threads={}", test_threads()))
-            .args(filters)
-            .env("TARE_TEST_JDKS", jdk_list(ready))
-            .env("TARE_TEST_JAVAC", &ready.javac.home)
-            .env("TARE_TEST_JAVAC_VERSION", ready.javac.major.to_string())
-            .env("TARE_TEST_DIR", &work)
-            .env("TARE_TEST_SKIPPED", &skipped)
-            .env("TARE_BIN", built.bin.join("tare"))
-            .env("TARE_AGENT", built.bin.join("libtare_agent.so"))
-            .env("TARE_NEXT_BIN", built.next_bin.join("tare"))
-            .env("TARE_NEXT_AGENT", built.next_bin.join("libtare_agent.so"));
-        if let Some(library) = crate::bench::fetched_async_profiler(&ready.javac, &work) {
-            command.env("TARE_TEST_ASYNC_PROFILER", library);
-        }
-        // A person's own options must not reach the programs under test.
-        for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"] {
-            command.env_remove(name);
-        }
-        shell::run(&mut command)
+    let Some(times) = options.times else {
+        stages.run("tests against real JVMs", || shell::run(&mut of_jvms()));
+        return note_skipped(stages, &skipped);
+    };
+    // What is compiled beside the busy loops would only take longer.
+    stages.run("build of the tests", || {
+        shell::run(workspace.cargo(&["test", "--workspace"]).arg("--no-run"))
     });
+    let mut tally = Tally::new(&workspace.target)?;
+    let busy = Busy::start(options.beside);
+    for run in 1..=times {
+        stages.run(&format!("run {run} of {times}, all tests"), || {
+            tally.run(&mut [unit_tests(workspace, &options.filters), of_jvms()])
+        });
+    }
+    drop(busy);
+    tally.lines().into_iter().for_each(|line| stages.note(line));
+    note_skipped(stages, &skipped)
+}
+
+fn jvm_test_command(
+    workspace: &Workspace,
+    ready: &Ready,
+    built: &Built,
+    filters: &[&str],
+    work: &Path,
+    skipped: &Path,
+) -> Command {
+    let mut command = workspace.cargo(&["test", "-p", "tare-jvm-tests", "--no-fail-fast", "--"]);
+    command
+        .arg(format!("--test-threads={}", test_threads()))
+        .args(filters)
+        .env("TARE_TEST_JDKS", jdk_list(ready))
+        .env("TARE_TEST_JAVAC", &ready.javac.home)
+        .env("TARE_TEST_JAVAC_VERSION", ready.javac.major.to_string())
+        .env("TARE_TEST_DIR", work)
+        .env("TARE_TEST_SKIPPED", skipped)
+        .env("TARE_BIN", built.bin.join("tare"))
+        .env("TARE_AGENT", built.bin.join("libtare_agent.so"))
+        .env("TARE_NEXT_BIN", built.next_bin.join("tare"))
+        .env("TARE_NEXT_AGENT", built.next_bin.join("libtare_agent.so"));
+    if let Some(library) = crate::bench::fetched_async_profiler(&ready.javac, work) {
+        command.env("TARE_TEST_ASYNC_PROFILER", library);
+    }
+    // A person's own options must not reach the programs under test.
+    for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn note_skipped(stages: &mut Stages, skipped: &Path) -> Result<()> {
     let mut lines: Vec<String> =
-        fs::read_to_string(&skipped)?.lines().map(|line| format!("NOT COVERED: {line}")).collect();
+        fs::read_to_string(skipped)?.lines().map(|line| format!("NOT COVERED: {line}")).collect();
     lines.sort();
     lines.dedup();
     for line in lines {

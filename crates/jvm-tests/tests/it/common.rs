@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tare_jvm_tests::{Target, env, is_ours, mappings, open_files, own_mappings, thread_names};
+use tare_jvm_tests::{
+    PATIENCE, Target, env, is_ours, mappings, open_files, own_mappings, thread_names,
+};
 
 /// `-agentpath:LIBRARY` with options.
 pub fn agentpath(options: &str) -> String {
@@ -44,7 +46,7 @@ pub fn files_about(tmp: &Path, pid: u32) -> Vec<String> {
 #[track_caller]
 pub fn assert_no_trace(pid: u32) {
     assert!(!mappings(pid).is_empty(), "process {pid} is gone");
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + PATIENCE;
     loop {
         let left = traces(pid);
         if left.is_empty() {

@@ -106,8 +106,7 @@ on_each_jdk! {
         let scratch = Scratch::new();
         for _ in 0..5 {
             let file = scratch.path().join("x.tare");
-            let mut recording = Tare::this().start(&record(&["--count", &name], &file));
-            wait_until_on(&name);
+            let mut recording = begin(&name, &["--count"], &file);
             recording.kill();
             tare_jvm_tests::wait_until("the recording is off", || {
                 Tare::this().status(&name)["engines"] == serde_json::json!([])

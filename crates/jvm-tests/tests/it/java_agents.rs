@@ -20,13 +20,13 @@ public class Busy {
         System.setErr(new PrintStream(System.err) {
             @Override public void print(Object text) { super.print(text); told = true; }
         });
-        long end = System.nanoTime() + 60_000_000_000L;
+        long end = System.nanoTime() + 240_000_000_000L;
         int x = 0;
         System.out.println("ready");
         while (!told && System.getProperty("told") == null && System.nanoTime() < end) x += work(1000);
         x += work(100000);
         while (args.length > 0 && isThere() && System.nanoTime() < end) Thread.sleep(5);
-        if (System.getProperty("stay") != null) Thread.sleep(4000);
+        if (System.getProperty("stay") != null) Thread.sleep(10_000);
         System.out.println("done " + x);
     }
 }"#;

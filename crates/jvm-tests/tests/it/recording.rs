@@ -140,22 +140,30 @@ pub fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -
 /// Waits until everything is woven. While it is being woven the agent answers nobody. It is not asked
 /// before it is there: a question would bring it, and it would stay when the recording ends.
 pub fn wait_until_on(target: &str) {
+    wait_until("the recording is on", || is_on(target));
+}
+
+fn is_on(target: &str) -> bool {
     let pid: u32 = target.parse().expect("a pid");
-    wait_until("the recording is on", || {
-        if !thread_names(pid).iter().any(|name| name.starts_with("tare")) {
-            return false;
-        }
-        let status = Tare::this().run(&["status", target, "--json", "--timeout", "60"]).json();
-        status["engines"] == serde_json::json!(["exact"])
-    });
+    if !thread_names(pid).iter().any(|name| name.starts_with("tare")) {
+        return false;
+    }
+    let status = Tare::this().run(&["status", target, "--json"]).json();
+    status["engines"] == serde_json::json!(["exact"])
 }
 
 /// Begins a recording of a running JVM and waits until it is on.
 pub fn begin(target: &str, options: &[&str], file: &Path) -> Running {
     let mut words = options.to_vec();
     words.push(target);
-    let recording = Tare::this().start(&record(&words, file));
-    wait_until_on(target);
+    let mut recording = Tare::this().start(&record(&words, file));
+    // One that has ended says why, at once.
+    let mut is_over = false;
+    wait_until("the recording is on", || {
+        is_over = recording.has_ended();
+        is_over || is_on(target)
+    });
+    assert!(!is_over, "no recording began: {}", recording.wait().describe());
     recording
 }
 

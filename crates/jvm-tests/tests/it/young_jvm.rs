@@ -3,7 +3,7 @@
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tare_jvm_tests::{Jdk, Tare, Target, jvm_below, on_each_jdk};
+use tare_jvm_tests::{Jdk, PATIENCE, Tare, Target, jvm_below, on_each_jdk};
 
 /// Milliseconds after the start of the process, or after its JVM library was mapped. Between
 /// these two and the JVM's first signal handler it is at its most vulnerable.
@@ -14,14 +14,14 @@ const AGES: [u64; 9] = [0, 1, 2, 5, 10, 20, 30, 45, 80];
 fn meet(jdk: &Jdk, age: u64, after_mapping: bool) -> u32 {
     let mut target = Target::idle(jdk).spawn();
     if after_mapping {
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + PATIENCE;
         while jvm_below(target.pid()).is_none() {
             assert!(Instant::now() < limit, "no JVM came up:\n{}", target.text());
         }
     }
     sleep(Duration::from_millis(age));
     let name = target.name();
-    let running = [0, 1].map(|_| Tare::this().start(&["status", &name, "--timeout", "60s"]));
+    let running = [0, 1].map(|_| Tare::this().start(&["status", &name]));
     let mut entered = 0;
     for outcome in running.map(|running| running.wait()) {
         if outcome.code == 0 {
