@@ -25,6 +25,7 @@ mod exact;
 mod exact_bounded;
 mod exact_intrinsics;
 mod exact_times;
+mod exports;
 mod follow;
 mod front_end_killed;
 mod instrument;
