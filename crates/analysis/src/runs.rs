@@ -58,13 +58,14 @@ impl Tree {
         let mut runs = vec![[0_u16; LONGEST]; self.len()];
         for node in self.nodes().skip(1) {
             let Some(parent) = self.parent(node) else { continue };
+            let of_caller = runs[parent.index()];
             let mut before = parent;
-            for length in 0..LONGEST {
+            for (run, of_caller) in runs[node.index()].iter_mut().zip(of_caller) {
                 if before == NodeId::ROOT {
                     break;
                 }
                 if self.label_id(before) == self.label_id(node) {
-                    runs[node.index()][length] = runs[parent.index()][length].saturating_add(1);
+                    *run = of_caller.saturating_add(1);
                 }
                 before = self.up(before, 1);
             }

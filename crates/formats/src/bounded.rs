@@ -6,14 +6,14 @@
 //! those before them (a method that calls itself, or a circle of a few) join the ones that they repeat.
 //! What is still too deep keeps its outermost frames and its innermost one. Values stay.
 
-use tare_profile::{ContextId, Contexts, FrameId, Profile};
+use tare_profile::{ContextId, Contexts, FrameId, Profile, ThreadId};
 
 /// Stacks of up to this many frames are written as they are. It is many times what frameworks need.
 const COMMON_DEPTH: usize = 512;
 /// Frames that one stack may have; what the other samplers of the JVM allow at most.
 const MOST_FRAMES: usize = 2_048;
-/// Frames that all stacks may have together: some hundred megabytes.
-const FRAMES: u64 = 16 << 20;
+/// Bytes of all stacks together, about.
+const BYTES: u64 = 128 << 20;
 /// Where there are very many stacks, they may have as many frames each on the average.
 const FRAMES_PER_STACK: u64 = 128;
 /// The longest circle of calls that is known as one.
@@ -22,15 +22,28 @@ const LONGEST_CIRCLE: usize = 8;
 /// The innermost frame of a stack that was cut stands below this one.
 pub const CUT: &str = "[… frames folded …]";
 
-/// What is written of a profile's stacks.
+/// What is written of a profile's stacks, and about how many bytes a frame takes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Stacks {
     /// Those of every row.
-    OfRows,
+    OfRows { bytes: u64 },
+    /// Each once for each thread.
+    OfThreads { bytes: u64 },
     /// Each once.
-    Once,
+    Once { bytes: u64 },
     /// None: a table has what calls what.
     Table,
+}
+
+impl Stacks {
+    /// Without those that are written once for all.
+    fn merged(self, mut all: Vec<(ContextId, ThreadId)>) -> Vec<(ContextId, ThreadId)> {
+        if !matches!(self, Stacks::OfRows { .. }) {
+            all.sort_unstable();
+            all.dedup();
+        }
+        all
+    }
 }
 
 /// Where contexts went, and how many stacks with values are not what they were.
@@ -47,9 +60,10 @@ pub struct Bounded {
 /// What is asked of a profile: its stacks, and how they are written.
 pub struct Wanted<'p> {
     profile: &'p Profile,
+    stacks: Stacks,
     depth: Vec<u32>,
-    /// How often the stack of each context is written.
-    counts: Vec<u64>,
+    /// The stacks that are written, by context and thread.
+    written: Vec<(ContextId, ThreadId)>,
     /// Which contexts have something.
     held: Vec<bool>,
 }
@@ -59,32 +73,36 @@ impl<'p> Wanted<'p> {
     pub fn new(
         profile: &'p Profile,
         stacks: Stacks,
-        contexts: impl Iterator<Item = ContextId>,
+        rows: impl Iterator<Item = (ContextId, ThreadId)>,
     ) -> Self {
-        let mut counts = vec![0_u64; profile.contexts.len()];
         let mut held = vec![false; profile.contexts.len()];
-        for context in contexts {
+        let mut written = Vec::new();
+        for (context, thread) in rows {
             held[context.index()] = true;
-            let count = &mut counts[context.index()];
             match stacks {
-                Stacks::OfRows => *count += 1,
-                Stacks::Once => *count = 1,
+                Stacks::OfRows { .. } | Stacks::OfThreads { .. } => written.push((context, thread)),
+                Stacks::Once { .. } => written.push((context, ThreadId::UNKNOWN)),
                 Stacks::Table => {}
             }
         }
-        Wanted { profile, depth: depths(&profile.contexts), counts, held }
+        let depth = depths(&profile.contexts);
+        Wanted { profile, stacks, depth, written: stacks.merged(written), held }
     }
 
     pub fn is_too_deep(&self) -> bool {
         let deepest = self.depth.iter().max().map_or(0, |depth| *depth as usize);
-        deepest > COMMON_DEPTH || !self.fits(|at| self.depth[at])
+        deepest > COMMON_DEPTH || !self.fits(&self.written, &self.depth)
     }
 
-    fn fits(&self, depth: impl Fn(usize) -> u32) -> bool {
-        let all: u64 = self.counts.iter().sum();
-        let frames = self.counts.iter().enumerate().map(|(at, n)| n * u64::from(depth(at)));
-        let most = FRAMES.max(all.saturating_mul(FRAMES_PER_STACK));
-        frames.fold(0, u64::saturating_add) <= most
+    fn fits(&self, written: &[(ContextId, ThreadId)], depth: &[u32]) -> bool {
+        let bytes = match self.stacks {
+            Stacks::OfRows { bytes } | Stacks::OfThreads { bytes } | Stacks::Once { bytes } => {
+                bytes
+            }
+            Stacks::Table => return true,
+        };
+        let most = (BYTES / bytes).max(FRAMES_PER_STACK.saturating_mul(written.len() as u64));
+        written.iter().map(|(at, _)| u64::from(depth[at.index()])).sum::<u64>() <= most
     }
 
     /// Shorter stacks, with `cut` as the frame that marks a cut.
@@ -94,7 +112,8 @@ impl<'p> Wanted<'p> {
         loop {
             let mut bounded = fold(&self.profile.contexts, &repeats, cut, limit);
             let depth = depths(&bounded.contexts);
-            let fits = self.fits(|at| depth[bounded.place[at].index()]);
+            let moved = self.written.iter().map(|(at, of)| (bounded.place[at.index()], *of));
+            let fits = self.fits(&self.stacks.merged(moved.collect()), &depth);
             if fits || limit as u64 <= FRAMES_PER_STACK {
                 for at in (0..self.held.len()).filter(|at| self.held[*at]) {
                     let place = bounded.place[at];
@@ -191,7 +210,7 @@ fn fold(contexts: &Contexts, repeats: &[u8], cut: FrameId, limit: usize) -> Boun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_profile::{Row, SeriesId, SeriesInfo, ThreadId, ValueKind};
+    use tare_profile::{Row, SeriesId, SeriesInfo, ValueKind};
 
     /// A row for each context of a chain of methods, by their names.
     fn chain(names: impl Iterator<Item = String>) -> Profile {
@@ -208,7 +227,8 @@ mod tests {
 
     fn bound(profile: &Profile, stacks: Stacks) -> Option<(Profile, Bounded)> {
         let series = profile.series(SeriesId::new(0));
-        let wanted = Wanted::new(profile, stacks, series.rows().map(|row| row.context));
+        let rows = series.rows().map(|row| (row.context, row.thread));
+        let wanted = Wanted::new(profile, stacks, rows);
         let mut named = profile.clone();
         let cut = named.special(CUT);
         wanted.is_too_deep().then(|| (named, wanted.bounded(cut)))
@@ -222,7 +242,7 @@ mod tests {
     #[test]
     fn common_stacks_are_left_alone() {
         let profile = chain((0..COMMON_DEPTH).map(|_| "a".to_owned()));
-        assert!(bound(&profile, Stacks::OfRows).is_none());
+        assert!(bound(&profile, Stacks::OfRows { bytes: 8 }).is_none());
     }
 
     #[test]
@@ -230,7 +250,7 @@ mod tests {
         for circle in 1..=LONGEST_CIRCLE {
             let deep = (0..9_000).map(|n| format!("m{}", n % circle));
             let profile = chain(deep.chain(["x".to_owned(), "y".to_owned()]));
-            let (profile, bounded) = bound(&profile, Stacks::OfRows).unwrap();
+            let (profile, bounded) = bound(&profile, Stacks::OfRows { bytes: 8 }).unwrap();
             let last = bounded.place[profile.contexts.len() - 1];
             let stack = names(&profile, &bounded.contexts, last);
             assert!(stack.len() < COMMON_DEPTH + 3 * circle + 3, "{circle}: {}", stack.len());
@@ -243,7 +263,7 @@ mod tests {
     #[test]
     fn what_repeats_nothing_is_cut_and_keeps_its_innermost_frame() {
         let profile = chain((0..5_000).map(|n| format!("m{n}")));
-        let (profile, bounded) = bound(&profile, Stacks::Once).unwrap();
+        let (profile, bounded) = bound(&profile, Stacks::Once { bytes: 8 }).unwrap();
         let last = bounded.place[profile.contexts.len() - 1];
         let stack = names(&profile, &bounded.contexts, last);
         assert_eq!((stack[0].as_str(), stack[1].as_str()), ("m4999", CUT));
@@ -254,10 +274,10 @@ mod tests {
     #[test]
     fn all_stacks_together_are_bounded() {
         let profile = chain((0..100_000).map(|n| format!("m{n}")));
-        let (_, bounded) = bound(&profile, Stacks::OfRows).unwrap();
+        let (_, bounded) = bound(&profile, Stacks::OfRows { bytes: 8 }).unwrap();
         let depths = depths(&bounded.contexts);
         let frames: u64 = bounded.place.iter().map(|at| u64::from(depths[at.index()])).sum();
-        assert!(frames <= FRAMES, "{frames}");
+        assert!(frames <= BYTES / 8, "{frames}");
         let (_, table) = bound(&profile, Stacks::Table).unwrap();
         assert_eq!((bounded.limit, table.limit), (128, MOST_FRAMES));
     }

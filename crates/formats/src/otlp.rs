@@ -196,7 +196,7 @@ fn write_series(id: SeriesId, dictionary: &mut Dictionary<'_>) -> Message {
             })
             .collect(),
     };
-    let mut groups: BTreeMap<(ContextId, ThreadId, Option<u64>), Vec<(u64, i64)>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<(u64, i64)>> = BTreeMap::new();
     let rows = parts.iter().flat_map(|(state, part)| part.rows().map(|row| (*state, row)));
     for (state, row) in rows.filter(|(_, row)| row.value != 0) {
         let values = groups.entry((row.context, row.thread, state)).or_default();

@@ -19,15 +19,8 @@ pub struct Prepared<'p> {
 pub fn prepared(profile: &Profile, format: Format, chosen: SeriesId) -> Prepared<'_> {
     let mut prepared = Prepared { profile: Cow::Borrowed(profile), notes: Vec::new() };
     prepared.bound_stacks(format, chosen);
-    if matches!(
-        format,
-        Format::Collapsed
-            | Format::Html
-            | Format::Speedscope
-            | Format::Firefox
-            | Format::Chrome
-            | Format::Callgrind
-    ) {
+    // Only events of our own hold them: other readers count them as if they were above, or not at all.
+    if format != Format::Jfr {
         prepared.settle();
     }
     prepared
@@ -36,8 +29,12 @@ pub fn prepared(profile: &Profile, format: Format, chosen: SeriesId) -> Prepared
 /// What a format writes of stacks.
 fn stacks_of(format: Format) -> Stacks {
     match format {
-        Format::Collapsed | Format::Pprof | Format::Speedscope | Format::Chrome => Stacks::OfRows,
-        Format::Jfr | Format::Otlp => Stacks::Once,
+        Format::Collapsed => Stacks::OfThreads { bytes: 40 },
+        Format::Pprof => Stacks::OfThreads { bytes: 3 },
+        Format::Speedscope => Stacks::OfRows { bytes: 6 },
+        Format::Chrome => Stacks::OfRows { bytes: 120 },
+        Format::Jfr => Stacks::Once { bytes: 16 },
+        Format::Otlp => Stacks::Once { bytes: 3 },
         Format::Html | Format::Firefox | Format::Callgrind => Stacks::Table,
     }
 }
@@ -55,10 +52,12 @@ impl Prepared<'_> {
             series.rows().any(|row| row.context == ContextId::ROOT && row.value != 0)
         };
         let stackless = series.iter().any(stackless);
-        let rows = series.iter().flat_map(|series| series.rows()).map(|row| row.context);
+        let rows = series.iter().flat_map(|series| series.rows());
+        let rows = rows.map(|row| (row.context, row.thread));
         // Of events, only JFR puts stacks down.
         let events = profile.all_events().filter(|_| format == Format::Jfr);
-        let events = events.flat_map(|(_, table)| table.events()).map(|event| event.context);
+        let events = events.flat_map(|(_, table)| table.events());
+        let events = events.map(|event| (event.context, event.thread));
         let wanted = Wanted::new(profile, stacks_of(format), rows.chain(events));
         let too_deep = wanted.is_too_deep();
         if !too_deep && !stackless {

@@ -1,12 +1,12 @@
 //! The constants of a chunk that is being written: each thread, stack, method, class and name once.
 
-use super::POOL_EVENT;
 use super::names::to_jvm;
 use super::schema::{
     CLASS, CLASS_LOADER, FRAME_TYPE, METHOD, MODULE, PACKAGE, STACK_TRACE, SYMBOL, THREAD,
     THREAD_STATE,
 };
 use super::write::Encoder;
+use super::{NO_DESCRIPTOR, POOL_EVENT};
 use std::collections::HashMap;
 use tare_profile::{
     ContextId, Execution, FrameId, Method, MethodId, MethodKind, Profile, StringId, Strings,
@@ -186,7 +186,13 @@ impl<'p> Constants<'p> {
         let Method { kind, class, name, descriptor, loader, module, .. } = method;
         let key = self.method_keys.len() as i64 + 1;
         let (class, descriptor) = match kind {
-            MethodKind::Java => (self.class_named(class, loader, module), strings.get(descriptor)),
+            MethodKind::Java => {
+                let descriptor = match strings.get(descriptor) {
+                    "" => NO_DESCRIPTOR,
+                    descriptor => descriptor,
+                };
+                (self.class_named(class, loader, module), descriptor)
+            }
             MethodKind::Class => (self.class_named(class, loader, module), "()V"),
             // What async-profiler does for code that is not Java.
             _ => (self.class_named(module, StringId::EMPTY, StringId::EMPTY), "()L;"),

@@ -29,6 +29,8 @@ const MAGIC: &[u8] = b"FLR\0";
 /// The setting of an event which says that its rows are those of series of ours once more, for readers
 /// that know none of ours. Its value are their names, with commas between.
 const DERIVED_FROM: &str = "tare.derivedFrom";
+/// In place of a descriptor that is not known: the JDK's tools look for the parentheses of every one.
+const NO_DESCRIPTOR: &str = "()";
 /// Bytes of a chunk's header.
 const HEADER: usize = 68;
 

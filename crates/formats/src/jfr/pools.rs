@@ -1,10 +1,10 @@
 //! The constants of a chunk: where each stands, and the few of them that profiles are made of.
 
-use super::POOL_EVENT;
 use super::cursor::{Cursor, Text};
 use super::hash::{ByKey, NumberMap, Secret};
 use super::metadata::{Primitive, Slot, Types};
 use super::names::to_java;
+use super::{NO_DESCRIPTOR, POOL_EVENT};
 use crate::error::ReadError;
 use std::collections::HashMap;
 use tare_profile::{
@@ -368,7 +368,7 @@ impl<'a> Pools<'a> {
         let class = class_slot.and_then(|slot| self.class(slot)).unwrap_or_default();
         let name = get(self, "name").and_then(|slot| self.text(slot)).unwrap_or_default();
         let descriptor = get(self, "descriptor").and_then(|slot| self.text(slot));
-        let descriptor = descriptor.unwrap_or_default();
+        let descriptor = descriptor.filter(|text| text != NO_DESCRIPTOR).unwrap_or_default();
         // async-profiler gives functions of native code a descriptor that no Java method has, and
         // their library in place of the class.
         let java = descriptor != "()L;" && !(class.is_empty() && descriptor.is_empty());

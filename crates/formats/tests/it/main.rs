@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+mod deep;
 mod flamegraph_page;
 mod hostile;
+mod one_total;
 mod readers;
 mod real_files;
 mod round_trip;

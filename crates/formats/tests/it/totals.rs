@@ -288,6 +288,43 @@ fn otlp() {
     }
 }
 
+/// The profiles of an OTLP file: the name of what each counts, its total, and the texts of the
+/// attributes of its samples.
+pub fn otlp_profiles(bytes: &[u8]) -> Vec<(&str, i64, Vec<&str>)> {
+    let (mut strings, mut attributes): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    // Numbers of texts and of attributes, until the dictionary is known, which stands last.
+    let mut profiles: Vec<(u64, i64, Vec<i64>)> = Vec::new();
+    walk(bytes, &mut |path, field| match (path, field) {
+        ([1, 2], Field::Message(2)) => profiles.push((0, 0, Vec::new())),
+        ([1, 2, 2], Field::Bytes(1, kind)) => {
+            let mut at = 1;
+            profiles.last_mut().unwrap().0 = varint(kind, &mut at);
+        }
+        ([1, 2, 2, 2], Field::Bytes(2, numbers)) => {
+            profiles.last_mut().unwrap().2.extend(varints(numbers));
+        }
+        ([1, 2, 2, 2], Field::Bytes(4, values)) => {
+            profiles.last_mut().unwrap().1 += varints(values).iter().sum::<i64>();
+        }
+        ([2], Field::Bytes(5, text)) => strings.push(std::str::from_utf8(text).unwrap()),
+        ([2], Field::Bytes(6, attribute)) => {
+            // A key's number, and a value that is a text, or something else.
+            let text =
+                attribute.windows(2).position(|two| two == [0x12, attribute.len() as u8 - 4]);
+            let text = text.map(|at| &attribute[at + 4..]);
+            attributes.push(text.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or(""));
+        }
+        _ => {}
+    });
+    let named = profiles.into_iter().map(|(kind, total, mut numbers)| {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let texts = numbers.into_iter().map(|number| attributes[number as usize]);
+        (strings[kind as usize], total, texts.collect())
+    });
+    named.collect()
+}
+
 enum Field<'a> {
     /// A nested message begins.
     Message(u64),

@@ -4,15 +4,13 @@
 //! the other. Run them with `cargo xtask test`, or some of them with `cargo xtask test WORD`.
 #![forbid(unsafe_code)]
 
-mod common;
-mod recording;
-
 mod archives;
 mod attach;
 mod attach_forbidden;
 mod bytecode_samples;
 mod bytecodes;
 mod check;
+mod common;
 mod container_limit;
 mod control_socket;
 mod credentials;
@@ -27,6 +25,7 @@ mod exact_bounded;
 mod exact_intrinsics;
 mod exact_loaders;
 mod exact_times;
+mod exports;
 mod filtered_calls;
 mod flight_recorder;
 mod follow;
@@ -37,16 +36,10 @@ mod held_up;
 mod hostile_names;
 mod impostors;
 mod instrument;
-mod hostile_names;
-mod impostors;
-mod instrument;
 mod java_agents;
-mod java_agents;
-mod launched;
 mod launched;
 mod left_alone;
 mod linking;
-mod left_alone;
 mod names;
 mod namespaces;
 mod never_woven;
@@ -55,6 +48,7 @@ mod other_jvms;
 mod other_user;
 mod planted_files;
 mod recorder_killed;
+mod recording;
 mod redefined;
 mod reduced_signals;
 mod regions;
@@ -81,3 +75,4 @@ mod versions;
 mod virtual_threads;
 mod whole_jdk;
 mod young_jvm;
+

@@ -1,0 +1,231 @@
+//! What is recorded, in other tools' formats: one recording has one total in all of them, by what Tare
+//! says and by the readers that people use; deep recursion stays small; a dump has the format of its name.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tare_jvm_tests::{Demo, Scratch, Tare, classes_in, control_socket, env, jdk, skip, wait_until};
+
+/// Recurses nine thousand calls deep while another thread waits now and then.
+const DEEP: &str = r#"
+public class Deep {
+    static volatile long sink;
+    static long work(int n) { long x = n; for (int i = 0; i < 2000; i++) x = x * 31 + (x >>> 7); return x; }
+    static long walk(int n) { long x = work(n); return n == 0 ? x : x + walk(n - 1); }
+    static void wait(int n) { try { Thread.sleep(n); } catch (InterruptedException e) { } }
+    public static void main(String[] a) throws Exception {
+        int rounds = Integer.parseInt(a[0]);
+        Thread deep = new Thread(null, () -> { for (int i = 0; i < rounds; i++) sink += walk(8990); }, "deep", 1L << 30);
+        Thread other = new Thread(() -> { for (int i = 0; i < rounds; i++) { sink += work(i); wait(5); } }, "other");
+        deep.start(); other.start(); deep.join(); other.join();
+    }
+}
+"#;
+
+const ENDINGS: [&str; 8] =
+    ["collapsed", "html", "pb.gz", "jfr", "speedscope.json", "firefox.json", "otlp", "callgrind"];
+
+/// A recording of the program, made with these options.
+fn recorded(scratch: &Scratch, name: &str, options: &[&str], rounds: &str) -> PathBuf {
+    let classes = scratch.join("classes");
+    if !classes.exists() {
+        fs::create_dir_all(&classes).unwrap();
+        classes_in(&classes, "Deep", DEEP);
+    }
+    let path = scratch.join(&format!("{name}.tare"));
+    let (java, classes) = (jdk().java().display().to_string(), classes.display().to_string());
+    let file = path.display().to_string();
+    let head = [&["record", "-o", &file], options, &["--"]].concat();
+    let program = ["-cp", &classes, "Deep", rounds];
+    Tare::this().run(&[&head[..], &[&java], &program[..]].concat()).ok();
+    path
+}
+
+/// Exports, and says what total Tare tells of it.
+fn export(recording: &Path, ending: &str) -> (PathBuf, i64) {
+    let path = recording.with_extension(ending);
+    let (from, to) = (recording.display().to_string(), path.display().to_string());
+    let outcome = Tare::this().run(&["export", &from, "-o", &to]);
+    outcome.ok();
+    let told = outcome.err.rsplit_once(" bytes, ").unwrap_or_else(|| panic!("{}", outcome.err)).1;
+    (path, told.split_once(" of ").unwrap().0.parse().unwrap())
+}
+
+/// What a program says of a file; `None`, loudly, if it is not here.
+fn said(program: &Path, words: &[&str], file: &Path) -> Option<String> {
+    let Ok(output) = Command::new(program).args(words).arg(file).output() else {
+        skip("the total of an export", &format!("there is no {}", program.display()));
+        return None;
+    };
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} {words:?}: {out}{err}", program.display());
+    Some(out)
+}
+
+/// The samples that `jfr view hot-methods` shows, of its first method and of all that it lists, and how
+/// many there are in the file; `None` without a JDK that has that view.
+fn hot_methods(file: &Path) -> Option<(i64, i64, i64)> {
+    let homes = env().jdks.iter().filter(|jdk| jdk.major >= 21).map(|jdk| jdk.java());
+    let jfr = homes.map(|java| java.with_file_name("jfr")).find(|jfr| jfr.is_file());
+    let Some(jfr) = jfr else {
+        skip("jfr view hot-methods", "there is no JDK 21 or later with its tools");
+        return None;
+    };
+    let out = said(&jfr, &["view", "--width", "200", "hot-methods"], file)?;
+    let samples: Vec<i64> = out
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace().rev();
+            words.next().filter(|word| word.ends_with('%'))?;
+            words.next()?.parse().ok()
+        })
+        .collect();
+    let summary = said(&jfr, &["summary"], file)?;
+    let line = summary.lines().find(|line| line.contains("jdk.ExecutionSample "));
+    let count = line.and_then(|line| line.split_whitespace().nth(1)).expect("a count");
+    Some((samples[0], samples.iter().sum(), count.parse().expect("a number")))
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Asserts that every format has one total, and that its readers find it; gives the total.
+fn check_totals(recording: &Path) -> i64 {
+    let exports: Vec<(PathBuf, i64)> =
+        ENDINGS.iter().map(|ending| export(recording, ending)).collect();
+    let total = exports[0].1;
+    assert!(total > 0);
+    for (path, told) in &exports {
+        assert_eq!(*told, total, "{}", path.display());
+    }
+    let file = |ending: &str| recording.with_extension(ending);
+
+    let text = fs::read_to_string(file("collapsed")).unwrap();
+    // As flame graph tools take it: digits, and no sign before them.
+    let values = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
+    assert_eq!(values.sum::<u64>() as i64, total);
+
+    if let Some(out) = said(Path::new("callgrind_annotate"), &["--auto=no"], &file("callgrind")) {
+        let line = out.lines().find(|line| line.contains("PROGRAM TOTALS")).expect("totals");
+        assert_eq!(line.split_whitespace().next().unwrap().replace(',', ""), total.to_string());
+    }
+    if let Some(out) = said(Path::new("go"), &["tool", "pprof", "-top", "-unit=ns"], &file("pb.gz"))
+    {
+        let told = out.split_once("% of ").unwrap().1.split_once("ns total").unwrap().0;
+        assert_eq!(told, total.to_string(), "{out}");
+    }
+    let speedscope = json(&file("speedscope.json"));
+    let profiles = speedscope["profiles"].as_array().unwrap().iter();
+    let first = profiles.clone().next().unwrap()["name"].as_str().unwrap();
+    let series = first.rsplit_once(" · ").unwrap().1.to_owned();
+    let of_it = profiles.filter(|one| {
+        one["name"].as_str().unwrap().rsplit_once(" · ").is_some_and(|(_, name)| name == series)
+    });
+    assert_eq!(of_it.map(|one| one["endValue"].as_i64().unwrap()).sum::<i64>(), total);
+
+    let firefox = json(&file("firefox.json"));
+    let threads = firefox["threads"].as_array().unwrap().iter();
+    let weights = threads.flat_map(|thread| thread["samples"]["weight"].as_array().unwrap());
+    let nanos = weights.map(|ms| (ms.as_f64().unwrap() * 1e6).round() as i64);
+    assert_eq!(nanos.sum::<i64>(), total);
+
+    // What was exported and is read again by ourselves.
+    for ending in ["collapsed", "pb.gz", "jfr"] {
+        let again =
+            Tare::this().run(&["report", "--format", "json", &file(ending).display().to_string()]);
+        assert_eq!(again.json()["total"], total, "{ending}");
+    }
+    total
+}
+
+#[test]
+fn samples_of_processor_time_have_one_total() {
+    let scratch = Scratch::new();
+    let recording = recorded(&scratch, "cpu", &["--interval", "2ms"], "30");
+    let total = check_totals(&recording);
+    // The view lists 25 methods; a JVM that starts runs through more.
+    if let Some((first, listed, all)) = hot_methods(&recording.with_extension("jfr")) {
+        assert_eq!(all * 2_000_000, total);
+        assert!(first * 2 > all && listed <= all, "{first}, {listed} of {all}");
+    }
+    // They have times, so there is a timeline of them.
+    let (timeline, _) = export(&recording, "trace.json");
+    let events = json(&timeline);
+    let slices = events["traceEvents"].as_array().unwrap().iter();
+    assert!(slices.filter(|event| event["cat"] == "cpu:cpu-time").count() > 0);
+}
+
+#[test]
+fn samples_of_waiting_threads_have_one_total() {
+    let scratch = Scratch::new();
+    let recording = recorded(&scratch, "wall", &["--wall", "--interval", "5ms"], "10");
+    let total = check_totals(&recording);
+    if let Some((_, listed, all)) = hot_methods(&recording.with_extension("jfr")) {
+        assert!(listed > 0 && all * 5_000_000 >= total, "{listed}, {all} of {total}");
+    }
+}
+
+#[test]
+fn exact_times_have_one_total_and_deep_recursion_is_small() {
+    let scratch = Scratch::new();
+    let recording = recorded(&scratch, "exact", &["--exact"], "10");
+    check_totals(&recording);
+    for ending in ENDINGS {
+        let size = fs::metadata(recording.with_extension(ending)).unwrap().len();
+        assert!(size < 32 << 20, "{ending}: {size} bytes");
+    }
+    let file = recording.display().to_string();
+    let report = Tare::this().run(&["report", &file]);
+    assert!(report.ok().contains("Deep.walk × 8,991"), "{}", report.out);
+    assert!(report.out.len() < 100_000, "{} bytes", report.out.len());
+    let html = recording.with_extension("html").display().to_string();
+    let export = Tare::this().run(&["export", &file, "-o", &html]);
+    export.ok();
+    assert!(export.err.contains("deep stacks: frames that repeat"), "{}", export.err);
+}
+
+#[test]
+fn traces_have_one_total_with_and_without_their_calls() {
+    let scratch = Scratch::new();
+    check_totals(&recorded(&scratch, "trace", &["--trace"], "3"));
+}
+
+#[test]
+fn a_dump_has_the_format_of_its_name() {
+    let demo = Demo::start(jdk());
+    let name = demo.target.name();
+    let scratch = Scratch::new();
+    let file = scratch.join("x.tare").display().to_string();
+    let recording = Tare::this().start(&["record", "--interval", "2ms", "-o", &file, &name]);
+    control_socket(name.parse().expect("a pid"));
+    let dump = |ending: &str| {
+        let path = scratch.join(&format!("dump.{ending}"));
+        let to = path.display().to_string();
+        wait_until("there is something to dump", || {
+            Tare::this().run(&["dump", &name, "-o", &to]).code == 0
+        });
+        fs::read(path).unwrap()
+    };
+    assert!(dump("html").starts_with(b"<!doctype html>"));
+    assert!(dump("jfr").starts_with(b"FLR\0"));
+    assert!(dump("tare").starts_with(b"\x89TARE"));
+    let odd = scratch.join("dump.json").display().to_string();
+    Tare::this().run(&["dump", &name, "-o", &odd]).fails(1, &["names no format"]);
+    Tare::this().run(&["stop", &name]).ok();
+    recording.wait().ok();
+    demo.finish();
+}
+
+#[test]
+fn what_has_no_end_is_not_read() {
+    for verb in ["report", "export"] {
+        let out = Scratch::new();
+        let to = out.join("x.html").display().to_string();
+        let words: &[&str] = if verb == "export" { &["-o", &to] } else { &[] };
+        let all = [&[verb, "/dev/zero"], words].concat();
+        Tare::this().run(&all).fails(1, &["/dev/zero", "no file but a device"]);
+    }
+}
