@@ -397,6 +397,7 @@ impl<'a> Control<'a> {
             (Err(failure), _) | (_, Err(failure)) => return internal(&failure),
         };
         let ours = Greeting::ours();
+        let remembered = exact::remembered(self.jni);
         Response::Status(Box::new(Status {
             pid: std::process::id(),
             version: ours.version,
@@ -424,8 +425,8 @@ impl<'a> Control<'a> {
             exact: exact::status(),
             sampling: sampling::status(),
             counters: counters::read(),
-            methods_kept: exact::remembered().methods,
-            methods_kept_bytes: exact::remembered().bytes,
+            methods_kept: remembered.methods,
+            methods_kept_bytes: remembered.bytes,
             panics: gate::panics(),
             refused: self.refused,
         }))

@@ -107,7 +107,8 @@ final class TareThreads {
 
     @ForceInline
     static long get(Thread thread, long entry) {
-        return FIELD ? U.getLong(thread, CUR) : entry == 0 ? 0 : inSlot(entry, U.getLong(entry + 8));
+        return FIELD ? U.getLong(thread, CUR)
+            : entry == 0 ? 0 : inSlot(entry, U.getLong(entry + 8));
     }
 
     /** A node as the table has it: its session is that of the table, whatever was read. */

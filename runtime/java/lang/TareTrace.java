@@ -162,7 +162,7 @@ public final class TareTrace {
         return (ring & ~LOW) + (1L << TAILS_AT_BIT) + ((ring & LOW) >>> TAIL_SHIFT);
     }
 
-    /** How far the reader has come. What cannot be means that it has not come any further than it had to. */
+    /** How far the reader has come. What cannot be is taken for no further than it had to. */
     private static long tail(long ring, long head, int size) {
         long tail = U.getLongAcquire(null, tailAt(ring));
         long used = head - tail;

@@ -41,6 +41,9 @@ impl Engine {
             else {
                 continue;
             };
+            if !self.lacks_name(loader, class, (name, descriptor), id) {
+                continue;
+            }
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             let method = MethodName {
                 id,
@@ -58,19 +61,24 @@ impl Engine {
         Ok(())
     }
 
-    /// Logs a name, with the bytes that it is known by, unless the session has it.
+    /// Whether this session's log lacks the name of a method.
+    pub(super) fn lacks_name(
+        &self,
+        loader: u32,
+        class: &str,
+        method: (&[u8], &[u8]),
+        id: u32,
+    ) -> bool {
+        let registry = locked(&REGISTRY);
+        let session = self.memory.session;
+        registry.as_ref().is_some_and(|r| r.lacks_name(loader, class, method, id, session))
+    }
+
+    /// Logs a name that the session lacks, with the bytes that it is known by.
     pub(super) fn log_name(&self, method: MethodName, key: (&[u8], &[u8])) -> Result<(), NoRoom> {
         let session = self.memory.session;
-        let (lacks, beside) = match locked(&REGISTRY).as_ref() {
-            Some(registry) => (
-                registry.lacks_name(method.loader, &method.class, key, method.id, session),
-                registry.size().bytes.saturating_sub(self.known_before),
-            ),
-            None => (false, 0),
-        };
-        if !lacks {
-            return Ok(());
-        }
+        let known = locked(&REGISTRY).as_ref().map_or(0, |registry| registry.size().bytes);
+        let beside = known.saturating_sub(self.known_before);
         self.memory.log_name(&method, beside)?;
         agents::note(&method);
         if let Some(registry) = locked(&REGISTRY).as_mut() {

@@ -79,14 +79,11 @@ impl Engine {
         natives: impl Iterator<Item = (&'m [u8], &'m [u8], u16)>,
     ) {
         for (name, descriptor, access_flags) in natives {
-            let session = self.memory.session;
-            let (id, is_new) = {
-                let mut registry = locked(&REGISTRY);
-                let Some(registry) = registry.as_mut() else { return };
-                let id = registry.id(loader, class, name, descriptor);
-                (id, registry.lacks_name(loader, class, (name, descriptor), id, session))
+            let id = match locked(&REGISTRY).as_mut() {
+                Some(registry) => registry.id(loader, class, name, descriptor),
+                None => return,
             };
-            if !is_new {
+            if !self.lacks_name(loader, class, (name, descriptor), id) {
                 continue;
             }
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

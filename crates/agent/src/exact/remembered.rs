@@ -1,7 +1,7 @@
 //! What is remembered of methods from session to session, and when it is forgotten: with the loaders
 //! of their classes. A class that stays must get the same ids again.
 
-use super::{Engine, REGISTRY, Registry, locked, redefined, registry::Size};
+use super::{Engine, REGISTRY, Registry, engine, locked, redefined, registry::Size};
 use crate::jvm::Jni;
 use crate::loaders;
 use std::time::{Duration, Instant};
@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 /// How often loaders that are gone are looked for: each look asks the JVM about every loader.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How much is remembered.
-pub fn remembered() -> Size {
+/// How much is remembered. Between sessions this is when loaders that are gone are looked for.
+pub fn remembered(jni: Jni) -> Size {
+    if engine().is_none() {
+        forget_gone(jni, None);
+    }
     locked(&REGISTRY).as_ref().map(Registry::size).unwrap_or_default()
 }
 

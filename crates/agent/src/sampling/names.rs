@@ -140,7 +140,7 @@ mod tests {
         ask(&mut names, true);
         assert_eq!(described, 1_000);
         assert_eq!(ring.count(Counter::Unproven), garbage.len() as u64);
-        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
         let mut nameless = 0;
         let look = |record| {
             if let Record::Method(method) = record {
@@ -163,7 +163,7 @@ mod tests {
         names.send(&ring, &ids, false, |_| unreachable!("nobody gave it"));
         ids.add(640);
         names.send(&ring, &ids, false, method);
-        let mut stream = Stream::new(ring.file().unwrap()).unwrap();
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
         let mut found = Vec::new();
         let look = |record| {
             if let Record::Method(method) = record {

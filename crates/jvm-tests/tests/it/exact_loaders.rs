@@ -63,8 +63,11 @@ on_each_jdk! {
             assert!(status.methods >= LOADS * (METHODS - 1), "{status:?}");
             assert!(status.names > LOADS * METHODS * 30, "{status:?}");
             assert!(status.names + status.used <= status.budget, "{status:?}");
-            let (kept, bytes) = forgotten(&mut target, &mut control, "during a session");
-            assert!(bytes < 64 * 1024, "{bytes} bytes for {kept} methods");
+            // What is collected only after the second session is forgotten then.
+            if session != 2 {
+                let (kept, bytes) = forgotten(&mut target, &mut control, "during a session");
+                assert!(bytes < 64 * 1024, "{bytes} bytes for {kept} methods");
+            }
             assert_eq!(control.ask(&Request::ExactStop), Response::Ok);
             assert!(control.status().exact.is_none());
             after_sessions.push(forgotten(&mut target, &mut control, "after a session").0);
