@@ -26,6 +26,8 @@ const UNSAFE_PLACES: &[&str] = &[
     // Asks the kernel for a perf event and a timer, for which there is no safe call.
     "crates/tare/src/doctor/machine.rs",
     "crates/tare/src/perf.rs",
+    // Puts a program under a filter of system calls.
+    "crates/jvm-tests/src/bin/filtered.rs",
 ];
 
 /// In two halves, like the marks below.
