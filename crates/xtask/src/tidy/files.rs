@@ -28,6 +28,8 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/tare/src/perf.rs",
     // Asks who is at the other end of a socket; the safe call cannot tell of a process without pid.
     "crates/tare/src/desk/peer.rs",
+    // Puts a program under a filter of system calls.
+    "crates/jvm-tests/src/bin/filtered.rs",
 ];
 
 /// In two halves, like the marks below.
