@@ -100,7 +100,7 @@ impl Engine {
 
     /// Keeps times out of the figures of all who wait for a lock of the calling thread.
     fn for_those_held(&self, jni: Jni, times: impl Fn(&Waiting) -> Vec<Range<u64>>) {
-        jni.frame_of(MOST_WAITERS, || {
+        let look = || {
             for waiting in self.waits_now(jni) {
                 let times = times(&waiting);
                 if times.is_empty() || !jni.holds_lock(waiting.object) {
@@ -117,7 +117,8 @@ impl Engine {
                     wait.held.extend(times);
                 }
             }
-        });
+        };
+        self.waiters.budget.pay(|| jni.frame_of(MOST_WAITERS, look));
     }
 
     /// Who waits. The JVM is asked nothing that could bring this thread back here while the list is

@@ -129,26 +129,29 @@ impl Engine {
         own: Option<u64>,
         mut body: impl FnMut(jthread, jthread, u64),
     ) -> usize {
-        let left_out = jni.frame_of(2 * MOST_ASKED, || {
-            let threads = self.jvmti.threads().unwrap_or_default();
-            self.waiters.budget.note_threads(threads.len());
-            let mut left_out = threads.len().saturating_sub(MOST_ASKED);
-            let by_carrier = threads.into_iter().take(MOST_ASKED).map(|carrier| {
-                let carried = jni.is_carrier(carrier).then(|| self.jvmti.carried(carrier));
-                (carried.flatten().unwrap_or(carrier), carrier)
-            });
-            let running = by_carrier.filter(|&(thread, _)| self.jvmti.is_runnable(thread));
-            for (number, (thread, carrier)) in running.enumerate() {
-                if number >= MOST_THREADS {
-                    left_out += 1;
-                    continue;
+        let budget = &self.waiters.budget;
+        let left_out = budget.pay(|| {
+            jni.frame_of(2 * MOST_ASKED, || {
+                let threads = self.jvmti.threads().unwrap_or_default();
+                budget.note_threads(threads.len());
+                let mut left_out = threads.len().saturating_sub(MOST_ASKED);
+                let by_carrier = threads.into_iter().take(MOST_ASKED).map(|carrier| {
+                    let carried = jni.is_carrier(carrier).then(|| self.jvmti.carried(carrier));
+                    (carried.flatten().unwrap_or(carrier), carrier)
+                });
+                let running = by_carrier.filter(|&(thread, _)| self.jvmti.is_runnable(thread));
+                for (number, (thread, carrier)) in running.enumerate() {
+                    if number >= MOST_THREADS {
+                        left_out += 1;
+                        continue;
+                    }
+                    let tree = tree_of(jni, thread).filter(|&tree| Some(tree) != own);
+                    if let Some(tree) = tree {
+                        body(thread, carrier, tree);
+                    }
                 }
-                let tree = tree_of(jni, thread).filter(|&tree| Some(tree) != own);
-                if let Some(tree) = tree {
-                    body(thread, carrier, tree);
-                }
-            }
-            left_out
+                left_out
+            })
         });
         left_out.unwrap_or(0)
     }
