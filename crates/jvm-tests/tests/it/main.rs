@@ -75,4 +75,3 @@ mod versions;
 mod virtual_threads;
 mod whole_jdk;
 mod young_jvm;
-
