@@ -4,7 +4,8 @@
 //! One question takes the JVM one to three microseconds. A program of two thousand threads that loads a
 //! thousand classes would be asked millions; it would stand still for that, and its figures are not worth it.
 //! On a machine that has no time to spare a second says little of what the program got of it, so that the
-//! share of its processor time is what counts there.
+//! share of its processor time is what counts there. A look at few threads takes no longer than weaving the class
+//! that it is for, and is not counted in that share.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -19,6 +20,9 @@ const AT_ONCE: f64 = 2.0 * PER_SECOND;
 /// Of the program's processor time, and nanoseconds of it at once.
 const SHARE: f64 = 0.05;
 const NANOS_AT_ONCE: f64 = 50e6;
+
+/// Questions of a look that is not worth bounding by that.
+const FEW: usize = 200;
 
 pub struct Budget {
     left: Mutex<Left>,
@@ -62,20 +66,25 @@ impl Budget {
         if asked > left.questions && left.questions < AT_ONCE {
             return false;
         }
-        // The system adds up all threads for this: it is asked last.
-        let used = used();
-        let more = used.saturating_sub(left.used) as f64 * SHARE;
-        left.nanos = (left.nanos + more).min(NANOS_AT_ONCE);
-        left.used = used;
-        let may = left.nanos > 0.0;
-        if may {
-            left.questions -= asked;
+        if questions > FEW {
+            // The system adds up all threads for this: it is asked last.
+            let used = used();
+            let more = used.saturating_sub(left.used) as f64 * SHARE;
+            left.nanos = (left.nanos + more).min(NANOS_AT_ONCE);
+            left.used = used;
+            if left.nanos <= 0.0 {
+                return false;
+            }
         }
-        may
+        left.questions -= asked;
+        true
     }
 
-    /// Runs what asks them, and pays for it.
-    pub fn pay<R>(&self, body: impl FnOnce() -> R) -> R {
+    /// Runs what asks so many of them, and pays for it.
+    pub fn pay<R>(&self, questions: usize, body: impl FnOnce() -> R) -> R {
+        if questions <= FEW {
+            return body();
+        }
         let before = used_by_this();
         let result = body();
         self.paid(used_by_this().saturating_sub(before));
@@ -143,7 +152,7 @@ mod tests {
         let mut used = 0;
         let looks = (0..10_000).filter(|_| {
             (at, used) = (at + Duration::from_secs(1), used + 1_000_000);
-            let may = budget.take_at(1, at, || used);
+            let may = budget.take_at(FEW + 1, at, || used);
             if may {
                 budget.paid(1_000_000);
                 used += 1_000_000;
@@ -153,5 +162,8 @@ mod tests {
         let looks = looks.count();
         // 50 at once, and a twentieth of what all of it took.
         assert!((550..600).contains(&looks), "{looks} looks");
+        // It is used up, but not for looks at few threads.
+        assert!(!budget.take_at(FEW + 1, at, || used));
+        assert!(budget.take_at(FEW, at, || used));
     }
 }

@@ -130,7 +130,7 @@ impl Engine {
         mut body: impl FnMut(jthread, jthread, u64),
     ) -> usize {
         let budget = &self.waiters.budget;
-        let left_out = budget.pay(|| {
+        let left_out = budget.pay(2 * budget.threads(), || {
             jni.frame_of(2 * MOST_ASKED, || {
                 let threads = self.jvmti.threads().unwrap_or_default();
                 budget.note_threads(threads.len());
