@@ -114,8 +114,8 @@ mod tests {
                 // Anything, what could be an address, and what is beside an id.
                 let value = match random() % 3 {
                     0 => random(),
-                    1 => 0x7f00_0000_0000 | random() % (1 << 32) & !7,
-                    _ => random() % GIVEN | 8,
+                    1 => 0x7f00_0000_0000 | ((random() % (1 << 32)) & !7),
+                    _ => (random() % GIVEN) | 8,
                 };
                 garbage.insert(value);
                 Frame::java(value, 0, How::Interpreted)
