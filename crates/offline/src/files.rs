@@ -78,7 +78,8 @@ fn kind_of_file(path: &Path) -> Result<Kind, FileError> {
 }
 
 /// Weaves a class file, a jar, or all of them below a directory, into `output`, which changes only
-/// if all of it succeeds. Neither it nor `results`, where others go, are read if they lie in `input`.
+/// if all of it succeeds. Neither it nor `results`, where others go, are read if they lie in
+/// `input`.
 pub fn weave_path(
     batch: &mut Batch,
     input: &Path,
@@ -117,7 +118,8 @@ struct Walk<'b> {
     batch: &'b mut Batch,
     /// What is no input, by its canonical path.
     results: Vec<PathBuf>,
-    /// The directories on the way to the one that is read, outermost first, by their canonical paths.
+    /// The directories on the way to the one that is read, outermost first, by their canonical
+    /// paths.
     above: Vec<PathBuf>,
 }
 

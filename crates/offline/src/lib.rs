@@ -2,8 +2,9 @@
 //!
 //! [`modes`] names the sets of probes that a person can ask for and says which static methods of a
 //! runtime class they call. [`batch`] weaves class after class and keeps the totals; it touches no
-//! files. [`files`] walks jars and directories, `staging` keeps results apart until they are whole. [`portable`] is the runtime for programs that run without
-//! an agent; their modules and manifests are changed so that it is found. How a method is changed is the weaver's business.
+//! files. [`files`] walks jars and directories, `staging` keeps results apart until they are whole.
+//! [`portable`] is the runtime for programs that run without an agent; their modules and manifests
+//! are changed so that it is found. How a method is changed is the weaver's business.
 #![forbid(unsafe_code)]
 
 pub mod batch;

@@ -1,5 +1,6 @@
 //! `tare`: flags in, calls out. Everything that does work lives in a command's file or a library.
 
+mod busy;
 mod cli;
 mod client;
 mod commands;
