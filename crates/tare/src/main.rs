@@ -8,6 +8,8 @@ mod counters;
 mod demotion;
 mod desk;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod exact;
 mod figures;
 mod guard;
