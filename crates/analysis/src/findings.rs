@@ -4,10 +4,10 @@
 
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
-use crate::join::JoinedSums;
+use crate::join::{JOINED, JoinedSums};
 use crate::labels::{Label, LabelKind};
-use crate::metrics::TARGET_TIME;
 use crate::regions::regions;
+use crate::target::TargetError;
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use std::collections::HashSet;
@@ -237,11 +237,16 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
                 error * 100.0
             ));
         }
-    } else if info.kind.name() == TARGET_TIME {
-        let target = profile.run.options.iter().find(|(name, _)| name == "target");
-        let target = target.map_or("another JVM", |(_, jvm)| jvm);
+    } else if let Some(error) = TargetError::of(profile, info) {
+        let use_for = match error.has_compilers {
+            true => "good for an order of magnitude, not for milliseconds",
+            false => "by what is native in them",
+        };
         say(format!(
-            "estimated for {target}, from bytecodes: without native code, collections and compilations"
+            "estimated for {}, from bytecodes, without native code, collections and compilations: \
+             {}, {use_for} (docs/target-error.md)",
+            error.jvm,
+            error.told()
         ));
     } else if info.kind.unit() == Unit::Nanoseconds && info.estimate == Estimate::Measured {
         let compensated = profile.all_series().any(|(_, other)| {
@@ -276,18 +281,27 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             "{what}, were left alone and not counted (--no-skip-trivial counts them, too)"
         ));
     }
-    if let (Some(lower), Some(upper)) =
-        (bound(profile, metric, Estimate::Lower), bound(profile, metric, Estimate::Upper))
+    if info.estimate == Estimate::Compensated && info.name != JOINED {
+        say("times are estimates: what probes weigh is subtracted by a calibration, and short \
+             methods that are called often can be off by a multiple (docs/accuracy.md); \
+             `tare record --exact --cpu` tells times per call by samples"
+            .to_owned());
+    }
+    let joined = JoinedSums::of(profile, metric);
+    if let (Some(joined), Some(lower), Some(upper)) =
+        (joined, bound(profile, metric, Estimate::Lower), bound(profile, metric, Estimate::Upper))
     {
         let sum = profile.series(metric).total();
         let measured = bound(profile, metric, Estimate::Measured).unwrap_or(0);
-        let joined = JoinedSums::of(profile, metric);
-        let (lower, upper) =
-            joined.map_or((lower, upper), |j| j.interval(sum, measured, (lower, upper)));
+        let (lower, upper) = joined.interval(sum, measured, (lower, upper));
         if sum > 0 {
             let below = (sum - lower).max(0) as f64 / sum as f64 * 100.0;
             let above = (upper - sum).max(0) as f64 / sum as f64 * 100.0;
-            say(format!("the whole is between − {below:.1} % and + {above:.1} % of what is shown"));
+            say(format!(
+                "the whole is between − {below:.1} % and + {above:.1} % of what is shown, as far \
+                 as samples and scale go (±, 95 %); a program that ran otherwise while it was \
+                 sampled is not in that"
+            ));
         }
     }
 }

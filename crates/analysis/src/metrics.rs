@@ -1,10 +1,8 @@
 //! Which of a profile's series to show, by default or by a name that a user gives.
 
 use crate::join::JOINED;
+use crate::target::TARGET_TIME;
 use tare_profile::{Estimate, Profile, Series, SeriesId, ValueKind};
-
-/// The kind of a series of times that were estimated for another JVM, from bytecodes.
-pub const TARGET_TIME: &str = "target-time";
 
 /// What a report shows when nothing else is asked: the most telling series, and beside it the
 /// invocations of the same engine, if it counted them.

@@ -39,6 +39,11 @@ const THREADS: [&str; 8] = [
     "process reaper",
 ];
 
+/// Whether a method, by its name with its class, is such work.
+pub fn is_unstable(method: &str) -> bool {
+    PREFIXES.iter().any(|prefix| method.starts_with(prefix))
+}
+
 /// Which contexts pass through such code, or through a static initialiser: it runs once, in whatever
 /// context comes first.
 pub(crate) fn contexts(profile: &Profile) -> Vec<bool> {
@@ -47,8 +52,7 @@ pub(crate) fn contexts(profile: &Profile) -> Vec<bool> {
         .iter()
         .map(|(_, method)| {
             let class = profile.strings.get(method.class);
-            profile.strings.get(method.name) == "<clinit>"
-                || PREFIXES.iter().any(|prefix| class.starts_with(prefix))
+            profile.strings.get(method.name) == "<clinit>" || is_unstable(class)
         })
         .collect();
     let mut below = vec![false; profile.contexts.len()];

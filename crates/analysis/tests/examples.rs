@@ -204,13 +204,15 @@ fn diffs_are_sorted_by_growth_and_overlap_by_context() {
     );
     // f: min(0.60, 0.15), g: min(0.40, 0.25); h and n;f are in one only.
     assert!((diff.overlap - 0.40).abs() < 1e-9, "{}", diff.overlap);
-    assert!(diff.may_be_chance([40, 50]) && !diff.may_be_chance([60, 130]));
+    // Without times samples are taken to come in fours.
+    assert_eq!(diff.may_be_chance(diff.methods[2].own, diff.methods[2].doubt.own), Some(true));
     // f by method: min(0.60, 0.65).
     assert!((diff.label_overlap - 0.85).abs() < 1e-9, "{}", diff.label_overlap);
-    assert!((diff.worst() - 1.0).abs() < 1e-9, "the whole doubled: {}", diff.worst());
+    assert!((diff.largest() - 1.0).abs() < 1e-9, "the whole doubled: {}", diff.largest());
+    assert!(diff.worst().at_least < 0.2, "a hundred samples tell little: {:?}", diff.worst());
     let options = DiffOptions { normalise: true, ..DiffOptions::default() };
     let diff = Diff::build((&old, FIRST), (&new, FIRST), &options).unwrap();
-    assert!((diff.worst() - 0.10).abs() < 1e-9, "h took 10 % of the new: {}", diff.worst());
+    assert!((diff.largest() - 0.10).abs() < 1e-9, "h took 10 % of the new: {}", diff.largest());
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn a_recursion_counts_once_in_totals() {
 
 #[test]
 fn diffs_keep_both_sums_and_overlap_is_a_share() {
-    for seed in 0..25 {
+    for seed in 0..8 {
         let (old, new) = (profile(seed), profile(seed + 1000));
         for normalise in [false, true] {
             for filter in filters() {
@@ -281,6 +281,6 @@ fn diffs_keep_both_sums_and_overlap_is_a_share() {
         let same = Diff::build((&old, CPU), (&old, CPU), &DiffOptions::default()).unwrap();
         let expected = if old.series(CPU).total() == 0 { 0.0 } else { 1.0 };
         assert!((same.overlap - expected).abs() < 1e-9);
-        assert!(same.worst().abs() < 1e-9);
+        assert!(same.largest().abs() < 1e-9 && same.worst().at_least <= 0.0);
     }
 }

@@ -192,8 +192,18 @@ function plainColour(label) {
   return colour;
 }
 
-/** Red for what grew, blue for what shrank: the paler, the less of the frame or of the whole it is. */
+/** Whether a difference to the baseline is within the samples' noise. */
+function isChance(bar) {
+  const scatter = data.series[state.series].scatter;
+  if (!scatter || !root.total || !root.base) return false;
+  const now = bar.total / root.total, then = bar.base / root.base;
+  const variance = scatter[0] * then / root.base + scatter[1] * now / root.total;
+  return Math.abs(now - then) <= scatter[2] * Math.sqrt(variance);
+}
+
+/** Red for what grew, blue for what shrank: the paler, the less of the frame or of the whole it is; grey for chance. */
 function diffColour(bar) {
+  if (isChance(bar)) return state.dark ? "#3f444b" : "#d3d6da";
   const now = bar.total / (root.total || 1), then = bar.base / (root.base || 1);
   const change = (now - then) / Math.max(now, then, 1e-12);
   const strength = Math.min(1, Math.abs(change) * 1.2) * Math.sqrt(Math.min(1, Math.abs(now - then) / 0.005));
@@ -363,7 +373,7 @@ function facts(bar) {
   if (bar.own > 0 && bar.own !== bar.total) out.push(`itself ${amount(bar.own)} (${percent(bar.own, root.total)})`);
   if (data.series[state.series].base) {
     const now = 100 * bar.total / (root.total || 1), then = 100 * bar.base / (root.base || 1);
-    out.push(`baseline ${percent(bar.base, root.base)}, change ${now >= then ? "+" : "−"}${Math.abs(now - then).toFixed(2)} points`);
+    out.push(`baseline ${percent(bar.base, root.base)}, change ${now >= then ? "+" : "−"}${Math.abs(now - then).toFixed(2)} points${isChance(bar) ? ", within noise" : ""}`);
   }
   return out;
 }
@@ -556,7 +566,7 @@ function start() {
     box.style.background = colour;
     $("legend").append(box, text);
   }
-  if (data.series.some((one) => one.base)) $("legend").append(". Diff: red grew, blue shrank, against the baseline, as shares.");
+  if (data.series.some((one) => one.base)) $("legend").append(". Diff: red grew, blue shrank, against the baseline, as shares; grey is within the samples' noise.");
   $("search").value = state.search;
   fillThreads();
   refresh("data");

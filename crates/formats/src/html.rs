@@ -9,6 +9,7 @@ use crate::error::WriteError;
 use crate::json;
 use crate::merged::{self, Label, Labels, Merged};
 use crate::select::series_name;
+use crate::{Options, Scatter};
 use std::collections::HashMap;
 use std::io::Write;
 use tare_profile::{ContextId, FrameId, MethodKind, Profile, Series, SeriesId, Unit, ValueKind};
@@ -46,21 +47,20 @@ struct View<'p> {
 pub fn write(
     profile: &Profile,
     first: SeriesId,
-    title: &str,
-    baseline: Option<&Profile>,
+    options: Options<'_>,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    write_within(NODE_BUDGET, profile, first, title, baseline, out)
+    write_within(NODE_BUDGET, profile, first, options, out)
 }
 
 fn write_within(
     budget: usize,
     profile: &Profile,
     first: SeriesId,
-    title: &str,
-    baseline: Option<&Profile>,
+    options: Options<'_>,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
+    let Options { title, baseline, scatter, .. } = options;
     let mut labels = match baseline {
         Some(_) => Labels::of_two_runs(),
         None => Labels::default(),
@@ -97,7 +97,7 @@ fn write_within(
         numbers.push(u64::from(label.raw()));
     }
     write!(out, "{}\",\"series\":", numbers.base64())?;
-    json::list(out, &views, |out, view| {
+    json::list(out, views.iter().enumerate(), |out, (number, view)| {
         let info = view.series.info();
         let (unit, one, many) = match (&info.kind, info.kind.unit()) {
             (_, Unit::Bytes) => ("bytes", "", ""),
@@ -111,6 +111,11 @@ fn write_within(
         text(out, one)?;
         write!(out, ",\"many\":")?;
         text(out, many)?;
+        if let Some(Scatter { variances: [base, now], deviations }) =
+            scatter.filter(|_| number == 0 && view.has_base)
+        {
+            write!(out, ",\"scatter\":[{base:e},{now:e},{deviations}]")?;
+        }
         write!(out, ",\"base\":{},\"groups\":", view.has_base)?;
         json::list(out, &view.groups, |out, group| {
             write!(out, "{{\"name\":")?;

@@ -136,8 +136,20 @@ pub struct Options<'a> {
     pub title: &'a str,
     /// What the HTML flame graph compares with.
     pub baseline: Option<&'a Profile>,
+    /// How much the values of `series` scatter by chance; without it every difference is shown as
+    /// one.
+    pub scatter: Option<Scatter>,
     /// Pack the result by gzip.
     pub gzip: bool,
+}
+
+/// What chance does to sums of a profile and of the baseline.
+#[derive(Clone, Copy, Debug)]
+pub struct Scatter {
+    /// The variance of one value, in the baseline and in the profile.
+    pub variances: [f64; 2],
+    /// So many standard deviations are more than chance.
+    pub deviations: f64,
 }
 
 /// Writes a profile. What comes back are sentences about what could not be written as it is: stacks of
@@ -184,7 +196,7 @@ fn write_plain(
 ) -> Result<(), WriteError> {
     match format {
         Format::Collapsed => collapsed::write(profile, series, options.threads, out),
-        Format::Html => html::write(profile, series, options.title, options.baseline, out),
+        Format::Html => html::write(profile, series, options, out),
         Format::Pprof => pprof::write(profile, series, out),
         Format::Jfr => jfr::write(profile, series, out),
         Format::Speedscope => speedscope::write(profile, series, options.title, out),

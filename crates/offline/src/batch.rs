@@ -7,6 +7,7 @@ use crate::DEFAULT_RUNTIME;
 use crate::modes::{Mode, Modes, default_targets};
 use crate::{manifest, module, portable};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tare_classfile::attributes::LineNumber;
 use tare_classfile::mutf8::decode_lossy;
@@ -67,6 +68,8 @@ pub struct Totals {
     pub modules: u64,
     /// Files of signatures that were left out of jars.
     pub signatures: u64,
+    /// What was found in a directory and is no input, with the reason.
+    pub passed_by: Vec<(PathBuf, &'static str)>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// Time in the weaver alone.

@@ -2,9 +2,10 @@
 //!
 //! What is not a class goes through as it is. A jar inside a jar is woven too and stays stored,
 //! because programs that carry jars read them in place. Signatures of a jar are left out: they
-//! cover the bytes that were changed.
+//! cover the bytes that were changed. Results are never read as input, wherever they lie.
 
 use crate::batch::Batch;
+use crate::staging::{Staging, is_own_part, is_part, parent};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
@@ -27,8 +28,6 @@ pub enum FileError {
     NotKnown(PathBuf),
     /// The output would overwrite the input.
     SameFile(PathBuf),
-    /// The output lies in the directory that is read.
-    Inside(PathBuf),
 }
 
 impl fmt::Display for FileError {
@@ -42,16 +41,13 @@ impl fmt::Display for FileError {
             FileError::SameFile(path) => {
                 write!(f, "{} is input and output; name another output", path.display())
             }
-            FileError::Inside(path) => {
-                write!(f, "{} lies in the directory to read; name another output", path.display())
-            }
         }
     }
 }
 
 impl std::error::Error for FileError {}
 
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> FileError + '_ {
+pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> FileError + '_ {
     move |e| FileError::Io(path.to_owned(), e)
 }
 
@@ -81,55 +77,102 @@ fn kind_of_file(path: &Path) -> Result<Kind, FileError> {
     Ok(kind_of(&start))
 }
 
-/// Weaves a class file, a jar, or all of them below a directory, into `output`.
-pub fn weave_path(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
-    let real = |path: &Path| fs::canonicalize(path).ok();
-    if real(input).is_some() && real(input) == real(output) {
-        return Err(FileError::SameFile(input.to_owned()));
-    }
-    if input.is_dir() {
-        let beginning = output.ancestors().find_map(real);
-        if beginning.zip(real(input)).is_some_and(|(out, input)| out.starts_with(input)) {
-            return Err(FileError::Inside(output.to_owned()));
-        }
-        return weave_directory(batch, input, output, 1);
-    }
-    match kind_of_file(input)? {
-        Kind::Class => weave_class(batch, input, output),
-        Kind::Jar => weave_jar(batch, input, output, 0),
-        Kind::Other => Err(FileError::NotKnown(input.to_owned())),
-    }
-}
-
-/// `level` directories above the entries is where the output was asked for.
-fn weave_directory(
+/// Weaves a class file, a jar, or all of them below a directory, into `output`, which changes only
+/// if all of it succeeds. Neither it nor `results`, where others go, are read if they lie in
+/// `input`.
+pub fn weave_path(
     batch: &mut Batch,
     input: &Path,
     output: &Path,
-    level: usize,
+    results: &[&Path],
 ) -> Result<(), FileError> {
-    fs::create_dir_all(output).map_err(io(output))?;
-    let mut entries: Vec<PathBuf> = fs::read_dir(input)
-        .and_then(|list| list.map(|entry| Ok(entry?.path())).collect())
-        .map_err(io(input))?;
-    // The order decides ids, and a directory has none of its own.
-    entries.sort();
-    for entry in entries {
-        let Some(name) = entry.file_name() else { continue };
-        let to = output.join(name);
-        if entry.is_dir() {
-            weave_directory(batch, &entry, &to, level + 1)?;
-            continue;
-        }
-        match kind_of_file(&entry)? {
-            Kind::Class => weave_class(batch, &entry, &to)?,
-            Kind::Jar => weave_jar(batch, &entry, &to, level)?,
-            Kind::Other => {
-                fs::copy(&entry, &to).map_err(io(&entry))?;
-            }
+    if real(input).is_some() && real(input) == real(output) {
+        return Err(FileError::SameFile(input.to_owned()));
+    }
+    let staging = Staging::new(output);
+    if input.is_dir() {
+        let results = results.iter().copied().chain([output]).filter_map(real_place).collect();
+        let mut walk = Walk { batch, results, above: Vec::new() };
+        walk.directory(input, staging.path())?;
+    } else {
+        match kind_of_file(input)? {
+            Kind::Class => weave_class(batch, input, staging.path())?,
+            Kind::Jar => weave_jar(batch, input, staging.path(), 0)?,
+            Kind::Other => return Err(FileError::NotKnown(input.to_owned())),
         }
     }
-    Ok(())
+    staging.place()
+}
+
+fn real(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
+}
+
+/// Where a path leads, also one that does not exist yet in a directory that does.
+fn real_place(path: &Path) -> Option<PathBuf> {
+    real(path).or_else(|| Some(real(parent(path))?.join(path.file_name()?)))
+}
+
+/// The way through a directory.
+struct Walk<'b> {
+    batch: &'b mut Batch,
+    /// What is no input, by its canonical path.
+    results: Vec<PathBuf>,
+    /// The directories on the way to the one that is read, outermost first, by their canonical
+    /// paths.
+    above: Vec<PathBuf>,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, input: &Path, output: &Path) -> Result<(), FileError> {
+        self.above.push(fs::canonicalize(input).map_err(io(input))?);
+        fs::create_dir_all(output).map_err(io(output))?;
+        let mut entries: Vec<PathBuf> = fs::read_dir(input)
+            .and_then(|list| list.map(|entry| Ok(entry?.path())).collect())
+            .map_err(io(input))?;
+        // The order decides ids, and a directory has none of its own.
+        entries.sort();
+        for entry in entries {
+            let Some(name) = entry.file_name().filter(|name| !is_own_part(name)) else { continue };
+            let reason = self.why_not(&entry);
+            match reason {
+                None => self.entry(&entry, &output.join(name))?,
+                Some(reason) => self.batch.totals.passed_by.push((entry, reason)),
+            }
+        }
+        self.above.pop();
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Path, to: &Path) -> Result<(), FileError> {
+        if entry.is_dir() {
+            return self.directory(entry, to);
+        }
+        match kind_of_file(entry)? {
+            Kind::Class => weave_class(self.batch, entry, to),
+            // So many directories above is where the output was asked for.
+            Kind::Jar => weave_jar(self.batch, entry, to, self.above.len()),
+            Kind::Other => fs::copy(entry, to).map(drop).map_err(io(entry)),
+        }
+    }
+
+    /// Why an entry is no part of the input.
+    fn why_not(&self, entry: &Path) -> Option<&'static str> {
+        if entry.file_name().is_some_and(is_part) {
+            return Some("a result that is not whole");
+        }
+        let Some(real) = real(entry) else {
+            return Some("a link that leads nowhere");
+        };
+        if self.results.contains(&real) {
+            return Some("where results go");
+        }
+        if self.above.contains(&real) {
+            return Some("a link to a directory that it lies in");
+        }
+        // Opening a pipe would wait for somebody who writes to it.
+        (!real.is_dir() && !real.is_file()).then_some("neither a file nor a directory")
+    }
 }
 
 fn weave_class(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), FileError> {
@@ -138,7 +181,7 @@ fn weave_class(batch: &mut Batch, input: &Path, output: &Path) -> Result<(), Fil
     fs::write(output, woven).map_err(io(output))
 }
 
-/// Written beside its final place and renamed, so that nobody meets half a jar.
+/// `level` directories above the jar is where the output was asked for.
 fn weave_jar(
     batch: &mut Batch,
     input: &Path,
@@ -147,18 +190,10 @@ fn weave_jar(
 ) -> Result<(), FileError> {
     let reader = BufReader::new(File::open(input).map_err(io(input))?);
     let mut archive = ZipArchive::new(reader).map_err(zip(input))?;
-    let mut part = output.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let file = BufWriter::new(File::create(&part).map_err(io(&part))?);
-    let written = copy_woven(batch, &mut archive, file, Nesting { depth: 0, level })
+    let file = BufWriter::new(File::create(output).map_err(io(output))?);
+    copy_woven(batch, &mut archive, file, Nesting { depth: 0, level })
         .map_err(zip(input))
-        .and_then(|mut file| file.flush().map_err(io(&part)))
-        .and_then(|()| fs::rename(&part, output).map_err(io(output)));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
+        .and_then(|mut file| file.flush().map_err(io(output)))
 }
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";

@@ -74,6 +74,16 @@ mod tests {
     use super::*;
     use tare_classfile::kinds::Kind;
 
+    #[test]
+    fn the_jar_is_as_small_as_the_docs_say() {
+        let page = include_str!("../../../docs/instrument.md");
+        let (before, _) = page.split_once(" KiB that needs only").expect("the page tells its size");
+        let (_, size) = before.rsplit_once("less than ").expect("the page tells its size");
+        let size: usize = size.parse().expect("a number");
+        let jar = jar().expect("our own jar").len();
+        assert!(jar < size * 1024 && jar > size * 1024 / 2, "it has {jar} bytes");
+    }
+
     /// What the sources say, counted by hand.
     #[test]
     fn kernels_have_what_their_sources_say() {

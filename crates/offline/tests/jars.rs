@@ -108,7 +108,7 @@ fn classes_are_woven_and_the_rest_stays() {
     );
     let output = scratch.0.join("out.jar");
     let mut batch = batch();
-    weave_path(&mut batch, &input, &output).unwrap();
+    weave_path(&mut batch, &input, &output, &[]).unwrap();
 
     let mut out = ZipArchive::new(Cursor::new(fs::read(&output).unwrap())).unwrap();
     let names: Vec<String> = out.file_names().map(|name| name.unwrap().into_owned()).collect();
@@ -140,7 +140,7 @@ fn a_directory_is_woven_into_a_directory() {
     fs::write(scratch.0.join("in/p/A.class"), class("p/A")).unwrap();
     fs::write(scratch.0.join("in/note.txt"), "note").unwrap();
     let mut batch = batch();
-    weave_path(&mut batch, &scratch.0.join("in"), &scratch.0.join("out")).unwrap();
+    weave_path(&mut batch, &scratch.0.join("in"), &scratch.0.join("out"), &[]).unwrap();
     assert!(fs::read(scratch.0.join("out/p/A.class")).unwrap().len() > class("p/A").len());
     assert_eq!(fs::read(scratch.0.join("out/note.txt")).unwrap(), b"note");
     let mut found = Vec::new();
@@ -158,10 +158,36 @@ fn what_cannot_be_done_is_said() {
     let torn = scratch
         .file("torn.jar", &jar(&[("A.class", &class("A"), CompressionMethod::Stored)])[..60]);
     let out = scratch.0.join("out");
-    let weave = |from: &PathBuf, to: &PathBuf| weave_path(&mut batch(), from, to).unwrap_err();
+    let weave = |from: &PathBuf, to: &PathBuf| weave_path(&mut batch(), from, to, &[]).unwrap_err();
     assert!(matches!(weave(&text, &out), FileError::NotKnown(_)));
     assert!(matches!(weave(&one, &one), FileError::SameFile(_)));
     assert!(matches!(weave(&torn, &out), FileError::Zip(..)));
     assert!(matches!(weave(&scratch.0.join("none"), &out), FileError::Io(..)));
     assert!(!out.exists(), "half a result was left");
+}
+
+#[test]
+fn a_directory_that_fails_leaves_what_was_there() {
+    let scratch = Scratch::new("whole");
+    fs::create_dir_all(scratch.0.join("in")).unwrap();
+    fs::create_dir_all(scratch.0.join("out/mine")).unwrap();
+    fs::write(scratch.0.join("in/A.class"), class("A")).unwrap();
+    fs::write(scratch.0.join("in/torn.jar"), b"PK\x03\x04 but not a jar").unwrap();
+    let weave = |output: &str| {
+        weave_path(&mut batch(), &scratch.0.join("in"), &scratch.0.join(output), &[])
+    };
+    let names = |directory: &str| {
+        let list = fs::read_dir(scratch.0.join(directory)).unwrap();
+        let mut names: Vec<String> =
+            list.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert!(matches!(weave("out"), Err(FileError::Zip(..))));
+    assert!(matches!(weave("fresh"), Err(FileError::Zip(..))));
+    assert_eq!((names("out"), names(".")), (vec!["mine".into()], vec!["in".into(), "out".into()]));
+    // Once it succeeds, files arrive beside what is there.
+    fs::remove_file(scratch.0.join("in/torn.jar")).unwrap();
+    weave("out").unwrap();
+    assert_eq!(names("out"), ["A.class", "mine"]);
 }

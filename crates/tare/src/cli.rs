@@ -192,14 +192,14 @@ pub enum Command {
     /// Compare two recordings: regressions and improvements first
     #[command(
         after_help = "Methods meet by name; numbers that the JVM makes up anew in every run (lambdas, \
-                      proxies) are ignored. The overlap is the share of the two profiles that is the \
-                      same: the sum over all contexts of the smaller of their two shares.\n\n\
+                      proxies) are ignored. The overlap sums up the smaller share of each context. Of \
+                      samples, what chance explains is marked ≈ and exceeds no threshold (docs/diff.md).\n\n\
                       EXAMPLES:\n  \
                       tare diff before.tare after.tare\n  \
                       tare diff before.tare after.tare --normalise      runs of different length\n  \
                       tare diff main.tare branch.tare --threshold 5%    exit status 3 if it grew more\n\n\
                       Exit status: 0 compared, 1 could not be compared, 2 wrong usage, 3 the whole or one \
-                      method itself grew by more than the threshold (a share of the old whole)."
+                      method itself surely grew by more than the threshold (a share of the old whole)."
     )]
     Diff(DiffArgs),
     /// Write a recording in another tool's format: flame graph, pprof, JFR, speedscope, …

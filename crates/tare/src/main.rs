@@ -3,6 +3,7 @@
 #[macro_use]
 mod term;
 
+mod busy;
 mod cli;
 mod client;
 mod commands;
@@ -10,6 +11,8 @@ mod counters;
 mod demotion;
 mod desk;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod exact;
 mod figures;
 mod guard;

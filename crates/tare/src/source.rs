@@ -13,9 +13,10 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_analysis::{
-    Compensation, Joined, WINDOW, compensate, default_metrics, figures_of_calls, find_metric, join,
+    Compensation, Joined, Noise, WINDOW, compensate, default_metrics, figures_of_calls,
+    find_metric, join,
 };
-use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis};
+use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis, ValueKind};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 
 /// All times.
@@ -36,6 +37,20 @@ pub fn load_view(path: &Path, view: &ViewArgs) -> Result<Profile> {
     // What probes cost in a trace is learned from its calls.
     let calls = time.is_some() || how == Compensation::Sequences;
     load_as(path, time, how, view.samples.as_deref(), calls)
+}
+
+/// The same, of samples with their times, by which it is told how much they scatter.
+pub fn load_compared(path: &Path, view: &ViewArgs) -> Result<Profile> {
+    let profile = load_view(path, view)?;
+    let metric = metrics(&profile, view.metric.as_deref())?[0];
+    // Sampled bytecodes have sums of a second each, which tell no more than sums of all.
+    let summed = profile.series(metric).info().kind == ValueKind::Bytecodes;
+    if view.time.is_some() || summed || Noise::of(&profile, metric) != Noise::Samples {
+        return Ok(profile);
+    }
+    drop(profile);
+    let (how, samples) = (view.compensate.how(), view.samples.as_deref());
+    load_as(path, Some(&(0..u64::MAX)), how, samples, false)
 }
 
 /// The same, by a way of compensation that was asked for, and joined with the samples of another run; of

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tare_profile::{
     ContextId, Event, EventKind, FieldValue, Frame, FrameId, LossKind, Method, MethodKind, Profile,
-    Row, SeriesInfo, StringId, Thread, ThreadId, TimeAxis, ValueKind,
+    Row, SeriesId, SeriesInfo, StringId, Thread, ThreadId, TimeAxis, ValueKind,
 };
 use tare_recording::Writer;
 
@@ -274,17 +274,38 @@ fn stacks_that_are_cut_to_the_same_trace_are_one_line() {
     assert_has(&listing, &["   1 71.43% 71.43%     100 300000 com.acme.Key.hashCode\n"]);
 }
 
+/// Many samples of the shop, each at a moment of its own, as a sampler takes them.
+fn busy_shop(hash: usize) -> Profile {
+    let mut profile = shop(0);
+    let contexts: Vec<ContextId> = {
+        let rows = profile.series(SeriesId::new(0)).rows();
+        rows.map(|row| row.context).collect()
+    };
+    let kind = ValueKind::CpuTime;
+    let info = SeriesInfo::new("cpu", kind.clone()).with_time(TimeAxis::Exact);
+    let cpu = profile.add_series(info.with_period(1_000_000, kind));
+    for (context, count) in contexts.into_iter().zip([hash, 400, 1200]) {
+        for number in 0..count {
+            // By the golden ratio, so that they are spread evenly.
+            let time = (number as f64 * 0.618_033_988_75).fract() * 10.0 * SECOND as f64;
+            let row = Row::new(context, ThreadId::UNKNOWN, 1_000_000).at(time as u64);
+            profile.series_mut(cpu).push(row);
+        }
+    }
+    profile
+}
+
 #[test]
 fn diffs_tell_growth_and_end_by_it() {
     let directory = Directory::new("diff");
-    let old = directory.record("old.tare", &shop(60));
-    let new = directory.record("new.tare", &shop(90));
+    let old = directory.record("old.tare", &busy_shop(2400));
+    let new = directory.record("new.tare", &busy_shop(3600));
     let (old, new) = (text(&old), text(&new));
     let page = ok(&["diff", old, new]);
     assert_has(
         &page,
         &[
-            "130  +30.0 %",
+            "5.20 s  +30.0 %\n",
             "Regressions\n",
             "+30.0 %",
             "+50.0 %  com.acme.Key.hashCode\n",
@@ -294,17 +315,109 @@ fn diffs_tell_growth_and_end_by_it() {
     assert_has(&page, &["Improvements\n  none worth a line"]);
     assert_has(&ok(&["diff", new, old]), &["Regressions\n  none worth a line", "-33.3 %"]);
     let status = |more: &[&str]| tare(&[&["diff", old, new], more].concat()).status.code();
-    assert_eq!(status(&["--threshold", "25%"]), Some(3));
+    assert_eq!(status(&["--threshold", "20%"]), Some(3));
+    // It is less than what it surely is.
+    assert_eq!(status(&["--threshold", "28%"]), Some(0));
+    assert_has(&ok(&["diff", old, new, "--threshold", "28%"]), &["is within noise of it"]);
     assert_eq!(status(&["--threshold", "30%"]), Some(0));
     // Of equal wholes, hashing has 69.2 % instead of 60.
     assert_eq!(status(&["--threshold", "10%", "--normalise"]), Some(0));
-    assert_eq!(status(&["--threshold", "9%", "--normalise"]), Some(3));
+    assert_eq!(status(&["--threshold", "5%", "--normalise"]), Some(3));
     let output = tare(&["diff", old, new, "--format", "json", "--threshold", "5%"]);
     assert_eq!(output.status.code(), Some(3));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((json["exceeded"].as_bool(), json["new"].as_i64()), (Some(true), Some(130)));
-    assert_eq!(json["methods"][0]["name"], "com.acme.Key.hashCode");
-    assert_eq!(json["methods"][0]["self"]["new"], 90);
+    assert_eq!(
+        (json["exceeded"].as_bool(), json["new"].as_i64()),
+        (Some(true), Some(5_200_000_000))
+    );
+    let first = &json["methods"][0];
+    assert_eq!(first["name"], "com.acme.Key.hashCode");
+    assert_eq!(first["self"]["new"], 3_600_000_000_i64);
+    assert_eq!((&first["may_be_chance"], &json["noise"]), (&false.into(), &"samples".into()));
+    let within = |at: usize| first["self_change_within"][at].as_f64().unwrap();
+    assert!(within(0) > 0.2 && within(0) < 0.3 && within(1) > 0.3, "{first}");
+    let log =
+        json["methods"].as_array().unwrap().iter().find(|m| m["name"] == "com.acme.log.Log.print");
+    assert_eq!(log.unwrap()["may_be_chance"], true);
+}
+
+/// A hundred samples more or less tell nothing, though a third more of them were hashing.
+#[test]
+fn chance_exceeds_no_threshold() {
+    let directory = Directory::new("chance");
+    let old = directory.record("old.tare", &busy_shop(60));
+    let new = directory.record("new.tare", &busy_shop(80));
+    let (old, new) = (text(&old), text(&new));
+    let page = ok(&["diff", old, new, "--threshold", "1%"]);
+    assert_has(
+        &page,
+        &["+1.2 %, within noise", "+33.3 % ≈com.acme.Key.hashCode", "≈ within the samples'"],
+    );
+    let json = ok(&["diff", old, new, "--threshold", "1%", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["exceeded"], &json["may_be_chance"]), (&false.into(), &true.into()));
+    assert_eq!(json["methods"][0]["may_be_chance"], true);
+    // The flame graph knows how much is chance.
+    let html = directory.0.join("x.html");
+    let output = tare(&["export", new, "--baseline", old, "-o", text(&html)]);
+    assert!(output.status.success());
+    assert_has(&std::fs::read_to_string(html).unwrap(), &["\"scatter\":["]);
+}
+
+/// Bytecodes do not scatter, so the first context that differs is named, and what it may come from.
+#[test]
+fn counts_that_differ_are_traced_to_a_context() {
+    let directory = Directory::new("first");
+    let record = |name: &str, inner: i64, jdk: &str| {
+        let mut profile = Profile::new();
+        profile.run.jdk = jdk.to_owned();
+        // Where the agent lies is no difference of the programs.
+        let agent = format!("-agentpath:/tmp/{name}/libtare_agent.so");
+        profile.run.command_line = ["java", &agent, "Shop"].map(str::to_owned).to_vec();
+        let main = frame(&mut profile, "com.acme.Shop", "main", 1);
+        let sell = frame(&mut profile, "com.acme.Shop", "sell", 1);
+        let init = frame(&mut profile, "com.acme.Key", "<clinit>", 1);
+        let key = frame(&mut profile, "com.acme.Key", "hashCode", 1);
+        let codes = profile.add_series(SeriesInfo::new("exact", ValueKind::Bytecodes));
+        let calls = profile.add_series(SeriesInfo::new("exact", ValueKind::Invocations));
+        for (stack, bytecodes, count) in [
+            (&[main][..], 100, 1),
+            (&[main, sell], 200, 10),
+            (&[main, sell, init], inner, 1),
+            (&[main, sell, init, key], inner * 2, inner),
+        ] {
+            let context = profile.contexts.stack(stack.iter().copied());
+            profile.series_mut(codes).push(Row::new(context, ThreadId::UNKNOWN, bytecodes));
+            profile.series_mut(calls).push(Row::new(context, ThreadId::UNKNOWN, count));
+        }
+        directory.record(name, &profile)
+    };
+    let old = record("old.tare", 30, "17.0.1");
+    let new = record("new.tare", 33, "17.0.1");
+    let other = record("other.tare", 33, "25");
+    assert_has(
+        &ok(&["diff", text(&old), text(&new)]),
+        &[
+            "The first context that differs, of 2 among 4, from the outside inwards\n",
+            "  com.acme.Shop.main › com.acme.Shop.sell › com.acme.Key.<clinit>\n",
+            "  bytecodes 30 → 33, calls 1 → 1\n",
+            "a static initialiser runs in whichever context comes first; --stable leaves it out",
+        ],
+    );
+    let page = ok(&["diff", text(&old), text(&new)]);
+    assert!(!page.contains("command lines differ"), "{page}");
+    let same = ok(&["diff", text(&old), text(&old)]);
+    assert_has(&same, &["All 4 contexts have the same bytecodes"]);
+    let page = ok(&["diff", text(&old), text(&other)]);
+    assert_has(&page, &["the JVMs differ"]);
+    let json = ok(&["diff", text(&old), text(&new), "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let first = &json["first_difference"];
+    assert_eq!((&first["differ"], &first["path"][2]), (&2.into(), &"com.acme.Key.<clinit>".into()));
+    assert_eq!(
+        (&json["noise"], &first["old"], &first["new"]),
+        (&"none".into(), &30.into(), &33.into())
+    );
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
         &["report", &recording, "--method", "Pricer.price"],
     )?;
     tare.show(
-        "The same by the probes' own clock, with what is doubtful of it in grey and how far: waiting is in it, too.",
+        "The same by the probes' own clock, an estimate, with what is most doubtful in grey: waiting is in it, too.",
         &["report", &recording, "--metric", "wall-time", "--top", "10"],
     )?;
     tare.show("Leave it again, without a trace.", &["detach", pid])?;

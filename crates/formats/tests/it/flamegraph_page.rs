@@ -4,7 +4,7 @@
 use crate::support::{export, scratch, tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tare_formats::{Format, Options, open_bytes};
+use tare_formats::{Format, Options, Scatter, open_bytes};
 
 const STACKS: &str = "\
 [main tid=1];app.Main.run;app.Order.price 60
@@ -108,6 +108,27 @@ fn a_baseline_shows_what_changed() {
     // 60 of 100 now, 20 of 60 then.
     let status = dom.text("status");
     assert!(status.contains("baseline 33.3 %, change +26.67 points"), "{status}");
+    assert!(!status.contains("noise"), "{status}");
+}
+
+#[test]
+fn what_may_be_chance_is_said_to_be() {
+    let before = STACKS.replace("price 60", "price 20");
+    let before = open_bytes(before.as_bytes()).unwrap();
+    let status = |variance: f64| {
+        let scatter = Some(Scatter { variances: [variance; 2], deviations: 3.0 });
+        let options = Options { baseline: Some(&before), scatter, ..Options::default() };
+        let page = page(options);
+        let text = String::from_utf8_lossy(&page).into_owned();
+        assert!(text.contains(&format!("\"scatter\":[{variance:e},{variance:e},3]")), "{text}");
+        let browser = Browser::new(&format!("noise-{variance}"), &page)?;
+        Some(browser.open("zoom=0.1").text("status").to_owned())
+    };
+    // 20 of 60 samples are off by 0.07 of the whole, 60 of 100 by 0.08, one deviation each.
+    let Some(alone) = status(1.0) else { return };
+    assert!(alone.ends_with("within noise"), "{alone}");
+    let thrice = status(0.1).unwrap();
+    assert!(thrice.contains("+26.67 points") && !thrice.contains("noise"), "{thrice}");
 }
 
 #[test]

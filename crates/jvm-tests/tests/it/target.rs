@@ -2,6 +2,7 @@
 
 use crate::recording::Recorded;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tare_jvm_tests::{Jdk, Scratch, Tare, jdk, on_each_jdk, program_classes};
 
 const KINDS: [&str; 16] = [
@@ -88,7 +89,8 @@ on_each_jdk! {
 fn a_jvm_is_calibrated() {
     let scratch = Scratch::new();
     let java = jdk().java().display().to_string();
-    let outcome = Tare::this().run(&["calibrate-target", "--", &java, "-Xint"]);
+    // Other tests run beside it.
+    let outcome = Tare::this().run(&["calibrate-target", "--force", "--", &java, "-Xint"]);
     let costs = outcome.ok();
     for kind in KINDS {
         assert!(costs.lines().any(|line| line.starts_with(&format!("{kind} "))), "{costs}");
@@ -119,5 +121,42 @@ fn wrong_files_are_told_before_anything_runs() {
         .fails(1, &["is no target", "calibrate-target"]);
     assert!(!scratch.join("made").exists());
     tare.run(&["record", "--exact", "--target", &file, "1"]).fails(2, &["--bytecodes"]);
-    tare.run(&["calibrate-target", "--", "/no/such/java"]).fails(1, &["cannot be started"]);
+    tare.run(&["calibrate-target", "--force", "--", "/no/such/java"])
+        .fails(1, &["cannot be started"]);
+}
+
+/// As many busy threads as there are processors, for as long as it takes.
+#[test]
+fn a_busy_machine_is_refused() {
+    let done = AtomicBool::new(false);
+    let java = jdk().java().display().to_string();
+    let outcome = std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
+        }
+        let outcome = Tare::this().run(&["calibrate-target", "--", &java, "-Xint"]);
+        done.store(true, Ordering::Relaxed);
+        outcome
+    });
+    outcome.fails(1, &["other programs use", "--force"]);
+}
+
+/// What is known of the error stands where the figure is.
+#[test]
+fn an_estimate_says_how_far_it_is_off() {
+    let scratch = Scratch::new();
+    let even = target(&scratch, |_| 1.0);
+    let _ = totals(jdk(), &scratch, &["--target", &even]);
+    let file = scratch.join("x.tare").display().to_string();
+    let page = Tare::this().run(&["report", &file]);
+    let head = page.ok().lines().find(|line| line.contains(" of ")).expect("a head").to_owned();
+    assert!(head.contains("target-time, too low, by a factor of 2.5 to 10 or more"), "{head}");
+    let json: serde_json::Value =
+        serde_json::from_str(Tare::this().run(&["report", &file, "--format", "json"]).ok())
+            .expect("JSON");
+    assert_eq!(json["metric"]["too_low_by_factor"]["most"], 10.0, "{}", json["metric"]);
 }

@@ -20,7 +20,7 @@ fn method<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 on_each_jdk! {
-    fn probes_are_taken_out_and_bounds_say_how_well(jdk) {
+    fn probes_are_taken_out_and_no_bounds_are_promised(jdk) {
         let mut target = Target::java(jdk).class_path(classes()).main("Costs").start();
         let scratch = Scratch::new();
         let (samples, file) = (scratch.join("s.tare"), scratch.join("x.tare"));
@@ -49,9 +49,10 @@ on_each_jdk! {
         let value = |of: &Value, key: &str| of[key].as_i64().unwrap_or_else(|| panic!("{key}"));
         for name in ["Costs.brief", "Costs.lengthy", "Costs.round"] {
             let said = method(&net, name);
-            let (low, own, high) =
-                (value(said, "self_lower"), value(said, "self"), value(said, "self_upper"));
-            assert!(low <= own && own <= high, "{said}");
+            let range = &said["self_calibration_range"];
+            let own = value(said, "self");
+            assert!(range[0].as_i64() <= Some(own) && Some(own) <= range[1].as_i64(), "{said}");
+            assert!(said["self_lower"].is_null(), "no bounds are promised: {said}");
         }
         let raw = report(&file, &["--compensate", "none"]);
         assert_eq!(raw["metric"]["estimate"], "measured");
@@ -76,6 +77,15 @@ on_each_jdk! {
         assert_eq!(value(brief, "invocations"), after["Costs.brief"] - before["Costs.brief"]);
         let lengthy = method(&joined, "Costs.lengthy");
         assert!(value(lengthy, "self") > 0 && value(lengthy, "self_lower") <= value(lengthy, "self"));
+        let page = |more: &[&str]| {
+            let words = [&["report", file.to_str().expect("a path")], more].concat();
+            Tare::this().run(&words).ok().to_owned()
+        };
+        let (plain, joined) = (page(&[]), page(&["--samples", &text]));
+        assert!(plain.contains("~ value") && plain.contains("times are estimates"), "{plain}");
+        let head = |page: &str| page.lines().find(|line| line.starts_with("   itself")).map(str::to_owned);
+        assert!(!head(&plain).is_some_and(|head| head.contains('±')), "{plain}");
+        assert!(head(&joined).is_some_and(|head| head.contains('±')), "{joined}");
         target.finish();
     }
 

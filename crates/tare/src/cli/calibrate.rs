@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 pub const HELP: &str = "\
 Runs a short program on the JVM and writes nanoseconds by kind of bytecode into a small text file. With it a \
-recording on this machine estimates the processor time that the same bytecodes would take there; \
-docs/target.md says how far off that is.
+recording on this machine estimates the processor time that the same bytecodes would take there: for an \
+interpreter a fifth too low, for a JVM with compilers several times too low (docs/target.md). The machine \
+must have nothing else to do meanwhile.
 
 A JVM of another machine needs nothing but the runtime's jar, which `tare instrument` or --jar writes: \
 java -cp tare-runtime.jar tare.runtime.Target > measured.txt
@@ -28,6 +29,9 @@ pub struct CalibrateArgs {
     /// Only write the jar that measures, to be run elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["measured", "command", "output"])]
     pub jar: Option<PathBuf>,
+    /// Measure although others use the machine; the file says so
+    #[arg(long, conflicts_with_all = ["measured", "jar"])]
+    pub force: bool,
     /// The JVM and its options, after `--`; without it `java`
     #[arg(last = true, value_name = "JAVA")]
     pub command: Vec<OsString>,

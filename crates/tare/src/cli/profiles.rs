@@ -71,7 +71,7 @@ pub struct DiffArgs {
     #[arg(long, visible_alias = "normalize")]
     pub normalise: bool,
     /// End with exit status 3 if the whole, or one method itself, grew by more than this share of
-    /// the old whole: 5%
+    /// the old whole: 5%; of samples, if it did so beyond chance
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub threshold: Option<f64>,
     /// Lines per list

@@ -1,12 +1,21 @@
 //! `tare calibrate-target`: what bytecodes cost on a JVM, measured by a program that runs on it.
 
+use crate::busy::Watch;
 use crate::cli::CalibrateArgs;
 use crate::target::Target;
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use tare_offline::portable;
+
+/// Others may have this share of the machine. The best of many rounds is taken, so a little does no
+/// harm.
+const OTHERS: f64 = 0.2;
+
+/// How long is looked before anything is measured.
+const LOOK: Duration = Duration::from_millis(500);
 
 pub fn run(args: &CalibrateArgs) -> Result<()> {
     if let Some(jar) = &args.jar {
@@ -18,16 +27,27 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
         );
         return Ok(());
     }
-    let text = match &args.measured {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| format!("{} cannot be read", path.display()))?,
-        None => measure(args)?,
+    let (measured, others) = match &args.measured {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("{} cannot be read", path.display()))?;
+            (text, None)
+        }
+        None => measure_undisturbed(args)?,
     };
-    let target = Target::measured(&text)?;
+    let target = Target::measured(&measured)?;
+    let mut text = target.text();
+    if let Some(others) = others {
+        let percent = others * 100.0;
+        text.push_str(&format!(
+            "# measured by --force while others had {percent:.0} % of the machine\n"
+        ));
+    }
     match &args.output {
-        Some(path) => std::fs::write(path, target.text())
-            .with_context(|| format!("writing {}", path.display()))?,
-        None => std::io::stdout().lock().write_all(target.text().as_bytes())?,
+        Some(path) => {
+            std::fs::write(path, &text).with_context(|| format!("writing {}", path.display()))?;
+        }
+        None => std::io::stdout().lock().write_all(text.as_bytes())?,
     }
     errln!(
         "{}: the costs tell the times of the loops that were measured to {:.0} %, on average",
@@ -40,6 +60,26 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
 fn write_jar(path: &Path) -> Result<()> {
     let jar = portable::jar().context("making the runtime's jar")?;
     std::fs::write(path, jar).with_context(|| format!("writing {}", path.display()))
+}
+
+/// The same, unless others use the machine, before it or meanwhile: with `--force` by how much.
+fn measure_undisturbed(args: &CalibrateArgs) -> Result<(String, Option<f64>)> {
+    let refuse = |others: f64, when: &str| -> Result<()> {
+        if args.force || others <= OTHERS {
+            return Ok(());
+        }
+        bail!(
+            "other programs {when} {:.0} % of this machine's processors, which would be taken for costs \
+             of bytecodes; wait until they are done, or measure with --force",
+            others * 100.0
+        );
+    };
+    refuse(Watch::look(LOOK).unwrap_or(0.0), "use")?;
+    let watch = Watch::start();
+    let text = measure(args)?;
+    let others = watch.and_then(Watch::others).unwrap_or(0.0);
+    refuse(others, "used, while it was measured,")?;
+    Ok((text, Some(others).filter(|others| *others > OTHERS)))
 }
 
 /// Runs the kernels and returns what they say.

@@ -85,7 +85,7 @@ fn weave(args: &WeaveArgs) -> Result<()> {
     {
         bail!("there is no directory {} to write to; create it first", parent.display());
     }
-    weave_path(&mut batch, &args.input, &args.output)
+    weave_path(&mut batch, &args.input, &args.output, &[])
         .with_context(|| format!("weaving {}", args.input.display()))?;
     if let Some(file) = &args.map {
         write_map(file, &batch.rows).with_context(|| format!("writing {}", file.display()))?;
@@ -129,7 +129,18 @@ fn report(totals: &Totals, rows: &[Row], args: &WeaveArgs) {
     for (reason, count) in &totals.failed {
         errln!("Left as they were: {count} classes: {}", plain(reason));
     }
+    list_passed_by(totals);
     list_refused(totals, rows, if args.verbose { usize::MAX } else { LISTED });
+}
+
+/// What lies in a directory and was not taken into the result.
+pub fn list_passed_by(totals: &Totals) {
+    for (path, reason) in totals.passed_by.iter().take(LISTED) {
+        errln!("Not read: {}, {reason}", path.display());
+    }
+    if let Some(more @ 1..) = totals.passed_by.len().checked_sub(LISTED) {
+        errln!("Not read: {more} more");
+    }
 }
 
 /// Methods that were not woven, by reason, and so many of them by name.

@@ -1,5 +1,7 @@
 //! `tare diff`: two profiles side by side, what grew first. For scripts the exit status tells whether
-//! it grew beyond a threshold.
+//! it grew beyond a threshold, by more than chance.
+
+mod first;
 
 use super::report::json_metric;
 use crate::cli::{DiffArgs, DiffFormat};
@@ -8,11 +10,12 @@ use crate::source;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, plain};
 use anstyle::Style;
 use anyhow::{Result, bail};
+use first::First;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use tare_analysis::{Change, Diff, DiffOptions, narrow};
-use tare_profile::{Profile, SeriesId, SeriesInfo, ValueKind};
+use tare_analysis::{Change, Diff, DiffNode, DiffOptions, Noise, narrow};
+use tare_profile::{Profile, SeriesId, SeriesInfo, Unit};
 
 /// What `--threshold` ends with when it is exceeded; 1 and 2 mean that nothing was compared.
 const EXCEEDED: u8 = 3;
@@ -22,8 +25,8 @@ const MIN_SHARE: f64 = 0.001;
 const PATH: usize = 4;
 
 pub fn run(args: &DiffArgs) -> Result<ExitCode> {
-    let old = source::load_view(&args.old, &args.view)?;
-    let new = source::load_view(&args.new, &args.view)?;
+    let old = source::load_compared(&args.old, &args.view)?;
+    let new = source::load_compared(&args.new, &args.view)?;
     let old_metric = source::metrics(&old, args.view.metric.as_deref())?[0];
     let info = old.series(old_metric).info();
     let new_metric = same_metric(&new, info, args)?;
@@ -33,18 +36,39 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let info = old.series(old_metric).info();
     let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
     let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
+    let first = First::find(&diff, (&old, old_metric), (&new, new_metric), &options)?;
     match args.format {
-        DiffFormat::Text => page(args, &diff, info)?,
-        DiffFormat::Json => json(args, &diff, info)?,
+        DiffFormat::Text => page(args, &diff, info, &first)?,
+        DiffFormat::Json => json(args, &diff, info, &first)?,
     }
-    let Some(threshold) = args.threshold.filter(|threshold| diff.worst() > *threshold) else {
+    let worst = diff.worst();
+    let Some(threshold) = args.threshold.filter(|threshold| worst.at_least > *threshold) else {
         return Ok(ExitCode::SUCCESS);
     };
-    let (worst, threshold) = (percent(diff.worst()), percent(threshold));
-    let (worst, threshold) = (worst.trim(), threshold.trim());
+    let what = match &worst.label {
+        None => "it grew".to_owned(),
+        Some(label) => format!("{label} itself grew"),
+    };
+    let shown = |share: f64| percent(share).trim().to_owned();
+    let surely = match diff.noise {
+        Noise::Samples => format!(", by {} at least", shown(worst.at_least)),
+        Noise::None | Noise::Unknown => String::new(),
+    };
     errln!(
-        "{BAD}tare:{BAD:#} it grew by {worst} of the old whole, and the threshold is {threshold}"
+        "{BAD}tare:{BAD:#} {what} by {} of the old whole{surely}, and the threshold is {}",
+        shown(worst.share),
+        shown(threshold)
     );
+    if diff.noise == Noise::Samples && worst.label.is_none() {
+        let options = DiffOptions { normalise: true, ..options };
+        let shares = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
+        if shares.worst().at_least <= threshold {
+            errln!(
+                "No method's share of the whole grew so much: if the two runs did not do the same amount \
+                 of work, or not get as much of the machine, compare with --normalise"
+            );
+        }
+    }
     Ok(ExitCode::from(EXCEEDED))
 }
 
@@ -65,7 +89,7 @@ fn same_metric(profile: &Profile, info: &SeriesInfo, args: &DiffArgs) -> Result<
     }
 }
 
-fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
+fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo, first: &First) -> Result<()> {
     let out = &mut term::stdout();
     let width = term::width().unwrap_or(usize::MAX);
     let unit = info.kind.unit();
@@ -77,16 +101,26 @@ fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
         args.old.display(),
         value(old, unit)
     )?;
+    let chance = whole_may_be_chance(diff) == Some(true);
     writeln!(
         out,
-        "{DIM}new{DIM:#} {}  {}  {}",
+        "{DIM}new{DIM:#} {}  {}  {}{}",
         args.new.display(),
         value(new, unit),
-        growth([old, new], new as f64 - old as f64)
+        growth([old, new], new as f64 - old as f64),
+        if chance && old != new { ", within noise" } else { "" }
     )?;
     let how =
         if diff.normalised { "shares of the whole are compared" } else { "values are compared" };
     writeln!(out, "{DIM}{how}; a change is told as a share of the old whole{DIM:#}")?;
+    match diff.noise {
+        Noise::Samples => writeln!(out, "{DIM}≈ within the samples' noise: no difference{DIM:#}")?,
+        Noise::Unknown => writeln!(
+            out,
+            "{DIM}by how much another run of the same would differ is not known from one of each{DIM:#}"
+        )?,
+        Noise::None => {}
+    }
     let (contexts_alike, methods_alike) = (percent(diff.overlap), percent(diff.label_overlap));
     writeln!(
         out,
@@ -102,9 +136,25 @@ fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
     let worth = |change: &&Change| diff.delta_share(change.own).abs() >= least;
     let grew = diff.methods.iter().filter(worth).filter(|c| diff.delta(c.own) > 0.0);
     let shrank = diff.methods.iter().rev().filter(worth).filter(|c| diff.delta(c.own) < 0.0);
-    list(out, args, diff, ("Regressions", BAD), grew.collect(), (&info.kind, width))?;
-    list(out, args, diff, ("Improvements", GOOD), shrank.collect(), (&info.kind, width))?;
-    contexts(out, args, diff, least, width)
+    list(out, args, diff, ("Regressions", BAD), grew.collect(), (unit, width))?;
+    list(out, args, diff, ("Improvements", GOOD), shrank.collect(), (unit, width))?;
+    contexts(out, args, diff, least, width)?;
+    first.page(out, info)?;
+    let Some(threshold) = args.threshold else { return Ok(()) };
+    if diff.largest() > threshold && diff.worst().at_least <= threshold {
+        let hint = "record longer, or compare executed bytecodes (tare check)";
+        writeln!(
+            out,
+            "\nWhat grew by more than {} is within noise of it; {hint}",
+            percent(threshold).trim()
+        )?;
+    }
+    Ok(())
+}
+
+/// What the wholes differ by is not judged where shares are compared.
+fn whole_may_be_chance(diff: &Diff) -> Option<bool> {
+    (!diff.normalised).then(|| diff.may_be_chance(diff.sums, diff.doubt)).flatten()
 }
 
 fn list(
@@ -113,19 +163,16 @@ fn list(
     diff: &Diff,
     (title, style): (&str, Style),
     changes: Vec<&Change>,
-    (kind, width): (&ValueKind, usize),
+    (unit, width): (Unit, usize),
 ) -> Result<()> {
-    let (unit, samples) = (kind.unit(), *kind == ValueKind::Samples);
     writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
     if changes.is_empty() {
         return Ok(writeln!(out, "{DIM}  none worth a line{DIM:#}")?);
     }
     writeln!(out, "{DIM}    change {:>11} {:>11} {:>9}{DIM:#}", "old", "new", "growth")?;
-    let mut chance = false;
     for change in changes.iter().take(args.top) {
         let room = width.saturating_sub(50).max(12);
-        let doubtful = samples && diff.may_be_chance(change.own);
-        chance |= doubtful;
+        let doubtful = diff.may_be_chance(change.own, change.doubt.own) == Some(true);
         let (style, mark) = if doubtful { (DIM, '≈') } else { (style, ' ') };
         writeln!(
             out,
@@ -136,9 +183,6 @@ fn list(
             growth(change.own, diff.delta(change.own)),
             fit(&change.label, room)
         )?;
-    }
-    if chance {
-        writeln!(out, "{DIM}  ≈ with so few samples this may be chance{DIM:#}")?;
     }
     if let Some(more @ 1..) = changes.len().checked_sub(args.top) {
         writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
@@ -163,14 +207,19 @@ fn contexts(
     }
     writeln!(out, "\n{BOLD}Contexts that changed most{BOLD:#}")?;
     for node in nodes.iter().take(args.top) {
-        let style = if share(node) > 0.0 { BAD } else { GOOD };
+        let DiffNode { own, doubt, .. } = diff.tree[*node];
+        let (style, mark) = match diff.may_be_chance(own, doubt.own) {
+            Some(true) => (DIM, '≈'),
+            _ if share(node) > 0.0 => (BAD, ' '),
+            _ => (GOOD, ' '),
+        };
         let path = diff.path(*node);
         let last = path.len().saturating_sub(PATH);
         let room = (width.saturating_sub(12) / path.len().clamp(1, PATH)).saturating_sub(3).max(12);
         let shown: Vec<String> = path[last..].iter().map(|name| fit(name, room)).collect();
         let start = if last > 0 { "… › " } else { "" };
         let text = if shown.is_empty() { "[all]".to_owned() } else { shown.join(" › ") };
-        writeln!(out, "  {style}{:>8}{style:#}  {start}{text}", signed_percent(share(node)))?;
+        writeln!(out, "  {style}{:>8}{style:#} {mark}{start}{text}", signed_percent(share(node)))?;
     }
     Ok(())
 }
@@ -189,35 +238,49 @@ fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo) -> Result<()> {
-    let samples = info.kind == ValueKind::Samples;
+fn json(args: &DiffArgs, diff: &Diff, info: &SeriesInfo, first: &First) -> Result<()> {
+    // What a change is at least and at most, as shares of the old whole.
+    let within = |values: [i64; 2], doubt: f64| {
+        let (share, doubt) = (diff.delta_share(values), diff.doubt_share(doubt));
+        (diff.noise != Noise::Unknown)
+            .then(|| json!([finite(share - doubt), finite(share + doubt)]))
+    };
     let change = |change: &Change| {
         json!({
             "name": change.label,
             "self": { "old": change.own[0], "new": change.own[1] },
             "total": { "old": change.total[0], "new": change.total[1] },
-            "may_be_chance": samples.then(|| diff.may_be_chance(change.own)),
+            "may_be_chance": diff.may_be_chance(change.own, change.doubt.own),
+            "total_may_be_chance": diff.may_be_chance(change.total, change.doubt.total),
             "self_change_share": finite(diff.delta_share(change.own)),
+            "self_change_within": within(change.own, change.doubt.own),
             "total_change_share": finite(diff.delta_share(change.total)),
+            "total_change_within": within(change.total, change.doubt.total),
         })
     };
     let tree = diff.tree.iter().enumerate().map(|(number, node)| {
         let label = diff.labels[node.label].clone();
-        let mut row = change(&Change { label, own: node.own, total: node.total });
+        let DiffNode { own, total, doubt, .. } = *node;
+        let mut row = change(&Change { label, own, total, doubt });
         row["parent"] = if number == 0 { Value::Null } else { node.parent.into() };
         row
     });
-    let exceeded = args.threshold.map(|threshold| diff.worst() > threshold);
+    let worst = diff.worst();
     let root = json!({
         "metric": json_metric(info),
         "old": diff.sums[0],
         "new": diff.sums[1],
         "normalised": diff.normalised,
+        "noise": diff.noise.name(),
+        "may_be_chance": whole_may_be_chance(diff),
         "overlap": diff.overlap,
         "method_overlap": diff.label_overlap,
-        "worst": finite(diff.worst()),
+        "worst": finite(worst.share),
+        "worst_at_least": finite(worst.at_least),
+        "worst_method": worst.label,
         "threshold": args.threshold,
-        "exceeded": exceeded,
+        "exceeded": args.threshold.map(|threshold| worst.at_least > threshold),
+        "first_difference": first.json(),
         "methods": diff.methods.iter().map(change).collect::<Value>(),
         "tree": tree.collect::<Value>(),
     });

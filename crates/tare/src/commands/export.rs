@@ -6,9 +6,9 @@ use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use tare_analysis::{Compensation, Filter, narrow};
-use tare_formats::{Format, Options, series_name};
-use tare_profile::{LossKind, Profile};
+use tare_analysis::{Compensation, Diff, DiffOptions, Filter, JOINED, Noise, narrow};
+use tare_formats::{Format, Options, Scatter, series_name};
+use tare_profile::{Estimate, LossKind, Profile, SeriesId, SeriesInfo};
 
 pub fn run(args: &ExportArgs) -> Result<()> {
     let Some((format, gzip)) = Format::of_path(&args.output) else {
@@ -23,15 +23,26 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     if same_file(&args.file, &args.output) {
         bail!("{} would overwrite the file that is read", args.output.display());
     }
-    let profile = load(Some(&args.view), &args.file, format)?;
+    // How samples scatter is told by their times.
+    let load = |path: &Path| match args.baseline {
+        Some(_) => source::load_compared(path, &args.view).map(|mut profile| {
+            drop_ranges(&mut profile);
+            profile
+        }),
+        None => load(Some(&args.view), path, format),
+    };
+    let profile = load(&args.file)?;
     let filter = Filter { min_share: args.view.min_share.unwrap_or(0.0), ..args.view.filter() };
     let series = source::metrics(&profile, args.view.metric.as_deref())?[0];
     let profile = narrow(profile, series, &filter)?;
+    let mut scatter = None;
     let baseline = match &args.baseline {
         Some(path) => {
-            let profile = load(Some(&args.view), path, format)?;
-            let series = source::metrics(&profile, args.view.metric.as_deref())?[0];
-            Some(narrow(profile, series, &filter)?)
+            let base = load(path)?;
+            let base_series = source::metrics(&base, args.view.metric.as_deref())?[0];
+            let base = narrow(base, base_series, &filter)?;
+            scatter = scatter_of((&base, base_series), (&profile, series))?;
+            Some(base)
         }
         None => None,
     };
@@ -42,6 +53,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         threads: args.threads,
         title,
         baseline: baseline.as_ref(),
+        scatter,
         gzip,
     };
     let size = write(&profile, format, options, &args.output)?;
@@ -51,13 +63,21 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
+/// How much values of the two scatter if they are samples.
+fn scatter_of(old: (&Profile, SeriesId), new: (&Profile, SeriesId)) -> Result<Option<Scatter>> {
+    let options = DiffOptions { normalise: true, ..DiffOptions::default() };
+    let diff = Diff::build(old, new, &options)?;
+    let found = Scatter { variances: diff.scatter, deviations: diff.deviations };
+    Ok((diff.noise == Noise::Samples).then_some(found))
+}
+
 /// A recording that was just made, in the format of another file's name; the whole of it. The
 /// file's size.
 pub fn save(recording: &Path, format: Format, gzip: bool, path: &Path) -> Result<u64> {
     let profile = load(None, recording, format)?;
     let series = source::metrics(&profile, None)?.first().copied();
     let title = path.file_name().unwrap_or_default().to_string_lossy();
-    let options = Options { series, threads: true, title: &title, baseline: None, gzip };
+    let options = Options { series, threads: true, title: &title, gzip, ..Options::default() };
     write(&profile, format, options, path)
 }
 
@@ -70,17 +90,28 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
     };
     let how = view.map_or_else(Compensation::default, |view| view.compensate.how());
     let samples = view.and_then(|view| view.samples.as_deref());
-    let profile = if time.is_none() && timed {
+    let mut profile = if time.is_none() && timed {
         let calls = matches!(format, Format::Chrome | Format::Firefox);
         source::load_timed(path, how, samples, calls)?
     } else {
         source::load_as(path, time, how, samples, time.is_some())?
     };
+    drop_ranges(&mut profile);
     for loss in profile.run.losses.iter().filter(|loss| loss.kind == LossKind::Damaged) {
         let (count, name, reason) = (loss.count, plain(&loss.name), plain(&loss.reason));
         errln!("{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})", path.display());
     }
     Ok(profile)
+}
+
+/// What a calibration leaves open is no bound that another tool should show as one.
+fn drop_ranges(profile: &mut Profile) {
+    let is_range = |info: &SeriesInfo| {
+        info.name != JOINED && matches!(info.estimate, Estimate::Lower | Estimate::Upper)
+    };
+    let ids = profile.all_series().filter(|(_, series)| is_range(series.info()));
+    let ids: Vec<SeriesId> = ids.map(|(id, _)| id).collect();
+    ids.into_iter().for_each(|id| profile.series_mut(id).forget_rows());
 }
 
 /// Writes beside the wanted file first, so that a failure leaves no half of one; but into a pipe, if it is

@@ -2,12 +2,12 @@
 //! business; this file places the results and says what was done.
 
 use crate::cli::InstrumentArgs;
-use crate::commands::class::{LISTED, list_refused};
+use crate::commands::class::{LISTED, list_passed_by, list_refused};
 use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tare_offline::{Batch, Blocks, Wanted, classes_of, portable, weave_path};
+use tare_offline::{Batch, Blocks, Staging, Wanted, classes_of, portable, weave_path};
 use tare_protocol::{BlockAnalysis, Pattern, is_jdk};
 
 pub fn run(args: &InstrumentArgs) -> Result<()> {
@@ -17,14 +17,29 @@ pub fn run(args: &InstrumentArgs) -> Result<()> {
     };
     let outputs = outputs(args)?;
     // Where several go, it goes too; one has it at its side.
-    let place = if args.inputs.len() > 1 { &args.output } else { parent(&args.output) };
+    let several = args.inputs.len() > 1;
+    let place = if several { &args.output } else { parent(&args.output) };
     let beside = place.join(portable::JAR);
     check_runtime(&beside, &outputs)?;
     let wanted = wanted(args.counted.include.clone(), args.counted.exclude.clone());
     let mut batch = Batch::portable(blocks, args.allow_huge, wanted)?;
+    // Of several, all or none arrive.
+    let staging = several.then(|| Staging::new(&args.output));
+    if let Some(staging) = &staging {
+        let path = staging.path();
+        fs::create_dir(path).with_context(|| format!("creating {}", path.display()))?;
+    }
     for (input, output) in args.inputs.iter().zip(&outputs) {
-        weave_path(&mut batch, input, output)
+        let to = match (&staging, output.file_name()) {
+            (Some(staging), Some(name)) => staging.path().join(name),
+            _ => output.clone(),
+        };
+        refuse_same(input, output)?;
+        weave_path(&mut batch, input, &to, &[&args.output, &beside])
             .with_context(|| format!("instrumenting {}", input.display()))?;
+    }
+    if let Some(staging) = staging {
+        staging.place()?;
     }
     if batch.totals.changed == 0 {
         errln!("{WARN}tare:{WARN:#} no class was woven; {}", why_nothing(&batch));
@@ -69,8 +84,6 @@ fn outputs(args: &InstrumentArgs) -> Result<Vec<PathBuf>> {
     if args.output.exists() && !args.output.is_dir() {
         bail!("{} is no directory, which several results need", args.output.display());
     }
-    fs::create_dir_all(&args.output)
-        .with_context(|| format!("creating {}", args.output.display()))?;
     let mut outputs = Vec::new();
     for input in &args.inputs {
         let name = input.file_name().with_context(|| format!("{} has no name", input.display()))?;
@@ -81,6 +94,15 @@ fn outputs(args: &InstrumentArgs) -> Result<Vec<PathBuf>> {
         outputs.push(output);
     }
     Ok(outputs)
+}
+
+/// Of several the result is made elsewhere first, where nobody would notice.
+fn refuse_same(input: &Path, output: &Path) -> Result<()> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    if real(input).is_some() && real(input) == real(output) {
+        bail!("{} is input and output; name another output", input.display());
+    }
+    Ok(())
 }
 
 fn parent(path: &Path) -> &Path {
@@ -140,6 +162,7 @@ fn report(batch: &Batch, args: &InstrumentArgs, runtime: &Path) {
     for (reason, count) in &totals.failed {
         errln!("Left as they were: {count} classes: {}", plain(reason));
     }
+    list_passed_by(totals);
     list_refused(totals, &batch.rows, if args.verbose { usize::MAX } else { LISTED });
     if totals.signatures > 0 {
         errln!(

@@ -351,10 +351,11 @@ pub fn said(tare: &Path, recording: &Path, more: &[&str]) -> Result<HashMap<Stri
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let said = methods.iter().map(|method| {
         let own = number(&method["self"]);
-        let bound = |key: &str| method[key].as_f64().unwrap_or(own);
+        let range = |at: usize| method["self_calibration_range"][at].as_f64();
+        let bound = |key: &str, at| method[key].as_f64().or_else(|| range(at)).unwrap_or(own);
         let said = Said {
             own,
-            bounds: (bound("self_lower"), bound("self_upper")),
+            bounds: (bound("self_lower", 0), bound("self_upper", 1)),
             calls: number(&method["invocations"]),
         };
         (method["name"].as_str().unwrap_or_default().to_owned(), said)
@@ -648,7 +649,7 @@ impl Summary {
                 let verdict = if share >= COVERED_GOAL { "" } else { " (goal: 95 %)" };
                 format!("{good} of {all}{verdict}")
             });
-            text.push_str(&format!("{run}: the interval covers {a}, the joined one {b}\n"));
+            text.push_str(&format!("{run}: the range covers {a}, the joined interval {b}\n"));
         }
         text
     }

@@ -189,7 +189,7 @@ impl Session for ExactSession {
             0 => String::new(),
             n if status.costs => {
                 format!(
-                    " and {} on the target",
+                    " and {} on the target, which is too low (see the report)",
                     term::time(Duration::from_nanos(n * COST_PS / 1000))
                 )
             }

@@ -4,14 +4,19 @@ use super::{Bounds, Report, labels_like};
 use crate::term;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use tare_analysis::{FindingKind, NodeId, Tree, neighbours};
+use tare_analysis::{FindingKind, NodeId, TargetError, Tree, neighbours};
 use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
 
 pub fn print(report: &Report<'_>) -> Result<()> {
     let tree = &report.tree;
     let mut root = Map::new();
     root.insert("run".into(), run(&report.profile.run));
-    root.insert("metric".into(), metric(report.info()));
+    let mut metric = metric(report.info());
+    if let Some(error) = TargetError::of(report.profile, report.info()) {
+        metric["too_low_by_factor"] =
+            json!({ "least": error.too_low[0], "most": error.too_low[1] });
+    }
+    root.insert("metric".into(), metric);
     root.insert("total".into(), tree.sum(0).into());
     let findings = report.findings.iter().map(|finding| {
         let kind = match finding.kind {
@@ -36,10 +41,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         }
         if let Some(bounds) = report.bounds {
             for (name, of) in [("self", &hot.own), ("total", &hot.total)] {
-                let (lower, upper) = bounds.interval(|metric| of[metric]);
-                row[format!("{name}_lower")] = lower.into();
-                row[format!("{name}_upper")] = upper.into();
-                row[format!("{name}_measured")] = of[bounds.measured].into();
+                add_bounds(&mut row, name, bounds, |metric| of[metric]);
             }
         }
         row
@@ -67,6 +69,19 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     term::json(&Value::Object(root))
 }
 
+/// Bounds are promised of samples only. What the probes' calibration leaves open is a range in
+/// which the truth need not be, and has a name that says so.
+fn add_bounds(row: &mut Value, name: &str, bounds: Bounds, of: impl Fn(usize) -> i64) {
+    let (lower, upper) = bounds.interval(&of);
+    if bounds.joined.is_some() {
+        row[format!("{name}_lower")] = lower.into();
+        row[format!("{name}_upper")] = upper.into();
+    } else {
+        row[format!("{name}_calibration_range")] = json!([lower, upper]);
+    }
+    row[format!("{name}_measured")] = of(bounds.measured).into();
+}
+
 /// Flat, with the numbers of parents: a deep stack must not overflow anybody's parser.
 fn nodes(tree: &Tree, bounds: Option<Bounds>) -> Value {
     let nodes = tree.nodes().map(|node| {
@@ -80,10 +95,7 @@ fn nodes(tree: &Tree, bounds: Option<Bounds>) -> Value {
             row["invocations"] = tree.own(1, node).into();
         }
         if let Some(bounds) = bounds {
-            let (lower, upper) = bounds.interval(|metric| tree.own(metric, node));
-            row["self_lower"] = lower.into();
-            row["self_upper"] = upper.into();
-            row["self_measured"] = tree.own(bounds.measured, node).into();
+            add_bounds(&mut row, "self", bounds, |metric| tree.own(metric, node));
         }
         if tree.folded(node) > 0 {
             row["folded"] = tree.folded(node).into();

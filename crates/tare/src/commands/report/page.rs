@@ -9,9 +9,11 @@ use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use tare_analysis::{FindingKind, Hot, JOINED, LabelId, LabelKind, NodeId, Tree, neighbours};
+use tare_analysis::{
+    FindingKind, Hot, JOINED, LabelId, LabelKind, NodeId, TargetError, Tree, neighbours,
+};
 use tare_formats::Format;
-use tare_profile::{MethodKind, RunInfo, ThreadKind, Unit};
+use tare_profile::{Estimate, MethodKind, RunInfo, ThreadKind, Unit};
 
 /// Unless told otherwise the tree is folded at the first of these shares that leaves a page of it.
 const MIN_SHARES: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
@@ -136,6 +138,9 @@ impl Page<'_> {
             );
             what.push_str(&format!(", one per {period}"));
         }
+        if let Some(error) = TargetError::of(self.report.profile, info) {
+            what.push_str(&format!(", {}", error.told()));
+        }
         let sum = self.report.tree.sum(0);
         if sum != 0 || self.report.regions.is_empty() {
             writeln!(out, "{}{DIM} of {}{DIM:#}", value(sum, self.unit()), plain(&what))?;
@@ -186,8 +191,12 @@ impl Page<'_> {
         self.title(out, &format!("{subject}, by what each takes {what}"))?;
         let calls = tree.metrics() > 1;
         let per_call = calls && self.unit() == Unit::Nanoseconds;
-        let mut head = format!("   itself    total {:>11}", "value");
-        if self.report.bounds.is_some() {
+        let joined = self.report.bounds.is_some_and(|bounds| bounds.joined.is_some());
+        // Times by probes are estimates, and how good they are is not known.
+        let estimated = self.report.info().estimate == Estimate::Compensated && !joined;
+        let mut head =
+            format!("   itself    total {:>11}", if estimated { "~ value" } else { "value" });
+        if joined {
             head.push_str(&format!("{:>10}", "±"));
         }
         if calls {
@@ -211,7 +220,9 @@ impl Page<'_> {
                 let of = |metric: usize| if own { hot.own[metric] } else { hot.total[metric] };
                 let (lower, upper) = bounds.interval(of);
                 let half = upper.saturating_sub(lower) / 2;
-                line.push_str(&format!("{:>10}", value(half, self.unit())));
+                if joined {
+                    line.push_str(&format!("{:>10}", value(half, self.unit())));
+                }
                 if half > by(hot) / 2 {
                     style = DIM;
                     doubtful += 1;
@@ -229,10 +240,11 @@ impl Page<'_> {
             writeln!(out, "{style}{line}{style:#}  {}", self.name(hot.label, room))?;
         }
         if doubtful > 0 {
-            writeln!(
-                out,
-                "{DIM}  grey: the truth may be half of it or less; samples tell more, see docs/time.md{DIM:#}"
-            )?;
+            let hint = match joined {
+                true => "more samples tell more, see docs/time.md",
+                false => "mostly probes; record with --cpu, see docs/time.md",
+            };
+            writeln!(out, "{DIM}  grey: the truth may be half of it or less; {hint}{DIM:#}")?;
         }
         if let Some(more @ 1..) = hot.len().checked_sub(self.report.args.top) {
             writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;

@@ -1,0 +1,188 @@
+//! How much of a difference between two profiles may be chance.
+//!
+//! Samples are drawn: a run that does the same brings other numbers. How far they scatter is told
+//! by the run itself: it is cut into parts of equally many samples, and what a method has in one
+//! part differs from what it has in the next by chance, but for the few parts where the program
+//! changes what it does. So samples that come in bursts count for as little as they tell, and how
+//! much of the machine a program got at what time does not matter. docs/diff.md has the rest.
+
+use tare_profile::{Profile, Row, Series, SeriesId, SeriesInfo, TimeAxis, ValueKind};
+
+/// The engine that counts, and the option of a run in which it takes samples instead.
+const EXACT: &str = "exact";
+const EVERY: &str = "every";
+
+/// Into how many parts a run is cut.
+pub(crate) const PARTS: usize = 64;
+
+/// As few parts still tell something.
+const FEWEST: usize = 16;
+
+/// Without times nobody sees bursts; then samples are taken to come in fours.
+const BURST: f64 = 4.0;
+
+/// Among all differences that are told, one is wrongly taken for more than chance as seldom as
+/// this.
+const WRONG: f64 = 0.01;
+
+/// What figures would differ by if a program that does the same were recorded once more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noise {
+    /// Not by the measuring: every call, bytecode or object was counted.
+    None,
+    /// As samples do, which is estimated.
+    Samples,
+    /// One recording of each does not tell.
+    Unknown,
+}
+
+impl Noise {
+    /// Of the figures of a series.
+    pub fn of(profile: &Profile, series: SeriesId) -> Self {
+        let info = profile.series(series).info();
+        let exact = info.name == EXACT;
+        match info.kind {
+            _ if unit(profile, info).is_some() => Noise::Samples,
+            _ if !exact && info.time == TimeAxis::Exact => Noise::Samples,
+            ValueKind::Invocations
+            | ValueKind::Bytecodes
+            | ValueKind::AllocatedBytes
+            | ValueKind::AllocatedObjects
+                if exact =>
+            {
+                Noise::None
+            }
+            _ => Noise::Unknown,
+        }
+    }
+
+    /// A name for scripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Noise::None => "none",
+            Noise::Samples => "samples",
+            Noise::Unknown => "unknown",
+        }
+    }
+}
+
+/// What one sample stands for, if all stand for the same. Bytecodes may be sampled, too, whenever a
+/// thread has executed so many.
+fn unit(profile: &Profile, info: &SeriesInfo) -> Option<i64> {
+    match info.kind {
+        ValueKind::Samples => Some(1),
+        ValueKind::Bytecodes if info.name == EXACT => {
+            let every = profile.run.options.iter().find(|(name, _)| name == EVERY);
+            every.and_then(|(_, every)| every.parse().ok())
+        }
+        ref kind if info.period > 0 && info.period_kind.as_ref() == Some(kind) => {
+            i64::try_from(info.period).ok()
+        }
+        _ => None,
+    }
+}
+
+/// A profile in which a series is also there part by part, for a tree of all of them.
+pub(crate) struct Parted {
+    pub profile: Profile,
+    /// The series, its samples in units, and its parts.
+    pub series: Vec<SeriesId>,
+    spread: Spread,
+}
+
+/// How a series of parts is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Spread {
+    unit: f64,
+    has_times: bool,
+}
+
+impl Parted {
+    pub fn new(profile: &Profile, id: SeriesId) -> Self {
+        let series = profile.series(id);
+        let mut rows: Vec<Row> = series.rows().collect();
+        rows.sort_by_key(|row| row.time);
+        // A row of a stretch of time is the sum of many samples, whose order nobody knows.
+        let has_times = series.info().time == TimeAxis::Exact
+            && rows.first().map(|row| row.time) != rows.last().map(|row| row.time);
+        let fixed = unit(profile, series.info());
+        let largest = || rows.iter().map(|row| row.value).max().unwrap_or(1);
+        let unit = fixed.unwrap_or_else(largest).max(1);
+        let whole = rows.iter().map(|row| i128::from(row.value.max(0))).sum::<i128>().max(1);
+        let mut made: Vec<Series> =
+            (0..=PARTS).map(|_| Series::new(series.info().clone())).collect();
+        let mut before = 0_i128;
+        for row in rows {
+            // A sample of twice the weight scatters four times as much.
+            let weight = match fixed {
+                Some(_) => row.value,
+                None => (row.value as f64 * row.value as f64 / unit as f64) as i64,
+            };
+            made[0].push(Row { value: weight, ..row });
+            if has_times {
+                let part = (before * PARTS as i128 / whole).clamp(0, PARTS as i128 - 1);
+                made[1 + part as usize].push(row);
+            }
+            before += i128::from(row.value.max(0));
+        }
+        let mut profile = profile.clone();
+        let made = made.into_iter().map(|series| profile.add_made_series(series));
+        let series = std::iter::once(id).chain(made).collect();
+        Parted { profile, series, spread: Spread { unit: unit as f64, has_times } }
+    }
+
+    pub fn spread(&self) -> Spread {
+        self.spread
+    }
+}
+
+impl Spread {
+    /// How many samples a sum is made of, by its weight in units.
+    pub fn samples(self, values: &[i64]) -> f64 {
+        values.get(1).map_or(0.0, |weight| *weight as f64 / self.unit)
+    }
+
+    /// The variance of a sum of samples: of its weight in units, and of its parts. With the parts
+    /// of the whole, that of its share of the whole, in values.
+    pub fn variance(self, values: &[i64], whole: Option<&[i64]>) -> f64 {
+        let [value, weight, parts @ ..] = values else { return 0.0 };
+        let sum = whole.map_or(0, |whole| whole[0]);
+        let share = if sum > 0 { *value as f64 / sum as f64 } else { 0.0 };
+        let drawn = *weight as f64 * self.unit * (1.0 - share).max(0.0);
+        if !self.has_times {
+            return BURST * drawn;
+        }
+        let of_whole = |part: usize| whole.map_or(0.0, |whole| share * whole[2 + part] as f64);
+        let rest = |(part, value): (usize, &i64)| *value as f64 - of_whole(part);
+        let mut rests: Vec<f64> = parts.iter().enumerate().map(rest).collect();
+        let mut found = drawn;
+        // Bursts that reach from one part into the next make steps too small; longer parts see
+        // them.
+        while rests.len() >= FEWEST {
+            let steps = rests.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum::<f64>();
+            let seen = steps / 2.0 * rests.len() as f64 / (rests.len() - 1) as f64;
+            found = found.max(seen);
+            rests = rests.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        found
+    }
+}
+
+/// With fewer samples than this in both profiles together, nothing is more than chance, however few
+/// things are compared; so they are none that is.
+pub(crate) const TOO_FEW: f64 = 8.0;
+
+/// How many standard deviations a difference must have to be more than chance, if it is the largest
+/// of so many. That deviations are themselves estimated is made up for by taking the largest of
+/// several estimates.
+pub(crate) fn deviations(comparisons: usize) -> f64 {
+    let tail = WRONG / 2.0 / comparisons.max(1) as f64;
+    // Above 2 the tail of the normal distribution is hardly less than this.
+    let bound = |z: f64| (-z * z / 2.0).exp() / (z * (2.0 * std::f64::consts::PI).sqrt());
+    let (mut low, mut high) = (1.0, 40.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if bound(middle) > tail { low = middle } else { high = middle }
+    }
+    high
+}

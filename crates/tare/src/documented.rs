@@ -1,0 +1,172 @@
+//! Command lines in the documentation are ones that the tool understands: those in blocks as a
+//! whole, those in the midst of a sentence by their verb and flags. Only compiled for tests.
+
+use crate::cli::Cli;
+use clap::{Command, CommandFactory, Parser};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A command line of a document, with where it stands.
+struct Line {
+    place: String,
+    text: String,
+    /// In a block, with everything that it needs; otherwise a part of a sentence.
+    is_whole: bool,
+}
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(root.join("docs")).expect("the documentation is there");
+    let mut found: Vec<PathBuf> = docs.map(|entry| entry.expect("an entry").path()).collect();
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    found.extend(["README.md", "demo/README.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    found.sort();
+    found
+}
+
+/// The command lines of a text in Markdown.
+fn lines(name: &str, text: &str) -> Vec<Line> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let mut add = |text: &str, is_whole| {
+            let (place, text) = (format!("{name}:{number}"), text.to_owned());
+            found.push(Line { place, text, is_whole });
+        };
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if in_block {
+            let line = line.trim_start();
+            let line = line.strip_prefix("$ ").or(line.strip_prefix("run: ")).unwrap_or(line);
+            if line == "tare" || line.starts_with("tare ") {
+                add(line, true);
+            }
+        } else {
+            let spans = line.split('`').skip(1).step_by(2);
+            spans.filter(|span| span.starts_with("tare ")).for_each(|span| add(span, false));
+        }
+    }
+    found
+}
+
+/// The words of a line up to what follows it: another command, or an explanation after some spaces.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    for (at, c) in line.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => {
+                words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty()));
+                if line[at..].starts_with("  ")
+                    || [" && ", " | ", " > "].iter().any(|end| line[at..].starts_with(end))
+                {
+                    return words;
+                }
+            }
+            _ => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+/// What is wrong with the verb and the flags of a line that need not be whole.
+fn unknown(cli: &Command, words: &[String]) -> Option<String> {
+    let mut command = cli;
+    for word in words.iter().skip(1).take_while(|word| *word != "--") {
+        if let Some(flag) = word.strip_prefix("--") {
+            let flag = flag.split_once('=').map_or(flag, |(flag, _)| flag);
+            let flag = flag.split('|').next().unwrap_or(flag);
+            let has = |command: &Command| {
+                command.get_arguments().any(|argument| {
+                    argument.get_long() == Some(flag)
+                        || argument.get_all_aliases().is_some_and(|all| all.contains(&flag))
+                })
+            };
+            if !["help", "version"].contains(&flag) && !has(command) && !has(cli) {
+                return Some(format!("{} has no --{flag}", command.get_name()));
+            }
+        } else if let Some(verb) = command.find_subcommand(word) {
+            command = verb;
+        } else if std::ptr::eq(command, cli) && words.len() > 1 {
+            return Some(format!("there is no `tare {word}`"));
+        }
+    }
+    None
+}
+
+fn problem(line: &Line) -> Option<String> {
+    let (cli, words) = (Cli::command(), words(&line.text));
+    // Anything may stand for the rest of it.
+    let rest = |word: &String| matches!(word.as_str(), "…" | "..." | "…`");
+    let said = if line.is_whole && !words.iter().any(rest) {
+        use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+        let error = Cli::try_parse_from(&words).err();
+        let error = error.filter(|e| ![DisplayHelp, DisplayVersion].contains(&e.kind()));
+        error.map(|error| error.to_string())
+    } else {
+        unknown(&cli, &words)
+    };
+    said.map(|said| format!("{}: {}\n{said}", line.place, line.text))
+}
+
+#[test]
+fn command_lines_in_documents_are_understood() {
+    let mut seen = 0;
+    let mut problems = Vec::new();
+    for path in documents() {
+        let text = std::fs::read_to_string(&path).expect("a document");
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let lines = lines(&name, &text);
+        seen += lines.len();
+        problems.extend(lines.iter().filter_map(problem));
+    }
+    assert!(seen > 100, "only {seen} command lines were found");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn examples_of_the_help_are_understood() {
+    let mut seen = BTreeSet::new();
+    let mut problems = Vec::new();
+    let cli = Cli::command();
+    for verb in cli.get_subcommands().chain([&cli]) {
+        let help = verb.get_after_help().or(verb.get_after_long_help());
+        let help = help.map(ToString::to_string).unwrap_or_default();
+        for text in help.lines().filter_map(|line| line.strip_prefix("  tare ")) {
+            let text = format!("tare {text}");
+            let line = Line { place: verb.get_name().to_owned(), text, is_whole: true };
+            problems.extend(problem(&line));
+            seen.insert(line.text);
+        }
+    }
+    assert!(seen.len() > 20, "only {seen:?}");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn what_is_wrong_is_found() {
+    let wrong = |text: &str| {
+        let found = lines("x", text);
+        assert_eq!(found.len(), 1, "{text}");
+        problem(&found[0]).is_some()
+    };
+    for text in [
+        "```\n$ tare status 4711      attach\n```",
+        "```\ntare diff a b --threshold 5% && echo\n```",
+        "as `tare record --exact --cpu` does",
+        "```\ntare export x.tare -o x.html --title 'a  b'\n```",
+    ] {
+        assert!(!wrong(text), "{text}");
+    }
+    for text in [
+        "```\n$ tare stat 4711\n```",
+        "```\ntare diff a\n```",
+        "as `tare record --exactly` does",
+        "as `tare overlap` does",
+    ] {
+        assert!(wrong(text), "{text}");
+    }
+}
