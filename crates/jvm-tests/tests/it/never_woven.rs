@@ -26,6 +26,8 @@ on_each_jdk! {
         // The list is short, and ours is not on it.
         assert!(losses.len() < 40, "{losses:#?}");
         assert!(!losses.iter().any(|loss| loss.contains("Tare")), "{losses:#?}");
+        // JDK 17 has no stack maps of its own classes, which is no reason.
+        assert!(!losses.iter().any(|loss| loss.contains("frame")), "{losses:#?}");
     }
 
     /// Another agent makes the JVM refuse one class. The others of its batch are woven, each
