@@ -316,3 +316,46 @@ fn constructors_that_are_too_large_to_look_at_stay() {
         "refused: the types at offset 65 do not work out\n"
     );
 }
+
+/// JDK 17 drops the stack maps of classes that it does not verify: types are inferred, and no frames are
+/// written.
+#[test]
+fn constructors_without_the_frames_that_they_would_need() {
+    check(
+        "entry",
+        "<init>",
+        "method <init> (I)V - 2 2
+            iload_1
+            ifeq a
+            aload_0
+            invokespecial T.<init>:()V
+            return
+         a:
+            aload_0
+            invokespecial java/lang/Object.<init>:()V
+            return",
+        "
+stack 4 locals 4
+0: bipush 7
+2: invokestatic R.enter:(I)J
+5: lstore_2
+6: iload_1
+7: ifeq 19
+10: aload_0
+11: invokespecial T.\"<init>\":()V
+14: lload_2
+15: invokestatic R.exit:(J)V
+18: return
+19: aload_0
+20: invokespecial java/lang/Object.\"<init>\":()V
+23: lload_2
+24: invokestatic R.exit:(J)V
+27: return
+28: lload_2
+29: invokestatic R.exitThrow:(J)V
+32: athrow
+try 6-11 28 any
+try 19-20 28 any
+",
+    );
+}
