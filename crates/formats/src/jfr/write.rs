@@ -197,15 +197,29 @@ fn derived(profile: &Profile, default: SeriesId) -> Option<DerivedSamples> {
         parts.push(whole);
     }
     let series = profile.series(whole);
-    let events = series.rows().map(|row| events_of(row.value, series.info().period));
-    let few = events.fold(0, i64::saturating_add) <= MAX_SAMPLES;
+    let few = Periods::new(series.info().period).take(series.total()) <= MAX_SAMPLES;
     few.then_some(DerivedSamples { whole, parts })
 }
 
-/// How many samples a value is: one at least, if it is anything.
-fn events_of(value: i64, period: u64) -> i64 {
-    let period = i64::try_from(period).unwrap_or(i64::MAX).max(1);
-    if value <= 0 { 0 } else { (value.saturating_add(period / 2) / period).max(1) }
+/// Turns values into whole periods. What one value leaves over counts for the next: so all together are as many
+/// as their sum is, to half a period, however small or odd each is.
+struct Periods {
+    period: i64,
+    open: i64,
+}
+
+impl Periods {
+    fn new(period: u64) -> Self {
+        let period = i64::try_from(period).unwrap_or(i64::MAX).max(1);
+        Periods { period, open: period / 2 }
+    }
+
+    fn take(&mut self, value: i64) -> i64 {
+        self.open = self.open.saturating_add(value.max(0));
+        let whole = self.open / self.period;
+        self.open %= self.period;
+        whole
+    }
 }
 
 struct Writer<'p, 'o> {
@@ -328,6 +342,8 @@ impl Writer<'_, '_> {
     fn write_derived(&mut self) -> Result<(), WriteError> {
         let Some(DerivedSamples { parts, .. }) = &self.derived else { return Ok(()) };
         let profile = self.profile;
+        let Some(first) = parts.first() else { return Ok(()) };
+        let mut periods = Periods::new(profile.series(*first).info().period);
         for series in parts.clone().into_iter().map(|id| profile.series(id)) {
             let info = series.info();
             for Row { context, thread, time, value } in series.rows() {
@@ -336,7 +352,7 @@ impl Writer<'_, '_> {
                     (self.constants.thread(thread), self.constants.stack(context));
                 let state = self.constants.state(&info.name);
                 [thread, stack, state].into_iter().for_each(|n| self.event.long(n));
-                self.end_many(events_of(value, info.period))?;
+                self.end_many(periods.take(value))?;
             }
         }
         Ok(())
@@ -442,6 +458,18 @@ impl Writer<'_, '_> {
 mod tests {
     use super::super::cursor::Cursor;
     use super::*;
+
+    #[test]
+    fn periods_add_up_to_the_whole() {
+        for values in [vec![14; 50], vec![3; 1000], vec![10, 20, 10], vec![7, 94, 1, 38], vec![]] {
+            let mut periods = Periods::new(10);
+            let events: i64 = values.iter().map(|value| periods.take(*value)).sum();
+            let total: i64 = values.iter().sum();
+            assert!((events * 10 - total).abs() <= 5, "{events} for {values:?}");
+        }
+        assert_eq!(Periods::new(10).take(-5), 0);
+        assert_eq!(Periods::new(0).take(7), 7);
+    }
 
     #[test]
     fn numbers_are_read_as_written() {

@@ -164,7 +164,8 @@ fn samples_of_waiting_threads_have_one_total() {
     let recording = recorded(&scratch, "wall", &["--wall", "--interval", "5ms"], "10");
     let total = check_totals(&recording);
     if let Some((_, listed, all)) = hot_methods(&recording.with_extension("jfr")) {
-        assert!(listed > 0 && all * 5_000_000 >= total, "{listed}, {all} of {total}");
+        let off = (all * 5_000_000 - total).abs();
+        assert!(listed > 0 && off <= 2_500_000, "{listed}, {all} of {total}");
     }
 }
 

@@ -153,7 +153,8 @@ fn an_estimate_says_how_far_it_is_off() {
     let _ = totals(jdk(), &scratch, &["--target", &even]);
     let file = scratch.join("x.tare").display().to_string();
     let page = Tare::this().run(&["report", &file]);
-    let head = page.ok().lines().find(|line| line.contains(" of ")).expect("a head").to_owned();
+    let told = |line: &&str| line.contains(" of ") && line.contains("target-time");
+    let head = page.ok().lines().find(told).expect("a head").to_owned();
     assert!(head.contains("target-time, too low, by a factor of 2.5 to 10 or more"), "{head}");
     let json: serde_json::Value =
         serde_json::from_str(Tare::this().run(&["report", &file, "--format", "json"]).ok())
