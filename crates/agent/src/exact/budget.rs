@@ -3,10 +3,13 @@
 //! Names have a part that trees never take, so that what is woven has a name. Beyond it both may have
 //! what the other does not use: names up to half of the whole; trees, which are allocated ahead of
 //! need, leave some to names until they really need it. Together they never take more than
-//! was asked for.
+//! was asked for, but for small budgets (below 64 MB), where names come on top.
 
-/// The part that is kept for names whatever trees need.
+/// The part that is kept for names whatever trees need. Trees get the rest of a small budget at once: threads use
+/// it up sooner than anybody could allocate more. There names may have half as much on top: without names nothing
+/// is woven, and what was asked for is little.
 const SHARE: u64 = 8;
+const SMALL: u64 = 64 << 20;
 
 /// What names may come to when all of the JDK is woven. Trees do not take it before they need it.
 const AT_FIRST: u64 = 4 << 20;
@@ -32,17 +35,28 @@ impl Budget {
         Budget { whole, trees: 0, names: 0 }
     }
 
+    fn kept_for_names(&self) -> u64 {
+        self.whole / SHARE
+    }
+
     /// The most that trees may have, now.
     pub fn for_trees(&self, want: Want) -> u64 {
+        let kept = self.kept_for_names();
+        if self.whole < SMALL {
+            return self.whole - kept;
+        }
         let kept = match want {
-            Want::Ahead => AT_FIRST.min(self.whole / 2).max(self.whole / SHARE),
-            Want::Needed => self.whole / SHARE,
+            Want::Ahead => AT_FIRST.max(kept),
+            Want::Needed => kept,
         };
         self.whole - self.names.max(kept)
     }
 
     fn for_names(&self) -> u64 {
-        (self.whole / SHARE).max((self.whole / 2).min(self.whole - self.trees))
+        if self.whole < SMALL {
+            return self.whole / 2;
+        }
+        self.kept_for_names().max((self.whole / 2).min(self.whole - self.trees))
     }
 
     /// Trees want so much in all; how much of it they have now.
@@ -92,13 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn in_a_small_budget_trees_wait_until_they_need_what_names_may_want() {
+    fn a_small_budget_is_divided_at_once() {
         let mut budget = Budget::new(8 * MB);
-        assert_eq!(budget.take_for_trees(ALL, Want::Ahead), 4 * MB);
-        assert!(budget.take_for_names(2 * MB));
-        assert_eq!(budget.take_for_trees(ALL, Want::Ahead), 4 * MB);
-        assert_eq!(budget.take_for_trees(ALL, Want::Needed), 6 * MB);
-        assert!(!budget.take_for_names(2 * MB + 1));
+        assert_eq!(budget.take_for_trees(ALL, Want::Ahead), 7 * MB);
+        assert_eq!(budget.take_for_trees(ALL, Want::Needed), 7 * MB);
+        assert!(budget.take_for_names(4 * MB) && !budget.take_for_names(4 * MB + 1));
+        assert_eq!(budget.for_trees(Want::Needed), 7 * MB, "names are on top");
         let mut large = Budget::new(800 * MB);
         assert_eq!(large.take_for_trees(ALL, Want::Ahead), 700 * MB);
     }

@@ -94,6 +94,9 @@ impl Memory {
         memory.put32(header::RANDOM, u32::from(shape.random.is_some()));
         memory.put64(header::SEED, shape.random.unwrap_or(0));
         memory.set_limit(limit);
+        // There will be no more: threads need not wait for a look of ours to be told.
+        let whole = limit >= memory.pages.for_trees(Want::Needed);
+        memory.put32(header::FULL, u32::from(whole));
         let (ticks, nanos) = clocks();
         memory.put64(header::TICKS_0, ticks);
         memory.put64(header::NANOS_0, nanos);
