@@ -76,7 +76,7 @@ final class TareLayout {
     static final int T_LEFT = 172;       // int, bytecodes until then, where calls are counted
     static final int T_STACK = 176;      // int, where bytecodes are sampled
     static final int T_FREED = 180;      // int, first of the nodes that can be used again
-    static final int T_SIEVE = 184;      // int, what was pruned last: contexts below this
+    static final int T_SIEVE = 184;      // int, what is pruned next: contexts below this
     static final int T_REGIONS = 188;    // int, first of the figures of its regions
     static final int T_ROOT = 192;
     static final int KIND_TREE = 1;

@@ -25,25 +25,31 @@ final class TarePruning {
      * Gives up the contexts of a tree that matter least, when there is no more memory: what was
      * called no more than a few times, and did not take long. Their calls and times go to the rest
      * of the nearest context that stays. Whether anything was gained.
+     *
+     * <p>The sieve follows what is needed: it is widened until enough goes, and begins narrower the
+     * next time. Only where a round gave little for its price, a small tree among many others, it is
+     * wider each time, so that such a tree is pruned a few times and no more.
      */
     static boolean prune(long base, long tree, long node) {
         int sieve = U.getInt(tree + T_SIEVE);
-        if (U.getInt(base + H_FULL) == 0 || U.getInt(base + H_FOLD) != 0 || sieve >= SIEVE_MAX) {
+        if (U.getInt(base + H_FULL) == 0 || U.getInt(base + H_FOLD) != 0 || sieve > SIEVE_MAX) {
             return false;
         }
         U.getAndAddInt(null, base + H_PRUNING, 1);
-        boolean gained = false;
-        while (!gained && sieve < SIEVE_MAX) {
-            sieve = sieve == 0 ? 1 : sieve * 2;
-            gained = prune(base, tree, node, sieve);
+        sieve = sieve == 0 ? 1 : sieve;
+        long freed = prune(base, tree, node, sieve);
+        while (freed == 0 && sieve < SIEVE_MAX) {
+            sieve *= 2;
+            freed = prune(base, tree, node, sieve);
         }
-        U.putInt(tree + T_SIEVE, sieve);
+        long pages = U.getLong(base + H_BUMP) / PAGE;
+        U.putInt(tree + T_SIEVE, freed > pages / 4 ? sieve / 2 : sieve * 2);
         U.getAndAddInt(null, base + H_PRUNED, 1);
-        return gained;
+        return freed != 0;
     }
 
-    /** One round; it is worth it when an eighth of the nodes goes. */
-    private static boolean prune(long base, long tree, long node, int sieve) {
+    /** One round: how many nodes went, or zero if not even an eighth of them. */
+    private static long prune(long base, long tree, long node, int sieve) {
         int size = U.getInt(base + H_NODE);
         int holds = U.getInt(base + H_HOLDS);
         boolean timed = holds == HOLDS_TIMES;
@@ -103,7 +109,7 @@ final class TarePruning {
             long known = parent(at);
             while (U.getInt(known + MARK) == 0) {
                 if ((known & LOW) == 0) {
-                    return false; // The session has ended.
+                    return 0; // The session has ended.
                 }
                 known = parent(known);
             }
@@ -141,7 +147,7 @@ final class TarePruning {
             }
         }
         U.getAndAddLong(null, base + H_DROPPED, freed);
-        return freed > all / 8;
+        return freed > all / 8 ? freed : 0;
     }
 
     /** Adds what a node holds beside its invocations to another: bytecodes, allocations. */
