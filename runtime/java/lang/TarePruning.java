@@ -27,8 +27,8 @@ final class TarePruning {
      * of the nearest context that stays. Whether anything was gained.
      *
      * <p>The sieve follows what is needed: it is widened until enough goes, and begins narrower the
-     * next time. Only where a round gave little for its price, a small tree among many others, it is
-     * wider each time, so that such a tree is pruned a few times and no more.
+     * next time if plenty went. Where a round gave little for its price, in a small tree among many
+     * others, it is wider each time, so that such a tree is pruned a few times and no more.
      */
     static boolean prune(long base, long tree, long node) {
         int sieve = U.getInt(tree + T_SIEVE);
@@ -37,19 +37,18 @@ final class TarePruning {
         }
         U.getAndAddInt(null, base + H_PRUNING, 1);
         sieve = sieve == 0 ? 1 : sieve;
-        long freed = prune(base, tree, node, sieve);
-        while (freed == 0 && sieve < SIEVE_MAX) {
+        int next = prune(base, tree, node, sieve);
+        while (next == 0 && sieve < SIEVE_MAX) {
             sieve *= 2;
-            freed = prune(base, tree, node, sieve);
+            next = prune(base, tree, node, sieve);
         }
-        long pages = U.getLong(base + H_BUMP) / PAGE;
-        U.putInt(tree + T_SIEVE, freed > pages / 4 ? sieve / 2 : sieve * 2);
+        U.putInt(tree + T_SIEVE, next == 0 ? sieve * 2 : next);
         U.getAndAddInt(null, base + H_PRUNED, 1);
-        return freed != 0;
+        return next != 0;
     }
 
-    /** One round: how many nodes went, or zero if not even an eighth of them. */
-    private static long prune(long base, long tree, long node, int sieve) {
+    /** One round: the sieve to begin with next time, or zero if not even a quarter went. */
+    private static int prune(long base, long tree, long node, int sieve) {
         int size = U.getInt(base + H_NODE);
         int holds = U.getInt(base + H_HOLDS);
         boolean timed = holds == HOLDS_TIMES;
@@ -147,7 +146,14 @@ final class TarePruning {
             }
         }
         U.getAndAddLong(null, base + H_DROPPED, freed);
-        return freed > all / 8 ? freed : 0;
+        if (freed < all / 4 || freed == 0) {
+            return 0;
+        }
+        long pages = U.getLong(base + H_BUMP) / PAGE;
+        if (freed < pages / 4) {
+            return sieve * 2;
+        }
+        return freed > all / 2 && sieve > 1 ? sieve / 2 : sieve;
     }
 
     /** Adds what a node holds beside its invocations to another: bytecodes, allocations. */

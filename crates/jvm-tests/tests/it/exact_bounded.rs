@@ -31,7 +31,7 @@ fn assert_true_sums(text: &str, recorded: &Recorded) {
 on_each_jdk! {
     fn what_matters_least_is_pruned(jdk) {
         for mode in [&["--count"][..], &[]] {
-            let (text, recorded) = run(jdk, "150000", &[mode, &["--memory", "8M"]].concat());
+            let (text, recorded) = run(jdk, "600000", &[mode, &["--memory", "8M"]].concat());
             assert_true_sums(&text, &recorded);
             assert!(recorded.counts()[".[pruned]"] > 0, "{:?}", recorded.losses());
             assert!(recorded.losses().iter().any(|l| l.contains("contexts, pruned")), "{text}");
