@@ -56,6 +56,12 @@ fn write_export(out: &Path) {
          extern \"system\" fn java_rest(_: *mut c_void, _: *mut c_void) {{\n    \
              super::trace::rest();\n\
          }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareTree_1{id}_more\")]\n\
+         extern \"system\" fn java_more(\n    \
+             _: *mut c_void, _: *mut c_void, base: i64, end: i64, rest: u8,\n\
+         ) -> u8 {{\n    \
+             gate::enter(0, || u8::from(super::memory::more(base, end, rest != 0)))\n\
+         }}\n\
          #[unsafe(export_name = \"Java_java_lang_TareDiscovery_1{id}_first\")]\n\
          extern \"system\" fn java_first(jni: *mut JNIEnv, _: *mut c_void, id: i32) {{\n    \
              gate::enter((), || super::first(Jni(jni), id));\n\

@@ -136,9 +136,8 @@ struct Seen {
     /// The root for nodes that are not shown.
     context: ContextId,
     thread: ThreadId,
-    /// Together they say whether the same node is still there.
+    /// With the context's parent it says whether the same node is still there.
     method: i32,
-    parent: u32,
     look: u32,
     count: u64,
     /// Those of the calls that have no time.
@@ -278,24 +277,27 @@ impl Exact {
                     continue;
                 }
                 let mut before = self.seen(node.at).copied().unwrap_or_default();
-                let parent = tree.nodes[node.parent as usize].at;
-                if (before.method, before.parent) != (node.method, parent) {
+                let above = contexts[node.parent as usize];
+                // A place that was pruned is used again, also that of a node above. And what the rest
+                // is called may change, when memory ends in a session of limited depth.
+                let same = before.method == node.method
+                    && node.method != layout::REST
+                    && profile.contexts.parent(before.context) == Some(above);
+                let context = if same {
+                    before.context
+                } else {
+                    let frame = self.frame(node.method, rest, profile)?;
+                    profile.contexts.child(above, frame)
+                };
+                if before.context != context {
                     self.take_back(before, snapshot, profile);
                     before = Seen::default();
                 }
-                // What the rest is called may change, when memory ends in a session of limited depth.
-                let context = if before.context == ContextId::ROOT || node.method == layout::REST {
-                    let frame = self.frame(node.method, rest, profile)?;
-                    profile.contexts.child(contexts[node.parent as usize], frame)
-                } else {
-                    before.context
-                };
                 contexts.push(context);
                 let now = Seen {
                     context,
                     thread,
                     method: node.method,
-                    parent,
                     look: self.look,
                     count: node.count,
                     untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },

@@ -239,13 +239,20 @@ final class TareTree {
         U.getAndAddLong(null, base + H_LOST, 1);
     }
 
+    /** Found in the agent: backs more of the arena, up to this end at least. Whether it did. */
+    private static native boolean more(long base, long end, boolean rest);
+
     /** Pages that are backed by memory, or zero. The last part is kept for what was refused. */
     static long pages(long base, int bytes, boolean rest) {
-        long limit = U.getLong(base + (rest ? H_LIMIT : H_RESERVE));
         for (;;) {
+            long limit = U.getLong(base + (rest ? H_LIMIT : H_RESERVE));
             long at = U.getLong(base + H_BUMP);
             if (at + bytes > limit) {
-                return 0;
+                // The agent allocates ahead, but it may not have got the processor.
+                if (U.getInt(base + H_FULL) != 0 || !more(base, at + bytes, rest)) {
+                    return 0;
+                }
+                continue;
             }
             if (U.compareAndSetLong(null, base + H_BUMP, at, at + bytes)) {
                 return base | at & LOW;

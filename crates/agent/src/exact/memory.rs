@@ -19,8 +19,11 @@ use tare_arena::layout::{self, Holds, PAGE, header, page, record, ring, tails, t
 
 /// What is allocated beyond what is used: at least this, and half of what is used. A program can
 /// make contexts for some 200 MB in a second, and the agent looks every 20 ms if it gets the
-/// processor; what it does not allocate in time is folded although there was room in the budget.
+/// processor; who needs more before that allocates it himself.
 const AHEAD: u64 = 32 << 20;
+
+/// What a thread of the program allocates at once, when it must: a millisecond or two.
+const AT_ONCE: u64 = AHEAD / 8;
 
 /// Bytes of the agent's own ring in a trace: compilations of some ten thousand methods at once.
 const OWN_RING: u64 = 1 << 20;
@@ -34,6 +37,15 @@ const RESERVE_SHARE: u64 = 16;
 /// A node's last child is found by a signed distance of 32 bits.
 const LARGEST: u64 = 1 << 31;
 
+/// Called by the probes: a thread needs a session's memory up to this end, now. Whether it is there.
+pub fn more(base: i64, end: i64, rest: bool) -> bool {
+    let engine = super::engine();
+    let memory = engine.as_ref().map(|engine| &engine.memory);
+    memory.is_some_and(|memory| {
+        memory.base == base.cast_unsigned() && memory.back_up_to(end.cast_unsigned(), rest)
+    })
+}
+
 /// The memory of one session.
 pub struct Memory {
     pub base: u64,
@@ -42,6 +54,8 @@ pub struct Memory {
     /// In a trace: bytes of a thread's ring, and where the agent's is.
     ring: u64,
     notes: Mutex<usize>,
+    /// Held by who moves the limit.
+    growth: Mutex<()>,
 }
 
 /// What a session's arena holds.
@@ -69,13 +83,14 @@ impl Memory {
         let pages = Pages::new(budget, ring > 0)?;
         let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
         // Less to begin with where memory is short; too little even for that is an error.
-        let limit = [ahead(ring), AHEAD / 8]
+        let limit = [ahead(ring), AT_ONCE]
             .into_iter()
             .find_map(|ahead| pages.back(0, first + ahead, Want::Ahead).ok())
             .ok_or_else(|| io::Error::other("the container has too little memory left"))?;
         // Only now is there something that could be written to.
         let (base, session) = pages.map()?;
-        let memory = Memory { base, session, pages, ring, notes: Mutex::new(0) };
+        let memory =
+            Memory { base, session, pages, ring, notes: Mutex::new(0), growth: Mutex::new(()) };
         memory.put64(header::MAGIC, layout::MAGIC);
         memory.put32(header::SESSION, session);
         memory.put32(header::HOLDS, shape.holds.code());
@@ -130,13 +145,28 @@ impl Memory {
         if self.ring > 0 {
             self.put32(header::RING, self.ring_now(used));
         }
+        let _growth = locked(&self.growth);
+        self.grow(used, used + ahead(self.ring).max(used / 2));
+    }
+
+    /// Called by a thread that finds no room: whether there is some up to this end now.
+    fn back_up_to(&self, end: u64, rest: bool) -> bool {
+        let _growth = locked(&self.growth);
+        let place = if rest { header::LIMIT } else { header::RESERVE };
+        if self.get64(place) < end {
+            self.grow(self.used(), end + AT_ONCE + end / RESERVE_SHARE);
+        }
+        self.get64(place) >= end
+    }
+
+    /// Moves the limit, as far as can be and at most to there. Only by who holds `growth`.
+    fn grow(&self, used: u64, wanted: u64) {
         let limit = self.get64(header::LIMIT);
         // What is nearly used up is needed.
         let want = if used > limit / 2 { Want::Needed } else { Want::Ahead };
-        let most = self.pages.for_trees(want);
-        let wanted = (used + ahead(self.ring).max(used / 2)).min(most) & !(PAGE as u64 - 1);
+        let wanted = wanted.min(self.pages.for_trees(want)) & !(PAGE as u64 - 1);
         // Less at a time where memory is short.
-        let steps = [wanted, limit + AHEAD / 8, limit + AHEAD / 32];
+        let steps = [wanted, limit + AT_ONCE, limit + AHEAD / 32];
         let step = steps
             .into_iter()
             .filter(|step| limit < *step && *step <= wanted)

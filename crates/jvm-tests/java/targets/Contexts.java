@@ -1,6 +1,8 @@
 /**
  * Makes more contexts than fit into a small memory: three methods that call each other along paths
  * that hardly ever come back, beside one short path that is taken all the time. Counts its calls.
+ *
+ * <p>Or, with {@code tree N}, all paths of two methods to a depth, as fast as it can.
  */
 public final class Contexts {
     private static int seed = 12345;
@@ -10,6 +12,11 @@ public final class Contexts {
     private Contexts() {}
 
     public static void main(String[] args) {
+        if (args[0].equals("tree")) {
+            Paths.left(Integer.parseInt(args[1]));
+            System.out.println("count wandering " + wandering);
+            return;
+        }
         int rounds = Integer.parseInt(args[0]);
         for (int i = 0; i < rounds; i++) {
             Paths.step(14);
@@ -48,6 +55,22 @@ public final class Contexts {
         static void c(int depth) {
             wandering++;
             step(depth - 1);
+        }
+
+        static void left(int depth) {
+            wandering++;
+            if (depth > 0) {
+                left(depth - 1);
+                right(depth - 1);
+            }
+        }
+
+        static void right(int depth) {
+            wandering++;
+            if (depth > 0) {
+                left(depth - 1);
+                right(depth - 1);
+            }
         }
 
         static void steady() {

@@ -8,13 +8,13 @@ use tare_profile::ValueKind;
 
 const PATHS: &str = "Contexts$Paths.";
 
-fn run(jdk: &Jdk, rounds: &str, options: &[&str]) -> (String, Recorded) {
+fn run(jdk: &Jdk, words: &[&str], options: &[&str]) -> (String, Recorded) {
     let scratch = Scratch::new();
     let file = scratch.path().join("x.tare");
     let options = [options, &["--include", "Contexts$Paths"]].concat();
-    let mut words = record(&options, &file);
-    words.extend(java(jdk, classes(), &["Contexts", rounds]));
-    let text = Tare::this().run(&words).ok().to_owned();
+    let mut command = record(&options, &file);
+    command.extend(java(jdk, classes(), &[&["Contexts"], words].concat()));
+    let text = Tare::this().run(&command).ok().to_owned();
     (text, Recorded::open(&file))
 }
 
@@ -31,7 +31,7 @@ fn assert_true_sums(text: &str, recorded: &Recorded) {
 on_each_jdk! {
     fn what_matters_least_is_pruned(jdk) {
         for mode in [&["--count"][..], &[]] {
-            let (text, recorded) = run(jdk, "600000", &[mode, &["--memory", "8M"]].concat());
+            let (text, recorded) = run(jdk, &["600000"], &[mode, &["--memory", "8M"]].concat());
             assert_true_sums(&text, &recorded);
             assert!(recorded.counts()[".[pruned]"] > 0, "{:?}", recorded.losses());
             assert!(recorded.losses().iter().any(|l| l.contains("contexts, pruned")), "{text}");
@@ -45,9 +45,17 @@ on_each_jdk! {
         }
     }
 
+    fn contexts_that_come_faster_than_the_agent_looks_find_room(jdk) {
+        let options = ["--count", "--memory", "512M"];
+        let (text, recorded) = run(jdk, &["tree", "20"], &options);
+        assert!(recorded.losses().is_empty(), "{:?}", recorded.losses());
+        assert_eq!(recorded.counts().values().sum::<i64>(), counted(&text)["wandering"]);
+        assert_eq!(recorded.profile.contexts.len(), 1 << 21, "one for each path, and the root");
+    }
+
     fn recursion_is_folded(jdk) {
         let options = ["--count", "--fold-recursion", "--memory", "8M"];
-        let (text, recorded) = run(jdk, "50000", &options);
+        let (text, recorded) = run(jdk, &["50000"], &options);
         assert_true_sums(&text, &recorded);
         assert!(recorded.losses().is_empty(), "{:?}", recorded.losses());
         let counts = recorded.counts();
