@@ -83,6 +83,7 @@ pub fn run(pid: u32, recording: &Path) -> Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
+    let on_duty_since = SystemTime::now();
     let jvm = tare_attach::inspect(pid)?;
     let origins = Origins::of(&jvm);
     let stream = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
@@ -94,7 +95,8 @@ pub fn run(pid: u32, recording: &Path) -> Result<()> {
     }
     let arena = Arena::new(memory);
     wait_for_quiet(&arena)?;
-    rescue(Exact::new(arena, status.exact.unwrap_or_default(), origins), recording)
+    let exact = Exact::new(arena, status.exact.unwrap_or_default(), origins);
+    rescue(exact, recording, on_duty_since)
 }
 
 /// Waits until the agent has ended the session. It notes the time while it is on.
@@ -113,7 +115,7 @@ fn wait_for_quiet(arena: &Arena) -> Result<()> {
 }
 
 /// Writes the whole recording anew, from what is in memory, in place of the one without an end.
-fn rescue(mut exact: Exact, recording: &Path) -> Result<()> {
+fn rescue(mut exact: Exact, recording: &Path, on_duty_since: SystemTime) -> Result<()> {
     // A link stays one.
     let recording = fs::canonicalize(recording)?;
     let mut begun = Recording::open(&recording)?;
@@ -123,6 +125,9 @@ fn rescue(mut exact: Exact, recording: &Path) -> Result<()> {
     }
     let mut profile = Profile::new();
     let run = begun.summary()?.run;
+    if began_after(&run, on_duty_since) {
+        return Ok(()); // Somebody records to the same file again: what was there is no longer wanted.
+    }
     let duration = run.started.and_then(since).unwrap_or(run.duration);
     exact.look_once(&mut profile, duration)?;
     let mut losses: Vec<_> = run.losses.clone();
@@ -146,6 +151,13 @@ fn rescue(mut exact: Exact, recording: &Path) -> Result<()> {
         let _ = fs::remove_file(&part);
     }
     written.with_context(|| format!("cannot complete {}", recording.display()))
+}
+
+/// Whether a recording is a later one than that of a guard who was on duty by then.
+fn began_after(run: &RunInfo, on_duty: SystemTime) -> bool {
+    let on_duty = on_duty.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    // One that is just being begun does not say yet.
+    run.started.is_none_or(|started| i128::from(started) > on_duty.cast_signed())
 }
 
 /// Nanoseconds since a moment, given in nanoseconds since 1970.

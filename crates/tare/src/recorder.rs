@@ -58,9 +58,14 @@ pub struct Recorded {
 impl Recorder {
     /// Begins a file, in place of one that may be there. `began` is the zero of all times.
     pub fn begin(path: &Path, run: RunInfo, began: Instant) -> Result<Self> {
-        let writer = create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut profile = Profile::new();
         profile.run = run.clone();
+        // The file says whose it is from the beginning.
+        let writer = create(path).and_then(|mut writer| {
+            writer.write(&profile)?;
+            Ok(writer)
+        });
+        let writer = writer.with_context(|| format!("cannot write {}", path.display()))?;
         let looked = Instant::now();
         let due = looked + INTERVAL;
         let path = path.to_owned();

@@ -77,4 +77,24 @@ on_each_jdk! {
         assert!(report.ok().contains("Work."), "{}", report.describe());
         assert!(report.err.contains("no end"), "{}", report.describe());
     }
+
+    fn a_recorder_killed_and_the_same_file_begun_again(jdk) {
+        let start = || Target::java(jdk).class_path(classes()).main("Truth").start();
+        let (mut first, mut second) = (start(), start());
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let mut killed = recorded_so_far(&mut first, &file);
+        let guards = guards(killed.pid());
+        killed.kill();
+        let recording = begin(&second.name(), &["--count"], &file);
+        wait_until("the first one's guard has gone", || {
+            guards.iter().all(|guard| rustix::process::test_kill_process(*guard).is_err())
+        });
+        second.tell("go");
+        second.wait_for("done");
+        recording.signal(rustix::process::Signal::INT);
+        recording.wait().ok();
+        let run = &Recorded::open(&file).profile.run;
+        assert_eq!(run.pid, Some(second.pid()), "the file is the second's");
+    }
 }
