@@ -201,7 +201,7 @@ impl ExactPlan {
 }
 
 /// Every value of a field that may repeat.
-fn all<T: FromStr>(m: &Message, key: &'static str) -> Result<Vec<T>, WireError> {
+pub(crate) fn all<T: FromStr>(m: &Message, key: &'static str) -> Result<Vec<T>, WireError> {
     let bad = |_| WireError::BadField { verb: m.verb.clone(), key };
     m.list(key).iter().map(|text| text.parse().map_err(bad)).collect()
 }

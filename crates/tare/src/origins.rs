@@ -11,7 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,6 +29,10 @@ const MOST_JARS: usize = 2_000;
 const MOST_CLASSES: usize = 2_000_000;
 /// Bytes of a jar's own list of what is in it.
 const LARGEST_LIST: u64 = 64 << 20;
+/// Bytes of a class file.
+const LARGEST_CLASS: u64 = 16 << 20;
+/// Packages within packages, in a directory.
+const DEEPEST: usize = 50;
 /// Entries that could not be read and are named one by one.
 const MOST_NAMED: usize = 20;
 
@@ -45,10 +49,25 @@ pub struct Origins {
 
 /// The thread that knows the class path.
 struct Reader {
-    ask: Sender<String>,
-    answers: Receiver<Option<Arc<str>>>,
+    ask: Sender<Question>,
+    answers: Receiver<Answer>,
     work: Arc<Work>,
     known: RefCell<HashMap<String, Option<Arc<str>>>>,
+}
+
+enum Question {
+    /// Which entry a class is from.
+    Origin(String),
+    /// What classes there are.
+    Names,
+    /// The file of a class.
+    File(String),
+}
+
+enum Answer {
+    Origin(Option<Arc<str>>),
+    Names(Vec<String>),
+    File(Option<Vec<u8>>),
 }
 
 /// What the thread has done so far.
@@ -94,7 +113,7 @@ impl Origins {
 
     /// `find` says what the entries of the class path are, as seen from here.
     fn by(find: impl FnOnce(&Work) -> Vec<PathBuf> + Send + 'static) -> Self {
-        let (ask, asked) = mpsc::channel::<String>();
+        let (ask, asked) = mpsc::channel::<Question>();
         let (answer, answers) = mpsc::channel();
         let work = Arc::new(Work::default());
         let theirs = Arc::clone(&work);
@@ -103,9 +122,14 @@ impl Origins {
             // Read when the first class is asked for.
             let Ok(first) = asked.recv() else { return };
             let class_path = class_path.read(&theirs);
-            for class in [first].into_iter().chain(asked) {
+            for question in [first].into_iter().chain(asked) {
                 theirs.step();
-                if answer.send(class_path.origin(&class)).is_err() {
+                let told = match question {
+                    Question::Origin(class) => Answer::Origin(class_path.origin(&class)),
+                    Question::Names => Answer::Names(class_path.names(&theirs)),
+                    Question::File(class) => Answer::File(class_path.file(&class)),
+                };
+                if answer.send(told).is_err() {
                     return;
                 }
             }
@@ -124,12 +148,39 @@ impl Origins {
         if self.given_up.get() {
             return None;
         }
-        let Some(origin) = reader.ask(class, QUIET, LONGEST) else {
+        let question = Question::Origin(class.to_owned());
+        let Some(Answer::Origin(origin)) = reader.ask(question, QUIET, LONGEST) else {
             self.given_up.set(true);
             return None;
         };
         reader.known.borrow_mut().insert(class.to_owned(), origin.clone());
         origin
+    }
+
+    /// The classes of the class path, as class files spell them; nothing if they cannot be had soon.
+    pub fn names(&self) -> Vec<String> {
+        let Some(reader) = self.reader.as_ref().filter(|_| !self.given_up.get()) else {
+            return Vec::new();
+        };
+        match reader.ask(Question::Names, QUIET, LONGEST) {
+            Some(Answer::Names(names)) => names,
+            _ => {
+                self.given_up.set(true);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The class file of a class of the class path.
+    pub fn class_file(&self, class: &str) -> Option<Vec<u8>> {
+        let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
+        match reader.ask(Question::File(class.to_owned()), QUIET, LONGEST) {
+            Some(Answer::File(file)) => file,
+            _ => {
+                self.given_up.set(true);
+                None
+            }
+        }
     }
 
     /// Notes what was not read.
@@ -152,13 +203,13 @@ impl Origins {
 
 impl Reader {
     /// `None` if nothing happens for `quiet`, or there is no answer for `longest`.
-    fn ask(&self, class: &str, quiet: Duration, longest: Duration) -> Option<Option<Arc<str>>> {
-        self.ask.send(class.to_owned()).ok()?;
+    fn ask(&self, question: Question, quiet: Duration, longest: Duration) -> Option<Answer> {
+        self.ask.send(question).ok()?;
         let began = Instant::now();
         loop {
             let steps = self.work.steps.load(Relaxed);
             match self.answers.recv_timeout(quiet.min(longest)) {
-                Ok(origin) => return Some(origin),
+                Ok(answer) => return Some(answer),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
                     let idle = self.work.steps.load(Relaxed) == steps;
@@ -212,14 +263,56 @@ impl ClassPath {
         self
     }
 
+    /// All classes, those in directories included.
+    fn names(&self, work: &Work) -> Vec<String> {
+        let mut names: Vec<String> = self.classes.keys().cloned().collect();
+        for root in self.directories.iter().filter_map(|at| self.entries.get(*at)) {
+            let mut folders = vec![(root.clone(), String::new(), 0)];
+            while let Some((folder, package, depth)) = folders.pop() {
+                work.step();
+                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                    let file_name = entry.file_name();
+                    let Some(name) = file_name.to_str() else { continue };
+                    // Links are not followed: they may lead in circles.
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) && depth < DEEPEST {
+                        folders.push((entry.path(), format!("{package}{name}/"), depth + 1));
+                    } else if let Some(class) = name.strip_suffix(".class") {
+                        names.push(format!("{package}{class}"));
+                    }
+                }
+                if names.len() >= MOST_CLASSES || folders.len() >= MOST_CLASSES {
+                    return names;
+                }
+            }
+        }
+        names
+    }
+
     fn origin(&self, class: &str) -> Option<Arc<str>> {
+        Some(self.entry(class)?.file_name()?.to_str()?.into())
+    }
+
+    /// The entry that the JVM would take a class from.
+    fn entry(&self, class: &str) -> Option<&Path> {
         let in_jar = self.classes.get(class).copied();
         // Entries before the jar win, as they do in the JVM.
         let before = self.directories.iter().take_while(|at| in_jar.is_none_or(|jar| **at < jar));
         let mut directories = before.filter_map(|at| self.entries.get(*at));
         let found = directories.find(|entry| entry.join(format!("{class}.class")).is_file());
-        let entry = found.or_else(|| self.entries.get(in_jar?))?;
-        Some(entry.file_name()?.to_str()?.into())
+        found.or_else(|| self.entries.get(in_jar?)).map(PathBuf::as_path)
+    }
+
+    fn file(&self, class: &str) -> Option<Vec<u8>> {
+        let (entry, name) = (self.entry(class)?, format!("{class}.class"));
+        let mut bytes = Vec::new();
+        if entry.is_dir() {
+            let file = open_regular(&entry.join(name)).ok()?;
+            file.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+        } else {
+            let mut jar = zip::ZipArchive::new(open_regular(entry).ok()?).ok()?;
+            jar.by_name(&name).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+        }
+        Some(bytes)
     }
 }
 
@@ -375,6 +468,12 @@ mod tests {
         assert_eq!(origin("p/B").as_deref(), Some("classes"));
         assert_eq!(origin("p/C").as_deref(), Some("last.jar"));
         assert_eq!(origin("p/D"), None);
+        let mut names = origins.names();
+        names.sort();
+        assert_eq!(names, ["p/A", "p/B", "p/B", "p/C"]);
+        for (class, file) in [("p/A", Some(&b"x"[..])), ("p/B", Some(b"x")), ("p/D", None)] {
+            assert_eq!(origins.class_file(class).as_deref(), file, "{class}");
+        }
         assert_eq!(losses(&origins), [""; 0], "nothing is left out");
         let names: Vec<_> = expand("*", &|_| scratch.clone());
         assert_eq!(names.len(), 3, "{names:?}");
@@ -410,7 +509,7 @@ mod tests {
         });
         let reader = origins.reader.as_ref().unwrap();
         let moment = Duration::from_millis(50);
-        assert_eq!(reader.ask("p/A", moment, moment), None);
+        assert!(reader.ask(Question::Names, moment, moment).is_none());
         origins.given_up.set(true);
         assert_eq!(origins.of_class("p/B"), None, "it is not asked again");
         assert!(losses(&origins)[0].contains("did not answer in time"), "{:?}", losses(&origins));

@@ -4,8 +4,10 @@
 //! lies in memory that we hold too, so it is kept; and if we are killed ourselves, what the recorder
 //! has written until then. How each kind of recording measures is in a file of its own.
 
+mod agent_jar;
 mod exact;
 mod marks;
+mod patterns;
 mod predict;
 mod sampling;
 mod steer;
@@ -19,7 +21,7 @@ use crate::commands::{detach, export, status};
 use crate::launch::{self, Guest, Settings};
 use crate::recorder;
 use crate::target::Target;
-use crate::term::{DIM, WARN};
+use crate::term::{self, BAD, DIM, WARN};
 use anyhow::{Context, Result, bail};
 use exact::ExactSession;
 use sampling::SamplingSession;
@@ -47,7 +49,8 @@ pub fn run(args: RecordArgs) -> ExitCode {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let output = args.output.as_deref();
     let checked = check_output(output).and_then(|()| check_room(output));
-    let outcome = checked.and(target).and_then(|()| match () {
+    let agent = args.agent_jar.as_deref().map_or(Ok(()), |jar| agent_jar::checked(jar).map(drop));
+    let outcome = checked.and(target).and(agent).and_then(|()| match () {
         () if args.trace => record::<TraceSession>(args),
         () if is_exact(&args) => record::<ExactSession>(args),
         () => record::<SamplingSession>(args),
@@ -57,14 +60,17 @@ pub fn run(args: RecordArgs) -> ExitCode {
 
 fn record<S: Session>(args: RecordArgs) -> Result<ExitCode> {
     match &args.jvm {
-        Some(who) => attached::<S>(who, &args).map(|()| ExitCode::SUCCESS),
-        None => launched::<S>(args).map(launch::exit_code),
+        Some(who) => attached::<S>(who, &args),
+        None => launched::<S>(args).map(|(status, recorded)| match status.success() {
+            true if !recorded => ExitCode::FAILURE,
+            _ => launch::exit_code(status),
+        }),
     }
 }
 
 /// An exact recording of a program that is started for it, of which nothing is said.
 pub fn launched_quietly(args: RecordArgs) -> Result<ExitStatus> {
-    launched::<ExactSession>(RecordArgs { quiet: true, ..args })
+    launched::<ExactSession>(RecordArgs { quiet: true, ..args }).map(|(status, _)| status)
 }
 
 /// Regions are woven, too.
@@ -104,8 +110,18 @@ fn check_room(output: Option<&Path>) -> Result<()> {
     );
 }
 
+/// What came of a recording whose file is complete.
+enum Kept {
+    Something,
+    /// Nothing was measured; why, and what to do about it.
+    Nothing(String),
+}
+
+/// The exit status of what Ctrl-C ended before there was anything to keep, as a shell has it.
+const STOPPED: u8 = 130;
+
 /// Records a JVM that runs already.
-fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
+fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<ExitCode> {
     let jvm = tare_attach::find(who)?;
     let patience = args.patience.timeout;
     let stop = Arc::new(AtomicBool::new(false));
@@ -115,32 +131,70 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
     let (alive, kept) = record_attached::<S>(&mut agent, &jvm, args, &stop);
-    if !alive || was_there {
-        return kept;
+    if alive && !was_there {
+        // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
+        // A JVM that ends meanwhile takes the agent with it.
+        let left = leave(&mut agent, &jvm, patience);
+        if kept.is_ok() && !agent.has_gone() && tare_attach::inspect(jvm.pid).is_ok() {
+            left?;
+        }
     }
-    // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
-    let left = leave(&mut agent, &jvm, patience);
-    kept.and(left)
+    match kept? {
+        Some(Kept::Something) => Ok(ExitCode::SUCCESS),
+        Some(Kept::Nothing(why)) => bail!(why),
+        None => Ok(ExitCode::from(STOPPED)),
+    }
 }
 
-/// Whether the JVM lives, and what came of the recording.
+/// Whether the JVM lives, and what came of the recording; nothing if it was stopped before it had begun.
 fn record_attached<S: Session>(
     agent: &mut Agent,
     jvm: &Jvm,
     args: &RecordArgs,
     stop: &AtomicBool,
-) -> (bool, Result<()>) {
+) -> (bool, Result<Option<Kept>>) {
     let mut session = match S::begin(agent, jvm, args, &Names::default(), stop) {
         Ok(Some(session)) => session,
-        Ok(None) => return (!agent.has_gone(), Ok(())),
+        Ok(None) => return (!agent.has_gone(), Ok(None)),
         Err(error) => return (!agent.has_gone(), Err(error)),
     };
-    let until = args.duration.map(|duration| Instant::now() + duration);
-    let over =
-        || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let watched = session.watch(agent, &over);
+    let clock = Clock::new(args);
+    let watched = session.watch(agent, &|| stop.load(Ordering::Relaxed) || clock.is_over());
+    clock.say_if_early(agent);
     let alive = session.end(agent);
-    (alive, session.keep(watched))
+    (alive, session.keep(watched).map(Some))
+}
+
+/// The time that a recording is to take, by `-d`.
+struct Clock {
+    began: Instant,
+    length: Option<Duration>,
+    quiet: bool,
+}
+
+impl Clock {
+    fn new(args: &RecordArgs) -> Self {
+        Clock { began: Instant::now(), length: args.duration, quiet: args.quiet }
+    }
+
+    fn is_over(&self) -> bool {
+        self.length.is_some_and(|length| self.began.elapsed() >= length)
+    }
+
+    /// Says that the JVM has ended before the time was over, if it has.
+    fn say_if_early(&self, agent: &Agent) {
+        let passed = self.began.elapsed();
+        let Some(length) = self.length.filter(|length| passed < *length && !self.quiet) else {
+            return;
+        };
+        if agent.has_gone() {
+            errln!(
+                "{WARN}tare: the JVM ended after {}, before the {} of -d were over{WARN:#}",
+                term::time(passed),
+                term::time(length),
+            );
+        }
+    }
 }
 
 /// Has the agent leave that came for this recording.
@@ -149,16 +203,45 @@ fn leave(agent: &mut Agent, jvm: &Jvm, patience: Duration) -> Result<()> {
     detach::wait_for_threads(jvm, patience)
 }
 
-/// Starts a program and records each of its JVMs, from before its `main` to its end.
-fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
+/// What became of the recordings of a program's JVMs.
+#[derive(Default)]
+struct Tally {
+    good: usize,
+    /// Of which nothing was recorded, or nothing could be.
+    empty: usize,
+    /// Recordings that went wrong after they had begun.
+    failed: usize,
+}
+
+impl Tally {
+    /// A program may start JVMs that nobody cares about, but one recording there must be.
+    fn is_good(&self) -> bool {
+        self.failed == 0 && (self.good > 0 || self.empty == 0)
+    }
+}
+
+/// Starts a program and records each of its JVMs, from before its `main` to its end. How the program ended,
+/// and whether it was recorded.
+fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
     let command = args.command.clone();
     let (settings, quiet) = (S::settings(&args), args.quiet);
+    let tally = Arc::new(Mutex::new(Tally::default()));
     let attend = {
-        let names = Names::default();
+        let (names, tally) = (Names::default(), Arc::clone(&tally));
         move |guest: Guest| {
             let what = guest.to_string();
-            if let Err(e) = record_guest::<S>(guest, &args, &names) {
-                errln!("{WARN}tare: {what}: {e:#}{WARN:#}");
+            let mut begun = false;
+            let kept = record_guest::<S>(guest, &args, &names, &mut begun);
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            match &kept {
+                Ok(Kept::Something) => tally.good += 1,
+                Err(_) if begun => tally.failed += 1,
+                _ => tally.empty += 1,
+            }
+            match kept {
+                Ok(Kept::Something) => {}
+                Ok(Kept::Nothing(why)) => errln!("{BAD}tare:{BAD:#} {what}: {why}"),
+                Err(e) => errln!("{BAD}tare:{BAD:#} {what}: {e:#}"),
             }
         }
     };
@@ -169,10 +252,17 @@ fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
     if launched.guests == 0 {
         launched.warn_of_no_guest();
     }
-    Ok(launched.status)
+    let recorded = tally.lock().unwrap_or_else(PoisonError::into_inner).is_good();
+    Ok((launched.status, launched.guests > 0 && recorded))
 }
 
-fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> Result<()> {
+/// `begun` tells whether the recording had begun, if there is an error.
+fn record_guest<S: Session>(
+    guest: Guest,
+    args: &RecordArgs,
+    names: &Names,
+    begun: &mut bool,
+) -> Result<Kept> {
     let what = guest.to_string();
     let jvm = tare_attach::inspect(guest.pid)?;
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
@@ -181,14 +271,15 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     if !args.quiet {
         errln!("{DIM}tare: recording {what}{DIM:#}");
     }
+    *begun = true;
     let running = guest.let_go();
-    let until = args.duration.map(|duration| Instant::now() + duration);
-    let over = || until.is_some_and(|until| Instant::now() >= until);
-    let watched = session.watch(&mut agent, &over);
+    let clock = Clock::new(args);
+    let watched = session.watch(&mut agent, &|| clock.is_over());
+    clock.say_if_early(&agent);
     session.end(&mut agent);
-    session.keep(watched)?;
+    let kept = session.keep(watched)?;
     running.wait();
-    Ok(())
+    Ok(kept)
 }
 
 /// The names of files that recordings of this command have taken: a command may start many JVMs, and
@@ -260,7 +351,7 @@ trait Session: Sized {
     fn end(&mut self, agent: &mut Agent) -> bool;
 
     /// Completes the recording, and says where it is and what it says.
-    fn keep(self, watched: Result<()>) -> Result<()>;
+    fn keep(self, watched: Result<()>) -> Result<Kept>;
 }
 
 /// Where a recording goes.
