@@ -472,6 +472,9 @@ pub struct RecordArgs {
     pub quiet: bool,
     #[command(flatten)]
     pub patience: Patience,
+    /// For `tare check`, which needs to tell pieces of parallel work apart
+    #[arg(skip)]
+    pub for_check: bool,
     /// The program to start and record, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -17,11 +17,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_analysis::{Filter, narrow, stable};
-use tare_profile::{ContextId, LossKind, Profile, SeriesId, ValueKind};
+use tare_analysis::{is_jdk_class, is_service, is_unstable, stable};
+use tare_profile::{ContextId, LossKind, Profile, ValueKind};
 
 /// The exit status for what grew, as of `tare diff --threshold`.
 const GREW: u8 = 3;
+
+/// The method that runs a piece of forked work (of [`record::FORK_JOIN`]).
+const PIECE: &str = "doExec";
 
 /// What test frameworks and build tools bring along; their frames are no cases.
 const FRAMEWORKS: [&str; 14] = [
@@ -155,23 +158,47 @@ fn measured(room: &Path) -> Result<Baseline> {
         for loss in profile.run.losses.iter().filter(|loss| loss.kind != LossKind::Refused) {
             errln!("{WARN}tare:{WARN:#} {}, {}: {}", loss.count, loss.name, loss.reason);
         }
-        add_cases(profile, &mut all.cases)?;
+        add_cases(&profile, &mut all.cases);
     }
     Ok(all)
 }
 
-fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()> {
-    let of_kind = |profile: &Profile, wanted: &ValueKind| -> Option<SeriesId> {
-        profile.all_series().find(|(_, series)| series.info().kind == *wanted).map(|(id, _)| id)
-    };
-    let Some(metric) = of_kind(&profile, &ValueKind::Bytecodes) else { return Ok(()) };
-    let profile = narrow(profile, metric, &Filter { stable: true, ..Filter::default() })?;
-    // For each context the outermost one.
-    let mut outermost = vec![ContextId::ROOT; profile.contexts.len()];
-    for (id, parent, _) in profile.contexts.iter() {
-        let above = outermost[parent.index()];
-        outermost[id.index()] = if above == ContextId::ROOT { id } else { above };
+/// Where the values of a context belong.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// Outside of any case: the next frame of the program begins one.
+    Outside,
+    /// In the case that this context begins.
+    In(ContextId),
+    /// Nowhere, with all that it calls: it differs from run to run.
+    Nowhere,
+}
+
+/// Of each context. A piece of parallel work is a case, whichever thread runs it: a parallel stream leaves
+/// it to chance which pieces the thread runs that waits for all of them, and which a pool.
+fn places(profile: &Profile) -> Vec<Place> {
+    let mut all = vec![Place::Outside; profile.contexts.len()];
+    let mut in_pieces = vec![false; profile.contexts.len()];
+    for (id, parent, frame) in profile.contexts.iter() {
+        let method = profile.methods.get(profile.frames.get(frame).method);
+        let [class, name] = [method.class, method.name].map(|text| profile.strings.get(text));
+        let is_piece = class == record::FORK_JOIN && name == PIECE;
+        in_pieces[id.index()] = is_piece || in_pieces[parent.index()];
+        all[id.index()] = match all[parent.index()] {
+            _ if is_piece => Place::Outside,
+            Place::Nowhere => Place::Nowhere,
+            _ if name == "<clinit>" || is_unstable(class) => Place::Nowhere,
+            // How the JDK gets from the piece to the program's code is its own business.
+            Place::Outside if in_pieces[parent.index()] && is_jdk_class(class) => Place::Outside,
+            Place::Outside => Place::In(id),
+            inside => inside,
+        };
     }
+    all
+}
+
+fn add_cases(profile: &Profile, cases: &mut BTreeMap<String, Case>) {
+    let places = places(profile);
     let name = |context: ContextId| {
         let frame = profile.contexts.frame(context)?;
         let name = stable(&profile.method_name(profile.frames.get(frame).method));
@@ -184,9 +211,15 @@ fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()>
         ValueKind::AllocatedObjects,
         ValueKind::AllocatedBytes,
     ] {
-        let Some(series) = of_kind(&profile, &kind) else { continue };
-        for row in profile.series(series).rows() {
-            let top = outermost[row.context.index()];
+        let mut all = profile.all_series();
+        let Some((_, series)) = all.find(|(_, series)| series.info().kind == kind) else {
+            continue;
+        };
+        for row in series.rows() {
+            let Place::In(top) = places[row.context.index()] else { continue };
+            if is_service(&profile.thread_name(row.thread)) {
+                continue;
+            }
             let (Some(case), Some(method)) = (name(top), name(row.context)) else { continue };
             let value = u64::try_from(row.value).unwrap_or(0);
             let case = cases.entry(case).or_default();
@@ -204,5 +237,4 @@ fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()>
             }
         }
     }
-    Ok(())
 }

@@ -15,6 +15,8 @@ mod trace;
 mod weaving;
 mod window;
 
+pub use exact::FORK_JOIN;
+
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
@@ -68,9 +70,10 @@ fn record<S: Session>(args: RecordArgs) -> Result<ExitCode> {
     }
 }
 
-/// An exact recording of a program that is started for it, of which nothing is said.
+/// An exact recording of a program that is started for `tare check`, of which nothing is said.
 pub fn launched_quietly(args: RecordArgs) -> Result<ExitStatus> {
-    launched::<ExactSession>(RecordArgs { quiet: true, ..args }).map(|(status, _)| status)
+    launched::<ExactSession>(RecordArgs { quiet: true, for_check: true, ..args })
+        .map(|(status, _)| status)
 }
 
 /// Regions are woven, too.

@@ -21,11 +21,12 @@ use crate::target::Target;
 use crate::term::{self, BOLD, DIM};
 use anyhow::{Result, bail};
 use std::io::{IsTerminal, Write};
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::{Profile, RunInfo};
-use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX};
+use tare_protocol::{COST_PS, ExactPlan, ExactStatus, Pattern, REGIONS_MAX};
 
 /// For recordings that are to be the same in every run: what the JVM leaves to chance comes from a
 /// counter or a constant instead.
@@ -33,13 +34,23 @@ pub fn fixed() -> Settings {
     Settings {
         exact: true,
         fixed: true,
-        flags: &["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"],
+        flags: &HASH_CODES,
         word: Some(
             "identity hash codes, the order of Set.of and Map.of, and seeds of Random are the same \
              in every run; --as-it-comes leaves them to chance",
         ),
     }
 }
+
+/// The class that runs the pieces of parallel streams and other work that is forked, on whatever thread.
+pub const FORK_JOIN: &str = "java.util.concurrent.ForkJoinTask";
+
+const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
+
+/// Into how many pieces a parallel stream parts its work depends on the number of processors, but for this.
+/// Threads of the common pool are as many.
+const CHECKED: &[&str] =
+    &[HASH_CODES[0], HASH_CODES[1], "-Djava.util.concurrent.ForkJoinPool.common.parallelism=4"];
 
 /// An exact recording under way.
 pub struct ExactSession {
@@ -63,7 +74,11 @@ pub struct ExactSession {
 impl Session for ExactSession {
     fn settings(args: &RecordArgs) -> Settings {
         let usual = Settings { exact: true, fixed: false, flags: &[], word: None };
-        if args.bytecodes && !args.as_it_comes { fixed() } else { usual }
+        match () {
+            () if args.for_check => Settings { flags: CHECKED, ..fixed() },
+            () if args.bytecodes && !args.as_it_comes => fixed(),
+            () => usual,
+        }
     }
 
     fn begin(
@@ -87,6 +102,7 @@ impl Session for ExactSession {
             agent_jar: args.agent_jar.as_deref().map(agent_jar::checked).transpose()?,
             allocations: args.allocations,
             include: args.include.clone(),
+            also: if args.for_check { vec![Pattern::from_str(FORK_JOIN)?] } else { Vec::new() },
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
             scheme: args.scheme,
@@ -128,6 +144,7 @@ impl Session for ExactSession {
         let recorder = Recorder::begin(&files.recording, run, began)?;
         // A program may end before the first look.
         let status = agent.status()?;
+        status.exact.iter().for_each(|exact| patterns::say_unseen(exact, args));
         // A machine that has no room for one more process has other worries.
         let guard = Guard::set(jvm, &files.recording, &memory, &status).ok();
         let mut exact = Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), origins);

@@ -13,7 +13,8 @@ use crate::term::{WARN, plain};
 use anyhow::{Result, bail};
 use tare_classfile::ClassFile;
 use tare_protocol::{
-    Fit, Found, MethodPattern, Nearest, Pattern, Region, Request, Response, nearest,
+    ExactStatus, Fit, Found, MethodPattern, Nearest, Pattern, Refusal, Region, Request, Response,
+    nearest,
 };
 
 enum Asked {
@@ -92,6 +93,9 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
     let mut asked = asked(args);
     // The agent's answer has the classes first.
     asked.sort_by_key(|(_, asked)| asked.is_method());
+    if let Some(root) = args.root.iter().find(|root| is_excluded(args, root)) {
+        bail!("--root {root}: --exclude names its class, so it can never be woven");
+    }
     let fits = ask(agent, &asked)?;
     let mut names = None;
     let mut unfit = Vec::new();
@@ -100,8 +104,8 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
         match fit.found {
             Found::Some => {}
             Found::NoMethod => bail!(
-                "{named}: the class is loaded and declares no such method{}. (A method that is inherited is \
-                 named after the class that declares it.)",
+                "{named}: the class is loaded and declares no such method (one that is inherited is named \
+                 after the class that declares it){}",
                 meant(fit.nearest)
             ),
             Found::NoCode => unfit.push(format!(
@@ -131,6 +135,22 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
     })
 }
 
+fn is_excluded(args: &RecordArgs, root: &MethodPattern) -> bool {
+    let class = root.class_and_method().map(|(class, _)| class);
+    let plain = class.filter(|class| !class.contains(['*', '?']));
+    plain.is_some_and(|class| args.exclude.iter().any(|pattern| pattern.fits_class(class)))
+}
+
+/// Says which regions no loaded class has, of a recording that has just begun.
+pub fn say_unseen(status: &ExactStatus, args: &RecordArgs) {
+    let unseen = status.refused.iter().filter(|refusal| refusal.what.starts_with("region "));
+    if args.jvm.is_some() && !args.quiet {
+        for Refusal { what, reason, .. } in unseen {
+            errln!("{WARN}tare: --{}: {}{WARN:#}", plain(what), plain(reason));
+        }
+    }
+}
+
 /// Why a pattern fits nothing.
 struct Unfit {
     /// The class that should have the method, and has not.
@@ -143,7 +163,7 @@ impl Unfit {
         match self.of_class {
             Some(class) => format!("{class} declares no such method{}", meant(self.meant)),
             None => format!(
-                "no loaded class{where_from} fits it{}; what is loaded later still may",
+                "no loaded class{where_from} fits it, though one that is loaded later may{}",
                 meant(self.meant)
             ),
         }
@@ -162,6 +182,10 @@ fn not_on_class_path(
     names: &[String],
     origins: &Origins,
 ) -> Option<Unfit> {
+    // Loaded classes fit, and the methods of one are nearly called so.
+    if fit.nearest.as_ref().is_some_and(|(score, _)| *score == 0) {
+        return Some(Unfit { of_class: None, meant: fit.nearest });
+    }
     let mut fitting = names.iter().filter(|name| asked.fits(name)).peekable();
     if fitting.peek().is_some() {
         let Asked::Method(pattern) = asked else { return None };

@@ -206,8 +206,8 @@ fn nothing(sampling: &Sampling) -> String {
                 .to_owned()
         }
         () => format!(
-            "no thread used a processor for {} in one go or more; record for longer, with a shorter \
-             --interval, or with --wall, which samples waiting threads, too",
+            "no thread used as much as {} of a processor; record for longer, with a shorter --interval, or \
+             with --wall, which samples waiting threads, too",
             interval(sampling.totals.interval),
         ),
     };
