@@ -8,7 +8,7 @@ mod compare;
 
 use super::record;
 use crate::cli::{CheckArgs, RecordArgs};
-use crate::figures::grouped;
+use crate::figures::{grouped, several};
 use crate::source;
 use crate::term::{BAD, BOLD, GOOD, WARN, plain};
 use anyhow::{Context, Result, bail};
@@ -62,7 +62,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         errln!("{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared");
         return Ok(crate::launch::exit_code(status));
     }
-    let new = measured(&room.0)?;
+    let new = measured(&room.0, !args.root.is_empty())?;
     if new.cases.is_empty() {
         bail!(
             "nothing of the program was counted. Does the command start Java, and do --include and \
@@ -73,7 +73,8 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         let path = &args.baseline;
         std::fs::write(path, new.folded().to_text())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        outln!("{GOOD}{}{GOOD:#}: {} cases", path.display(), new.cases.len());
+        let cases = several(new.cases.len() as u64, "case");
+        outln!("{GOOD}{}{GOOD:#}: {cases}", path.display());
         if let Some(old) = old {
             let verdict = compare::compare(&old, &new, args.tolerance, false);
             out!("{}", verdict.text);
@@ -87,8 +88,8 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let tolerance = args.tolerance * 100.0;
     if verdict.is_good() {
         outln!(
-            "{GOOD}ok{GOOD:#}: {} cases, {total} bytecodes, within {tolerance} % of {}",
-            new.cases.len(),
+            "{GOOD}ok{GOOD:#}: {}, {total} bytecodes, within {tolerance} % of {}",
+            several(new.cases.len() as u64, "case"),
             args.baseline.display()
         );
         return Ok(ExitCode::SUCCESS);
@@ -96,11 +97,12 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     // The rest is one more.
     let methods = old.whole.map_or(0, |whole| whole.methods.len() + 1);
     outln!(
-        "{BAD}{} of {} cases and {} of {methods} methods{BAD:#} grew by more than {tolerance} % or are missing; \
+        "{BAD}{} of {} and {} of {}{BAD:#} grew by more than {tolerance} % or are missing; \
          if that is meant, run again with {BOLD}--update{BOLD:#} and commit {}",
         verdict.failures,
-        old.cases.len(),
+        several(old.cases.len() as u64, "case"),
         verdict.methods,
+        several(methods as u64, "method"),
         args.baseline.display()
     );
     Ok(ExitCode::from(GREW))
@@ -147,7 +149,7 @@ impl Drop for Room {
 }
 
 /// The cases of all JVMs that were recorded.
-fn measured(room: &Path) -> Result<Baseline> {
+fn measured(room: &Path, roots: bool) -> Result<Baseline> {
     let mut all = Baseline::default();
     let mut files: Vec<PathBuf> = std::fs::read_dir(room)?.flatten().map(|e| e.path()).collect();
     files.sort();
@@ -158,7 +160,14 @@ fn measured(room: &Path) -> Result<Baseline> {
         for loss in profile.run.losses.iter().filter(|loss| loss.kind != LossKind::Refused) {
             errln!("{WARN}tare:{WARN:#} {}, {}: {}", loss.count, loss.name, loss.reason);
         }
-        add_cases(&profile, &mut all.cases);
+        let left_out = add_cases(&profile, roots, &mut all.cases);
+        if left_out > 0 {
+            errln!(
+                "{WARN}tare:{WARN:#} {} in pieces of parallel work below a root left out: chance decides how \
+                 many of them the root's own thread runs",
+                several(left_out, "call")
+            );
+        }
     }
     Ok(all)
 }
@@ -172,11 +181,14 @@ enum Place {
     In(ContextId),
     /// Nowhere, with all that it calls: it differs from run to run.
     Nowhere,
+    /// Nowhere either: a piece of parallel work below a root.
+    LeftOut,
 }
 
 /// Of each context. A piece of parallel work is a case, whichever thread runs it: a parallel stream leaves
-/// it to chance which pieces the thread runs that waits for all of them, and which a pool.
-fn places(profile: &Profile) -> Vec<Place> {
+/// it to chance which pieces the thread runs that waits for all of them, and which a pool. Those of a pool
+/// are below no root, so with roots it would be chance what is counted.
+fn places(profile: &Profile, roots: bool) -> Vec<Place> {
     let mut all = vec![Place::Outside; profile.contexts.len()];
     let mut in_pieces = vec![false; profile.contexts.len()];
     for (id, parent, frame) in profile.contexts.iter() {
@@ -185,6 +197,8 @@ fn places(profile: &Profile) -> Vec<Place> {
         let is_piece = class == record::FORK_JOIN && name == PIECE;
         in_pieces[id.index()] = is_piece || in_pieces[parent.index()];
         all[id.index()] = match all[parent.index()] {
+            Place::LeftOut => Place::LeftOut,
+            _ if is_piece && roots => Place::LeftOut,
             _ if is_piece => Place::Outside,
             Place::Nowhere => Place::Nowhere,
             _ if name == "<clinit>" || is_unstable(class) => Place::Nowhere,
@@ -197,8 +211,10 @@ fn places(profile: &Profile) -> Vec<Place> {
     all
 }
 
-fn add_cases(profile: &Profile, cases: &mut BTreeMap<String, Case>) {
-    let places = places(profile);
+/// Adds what a profile has; the calls that were left out of it.
+fn add_cases(profile: &Profile, roots: bool, cases: &mut BTreeMap<String, Case>) -> u64 {
+    let places = places(profile, roots);
+    let mut left_out = 0;
     let name = |context: ContextId| {
         let frame = profile.contexts.frame(context)?;
         let name = stable(&profile.method_name(profile.frames.get(frame).method));
@@ -216,7 +232,11 @@ fn add_cases(profile: &Profile, cases: &mut BTreeMap<String, Case>) {
             continue;
         };
         for row in series.rows() {
-            let Place::In(top) = places[row.context.index()] else { continue };
+            let place = places[row.context.index()];
+            if place == Place::LeftOut && kind == ValueKind::Invocations {
+                left_out += u64::try_from(row.value).unwrap_or(0);
+            }
+            let Place::In(top) = place else { continue };
             if is_service(&profile.thread_name(row.thread)) {
                 continue;
             }
@@ -237,4 +257,5 @@ fn add_cases(profile: &Profile, cases: &mut BTreeMap<String, Case>) {
             }
         }
     }
+    left_out
 }

@@ -280,7 +280,7 @@ impl Session for ExactSession {
             );
         }
         say_subgraph(&exact)?;
-        report::page(&profile, &path)?;
+        term::printed(report::page(&profile, &path))?;
         Ok(kept)
     }
 }

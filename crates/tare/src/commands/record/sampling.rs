@@ -190,7 +190,8 @@ impl Session for SamplingSession {
             term::time(sampling.elapsed()),
             size.div_ceil(1024),
         );
-        report::whole(&profile, &ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) })?;
+        let page = ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) };
+        term::printed(report::whole(&profile, &page))?;
         Ok(kept)
     }
 }

@@ -191,7 +191,7 @@ impl Session for TraceSession {
                 report::quoted(&path.with_extension("trace.json")),
             );
         }
-        report::page(&profile, &path)?;
+        term::printed(report::page(&profile, &path))?;
         Ok(kept)
     }
 }
