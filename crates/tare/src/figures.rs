@@ -28,19 +28,19 @@ pub fn grouped(value: i64) -> String {
 }
 
 /// `1 thread`, `12 threads`: a number as it is, and the word for it.
-pub fn several(number: impl Into<u128>, one: &str) -> String {
-    let number = number.into();
+pub fn several(number: impl TryInto<u64>, one: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     let digits = grouped(i64::try_from(number).unwrap_or(i64::MAX));
     format!("{digits} {}", plural(number, one))
 }
 
 /// The same with a large number rounded: `1.2 M calls`.
 pub fn roughly(number: u64, one: &str) -> String {
-    format!("{} {}", term::count(number), plural(number.into(), one))
+    format!("{} {}", term::count(number), plural(number, one))
 }
 
 /// A word for so many of it; the last word of several is the one that changes.
-pub fn plural(number: u128, one: &str) -> String {
+fn plural(number: u64, one: &str) -> String {
     if number == 1 {
         return one.to_owned();
     }

@@ -73,7 +73,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         let path = &args.baseline;
         std::fs::write(path, new.folded().to_text())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        let cases = several(new.cases.len() as u64, "case");
+        let cases = several(new.cases.len(), "case");
         outln!("{GOOD}{}{GOOD:#}: {cases}", path.display());
         if let Some(old) = old {
             let verdict = compare::compare(&old, &new, args.tolerance, false);
@@ -89,7 +89,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     if verdict.is_good() {
         outln!(
             "{GOOD}ok{GOOD:#}: {}, {total} bytecodes, within {tolerance} % of {}",
-            several(new.cases.len() as u64, "case"),
+            several(new.cases.len(), "case"),
             args.baseline.display()
         );
         return Ok(ExitCode::SUCCESS);
@@ -100,9 +100,9 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         "{BAD}{} of {} and {} of {}{BAD:#} grew by more than {tolerance} % or are missing; \
          if that is meant, run again with {BOLD}--update{BOLD:#} and commit {}",
         verdict.failures,
-        several(old.cases.len() as u64, "case"),
+        several(old.cases.len(), "case"),
         verdict.methods,
-        several(methods as u64, "method"),
+        several(methods, "method"),
         args.baseline.display()
     );
     Ok(ExitCode::from(GREW))

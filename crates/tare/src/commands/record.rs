@@ -50,7 +50,9 @@ pub fn run(args: RecordArgs) -> ExitCode {
     // A file larger than the process may write is an error like any other, and not the end of us.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let output = args.output.as_deref();
-    let checked = check_output(output).and_then(|()| check_room(output));
+    let checked = check_output(output)
+        .and_then(|()| check_stacks(&args, output))
+        .and_then(|()| check_room(output));
     let agent = args.agent_jar.as_deref().map_or(Ok(()), |jar| agent_jar::checked(jar).map(drop));
     let outcome = checked.and(target).and(agent).and_then(|()| match () {
         () if args.trace => record::<TraceSession>(args),
@@ -92,11 +94,27 @@ pub fn check_output(output: Option<&Path>) -> Result<()> {
             path.display()
         );
     }
+    if path.is_dir() {
+        bail!("-o {} is a directory; name a file in it", path.display());
+    }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !directory.is_dir() {
         bail!("there is no directory {} for the recording", directory.display());
     }
     Ok(())
+}
+
+/// Other tools' files are made of stacks, which regions have none of.
+fn check_stacks(args: &RecordArgs, output: Option<&Path>) -> Result<()> {
+    let regions_only = !args.region.is_empty() && !args.exact;
+    match output.filter(|path| regions_only && Format::of_path(path).is_some()) {
+        Some(path) => bail!(
+            "{} would be empty: a recording of regions alone has no stacks. Name a .tare file, or \
+             record with --exact as well",
+            path.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// A disk that is full is told of before the JVM is touched, and before an older file is replaced.

@@ -244,14 +244,14 @@ impl Session for ExactSession {
             n => format!(" and {}", roughly(n, "bytecode")),
         };
         let recorded_here = if exact.has_regions_only() {
-            let regions = several(status.regions.len() as u64, "region");
+            let regions = several(status.regions.len(), "region");
             format!("{} of {regions}", roughly(passages, "passage"))
         } else {
             format!(
                 "{}{bytecodes} in {} of {}",
                 roughly(totals.calls, if totals.samples { "sample" } else { "call" }),
                 roughly(totals.contexts as u64, "context"),
-                several(totals.trees as u64, "thread"),
+                several(totals.trees, "thread"),
             )
         };
         outln!(
@@ -368,7 +368,7 @@ fn say_overhead(steering: &Steering) {
     outln!(
         "{DIM}probes took {now}{:.0} % were allowed; {} counted and not timed{DIM:#}",
         steering.budget() * 100.0,
-        several(steering.ever_demoted().count() as u64, "method"),
+        several(steering.ever_demoted().count(), "method"),
     );
 }
 

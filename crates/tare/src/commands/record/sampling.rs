@@ -248,8 +248,9 @@ impl SamplingSession {
             Order::Dump(file) => self.dump(file),
             Order::Stop => {
                 self.stopped = true;
-                let path = self.files.result().display().to_string();
-                Ok(format!("stopped; the recording is in {path}"))
+                // Whoever reads it may be somewhere else.
+                let path = std::path::absolute(self.files.result())?;
+                Ok(format!("stopped; the recording is in {}", path.display()))
             }
             Order::Pause => change(None, Some(true)).map(|()| "paused".to_owned()),
             Order::Resume => change(None, Some(false)).map(|()| "goes on".to_owned()),

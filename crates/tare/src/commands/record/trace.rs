@@ -162,7 +162,7 @@ impl Session for TraceSession {
             "{BOLD}{}{BOLD:#}: {} entries and exits of {}, {} woven; {} KiB",
             path.display(),
             term::count(trace.events),
-            several(trace.threads() as u64, "thread"),
+            several(trace.threads(), "thread"),
             several(methods, "method"),
             size.div_ceil(1024),
         );
@@ -204,7 +204,8 @@ impl TraceSession {
             Order::Dump(file) => self.dump(file),
             Order::Stop => {
                 self.stopped = true;
-                Ok(format!("stopped; the trace is in {}", self.files.result().display()))
+                let path = std::path::absolute(self.files.result())?;
+                Ok(format!("stopped; the trace is in {}", path.display()))
             }
             Order::Pause | Order::Resume | Order::Interval(_) => {
                 bail!("a trace takes no such orders: it has every event or ends")
