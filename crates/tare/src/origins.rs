@@ -31,6 +31,8 @@ const MOST_CLASSES: usize = 2_000_000;
 const LARGEST_LIST: u64 = 64 << 20;
 /// Bytes of a class file.
 const LARGEST_CLASS: u64 = 16 << 20;
+/// Jars whose manifests are read.
+const MOST_MANIFESTS: usize = 50;
 /// Packages within packages, in a directory.
 const DEEPEST: usize = 50;
 /// Entries that could not be read and are named one by one.
@@ -66,7 +68,7 @@ enum Question {
 
 enum Answer {
     Origin(Option<Arc<str>>),
-    Names(Vec<String>),
+    Names(Option<Vec<String>>),
     File(Option<Vec<u8>>),
 }
 
@@ -102,23 +104,24 @@ impl Origins {
                 let whole = directory.join(path);
                 root.join(whole.strip_prefix("/").unwrap_or(&whole))
             };
-            let entries = class_path(&command_line);
+            let (entries, certain) = class_path(&command_line);
             let entries = entries.iter().flat_map(|entry| {
                 work.step();
                 expand(entry, &here)
             });
-            entries.take(MOST_JARS).collect()
+            (entries.take(MOST_JARS).collect(), certain)
         })
     }
 
-    /// `find` says what the entries of the class path are, as seen from here.
-    fn by(find: impl FnOnce(&Work) -> Vec<PathBuf> + Send + 'static) -> Self {
+    /// `find` says what the entries of the class path are, as seen from here, and whether they are all.
+    fn by(find: impl FnOnce(&Work) -> (Vec<PathBuf>, bool) + Send + 'static) -> Self {
         let (ask, asked) = mpsc::channel::<Question>();
         let (answer, answers) = mpsc::channel();
         let work = Arc::new(Work::default());
         let theirs = Arc::clone(&work);
         let started = thread::Builder::new().name("class path".into()).spawn(move || {
-            let class_path = ClassPath { entries: find(&theirs), ..ClassPath::default() };
+            let (entries, certain) = find(&theirs);
+            let class_path = ClassPath { entries, certain, ..ClassPath::default() };
             // Read when the first class is asked for.
             let Ok(first) = asked.recv() else { return };
             let class_path = class_path.read(&theirs);
@@ -157,16 +160,15 @@ impl Origins {
         origin
     }
 
-    /// The classes of the class path, as class files spell them; nothing if they cannot be had soon.
-    pub fn names(&self) -> Vec<String> {
-        let Some(reader) = self.reader.as_ref().filter(|_| !self.given_up.get()) else {
-            return Vec::new();
-        };
+    /// The classes of the class path, as class files spell them. `None` if these are not all, or cannot be
+    /// had soon: jars within jars are not read, and what is not on the command line is not known.
+    pub fn names(&self) -> Option<Vec<String>> {
+        let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
         match reader.ask(Question::Names, QUIET, LONGEST) {
             Some(Answer::Names(names)) => names,
             _ => {
                 self.given_up.set(true);
-                Vec::new()
+                None
             }
         }
     }
@@ -230,6 +232,8 @@ struct ClassPath {
     directories: Vec<usize>,
     /// For each class of a jar (`com/acme/Orders`) the entry.
     classes: HashMap<String, usize>,
+    /// Whether there are no other classes.
+    certain: bool,
 }
 
 impl ClassPath {
@@ -254,6 +258,7 @@ impl ClassPath {
                 }
             };
             for name in names(&list) {
+                self.certain &= !name.ends_with(b".jar");
                 let class = name.strip_suffix(b".class").and_then(|n| std::str::from_utf8(n).ok());
                 if let Some(class) = class {
                     self.classes.entry(class.to_owned()).or_insert(at);
@@ -263,8 +268,11 @@ impl ClassPath {
         self
     }
 
-    /// All classes, those in directories included.
-    fn names(&self, work: &Work) -> Vec<String> {
+    /// All classes, those in directories included, if it is sure that there are no others.
+    fn names(&self, work: &Work) -> Option<Vec<String>> {
+        if !self.certain || self.entries.iter().take(MOST_MANIFESTS).any(|jar| leads_on(jar)) {
+            return None;
+        }
         let mut names: Vec<String> = self.classes.keys().cloned().collect();
         for root in self.directories.iter().filter_map(|at| self.entries.get(*at)) {
             let mut folders = vec![(root.clone(), String::new(), 0)];
@@ -281,11 +289,11 @@ impl ClassPath {
                     }
                 }
                 if names.len() >= MOST_CLASSES || folders.len() >= MOST_CLASSES {
-                    return names;
+                    return None;
                 }
             }
         }
-        names
+        Some(names)
     }
 
     fn origin(&self, class: &str) -> Option<Arc<str>> {
@@ -314,6 +322,18 @@ impl ClassPath {
         }
         Some(bytes)
     }
+}
+
+/// Whether the manifest of a jar names others that belong to the class path.
+fn leads_on(jar: &Path) -> bool {
+    let manifest = || {
+        let mut jar = zip::ZipArchive::new(open_regular(jar).ok()?).ok()?;
+        let mut text = String::new();
+        let manifest = jar.by_name("META-INF/MANIFEST.MF").ok()?;
+        manifest.take(LARGEST_CLASS).read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    is_jar(jar) && manifest().is_some_and(|text| text.contains("Class-Path:"))
 }
 
 /// A jar's own list of what is in it, which stands at its end; empty for a file that is no jar.
@@ -371,10 +391,12 @@ fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
 }
 
-/// The entries of the class path that a command line names.
-fn class_path(command_line: &[String]) -> Vec<String> {
+/// The entries of the class path that a command line names, and whether there can be no others: a variable
+/// may name some, a file of arguments, and a path of modules.
+fn class_path(command_line: &[String]) -> (Vec<String>, bool) {
     let mut words = command_line.iter().skip(1);
     let mut path = None;
+    let mut certain = true;
     while let Some(word) = words.next() {
         match word.as_str() {
             "-cp" | "-classpath" | "--class-path" => path = words.next().cloned(),
@@ -386,9 +408,11 @@ fn class_path(command_line: &[String]) -> Vec<String> {
                 path = word.split_once('=').map(|(_, path)| path.to_owned());
             }
             // Options that take a word of their own.
-            "-p"
-            | "--module-path"
-            | "--add-modules"
+            "-p" | "--module-path" => {
+                certain = false;
+                words.next();
+            }
+            "--add-modules"
             | "--add-opens"
             | "--add-exports"
             | "--add-reads"
@@ -397,14 +421,20 @@ fn class_path(command_line: &[String]) -> Vec<String> {
             | "--upgrade-module-path" => {
                 words.next();
             }
-            "-m" | "--module" => break,
-            word if word.starts_with('-') => {}
+            "-m" | "--module" => {
+                certain = false;
+                break;
+            }
+            word if word.starts_with(['-', '@']) => {
+                certain &= !word.starts_with('@') && !word.starts_with("--module");
+            }
             // The main class; what follows is the program's.
             _ => break,
         }
     }
+    certain &= path.is_some();
     let path = path.unwrap_or_else(|| ".".to_owned());
-    path.split(':').filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+    (path.split(':').filter(|entry| !entry.is_empty()).map(str::to_owned).collect(), certain)
 }
 
 /// An entry as a path from here; `lib/*` means every jar in `lib`.
@@ -427,7 +457,24 @@ mod tests {
     use std::io::Write;
 
     fn path_of(words: &str) -> Vec<String> {
-        class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).0
+    }
+
+    #[test]
+    fn what_may_not_be_all_is_known() {
+        let certain =
+            |words: &str| class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).1;
+        for words in
+            ["java -cp a Main", "java -Xint -jar a.jar -p x", "java --class-path=a Main @x"]
+        {
+            assert!(certain(words), "{words}");
+        }
+        for words in ["java Main", "java @options -cp a Main", "java -cp a -p mods Main"] {
+            assert!(!certain(words), "{words}");
+        }
+        for words in ["java -p mods -m a/b.C", "java --module-path=mods -cp a Main"] {
+            assert!(!certain(words), "{words}");
+        }
     }
 
     #[test]
@@ -462,13 +509,13 @@ mod tests {
         let broken = scratch.join("broken.jar");
         fs::write(&broken, b"no jar").unwrap();
         let entries = vec![broken, first, classes, last];
-        let origins = Origins::by(move |_| entries);
+        let origins = Origins::by(move |_| (entries, true));
         let origin = |class: &str| origins.of_class(class).map(|origin| origin.to_string());
         assert_eq!(origin("p/A").as_deref(), Some("first.jar"));
         assert_eq!(origin("p/B").as_deref(), Some("classes"));
         assert_eq!(origin("p/C").as_deref(), Some("last.jar"));
         assert_eq!(origin("p/D"), None);
-        let mut names = origins.names();
+        let mut names = origins.names().expect("all of them");
         names.sort();
         assert_eq!(names, ["p/A", "p/B", "p/B", "p/C"]);
         for (class, file) in [("p/A", Some(&b"x"[..])), ("p/B", Some(b"x")), ("p/D", None)] {
@@ -477,6 +524,13 @@ mod tests {
         assert_eq!(losses(&origins), [""; 0], "nothing is left out");
         let names: Vec<_> = expand("*", &|_| scratch.clone());
         assert_eq!(names.len(), 3, "{names:?}");
+        // A jar of jars has classes that are not read.
+        let nested = jar("nested.jar", &["p/A", "lib/x.jar"]);
+        fs::rename(&nested, scratch.join("n.jar")).unwrap();
+        let mut zip = zip::ZipWriter::new(File::create(&nested).unwrap());
+        zip.start_file("lib/x.jar", zip::write::SimpleFileOptions::default()).unwrap();
+        zip.finish().unwrap();
+        assert_eq!(Origins::by(move |_| (vec![nested], true)).names(), None);
         fs::remove_dir_all(&scratch).unwrap();
     }
 
@@ -493,7 +547,7 @@ mod tests {
         let pipe = scratch.join("pipe.jar");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let entries = vec![pipe, "/dev/zero".into(), scratch.join("missing.jar")];
-        let origins = Origins::by(move |_| entries);
+        let origins = Origins::by(move |_| (entries, true));
         assert_eq!(origins.of_class("p/A"), None);
         let named = ["class path entry pipe.jar", "class path entry zero"];
         assert_eq!(losses(&origins), named.map(|name| format!("{name}: not a regular file")));
@@ -505,7 +559,7 @@ mod tests {
         let (_held, for_ever) = mpsc::channel::<()>();
         let origins = Origins::by(move |_| {
             let _ = for_ever.recv();
-            Vec::new()
+            (Vec::new(), true)
         });
         let reader = origins.reader.as_ref().unwrap();
         let moment = Duration::from_millis(50);

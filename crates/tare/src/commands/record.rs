@@ -228,16 +228,28 @@ fn leave(agent: &mut Agent, jvm: &Jvm, patience: Duration) -> Result<()> {
 #[derive(Default)]
 struct Tally {
     good: usize,
-    /// Of which nothing was recorded, or nothing could be.
-    empty: usize,
-    /// Recordings that went wrong after they had begun.
+    /// Of which nothing was recorded, or nothing could be: which, and why.
+    empty: Vec<String>,
+    /// Recordings that did not begin, which was said, and those that went wrong after they had.
+    unbegun: usize,
     failed: usize,
 }
 
 impl Tally {
     /// A program may start JVMs that nobody cares about, but one recording there must be.
     fn is_good(&self) -> bool {
-        self.failed == 0 && (self.good > 0 || self.empty == 0)
+        self.failed == 0 && (self.good > 0 || self.empty.len() + self.unbegun == 0)
+    }
+
+    /// Says what was not recorded: that is an error only if there is nothing else.
+    fn say(&self, quiet: bool) {
+        for empty in &self.empty {
+            match self.good {
+                0 => errln!("{BAD}tare:{BAD:#} {empty}"),
+                _ if quiet => {}
+                _ => errln!("{DIM}tare: {empty}{DIM:#}"),
+            }
+        }
     }
 }
 
@@ -245,7 +257,7 @@ impl Tally {
 /// and whether it was recorded.
 fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
     let command = args.command.clone();
-    let (settings, quiet) = (S::settings(&args), args.quiet);
+    let (settings, quiet, for_check) = (S::settings(&args), args.quiet, args.for_check);
     let tally = Arc::new(Mutex::new(Tally::default()));
     let attend = {
         let (names, tally) = (Names::default(), Arc::clone(&tally));
@@ -254,15 +266,14 @@ fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
             let mut begun = false;
             let kept = record_guest::<S>(guest, &args, &names, &mut begun);
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            match &kept {
-                Ok(Kept::Something) => tally.good += 1,
-                Err(_) if begun => tally.failed += 1,
-                _ => tally.empty += 1,
-            }
             match kept {
-                Ok(Kept::Something) => {}
-                Ok(Kept::Nothing(why)) => errln!("{BAD}tare:{BAD:#} {what}: {why}"),
-                Err(e) => errln!("{BAD}tare:{BAD:#} {what}: {e:#}"),
+                Ok(Kept::Something) => tally.good += 1,
+                Ok(Kept::Nothing(why)) => tally.empty.push(format!("{what}: {why}")),
+                Err(e) => {
+                    errln!("{BAD}tare:{BAD:#} {what}: {e:#}");
+                    tally.failed += usize::from(begun);
+                    tally.unbegun += usize::from(!begun);
+                }
             }
         }
     };
@@ -273,8 +284,11 @@ fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
     if launched.guests == 0 {
         launched.warn_of_no_guest();
     }
-    let recorded = tally.lock().unwrap_or_else(PoisonError::into_inner).is_good();
-    Ok((launched.status, launched.guests > 0 && recorded))
+    let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    if !for_check {
+        tally.say(quiet);
+    }
+    Ok((launched.status, launched.guests > 0 && tally.is_good()))
 }
 
 /// `begun` tells whether the recording had begun, if there is an error.

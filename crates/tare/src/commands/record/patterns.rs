@@ -113,11 +113,14 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
             )),
             Found::None => {
                 let names = names.get_or_insert_with(|| origins.names());
-                unfit.extend(not_on_class_path(asked, fit, names, origins).map(|why| {
-                    let where_from =
-                        if names.is_empty() { "" } else { " and none of the class path" };
-                    format!("{named}: {}", why.sentence(where_from))
-                }));
+                let why = match names {
+                    Some(names) => not_on_class_path(asked, fit, names, origins),
+                    // Next to nothing is loaded when a program begins.
+                    None if args.jvm.is_none() => None,
+                    None => Some(Unfit { of_class: None, meant: fit.nearest }),
+                };
+                let beside = if names.is_some() { " and none of the class path" } else { "" };
+                unfit.extend(why.map(|why| format!("{named}: {}", why.sentence(beside))));
             }
         }
     }
