@@ -103,7 +103,7 @@ impl Classes<'_> {
         Err(thrown.unwrap_or_else(|| "no reason given".to_owned()))
     }
 
-    fn is_linked(&self, class: jclass) -> bool {
+    pub fn is_linked(&self, class: jclass) -> bool {
         const PREPARED: jni::jint = 2;
         let mut status: jni::jint = 0;
         call!(self.jvmti, GetClassStatus, class, &raw mut status).is_ok() && status & PREPARED != 0

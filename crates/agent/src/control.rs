@@ -9,6 +9,7 @@ mod meanwhile;
 use crate::counters;
 use crate::doing;
 use crate::exact;
+use crate::fits;
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, Vm, capability_names};
 use crate::lifecycle::Session;
@@ -316,6 +317,12 @@ impl<'a> Control<'a> {
                      `tare record --exact --root METHOD`",
                 ),
             },
+            Request::Fits { classes, methods } => {
+                match fits::fits(self.jvmti, self.jni, classes, methods) {
+                    Ok(all) => Response::Fitted(all),
+                    Err(failure) => internal(&failure),
+                }
+            }
             Request::SampleStart(plan) => {
                 self.end_what_yields();
                 match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {

@@ -11,6 +11,7 @@ mod doing;
 mod events;
 mod exact;
 mod facts;
+mod fits;
 mod gate;
 mod jvm;
 mod lifecycle;

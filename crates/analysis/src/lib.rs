@@ -58,4 +58,4 @@ pub use sequences::{Calls, PARTS, SEQUENCES, Sequence, Sequences, Transition};
 pub use target::{TARGET_TIME, TargetError};
 pub use threads::{ThreadShare, by_thread};
 pub use tree::{Children, LabelId, NodeId, Tree};
-pub use unstable::is_unstable;
+pub use unstable::{is_service, is_unstable};

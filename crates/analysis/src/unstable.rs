@@ -64,7 +64,7 @@ pub(crate) fn contexts(profile: &Profile) -> Vec<bool> {
 }
 
 /// Whether a thread of this name is none of the program's.
-pub(crate) fn is_service(thread: &str) -> bool {
+pub fn is_service(thread: &str) -> bool {
     THREADS.iter().any(|name| thread.starts_with(name))
 }
 

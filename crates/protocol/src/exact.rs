@@ -104,6 +104,8 @@ pub struct ExactPlan {
     pub allocations: bool,
     /// Classes; none means every class that is not the JDK's.
     pub include: Vec<Pattern>,
+    /// Classes besides, whatever `include` says; `exclude` does not touch them.
+    pub also: Vec<Pattern>,
     pub exclude: Vec<Pattern>,
     /// Methods where the subgraph begins; none means that every woven method may begin it.
     pub roots: Vec<MethodPattern>,
@@ -151,6 +153,7 @@ impl ExactPlan {
             .with_all("agent-jar", &Vec::from_iter(self.agent_jar.as_ref()))
             .with("allocations", self.allocations)
             .with_all("include", &self.include)
+            .with_all("also", &self.also)
             .with_all("exclude", &self.exclude)
             .with_all("root", &self.roots)
             .with("scheme", self.scheme)
@@ -180,6 +183,7 @@ impl ExactPlan {
             agent_jar: all(m, "agent-jar")?.pop(),
             allocations: m.parse("allocations")?,
             include: all(m, "include")?,
+            also: all(m, "also")?,
             exclude: all(m, "exclude")?,
             roots: all(m, "root")?,
             scheme: m.parse("scheme")?,
@@ -201,7 +205,7 @@ impl ExactPlan {
 }
 
 /// Every value of a field that may repeat.
-fn all<T: FromStr>(m: &Message, key: &'static str) -> Result<Vec<T>, WireError> {
+pub(crate) fn all<T: FromStr>(m: &Message, key: &'static str) -> Result<Vec<T>, WireError> {
     let bad = |_| WireError::BadField { verb: m.verb.clone(), key };
     m.list(key).iter().map(|text| text.parse().map_err(bad)).collect()
 }

@@ -7,9 +7,11 @@
 
 mod exact;
 mod explain;
+mod fits;
 mod message;
 mod method;
 mod names;
+mod nearest;
 mod options;
 mod pattern;
 mod progress;
@@ -19,6 +21,7 @@ mod sampling;
 
 pub use exact::{BlockAnalysis, COST_PS, ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
 pub use explain::{Explained, Explanations};
+pub use fits::{Fit, Found};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use method::{MethodPattern, MethodPatternError};
 pub use names::{
@@ -26,6 +29,7 @@ pub use names::{
     control_dir_name, desk_dir_name, library_name, meeting_dir_name, parse_control_dir,
     parse_desk_dir, socket_in,
 };
+pub use nearest::{Nearest, nearest};
 pub use options::{AgentOptions, GRACE, OptionError};
 pub use pattern::{Pattern, PatternError, is_jdk};
 pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};

@@ -143,6 +143,13 @@ impl MethodPattern {
             }
     }
 
+    /// What is asked of the class, and of the method's name; `None` if it is for all methods of what it
+    /// names.
+    #[must_use]
+    pub fn class_and_method(&self) -> Option<(&str, &str)> {
+        self.pattern.class_and_method()
+    }
+
     /// Whether any method of a class could fit.
     #[must_use]
     pub fn fits_some_method(&self, class: &str) -> bool {

@@ -77,6 +77,13 @@ impl Pattern {
         fits(self.text.as_bytes(), class.as_bytes())
     }
 
+    /// The part for the class and the part for the method of a pattern for methods; `None` if it is
+    /// for all methods of what it names.
+    #[must_use]
+    pub fn class_and_method(&self) -> Option<(&str, &str)> {
+        self.text.rsplit_once('.').filter(|(_, of_method)| *of_method != "**")
+    }
+
     /// Whether a method fits: the last part of the pattern is for the method's name.
     #[must_use]
     pub fn fits_method(&self, class: &str, method: &str) -> bool {

@@ -3,11 +3,12 @@
 //! Frozen for all versions: [`Greeting`], `hello`, `detach`, `ok` and `error`. With them any
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
-use crate::exact::{ExactPlan, ExactStatus};
+use crate::exact::{ExactPlan, ExactStatus, all};
 use crate::explain::{self, Explanations};
+use crate::fits::{self, Fit};
 use crate::progress::Progress;
 use crate::sampling::{SamplePlan, SampleStatus};
-use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, VERSION, WireError};
+use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, Pattern, VERSION, WireError};
 use std::fmt;
 
 /// What the agent says first on every connection.
@@ -70,6 +71,11 @@ pub enum Request {
     ExactOpen,
     /// What is known of the methods that fit, in a recording of what roots reach.
     Explain(MethodPattern),
+    /// Which of these patterns fit anything that is loaded, and what may be meant by the others.
+    Fits {
+        classes: Vec<Pattern>,
+        methods: Vec<MethodPattern>,
+    },
     /// Begins a sampling session, which ends with this connection at the latest. Answered by `ok`
     /// with one descriptor: the stream (crates/arena, `samples`), which this front end drains.
     SampleStart(Box<SamplePlan>),
@@ -108,6 +114,9 @@ impl Request {
                 .with_some("paused", *paused),
             Request::SampleStop => Message::new("sample-stop"),
             Request::Explain(pattern) => Message::new("explain").with("method", pattern),
+            Request::Fits { classes, methods } => {
+                Message::new("fits").with_all("class", classes).with_all("method", methods)
+            }
             Request::Detach => Message::new("detach"),
         }
     }
@@ -132,6 +141,7 @@ impl Request {
             },
             "sample-stop" => Request::SampleStop,
             "explain" => Request::Explain(m.parse("method")?),
+            "fits" => Request::Fits { classes: all(m, "class")?, methods: all(m, "method")? },
             "detach" => Request::Detach,
             other => return Err(WireError::UnknownVerb(other.to_owned())),
         })
@@ -144,6 +154,8 @@ pub enum Response {
     Ok,
     Status(Box<Status>),
     Explained(Explanations),
+    /// Of each pattern, in the order in which they were asked for: classes, then methods.
+    Fitted(Vec<Fit>),
     /// No answer yet: how far the agent is with what was asked.
     Progress(Progress),
     Error {
@@ -195,6 +207,7 @@ impl Response {
             Response::Ok => Message::new("ok"),
             Response::Status(status) => status.to_message(),
             Response::Explained(all) => explain::to_message(all),
+            Response::Fitted(all) => fits::to_message(all),
             Response::Progress(progress) => progress.to_message(),
             Response::Error { code, message } => {
                 Message::new("error").with("code", code.name()).with("message", message)
@@ -207,6 +220,7 @@ impl Response {
             "ok" => Response::Ok,
             "status" => Response::Status(Box::new(Status::from_message(m)?)),
             "explained" => Response::Explained(explain::from_message(m)?),
+            "fitted" => Response::Fitted(fits::from_message(m)?),
             "progress" => Response::Progress(Progress::from_message(m)?),
             "error" => Response::Error {
                 code: ErrorCode::from_name(&m.text("code")?),

@@ -44,9 +44,10 @@ use values::{engine, interval, number, ring, size};
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
                   tare instrument app.jar -o woven.jar    counts by itself, wherever it runs\n  \
                   tare class print a.jar!X   look into a class file\n\n\
-                  Exit status: 0 done, 1 could not be done (the reason is on standard error), \
-                  2 wrong usage, 3 `tare diff --threshold` or `tare check` found growth; `tare run` ends as the \
-                  program did."
+                  Exit status: 0 done, 1 could not be done, or nothing was recorded (the reason is on standard \
+                  error), 2 wrong usage, 3 `tare diff --threshold` or `tare check` found growth, 130 stopped by Ctrl-C \
+                  before anything was recorded; `tare run` ends as the program did, and so does `tare record` of a \
+                  program that fails."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -472,6 +473,9 @@ pub struct RecordArgs {
     pub quiet: bool,
     #[command(flatten)]
     pub patience: Patience,
+    /// For `tare check`, which needs to tell pieces of parallel work apart
+    #[arg(skip)]
+    pub for_check: bool,
     /// The program to start and record, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

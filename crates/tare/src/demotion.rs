@@ -5,6 +5,7 @@
 //! What probes cost is told by samples of the same window, or by the calibration where there are none. This
 //! file decides; the agent weaves anew and samples, `exact` brings the figures.
 
+use crate::figures::several;
 use crate::sampling::Taken;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -150,7 +151,7 @@ impl Steering {
         match (self.overhead.map_or(0, |overhead| overhead.samples), &self.unsampled) {
             (0, Some(reason)) => format!("the calibration, since there are no samples: {reason}"),
             (0, None) => "the calibration, since there were too few samples".to_owned(),
-            (samples, _) => format!("{samples} samples"),
+            (samples, _) => several(samples, "sample"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-use crate::term::plain;
+use crate::term::{self, plain};
 use tare_profile::Unit;
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -25,6 +25,30 @@ pub fn grouped(value: i64) -> String {
         out.push(digit);
     }
     if value < 0 { format!("-{out}") } else { out }
+}
+
+/// `1 thread`, `12 threads`: a number as it is, and the word for it.
+pub fn several(number: impl TryInto<u64>, one: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let digits = grouped(i64::try_from(number).unwrap_or(i64::MAX));
+    format!("{digits} {}", plural(number, one))
+}
+
+/// The same with a large number rounded: `1.2 M calls`.
+pub fn roughly(number: u64, one: &str) -> String {
+    format!("{} {}", term::count(number), plural(number, one))
+}
+
+/// A word for so many of it; the last word of several is the one that changes.
+fn plural(number: u64, one: &str) -> String {
+    if number == 1 {
+        return one.to_owned();
+    }
+    match one.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if one.ends_with(['s', 'x']) || one.ends_with("ch") => format!("{one}es"),
+        _ => format!("{one}s"),
+    }
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
@@ -91,6 +115,18 @@ mod tests {
         ] {
             assert_eq!(value(number, unit), text);
         }
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(several(1_u32, "pause"), "1 pause");
+        assert_eq!(several(0_u32, "class"), "0 classes");
+        assert_eq!(several(1_u32, "class"), "1 class");
+        assert_eq!(several(12_345_u64, "entry"), "12,345 entries");
+        assert_eq!(several(2_u32, "woven method"), "2 woven methods");
+        assert_eq!(several(2_u32, "key"), "2 keys");
+        assert_eq!(roughly(1, "call"), "1 call");
+        assert_eq!(roughly(1_234_567, "call"), "1.2 M calls");
     }
 
     #[test]

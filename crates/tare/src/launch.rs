@@ -140,7 +140,7 @@ fn forward(pid: u32, signal: i32) {
 }
 
 /// Only the launcher itself takes JVM flags first; `javac` and friends want `-J`.
-fn is_java(program: &OsStr) -> bool {
+pub fn is_java(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new("java"))
 }
 

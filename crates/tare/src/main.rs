@@ -82,9 +82,7 @@ fn main() -> ExitCode {
 /// The one way in which errors reach the user: the cause, and what led to it.
 fn fail(error: &anyhow::Error) -> ExitCode {
     // A reader that closed the pipe (`tare ps | head -1`) has all it wanted.
-    let closed = error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe);
+    let closed = term::is_closed(error);
     if !closed {
         errln!("{}tare:{:#} {error:#}", term::BAD, term::BAD);
     }

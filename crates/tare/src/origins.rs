@@ -11,7 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,6 +29,12 @@ const MOST_JARS: usize = 2_000;
 const MOST_CLASSES: usize = 2_000_000;
 /// Bytes of a jar's own list of what is in it.
 const LARGEST_LIST: u64 = 64 << 20;
+/// Bytes of a class file.
+const LARGEST_CLASS: u64 = 16 << 20;
+/// Jars whose manifests are read.
+const MOST_MANIFESTS: usize = 50;
+/// Packages within packages, in a directory.
+const DEEPEST: usize = 50;
 /// Entries that could not be read and are named one by one.
 const MOST_NAMED: usize = 20;
 
@@ -45,10 +51,25 @@ pub struct Origins {
 
 /// The thread that knows the class path.
 struct Reader {
-    ask: Sender<String>,
-    answers: Receiver<Option<Arc<str>>>,
+    ask: Sender<Question>,
+    answers: Receiver<Answer>,
     work: Arc<Work>,
     known: RefCell<HashMap<String, Option<Arc<str>>>>,
+}
+
+enum Question {
+    /// Which entry a class is from.
+    Origin(String),
+    /// What classes there are.
+    Names,
+    /// The file of a class.
+    File(String),
+}
+
+enum Answer {
+    Origin(Option<Arc<str>>),
+    Names(Option<Vec<String>>),
+    File(Option<Vec<u8>>),
 }
 
 /// What the thread has done so far.
@@ -83,29 +104,35 @@ impl Origins {
                 let whole = directory.join(path);
                 root.join(whole.strip_prefix("/").unwrap_or(&whole))
             };
-            let entries = class_path(&command_line);
+            let (entries, certain) = class_path(&command_line);
             let entries = entries.iter().flat_map(|entry| {
                 work.step();
                 expand(entry, &here)
             });
-            entries.take(MOST_JARS).collect()
+            (entries.take(MOST_JARS).collect(), certain)
         })
     }
 
-    /// `find` says what the entries of the class path are, as seen from here.
-    fn by(find: impl FnOnce(&Work) -> Vec<PathBuf> + Send + 'static) -> Self {
-        let (ask, asked) = mpsc::channel::<String>();
+    /// `find` says what the entries of the class path are, as seen from here, and whether they are all.
+    fn by(find: impl FnOnce(&Work) -> (Vec<PathBuf>, bool) + Send + 'static) -> Self {
+        let (ask, asked) = mpsc::channel::<Question>();
         let (answer, answers) = mpsc::channel();
         let work = Arc::new(Work::default());
         let theirs = Arc::clone(&work);
         let started = thread::Builder::new().name("class path".into()).spawn(move || {
-            let class_path = ClassPath { entries: find(&theirs), ..ClassPath::default() };
+            let (entries, certain) = find(&theirs);
+            let class_path = ClassPath { entries, certain, ..ClassPath::default() };
             // Read when the first class is asked for.
             let Ok(first) = asked.recv() else { return };
             let class_path = class_path.read(&theirs);
-            for class in [first].into_iter().chain(asked) {
+            for question in [first].into_iter().chain(asked) {
                 theirs.step();
-                if answer.send(class_path.origin(&class)).is_err() {
+                let told = match question {
+                    Question::Origin(class) => Answer::Origin(class_path.origin(&class)),
+                    Question::Names => Answer::Names(class_path.names(&theirs)),
+                    Question::File(class) => Answer::File(class_path.file(&class)),
+                };
+                if answer.send(told).is_err() {
                     return;
                 }
             }
@@ -124,12 +151,38 @@ impl Origins {
         if self.given_up.get() {
             return None;
         }
-        let Some(origin) = reader.ask(class, QUIET, LONGEST) else {
+        let question = Question::Origin(class.to_owned());
+        let Some(Answer::Origin(origin)) = reader.ask(question, QUIET, LONGEST) else {
             self.given_up.set(true);
             return None;
         };
         reader.known.borrow_mut().insert(class.to_owned(), origin.clone());
         origin
+    }
+
+    /// The classes of the class path, as class files spell them. `None` if these are not all, or cannot be
+    /// had soon: jars within jars are not read, and what is not on the command line is not known.
+    pub fn names(&self) -> Option<Vec<String>> {
+        let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
+        match reader.ask(Question::Names, QUIET, LONGEST) {
+            Some(Answer::Names(names)) => names,
+            _ => {
+                self.given_up.set(true);
+                None
+            }
+        }
+    }
+
+    /// The class file of a class of the class path.
+    pub fn class_file(&self, class: &str) -> Option<Vec<u8>> {
+        let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
+        match reader.ask(Question::File(class.to_owned()), QUIET, LONGEST) {
+            Some(Answer::File(file)) => file,
+            _ => {
+                self.given_up.set(true);
+                None
+            }
+        }
     }
 
     /// Notes what was not read.
@@ -152,13 +205,13 @@ impl Origins {
 
 impl Reader {
     /// `None` if nothing happens for `quiet`, or there is no answer for `longest`.
-    fn ask(&self, class: &str, quiet: Duration, longest: Duration) -> Option<Option<Arc<str>>> {
-        self.ask.send(class.to_owned()).ok()?;
+    fn ask(&self, question: Question, quiet: Duration, longest: Duration) -> Option<Answer> {
+        self.ask.send(question).ok()?;
         let began = Instant::now();
         loop {
             let steps = self.work.steps.load(Relaxed);
             match self.answers.recv_timeout(quiet.min(longest)) {
-                Ok(origin) => return Some(origin),
+                Ok(answer) => return Some(answer),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
                     let idle = self.work.steps.load(Relaxed) == steps;
@@ -179,6 +232,8 @@ struct ClassPath {
     directories: Vec<usize>,
     /// For each class of a jar (`com/acme/Orders`) the entry.
     classes: HashMap<String, usize>,
+    /// Whether there are no other classes.
+    certain: bool,
 }
 
 impl ClassPath {
@@ -203,6 +258,7 @@ impl ClassPath {
                 }
             };
             for name in names(&list) {
+                self.certain &= !name.ends_with(b".jar");
                 let class = name.strip_suffix(b".class").and_then(|n| std::str::from_utf8(n).ok());
                 if let Some(class) = class {
                     self.classes.entry(class.to_owned()).or_insert(at);
@@ -212,15 +268,72 @@ impl ClassPath {
         self
     }
 
+    /// All classes, those in directories included, if it is sure that there are no others.
+    fn names(&self, work: &Work) -> Option<Vec<String>> {
+        if !self.certain || self.entries.iter().take(MOST_MANIFESTS).any(|jar| leads_on(jar)) {
+            return None;
+        }
+        let mut names: Vec<String> = self.classes.keys().cloned().collect();
+        for root in self.directories.iter().filter_map(|at| self.entries.get(*at)) {
+            let mut folders = vec![(root.clone(), String::new(), 0)];
+            while let Some((folder, package, depth)) = folders.pop() {
+                work.step();
+                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                    let file_name = entry.file_name();
+                    let Some(name) = file_name.to_str() else { continue };
+                    // Links are not followed: they may lead in circles.
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) && depth < DEEPEST {
+                        folders.push((entry.path(), format!("{package}{name}/"), depth + 1));
+                    } else if let Some(class) = name.strip_suffix(".class") {
+                        names.push(format!("{package}{class}"));
+                    }
+                }
+                if names.len() >= MOST_CLASSES || folders.len() >= MOST_CLASSES {
+                    return None;
+                }
+            }
+        }
+        Some(names)
+    }
+
     fn origin(&self, class: &str) -> Option<Arc<str>> {
+        Some(self.entry(class)?.file_name()?.to_str()?.into())
+    }
+
+    /// The entry that the JVM would take a class from.
+    fn entry(&self, class: &str) -> Option<&Path> {
         let in_jar = self.classes.get(class).copied();
         // Entries before the jar win, as they do in the JVM.
         let before = self.directories.iter().take_while(|at| in_jar.is_none_or(|jar| **at < jar));
         let mut directories = before.filter_map(|at| self.entries.get(*at));
         let found = directories.find(|entry| entry.join(format!("{class}.class")).is_file());
-        let entry = found.or_else(|| self.entries.get(in_jar?))?;
-        Some(entry.file_name()?.to_str()?.into())
+        found.or_else(|| self.entries.get(in_jar?)).map(PathBuf::as_path)
     }
+
+    fn file(&self, class: &str) -> Option<Vec<u8>> {
+        let (entry, name) = (self.entry(class)?, format!("{class}.class"));
+        let mut bytes = Vec::new();
+        if entry.is_dir() {
+            let file = open_regular(&entry.join(name)).ok()?;
+            file.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+        } else {
+            let mut jar = zip::ZipArchive::new(open_regular(entry).ok()?).ok()?;
+            jar.by_name(&name).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+        }
+        Some(bytes)
+    }
+}
+
+/// Whether the manifest of a jar names others that belong to the class path.
+fn leads_on(jar: &Path) -> bool {
+    let manifest = || {
+        let mut jar = zip::ZipArchive::new(open_regular(jar).ok()?).ok()?;
+        let mut text = String::new();
+        let manifest = jar.by_name("META-INF/MANIFEST.MF").ok()?;
+        manifest.take(LARGEST_CLASS).read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    is_jar(jar) && manifest().is_some_and(|text| text.contains("Class-Path:"))
 }
 
 /// A jar's own list of what is in it, which stands at its end; empty for a file that is no jar.
@@ -278,10 +391,12 @@ fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
 }
 
-/// The entries of the class path that a command line names.
-fn class_path(command_line: &[String]) -> Vec<String> {
+/// The entries of the class path that a command line names, and whether there can be no others: a variable
+/// may name some, a file of arguments, and a path of modules.
+fn class_path(command_line: &[String]) -> (Vec<String>, bool) {
     let mut words = command_line.iter().skip(1);
     let mut path = None;
+    let mut certain = true;
     while let Some(word) = words.next() {
         match word.as_str() {
             "-cp" | "-classpath" | "--class-path" => path = words.next().cloned(),
@@ -293,9 +408,11 @@ fn class_path(command_line: &[String]) -> Vec<String> {
                 path = word.split_once('=').map(|(_, path)| path.to_owned());
             }
             // Options that take a word of their own.
-            "-p"
-            | "--module-path"
-            | "--add-modules"
+            "-p" | "--module-path" => {
+                certain = false;
+                words.next();
+            }
+            "--add-modules"
             | "--add-opens"
             | "--add-exports"
             | "--add-reads"
@@ -304,14 +421,20 @@ fn class_path(command_line: &[String]) -> Vec<String> {
             | "--upgrade-module-path" => {
                 words.next();
             }
-            "-m" | "--module" => break,
-            word if word.starts_with('-') => {}
+            "-m" | "--module" => {
+                certain = false;
+                break;
+            }
+            word if word.starts_with(['-', '@']) => {
+                certain &= !word.starts_with('@') && !word.starts_with("--module");
+            }
             // The main class; what follows is the program's.
             _ => break,
         }
     }
+    certain &= path.is_some();
     let path = path.unwrap_or_else(|| ".".to_owned());
-    path.split(':').filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+    (path.split(':').filter(|entry| !entry.is_empty()).map(str::to_owned).collect(), certain)
 }
 
 /// An entry as a path from here; `lib/*` means every jar in `lib`.
@@ -334,7 +457,24 @@ mod tests {
     use std::io::Write;
 
     fn path_of(words: &str) -> Vec<String> {
-        class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).0
+    }
+
+    #[test]
+    fn what_may_not_be_all_is_known() {
+        let certain =
+            |words: &str| class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).1;
+        for words in
+            ["java -cp a Main", "java -Xint -jar a.jar -p x", "java --class-path=a Main @x"]
+        {
+            assert!(certain(words), "{words}");
+        }
+        for words in ["java Main", "java @options -cp a Main", "java -cp a -p mods Main"] {
+            assert!(!certain(words), "{words}");
+        }
+        for words in ["java -p mods -m a/b.C", "java --module-path=mods -cp a Main"] {
+            assert!(!certain(words), "{words}");
+        }
     }
 
     #[test]
@@ -369,15 +509,28 @@ mod tests {
         let broken = scratch.join("broken.jar");
         fs::write(&broken, b"no jar").unwrap();
         let entries = vec![broken, first, classes, last];
-        let origins = Origins::by(move |_| entries);
+        let origins = Origins::by(move |_| (entries, true));
         let origin = |class: &str| origins.of_class(class).map(|origin| origin.to_string());
         assert_eq!(origin("p/A").as_deref(), Some("first.jar"));
         assert_eq!(origin("p/B").as_deref(), Some("classes"));
         assert_eq!(origin("p/C").as_deref(), Some("last.jar"));
         assert_eq!(origin("p/D"), None);
+        let mut names = origins.names().expect("all of them");
+        names.sort();
+        assert_eq!(names, ["p/A", "p/B", "p/B", "p/C"]);
+        for (class, file) in [("p/A", Some(&b"x"[..])), ("p/B", Some(b"x")), ("p/D", None)] {
+            assert_eq!(origins.class_file(class).as_deref(), file, "{class}");
+        }
         assert_eq!(losses(&origins), [""; 0], "nothing is left out");
         let names: Vec<_> = expand("*", &|_| scratch.clone());
         assert_eq!(names.len(), 3, "{names:?}");
+        // A jar of jars has classes that are not read.
+        let nested = jar("nested.jar", &["p/A", "lib/x.jar"]);
+        fs::rename(&nested, scratch.join("n.jar")).unwrap();
+        let mut zip = zip::ZipWriter::new(File::create(&nested).unwrap());
+        zip.start_file("lib/x.jar", zip::write::SimpleFileOptions::default()).unwrap();
+        zip.finish().unwrap();
+        assert_eq!(Origins::by(move |_| (vec![nested], true)).names(), None);
         fs::remove_dir_all(&scratch).unwrap();
     }
 
@@ -394,7 +547,7 @@ mod tests {
         let pipe = scratch.join("pipe.jar");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let entries = vec![pipe, "/dev/zero".into(), scratch.join("missing.jar")];
-        let origins = Origins::by(move |_| entries);
+        let origins = Origins::by(move |_| (entries, true));
         assert_eq!(origins.of_class("p/A"), None);
         let named = ["class path entry pipe.jar", "class path entry zero"];
         assert_eq!(losses(&origins), named.map(|name| format!("{name}: not a regular file")));
@@ -406,11 +559,11 @@ mod tests {
         let (_held, for_ever) = mpsc::channel::<()>();
         let origins = Origins::by(move |_| {
             let _ = for_ever.recv();
-            Vec::new()
+            (Vec::new(), true)
         });
         let reader = origins.reader.as_ref().unwrap();
         let moment = Duration::from_millis(50);
-        assert_eq!(reader.ask("p/A", moment, moment), None);
+        assert!(reader.ask(Question::Names, moment, moment).is_none());
         origins.given_up.set(true);
         assert_eq!(origins.of_class("p/B"), None, "it is not asked again");
         assert!(losses(&origins)[0].contains("did not answer in time"), "{:?}", losses(&origins));

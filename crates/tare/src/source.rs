@@ -5,6 +5,7 @@
 use crate::cli::ViewArgs;
 use crate::desk::{self, Order};
 use crate::exact;
+use crate::figures::several;
 use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -147,8 +148,8 @@ fn told(joined: &Joined) -> String {
         (marks, _) => format!("by the calls of {marks} methods, {doubt}"),
     };
     format!(
-        "{} samples in woven methods, {:.1} % of all, scaled by {:.3}, {scale}",
-        joined.samples,
+        "{} in woven methods, {:.1} % of all, scaled by {:.3}, {scale}",
+        several(joined.samples, "sample"),
         joined.share * 100.0,
         joined.scale
     )

@@ -55,6 +55,17 @@ macro_rules! errln {
     ($($text:tt)*) => { $crate::term::put_error(format_args!("{}\n", format_args!($($text)*))) };
 }
 
+/// Whether an error only means that nobody reads what is printed, as in `tare ps | head -1`.
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// What came of printing, for whom more depends on than the reader, who may have all that he wanted.
+pub fn printed(outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+    outcome.or_else(|error| if is_closed(&error) { Ok(()) } else { Err(error) })
+}
+
 /// A reader that has closed the pipe has all it wanted; anything else must not go unnoticed.
 pub fn put(mut out: impl Write, text: Arguments<'_>) {
     match out.write_fmt(text).and_then(|()| out.flush()) {

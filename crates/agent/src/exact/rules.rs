@@ -100,7 +100,8 @@ pub fn is_included(plan: &ExactPlan, name: &str) -> bool {
         [] => !is_jdk(name) && !name.contains('.'), // Hidden classes have a dot.
         patterns => patterns.iter().any(|p| p.fits_class(name)),
     };
-    included && !is_excluded(plan, name)
+    let also = plan.also.iter().any(|p| p.fits_class(name));
+    (included && !is_excluded(plan, name)) || also
 }
 
 pub fn is_excluded(plan: &ExactPlan, name: &str) -> bool {

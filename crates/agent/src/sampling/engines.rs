@@ -83,8 +83,25 @@ pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result
             choice.notes.extend(is_filtered().then(|| RISKED.to_owned()));
             Ok(choice)
         }
+        Some(SampleEngine::Timer) if wall => match kernel::may_ask() {
+            Ok(()) => Ok(plain(SampleEngine::Timer)),
+            Err(e) => Err(format!(
+                "threads cannot be asked where they are, by rt_tgsigqueueinfo: {e}. A filter of system calls \
+                 (seccomp) may deny it; the engine `safepoint` does without"
+            )),
+        },
         Some(engine) => Ok(plain(engine)),
-        None if wall => Ok(plain(SampleEngine::Timer)),
+        None if wall => match kernel::may_ask() {
+            Ok(()) => Ok(plain(SampleEngine::Timer)),
+            Err(e) => {
+                let mut choice = plain(SampleEngine::Safepoint);
+                choice.notes.push(format!(
+                    "Threads cannot be asked where they are, by rt_tgsigqueueinfo ({e}): stacks are taken by \
+                     the JVM itself, at safepoints."
+                ));
+                Ok(choice)
+            }
+        },
         None if is_filtered() => {
             let notes = vec![FILTERED.to_owned()];
             Ok(Choice { notes, ..plain(SampleEngine::Timer) })

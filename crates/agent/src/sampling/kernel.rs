@@ -122,18 +122,30 @@ pub fn delete_timer(timer: i32) {
 
 /// Asks a thread of this process where it is. False when it is gone or the queue is full.
 pub fn ask(tid: u32) -> bool {
+    queue(tid, SIGNAL).is_ok()
+}
+
+/// Whether threads can be asked: a filter of system calls may deny it. Sends nothing.
+pub fn may_ask() -> io::Result<()> {
+    queue(gettid(), 0)
+}
+
+fn queue(tid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: all zeros is a valid description; the fields are at the kernel's places: code at
     // 8, process at 16, user at 20, value at 24.
     unsafe {
         let mut info: libc::siginfo_t = mem::zeroed();
         let at = (&raw mut info).cast::<u8>();
-        at.cast::<i32>().write(SIGNAL);
+        at.cast::<i32>().write(signal);
         at.add(8).cast::<i32>().write(libc::SI_QUEUE);
         at.add(16).cast::<i32>().write(libc::getpid());
         at.add(20).cast::<u32>().write(libc::getuid());
         at.add(24).cast::<usize>().write(cookie());
         let pid = libc::getpid();
-        libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, SIGNAL, &raw mut info) == 0
+        match libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, &raw mut info) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `filtered ACTION COMMAND …`: runs a command under a filter of system calls (seccomp), as containers
 //! and service managers do. The filter is about the calls that they often do not know; all others
-//! are permitted. `kill` ends the process that makes one, `errno` answers EPERM.
+//! are permitted. `kill` ends the process that makes one, `errno` answers EPERM; `signals` answers EPERM to
+//! the call by which a thread of a process gets a signal with a value.
 //!
 //! It serves tests, so any failure ends it with a message.
 
@@ -17,27 +18,29 @@ const SET_MODE_FILTER: libc::c_ulong = 2;
 
 fn main() {
     let mut words = std::env::args_os().skip(1);
-    let action = match words.next().as_deref().and_then(|word| word.to_str()) {
-        Some("kill") => KILL_PROCESS,
-        Some("errno") => ERRNO | libc::EPERM as u32,
+    let denied = ERRNO | libc::EPERM as u32;
+    let (action, calls) = match words.next().as_deref().and_then(|word| word.to_str()) {
+        Some("kill") => (KILL_PROCESS, &CALLS[..]),
+        Some("errno") => (denied, &CALLS[..]),
+        Some("signals") => (denied, &[libc::SYS_rt_tgsigqueueinfo][..]),
         other => panic!("{other:?} is no action"),
     };
     let program = words.next().expect("a command");
-    filter(action);
+    filter(action, calls);
     let failed = Command::new(&program).args(words).exec();
     panic!("cannot start {}: {failed}", program.display());
 }
 
 /// Puts this process, and what it becomes, under the filter.
-fn filter(action: u32) {
+fn filter(action: u32, calls: &[libc::c_long]) {
     let step =
         |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let is = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     // The number of the call is the first word of what the filter is given.
     let mut steps = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
-    for (at, call) in CALLS.into_iter().enumerate() {
+    for (at, call) in calls.iter().enumerate() {
         // To the last step, over the calls that follow and the one that allows.
-        steps.push(step(is, (CALLS.len() - at) as u8, 0, call as u32));
+        steps.push(step(is, (calls.len() - at) as u8, 0, *call as u32));
     }
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0, ALLOW));
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0, action));

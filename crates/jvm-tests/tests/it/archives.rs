@@ -95,11 +95,13 @@ on_each_jdk! {
         let java = jdk.java().display().to_string();
         let program = [&java, &arguments, "-cp", &jar, "shop.Main"].map(String::from);
         let words = ["--port=0", "--threads=1", "--rate=50", "--quiet", "--duration=1"];
-        for command in [&["run", "--"][..], &["record", "--exact", "--"]] {
+        for (command, code) in [(&["run", "--"][..], 0), (&["record", "--exact", "--"], 1)] {
             let _ = fs::remove_file(&made);
             let line = [command, &program.each_ref().map(String::as_str), &words].concat();
             let outcome = Tare::this().directory(scratch.path()).run(&line);
-            assert_ran(&outcome);
+            // Nothing was recorded.
+            assert_eq!(outcome.code, code, "{}", outcome.describe());
+            assert!(outcome.out.contains("ready"), "{}", outcome.describe());
             assert!(outcome.err.contains("started without the agent"), "{}", outcome.describe());
             assert!(outcome.err.contains("ArchiveClassesAtExit"), "{}", outcome.describe());
             assert!(made.exists(), "{}", outcome.describe());

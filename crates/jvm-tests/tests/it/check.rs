@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use tare_jvm_tests::{Outcome, Scratch, Tare, classes_in, jdk, on_each_jdk};
+use tare_jvm_tests::{Outcome, Scratch, Tare, can, classes_in, jdk, on_each_jdk};
 
 /// A program with two things to measure; how much each does is in its source.
 fn program(directory: &Path, rounds: u32, objects: u32) {
@@ -97,4 +97,50 @@ fn what_cannot_be_compared_is_said() {
     check(&scratch, &java, &["--update", "--include", "com.nobody.**"], &[])
         .fails(1, &["nothing of the program was counted"]);
     assert!(!file.exists());
+}
+
+on_each_jdk! {
+    /// Which thread runs a piece of a parallel stream is chance, and into how many pieces it is parted
+    /// depends on the processors; neither is a change.
+    fn parallel_streams_are_the_same_everywhere(jdk) {
+        let java = jdk.java().display().to_string();
+        let scratch = Scratch::new();
+        let source = "import java.util.*;
+            import java.util.stream.*;
+            public class Job {
+                static long work(long n) { long s = 0; for (int i = 0; i < 20; i++) { s += n * i % 7; } return s; }
+                static int add(int a, int b) { return a + b; }
+                static long sum() { return LongStream.range(0, 50_000).parallel().map(n -> work(n)).sum(); }
+                public static void main(String[] words) {
+                    List<Integer> all = IntStream.range(0, 20_000).boxed().collect(Collectors.toList());
+                    long sum = sum() + all.parallelStream().reduce(0, (a, b) -> a + b, Job::add);
+                    System.out.println(sum);
+                }
+            }";
+        classes_in(scratch.path(), "Job", source);
+        let (baseline, classes) = (scratch.join("perf.tare"), scratch.path());
+        let (baseline, classes) = (baseline.display().to_string(), classes.display().to_string());
+        let taskset = ["taskset", "-c", "0"];
+        let few = can("fewer processors", &[&taskset[..], &["true"]].concat());
+        for roots in [&[][..], &["--root", "Job.sum"]] {
+            let check = |options: &[&str], few: bool| {
+                let tare = if few { Tare::this().through(&taskset) } else { Tare::this() };
+                let mut words = vec!["check", "--baseline", &baseline];
+                words.extend([roots, options, &["--", &java, "-cp", &classes, "Job"]].concat());
+                tare.run(&words)
+            };
+            check(&["--update"], false).ok();
+            let text = fs::read_to_string(&baseline).expect("a baseline");
+            let left_out = check(&[], false).err.contains("left out");
+            assert_eq!(left_out, !roots.is_empty());
+            for round in 0..4 {
+                check(&["--update"], few && round % 2 == 0).ok();
+                assert_eq!(fs::read_to_string(&baseline).expect("a baseline"), text);
+            }
+            if roots.is_empty() {
+                assert!(text.contains("method Job.work  bytecodes "), "{text}");
+                assert!(text.contains("case Job.add  calls 15  "), "{text}");
+            }
+        }
+    }
 }

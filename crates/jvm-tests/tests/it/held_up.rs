@@ -53,7 +53,7 @@ on_each_jdk! {
         thread::sleep(Duration::from_millis(500));
         target.ask("release");
         let outcome = recording.wait();
-        outcome.ok();
+        assert_eq!(outcome.code, 130, "{}", outcome.describe());
         let (_, said) = outcome.err.split_once("stopped when ").expect("a word of it");
         let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(numbers[0] < numbers[1], "{}", outcome.describe());

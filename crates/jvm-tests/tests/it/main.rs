@@ -40,6 +40,7 @@ mod java_agents;
 mod launched;
 mod left_alone;
 mod linking;
+mod manners;
 mod names;
 mod namespaces;
 mod never_woven;

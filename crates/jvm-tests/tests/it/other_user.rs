@@ -55,14 +55,22 @@ fn a_stranger_is_told_whom_to_ask() {
     let tare = Tare::at(&binary).directory(scratch.path()).through(&NOBODY);
     let mut target = Target::idle(jdk()).start();
     assert!(tare.run(&["ps"]).ok().contains(&target.name()));
-    for verb in ["status", "detach", "doctor"] {
-        let outcome = tare.run(&[verb, &target.name()]);
-        if verb == "doctor" && outcome.code == 0 {
-            assert!(outcome.out.contains("root"), "{}", outcome.describe());
-        } else {
-            outcome.fails(1, &[&target.name(), "root"]);
-        }
+    for verb in ["status", "detach"] {
+        tare.run(&[verb, &target.name()]).fails(1, &[&target.name(), "root"]);
     }
+    // What cannot be known is said to be so, and who knows.
+    let outcome = tare.run(&["doctor", &target.name()]);
+    let (_, of_jvm) = outcome.ok().split_once("JVM ").expect("a part about the JVM");
+    for line in ["JVM ", "place ", "attach "] {
+        let unknown = |text: &&str| text.contains(line) && text.trim_start().starts_with("unknown");
+        let found =
+            of_jvm.lines().find(unknown).unwrap_or_else(|| panic!("{}", outcome.describe()));
+        assert!(found.contains("cannot be known as uid 65534"), "{}", outcome.describe());
+        assert!(found.contains("belongs to root"), "{}", outcome.describe());
+    }
+    let remedy = format!("sudo tare doctor {}", target.name());
+    assert!(of_jvm.contains(&remedy), "{}", outcome.describe());
+    assert!(!of_jvm.contains("our own namespaces"), "{}", outcome.describe());
     assert!(own_mappings(target.pid()).is_empty());
 
     // The same once the agent is in.

@@ -100,11 +100,12 @@ on_each_jdk! {
     /// What nobody has is said.
     fn without_code(jdk) {
         let target = Target::java(jdk).class_path(classes()).main("Regions").start();
-        let words = ["record", "--region", "Regions:9999", "--region", "Regions.nothing", "-d", "1s"];
+        let words = ["record", "--region", "Regions:9999", "--region", "Regions:9998", "-d", "1s"];
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare").display().to_string();
         let outcome = Tare::this().run(&[&words[..], &["-o", &file, &target.name()]].concat());
-        let text = outcome.ok();
-        assert!(text.contains("region Regions:9999, region Regions.nothing"), "{text}");
+        outcome.fails(1, &["nothing was recorded", "--region Regions:9999: no class"]);
+        let text = &outcome.out;
+        assert!(text.contains("region Regions:9999, region Regions:9998"), "{text}");
     }
 }

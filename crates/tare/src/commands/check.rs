@@ -8,7 +8,7 @@ mod compare;
 
 use super::record;
 use crate::cli::{CheckArgs, RecordArgs};
-use crate::figures::grouped;
+use crate::figures::{grouped, several};
 use crate::source;
 use crate::term::{BAD, BOLD, GOOD, WARN, plain};
 use anyhow::{Context, Result, bail};
@@ -17,11 +17,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_analysis::{Filter, narrow, stable};
-use tare_profile::{ContextId, LossKind, Profile, SeriesId, ValueKind};
+use tare_analysis::{is_jdk_class, is_service, is_unstable, stable};
+use tare_profile::{ContextId, LossKind, Profile, ValueKind};
 
 /// The exit status for what grew, as of `tare diff --threshold`.
 const GREW: u8 = 3;
+
+/// The method that runs a piece of forked work (of [`record::FORK_JOIN`]).
+const PIECE: &str = "doExec";
 
 /// What test frameworks and build tools bring along; their frames are no cases.
 const FRAMEWORKS: [&str; 14] = [
@@ -59,7 +62,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         errln!("{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared");
         return Ok(crate::launch::exit_code(status));
     }
-    let new = measured(&room.0)?;
+    let new = measured(&room.0, !args.root.is_empty())?;
     if new.cases.is_empty() {
         bail!(
             "nothing of the program was counted. Does the command start Java, and do --include and \
@@ -70,7 +73,8 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         let path = &args.baseline;
         std::fs::write(path, new.folded().to_text())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        outln!("{GOOD}{}{GOOD:#}: {} cases", path.display(), new.cases.len());
+        let cases = several(new.cases.len(), "case");
+        outln!("{GOOD}{}{GOOD:#}: {cases}", path.display());
         if let Some(old) = old {
             let verdict = compare::compare(&old, &new, args.tolerance, false);
             out!("{}", verdict.text);
@@ -84,8 +88,8 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let tolerance = args.tolerance * 100.0;
     if verdict.is_good() {
         outln!(
-            "{GOOD}ok{GOOD:#}: {} cases, {total} bytecodes, within {tolerance} % of {}",
-            new.cases.len(),
+            "{GOOD}ok{GOOD:#}: {}, {total} bytecodes, within {tolerance} % of {}",
+            several(new.cases.len(), "case"),
             args.baseline.display()
         );
         return Ok(ExitCode::SUCCESS);
@@ -93,11 +97,12 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     // The rest is one more.
     let methods = old.whole.map_or(0, |whole| whole.methods.len() + 1);
     outln!(
-        "{BAD}{} of {} cases and {} of {methods} methods{BAD:#} grew by more than {tolerance} % or are missing; \
+        "{BAD}{} of {} and {} of {}{BAD:#} grew by more than {tolerance} % or are missing; \
          if that is meant, run again with {BOLD}--update{BOLD:#} and commit {}",
         verdict.failures,
-        old.cases.len(),
+        several(old.cases.len(), "case"),
         verdict.methods,
+        several(methods, "method"),
         args.baseline.display()
     );
     Ok(ExitCode::from(GREW))
@@ -144,7 +149,7 @@ impl Drop for Room {
 }
 
 /// The cases of all JVMs that were recorded.
-fn measured(room: &Path) -> Result<Baseline> {
+fn measured(room: &Path, roots: bool) -> Result<Baseline> {
     let mut all = Baseline::default();
     let mut files: Vec<PathBuf> = std::fs::read_dir(room)?.flatten().map(|e| e.path()).collect();
     files.sort();
@@ -155,23 +160,61 @@ fn measured(room: &Path) -> Result<Baseline> {
         for loss in profile.run.losses.iter().filter(|loss| loss.kind != LossKind::Refused) {
             errln!("{WARN}tare:{WARN:#} {}, {}: {}", loss.count, loss.name, loss.reason);
         }
-        add_cases(profile, &mut all.cases)?;
+        let left_out = add_cases(&profile, roots, &mut all.cases);
+        if left_out > 0 {
+            errln!(
+                "{WARN}tare:{WARN:#} {} in pieces of parallel work below a root left out: chance decides how \
+                 many of them the root's own thread runs",
+                several(left_out, "call")
+            );
+        }
     }
     Ok(all)
 }
 
-fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()> {
-    let of_kind = |profile: &Profile, wanted: &ValueKind| -> Option<SeriesId> {
-        profile.all_series().find(|(_, series)| series.info().kind == *wanted).map(|(id, _)| id)
-    };
-    let Some(metric) = of_kind(&profile, &ValueKind::Bytecodes) else { return Ok(()) };
-    let profile = narrow(profile, metric, &Filter { stable: true, ..Filter::default() })?;
-    // For each context the outermost one.
-    let mut outermost = vec![ContextId::ROOT; profile.contexts.len()];
-    for (id, parent, _) in profile.contexts.iter() {
-        let above = outermost[parent.index()];
-        outermost[id.index()] = if above == ContextId::ROOT { id } else { above };
+/// Where the values of a context belong.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// Outside of any case: the next frame of the program begins one.
+    Outside,
+    /// In the case that this context begins.
+    In(ContextId),
+    /// Nowhere, with all that it calls: it differs from run to run.
+    Nowhere,
+    /// Nowhere either: a piece of parallel work below a root.
+    LeftOut,
+}
+
+/// Of each context. A piece of parallel work is a case, whichever thread runs it: a parallel stream leaves
+/// it to chance which pieces the thread runs that waits for all of them, and which a pool. Those of a pool
+/// are below no root, so with roots it would be chance what is counted.
+fn places(profile: &Profile, roots: bool) -> Vec<Place> {
+    let mut all = vec![Place::Outside; profile.contexts.len()];
+    let mut in_pieces = vec![false; profile.contexts.len()];
+    for (id, parent, frame) in profile.contexts.iter() {
+        let method = profile.methods.get(profile.frames.get(frame).method);
+        let [class, name] = [method.class, method.name].map(|text| profile.strings.get(text));
+        let is_piece = class == record::FORK_JOIN && name == PIECE;
+        in_pieces[id.index()] = is_piece || in_pieces[parent.index()];
+        all[id.index()] = match all[parent.index()] {
+            Place::LeftOut => Place::LeftOut,
+            _ if is_piece && roots => Place::LeftOut,
+            _ if is_piece => Place::Outside,
+            Place::Nowhere => Place::Nowhere,
+            _ if name == "<clinit>" || is_unstable(class) => Place::Nowhere,
+            // How the JDK gets from the piece to the program's code is its own business.
+            Place::Outside if in_pieces[parent.index()] && is_jdk_class(class) => Place::Outside,
+            Place::Outside => Place::In(id),
+            inside => inside,
+        };
     }
+    all
+}
+
+/// Adds what a profile has; the calls that were left out of it.
+fn add_cases(profile: &Profile, roots: bool, cases: &mut BTreeMap<String, Case>) -> u64 {
+    let places = places(profile, roots);
+    let mut left_out = 0;
     let name = |context: ContextId| {
         let frame = profile.contexts.frame(context)?;
         let name = stable(&profile.method_name(profile.frames.get(frame).method));
@@ -184,9 +227,19 @@ fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()>
         ValueKind::AllocatedObjects,
         ValueKind::AllocatedBytes,
     ] {
-        let Some(series) = of_kind(&profile, &kind) else { continue };
-        for row in profile.series(series).rows() {
-            let top = outermost[row.context.index()];
+        let mut all = profile.all_series();
+        let Some((_, series)) = all.find(|(_, series)| series.info().kind == kind) else {
+            continue;
+        };
+        for row in series.rows() {
+            let place = places[row.context.index()];
+            if place == Place::LeftOut && kind == ValueKind::Invocations {
+                left_out += u64::try_from(row.value).unwrap_or(0);
+            }
+            let Place::In(top) = place else { continue };
+            if is_service(&profile.thread_name(row.thread)) {
+                continue;
+            }
             let (Some(case), Some(method)) = (name(top), name(row.context)) else { continue };
             let value = u64::try_from(row.value).unwrap_or(0);
             let case = cases.entry(case).or_default();
@@ -204,5 +257,5 @@ fn add_cases(profile: Profile, cases: &mut BTreeMap<String, Case>) -> Result<()>
             }
         }
     }
-    Ok(())
+    left_out
 }

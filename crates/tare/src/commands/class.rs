@@ -2,6 +2,7 @@
 //! nothing but a class file and these two commands.
 
 use crate::cli::{ClassCommand, WeaveArgs};
+use crate::figures::several;
 use crate::term::{self, plain};
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
@@ -119,15 +120,17 @@ fn write_map(file: &Path, rows: &[Row]) -> std::io::Result<()> {
 fn report(totals: &Totals, rows: &[Row], args: &WeaveArgs) {
     let Totals { classes, changed, methods, woven, untouched, .. } = totals;
     errln!(
-        "Wove {} into {woven} of {methods} methods ({changed} of {classes} classes): {}",
+        "Wove {} into {woven} of {} ({changed} of {}): {}",
         args.mode,
+        several(*methods, "method"),
+        several(*classes, "class"),
         args.output.display()
     );
     if *untouched > 0 {
-        errln!("Nothing to do for these modes: {untouched} methods");
+        errln!("Nothing to do for these modes: {}", several(*untouched, "method"));
     }
     for (reason, count) in &totals.failed {
-        errln!("Left as they were: {count} classes: {}", plain(reason));
+        errln!("Left as they were: {}: {}", several(*count, "class"), plain(reason));
     }
     list_passed_by(totals);
     list_refused(totals, rows, if args.verbose { usize::MAX } else { LISTED });
@@ -150,7 +153,8 @@ pub fn list_refused(totals: &Totals, rows: &[Row], shown: usize) {
         return;
     }
     let reasons: Vec<_> = totals.refused.iter().map(|(name, n)| format!("{name} {n}")).collect();
-    errln!("Refused and left as they were: {refused} methods ({})", reasons.join(", "));
+    let methods = several(refused, "method");
+    errln!("Refused and left as they were: {methods} ({})", reasons.join(", "));
     let refused: Vec<_> = rows.iter().filter(|row| row.reason.is_some()).collect();
     for row in refused.iter().take(shown) {
         let reason = row.reason.as_deref().unwrap_or_default();

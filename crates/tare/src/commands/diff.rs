@@ -37,10 +37,11 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
     let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
     let first = First::find(&diff, (&old, old_metric), (&new, new_metric), &options)?;
-    match args.format {
-        DiffFormat::Text => page(args, &diff, info, &first)?,
-        DiffFormat::Json => json(args, &diff, info, &first)?,
-    }
+    // The status is for whoever reads none of it, too.
+    term::printed(match args.format {
+        DiffFormat::Text => page(args, &diff, info, &first),
+        DiffFormat::Json => json(args, &diff, info, &first),
+    })?;
     let worst = diff.worst();
     let Some(threshold) = args.threshold.filter(|threshold| worst.at_least > *threshold) else {
         return Ok(ExitCode::SUCCESS);

@@ -1,6 +1,7 @@
 //! `tare export`: a recording in another tool's format, chosen by the ending of the file's name.
 
 use crate::cli::{ExportArgs, ViewArgs, help_of_export};
+use crate::figures::{self, several};
 use crate::source;
 use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
@@ -59,7 +60,10 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     let size = write(&profile, format, options, &args.output)?;
     let (name, series) = (args.output.display(), profile.series(series));
     let (info, total) = (series_name(series.info()), series.total());
-    errln!("{name}: {size} bytes, {total} of {info} {DIM}({}){DIM:#}", format.about());
+    let total = figures::value(total, series.info().kind.unit());
+    // What went into a pipe has no size.
+    let size = if size > 0 { several(size, "byte") + ", " } else { String::new() };
+    errln!("{name}: {size}{total} of {info} {DIM}({}){DIM:#}", format.about());
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 
 use crate::cli::InstrumentArgs;
 use crate::commands::class::{LISTED, list_passed_by, list_refused};
+use crate::figures::several;
 use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -149,26 +150,26 @@ fn why_nothing(batch: &Batch) -> String {
 fn report(batch: &Batch, args: &InstrumentArgs, runtime: &Path) {
     let totals = &batch.totals;
     errln!(
-        "Wove {} of {} methods ({} of {} classes): {}",
+        "Wove {} of {} ({} of {}): {}",
         totals.woven,
-        totals.methods,
+        several(totals.methods, "method"),
         totals.changed,
-        totals.classes,
+        several(totals.classes, "class"),
         args.output.display()
     );
     if totals.left_out > 0 {
-        errln!("Not chosen, and left as they were: {} classes", totals.left_out);
+        errln!("Not chosen, and left as they were: {}", several(totals.left_out, "class"));
     }
     for (reason, count) in &totals.failed {
-        errln!("Left as they were: {count} classes: {}", plain(reason));
+        errln!("Left as they were: {}: {}", several(*count, "class"), plain(reason));
     }
     list_passed_by(totals);
     list_refused(totals, &batch.rows, if args.verbose { usize::MAX } else { LISTED });
     if totals.signatures > 0 {
         errln!(
-            "Signatures left out: {} files. What they signed was changed; sign the result again where \
+            "Signatures left out: {}. What they signed was changed; sign the result again where \
              somebody verifies it",
-            totals.signatures
+            several(totals.signatures, "file")
         );
     }
     if totals.modules > 0 {

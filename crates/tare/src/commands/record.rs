@@ -4,8 +4,10 @@
 //! lies in memory that we hold too, so it is kept; and if we are killed ourselves, what the recorder
 //! has written until then. How each kind of recording measures is in a file of its own.
 
+mod agent_jar;
 mod exact;
 mod marks;
+mod patterns;
 mod predict;
 mod sampling;
 mod steer;
@@ -13,13 +15,15 @@ mod trace;
 mod weaving;
 mod window;
 
+pub use exact::FORK_JOIN;
+
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
 use crate::launch::{self, Guest, Settings};
 use crate::recorder;
 use crate::target::Target;
-use crate::term::{DIM, WARN};
+use crate::term::{self, BAD, DIM, WARN};
 use anyhow::{Context, Result, bail};
 use exact::ExactSession;
 use sampling::SamplingSession;
@@ -46,8 +50,11 @@ pub fn run(args: RecordArgs) -> ExitCode {
     // A file larger than the process may write is an error like any other, and not the end of us.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let output = args.output.as_deref();
-    let checked = check_output(output).and_then(|()| check_room(output));
-    let outcome = checked.and(target).and_then(|()| match () {
+    let checked = check_output(output)
+        .and_then(|()| check_stacks(&args, output))
+        .and_then(|()| check_room(output));
+    let agent = args.agent_jar.as_deref().map_or(Ok(()), |jar| agent_jar::checked(jar).map(drop));
+    let outcome = checked.and(target).and(agent).and_then(|()| match () {
         () if args.trace => record::<TraceSession>(args),
         () if is_exact(&args) => record::<ExactSession>(args),
         () => record::<SamplingSession>(args),
@@ -57,14 +64,18 @@ pub fn run(args: RecordArgs) -> ExitCode {
 
 fn record<S: Session>(args: RecordArgs) -> Result<ExitCode> {
     match &args.jvm {
-        Some(who) => attached::<S>(who, &args).map(|()| ExitCode::SUCCESS),
-        None => launched::<S>(args).map(launch::exit_code),
+        Some(who) => attached::<S>(who, &args),
+        None => launched::<S>(args).map(|(status, recorded)| match status.success() {
+            true if !recorded => ExitCode::FAILURE,
+            _ => launch::exit_code(status),
+        }),
     }
 }
 
-/// An exact recording of a program that is started for it, of which nothing is said.
+/// An exact recording of a program that is started for `tare check`, of which nothing is said.
 pub fn launched_quietly(args: RecordArgs) -> Result<ExitStatus> {
-    launched::<ExactSession>(RecordArgs { quiet: true, ..args })
+    launched::<ExactSession>(RecordArgs { quiet: true, for_check: true, ..args })
+        .map(|(status, _)| status)
 }
 
 /// Regions are woven, too.
@@ -83,11 +94,27 @@ pub fn check_output(output: Option<&Path>) -> Result<()> {
             path.display()
         );
     }
+    if path.is_dir() {
+        bail!("-o {} is a directory; name a file in it", path.display());
+    }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !directory.is_dir() {
         bail!("there is no directory {} for the recording", directory.display());
     }
     Ok(())
+}
+
+/// Other tools' files are made of stacks, which regions have none of.
+fn check_stacks(args: &RecordArgs, output: Option<&Path>) -> Result<()> {
+    let regions_only = !args.region.is_empty() && !args.exact;
+    match output.filter(|path| regions_only && Format::of_path(path).is_some()) {
+        Some(path) => bail!(
+            "{} would be empty: a recording of regions alone has no stacks. Name a .tare file, or \
+             record with --exact as well",
+            path.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// A disk that is full is told of before the JVM is touched, and before an older file is replaced.
@@ -104,8 +131,18 @@ fn check_room(output: Option<&Path>) -> Result<()> {
     );
 }
 
+/// What came of a recording whose file is complete.
+enum Kept {
+    Something,
+    /// Nothing was measured; why, and what to do about it.
+    Nothing(String),
+}
+
+/// The exit status of what Ctrl-C ended before there was anything to keep, as a shell has it.
+const STOPPED: u8 = 130;
+
 /// Records a JVM that runs already.
-fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
+fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<ExitCode> {
     let jvm = tare_attach::find(who)?;
     let patience = args.patience.timeout;
     let stop = Arc::new(AtomicBool::new(false));
@@ -115,32 +152,70 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<()> {
     let was_there = jvm.has_agent();
     let mut agent = status::enter_quietly(&jvm, patience)?;
     let (alive, kept) = record_attached::<S>(&mut agent, &jvm, args, &stop);
-    if !alive || was_there {
-        return kept;
+    if alive && !was_there {
+        // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
+        // A JVM that ends meanwhile takes the agent with it.
+        let left = leave(&mut agent, &jvm, patience);
+        if kept.is_ok() && !agent.has_gone() && tare_attach::inspect(jvm.pid).is_ok() {
+            left?;
+        }
     }
-    // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
-    let left = leave(&mut agent, &jvm, patience);
-    kept.and(left)
+    match kept? {
+        Some(Kept::Something) => Ok(ExitCode::SUCCESS),
+        Some(Kept::Nothing(why)) => bail!(why),
+        None => Ok(ExitCode::from(STOPPED)),
+    }
 }
 
-/// Whether the JVM lives, and what came of the recording.
+/// Whether the JVM lives, and what came of the recording; nothing if it was stopped before it had begun.
 fn record_attached<S: Session>(
     agent: &mut Agent,
     jvm: &Jvm,
     args: &RecordArgs,
     stop: &AtomicBool,
-) -> (bool, Result<()>) {
+) -> (bool, Result<Option<Kept>>) {
     let mut session = match S::begin(agent, jvm, args, &Names::default(), stop) {
         Ok(Some(session)) => session,
-        Ok(None) => return (!agent.has_gone(), Ok(())),
+        Ok(None) => return (!agent.has_gone(), Ok(None)),
         Err(error) => return (!agent.has_gone(), Err(error)),
     };
-    let until = args.duration.map(|duration| Instant::now() + duration);
-    let over =
-        || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let watched = session.watch(agent, &over);
+    let clock = Clock::new(args);
+    let watched = session.watch(agent, &|| stop.load(Ordering::Relaxed) || clock.is_over());
+    clock.say_if_early(agent);
     let alive = session.end(agent);
-    (alive, session.keep(watched))
+    (alive, session.keep(watched).map(Some))
+}
+
+/// The time that a recording is to take, by `-d`.
+struct Clock {
+    began: Instant,
+    length: Option<Duration>,
+    quiet: bool,
+}
+
+impl Clock {
+    fn new(args: &RecordArgs) -> Self {
+        Clock { began: Instant::now(), length: args.duration, quiet: args.quiet }
+    }
+
+    fn is_over(&self) -> bool {
+        self.length.is_some_and(|length| self.began.elapsed() >= length)
+    }
+
+    /// Says that the JVM has ended before the time was over, if it has.
+    fn say_if_early(&self, agent: &Agent) {
+        let passed = self.began.elapsed();
+        let Some(length) = self.length.filter(|length| passed < *length && !self.quiet) else {
+            return;
+        };
+        if agent.has_gone() {
+            errln!(
+                "{WARN}tare: the JVM ended after {}, before the {} of -d were over{WARN:#}",
+                term::time(passed),
+                term::time(length),
+            );
+        }
+    }
 }
 
 /// Has the agent leave that came for this recording.
@@ -149,16 +224,56 @@ fn leave(agent: &mut Agent, jvm: &Jvm, patience: Duration) -> Result<()> {
     detach::wait_for_threads(jvm, patience)
 }
 
-/// Starts a program and records each of its JVMs, from before its `main` to its end.
-fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
+/// What became of the recordings of a program's JVMs.
+#[derive(Default)]
+struct Tally {
+    good: usize,
+    /// Of which nothing was recorded, or nothing could be: which, and why.
+    empty: Vec<String>,
+    /// Recordings that did not begin, which was said, and those that went wrong after they had.
+    unbegun: usize,
+    failed: usize,
+}
+
+impl Tally {
+    /// A program may start JVMs that nobody cares about, but one recording there must be.
+    fn is_good(&self) -> bool {
+        self.failed == 0 && (self.good > 0 || self.empty.len() + self.unbegun == 0)
+    }
+
+    /// Says what was not recorded: that is an error only if there is nothing else.
+    fn say(&self, quiet: bool) {
+        for empty in &self.empty {
+            match self.good {
+                0 => errln!("{BAD}tare:{BAD:#} {empty}"),
+                _ if quiet => {}
+                _ => errln!("{DIM}tare: {empty}{DIM:#}"),
+            }
+        }
+    }
+}
+
+/// Starts a program and records each of its JVMs, from before its `main` to its end. How the program ended,
+/// and whether it was recorded.
+fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
     let command = args.command.clone();
-    let (settings, quiet) = (S::settings(&args), args.quiet);
+    let (settings, quiet, for_check) = (S::settings(&args), args.quiet, args.for_check);
+    let tally = Arc::new(Mutex::new(Tally::default()));
     let attend = {
-        let names = Names::default();
+        let (names, tally) = (Names::default(), Arc::clone(&tally));
         move |guest: Guest| {
             let what = guest.to_string();
-            if let Err(e) = record_guest::<S>(guest, &args, &names) {
-                errln!("{WARN}tare: {what}: {e:#}{WARN:#}");
+            let mut begun = false;
+            let kept = record_guest::<S>(guest, &args, &names, &mut begun);
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            match kept {
+                Ok(Kept::Something) => tally.good += 1,
+                Ok(Kept::Nothing(why)) => tally.empty.push(format!("{what}: {why}")),
+                Err(e) => {
+                    errln!("{BAD}tare:{BAD:#} {what}: {e:#}");
+                    tally.failed += usize::from(begun);
+                    tally.unbegun += usize::from(!begun);
+                }
             }
         }
     };
@@ -169,10 +284,20 @@ fn launched<S: Session>(args: RecordArgs) -> Result<ExitStatus> {
     if launched.guests == 0 {
         launched.warn_of_no_guest();
     }
-    Ok(launched.status)
+    let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    if !for_check {
+        tally.say(quiet);
+    }
+    Ok((launched.status, launched.guests > 0 && tally.is_good()))
 }
 
-fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> Result<()> {
+/// `begun` tells whether the recording had begun, if there is an error.
+fn record_guest<S: Session>(
+    guest: Guest,
+    args: &RecordArgs,
+    names: &Names,
+    begun: &mut bool,
+) -> Result<Kept> {
     let what = guest.to_string();
     let jvm = tare_attach::inspect(guest.pid)?;
     let mut agent = status::enter_quietly(&jvm, args.patience.timeout)?;
@@ -181,14 +306,15 @@ fn record_guest<S: Session>(guest: Guest, args: &RecordArgs, names: &Names) -> R
     if !args.quiet {
         errln!("{DIM}tare: recording {what}{DIM:#}");
     }
+    *begun = true;
     let running = guest.let_go();
-    let until = args.duration.map(|duration| Instant::now() + duration);
-    let over = || until.is_some_and(|until| Instant::now() >= until);
-    let watched = session.watch(&mut agent, &over);
+    let clock = Clock::new(args);
+    let watched = session.watch(&mut agent, &|| clock.is_over());
+    clock.say_if_early(&agent);
     session.end(&mut agent);
-    session.keep(watched)?;
+    let kept = session.keep(watched)?;
     running.wait();
-    Ok(())
+    Ok(kept)
 }
 
 /// The names of files that recordings of this command have taken: a command may start many JVMs, and
@@ -260,7 +386,7 @@ trait Session: Sized {
     fn end(&mut self, agent: &mut Agent) -> bool;
 
     /// Completes the recording, and says where it is and what it says.
-    fn keep(self, watched: Result<()>) -> Result<()>;
+    fn keep(self, watched: Result<()>) -> Result<Kept>;
 }
 
 /// Where a recording goes.

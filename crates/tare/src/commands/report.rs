@@ -7,6 +7,8 @@ mod page;
 mod regions;
 mod tree;
 
+pub use page::quoted;
+
 pub use json::metric as json_metric;
 
 use crate::cli::{By, ReportArgs, ReportFormat};

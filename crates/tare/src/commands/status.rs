@@ -3,6 +3,7 @@
 use crate::cli::{self, StatusArgs};
 use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
+use crate::figures::{roughly, several};
 use crate::library;
 use crate::sampling::interval;
 use crate::term::{self, BOLD, DIM, WARN, plain};
@@ -164,9 +165,9 @@ fn describe(sampling: &SampleStatus) -> String {
         text.push_str(", paused");
     }
     text.push_str(&format!(
-        "; {} samples of {} threads",
-        term::count(sampling.samples),
-        sampling.threads_seen
+        "; {} of {}",
+        roughly(sampling.samples, "sample"),
+        several(sampling.threads_seen, "thread"),
     ));
     for what in sampling.failures.iter().map(|f| format!("; failed {f}")) {
         text.push_str(&what);

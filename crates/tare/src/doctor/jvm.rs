@@ -13,6 +13,9 @@ use tare_protocol::{Request, Status};
 const TESTED: [u32; 3] = [17, 21, 25];
 
 pub fn checks(jvm: &Jvm, attach: bool, patience: Duration) -> Vec<Check> {
+    if !jvm.details {
+        return closed(jvm);
+    }
     let mut out = vec![version(jvm), namespaces(jvm)];
     if !is_hotspot(jvm) {
         return out;
@@ -35,6 +38,21 @@ pub fn checks(jvm: &Jvm, attach: bool, patience: Duration) -> Vec<Check> {
         Err(e) => out.push(Check::limited("flags", format!("the JVM does not tell them: {e}"))),
     }
     out
+}
+
+/// A JVM that does not let us look into it, as one of another user: what is known all the same, and who can
+/// tell the rest.
+fn closed(jvm: &Jvm) -> Vec<Check> {
+    let (user, own) = (jvm.user_name(), rustix::process::geteuid().as_raw());
+    let why = format!(
+        "cannot be known as uid {own}: the JVM belongs to {user} and lets nobody else look"
+    );
+    let remedy = match jvm.uid == own {
+        true => format!("run `sudo tare doctor {}`", jvm.pid),
+        false => format!("run `sudo tare doctor {0}`, or `tare doctor {0}` as {user}", jvm.pid),
+    };
+    let unknown = |name| Check::unknown(name, why.as_str()).remedy(remedy.as_str());
+    vec![unknown("JVM"), unknown("place"), system_calls(jvm), unknown("attach")]
 }
 
 fn version(jvm: &Jvm) -> Check {
@@ -73,7 +91,12 @@ fn namespaces(jvm: &Jvm) -> Check {
 fn system_calls(jvm: &Jvm) -> Check {
     let name = "system calls";
     if !jvm.is_filtered() {
-        return Check::works(name, "not filtered: perf events as this machine allows them");
+        let whose = match jvm.uid == rustix::process::geteuid().as_raw() {
+            true => "as this machine allows them".to_owned(),
+            // What was tried above, was tried by us.
+            false => format!("as this machine allows them to {}", jvm.user_name()),
+        };
+        return Check::works(name, format!("not filtered: perf events {whose}"));
     }
     Check::limited(
         name,
@@ -106,36 +129,49 @@ fn warning(jvm: &Jvm) -> Option<Check> {
     })
 }
 
-/// What each kind of profile needs of the JVM.
+/// What commands need of the JVM, under a name: capabilities, and what for.
+const NEEDS: [(&str, &[&str], &str); 8] = [
+    (
+        "change code",
+        &[
+            "can_retransform_classes",
+            "can_tag_objects",
+            "can_get_constant_pool",
+            "can_get_bytecodes",
+        ],
+        "exact profiles and traces",
+    ),
+    (
+        "see classes load",
+        &["can_generate_all_class_hook_events"],
+        "exact profiles of classes that are loaded later",
+    ),
+    (
+        "monitors",
+        &["can_generate_monitor_events"],
+        "exact times without waits for threads that weaving held up",
+    ),
+    (
+        "see the JIT",
+        &["can_generate_compiled_method_load_events"],
+        "compilations in traces and `tare status --watch`",
+    ),
+    (
+        "collections",
+        &["can_generate_garbage_collection_events"],
+        "collections in `tare status --watch`",
+    ),
+    ("CPU clocks", &["can_get_thread_cpu_time"], "processor time of threads"),
+    ("lines", &["can_get_line_numbers", "can_get_source_file_name"], "source lines of samples"),
+    ("virtual threads", &["can_support_virtual_threads"], "exact profiles of virtual threads"),
+];
+
+/// Which of it the JVM grants.
 fn capabilities(jvm: &Jvm, status: &Status) -> Vec<Check> {
     let has =
         |name: &str| status.capabilities.iter().chain(&status.capabilities_held).any(|c| c == name);
     let modern = jvm.feature().is_some_and(|f| f >= 21);
-    let table: &[(&str, &[&str], &str)] = &[
-        (
-            "change code",
-            &["can_retransform_classes", "can_retransform_any_class"],
-            "exact profiles",
-        ),
-        (
-            "see classes load",
-            &["can_generate_all_class_hook_events"],
-            "exact profiles of new classes",
-        ),
-        ("see the JIT", &["can_generate_compiled_method_load_events"], "names of compiled code"),
-        ("allocations", &["can_generate_sampled_object_alloc_events"], "allocation profiles"),
-        ("objects", &["can_tag_objects", "can_generate_object_free_events"], "liveness of objects"),
-        ("monitors", &["can_generate_monitor_events", "can_get_monitor_info"], "lock profiles"),
-        (
-            "collections",
-            &["can_generate_garbage_collection_events"],
-            "collections and their length",
-        ),
-        ("CPU clocks", &["can_get_thread_cpu_time"], "CPU time per thread"),
-        ("lines", &["can_get_line_numbers", "can_get_source_file_name"], "source lines"),
-        ("virtual threads", &["can_support_virtual_threads"], "events of virtual threads"),
-    ];
-    table
+    NEEDS
         .iter()
         .filter(|(name, ..)| modern || *name != "virtual threads")
         .map(|(name, needed, what)| {
@@ -248,6 +284,27 @@ mod tests {
         assert_eq!(flags["UsePerfData"], "true");
         assert_eq!(flags["Name"], "{product}");
         assert_eq!(flags["X"], "5");
+    }
+
+    /// A claim about what no command uses would be read as a promise.
+    #[test]
+    fn only_what_the_agent_asks_for_is_told() {
+        let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../agent/src");
+        let mut code = String::new();
+        let mut folders = vec![std::path::PathBuf::from(agent)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => code += &std::fs::read_to_string(entry.path()).unwrap_or_default(),
+                }
+            }
+        }
+        for (name, needed, _) in NEEDS {
+            for capability in needed {
+                assert!(code.contains(&format!(".set_{capability}(")), "{name}: {capability}");
+            }
+        }
     }
 
     #[test]

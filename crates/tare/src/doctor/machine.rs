@@ -8,18 +8,10 @@ use std::io;
 use std::path::Path;
 
 pub fn checks() -> Vec<Check> {
-    vec![
-        platform(),
-        agent(),
-        user(),
-        ptrace(),
-        perf_software(),
-        perf_hardware(),
-        cpu_timers(),
-        clock(),
-        tmp(),
-        memory(),
-    ]
+    let mut all = vec![platform(), agent(), user()];
+    all.extend(ptrace());
+    all.extend([perf_software(), perf_hardware(), cpu_timers(), clock(), tmp(), memory()]);
+    all
 }
 
 fn platform() -> Check {
@@ -53,18 +45,12 @@ fn user() -> Check {
     }
 }
 
-/// Yama's setting restricts debuggers; what we read in /proc it leaves alone. Said here because
-/// it is the first thing that people suspect.
-fn ptrace() -> Check {
-    let name = "ptrace scope";
-    match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
-        None => Check::works(name, "not restricted on this kernel"),
-        Some("0") => Check::works(name, "0, not restricted"),
-        Some(value) => Check::works(
-            name,
-            format!("{value}, which restricts debuggers; attaching to a JVM does not need ptrace"),
-        ),
-    }
+/// Yama's setting restricts debuggers; what we read in /proc it leaves alone. Said where it restricts, because
+/// it is the first thing that people suspect then.
+fn ptrace() -> Option<Check> {
+    let value = read("/proc/sys/kernel/yama/ptrace_scope").filter(|value| value != "0")?;
+    let finding = format!("{value}, which restricts debuggers; no command of Tare needs ptrace");
+    Some(Check::works("ptrace scope", finding))
 }
 
 /// Whether an event can be counted on the calling thread.

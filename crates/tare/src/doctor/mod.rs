@@ -18,6 +18,8 @@ pub enum Verdict {
     Works,
     Limited,
     No,
+    /// Only somebody else can tell.
+    Unknown,
 }
 
 /// One line of the diagnosis.
@@ -47,6 +49,10 @@ impl Check {
 
     pub fn no(name: &str, finding: impl Into<String>) -> Self {
         Check::new(name, Verdict::No, finding)
+    }
+
+    pub fn unknown(name: &str, finding: impl Into<String>) -> Self {
+        Check::new(name, Verdict::Unknown, finding)
     }
 
     #[must_use]
@@ -92,6 +98,7 @@ fn section(out: &mut impl Write, title: &str, checks: &[Check]) -> Result<()> {
             Verdict::Works => (GOOD, "works  "),
             Verdict::Limited => (WARN, "limited"),
             Verdict::No => (BAD, "no     "),
+            Verdict::Unknown => (WARN, "unknown"),
         };
         let finding = plain(&check.finding);
         writeln!(out, "  {style}{mark}{style:#}  {:<width$}  {finding}", check.name)?;

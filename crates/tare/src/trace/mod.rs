@@ -243,6 +243,11 @@ impl Trace {
         (ticks > 0).then(|| Duration::from_nanos(shared.clock.length(ticks)))
     }
 
+    /// How many methods were woven, by the log of their names.
+    pub fn methods(&self) -> Result<u64> {
+        Ok(self.names.read()?.len() as u64)
+    }
+
     pub fn threads(&self) -> usize {
         // One ring may be the agent's, who calibrated with it.
         self.tracks.values().filter(|track| track.thread != ThreadId::UNKNOWN).count()

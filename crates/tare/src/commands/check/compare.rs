@@ -1,7 +1,7 @@
 //! What became of each case since its baseline, and the report of it.
 
 use super::baseline::{Baseline, Case, Own, Whole};
-use crate::figures::grouped;
+use crate::figures::{grouped, several};
 use crate::term::{BAD, BOLD, DIM, GOOD, WARN};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -107,7 +107,8 @@ impl Verdict {
             self.text.push_str(&method_line("  ", name, *old, *new));
         }
         if grown.len() > NAMED {
-            let _ = writeln!(self.text, "  and {} more methods", grown.len() - NAMED);
+            let more = several(grown.len() - NAMED, "more method");
+            let _ = writeln!(self.text, "  and {more}");
         }
     }
 }

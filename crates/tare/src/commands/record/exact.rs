@@ -1,14 +1,16 @@
 //! `tare record --exact`: weaves, counts, and puts the code back.
 
+use super::patterns::{self, Wanted};
 use super::steer::Beside;
 use super::weaving::{self, Begun};
-use super::{Files, Names, STEP, Session, WOVEN_AFTER, predict, window};
+use super::{Files, Kept, Names, STEP, Session, WOVEN_AFTER, agent_jar, predict, window};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
 use crate::counters::Counters;
 use crate::demotion::Steering;
 use crate::exact::{self, Arena, Exact};
+use crate::figures::{roughly, several};
 use crate::guard::Guard;
 use crate::launch::Settings;
 use crate::origins::Origins;
@@ -17,13 +19,14 @@ use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
 use crate::term::{self, BOLD, DIM};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use std::io::{IsTerminal, Write};
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
-use tare_profile::RunInfo;
-use tare_protocol::{COST_PS, ExactPlan, ExactStatus, REGIONS_MAX};
+use tare_profile::{Profile, RunInfo};
+use tare_protocol::{COST_PS, ExactPlan, ExactStatus, Pattern, REGIONS_MAX};
 
 /// For recordings that are to be the same in every run: what the JVM leaves to chance comes from a
 /// counter or a constant instead.
@@ -31,13 +34,23 @@ pub fn fixed() -> Settings {
     Settings {
         exact: true,
         fixed: true,
-        flags: &["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"],
+        flags: &HASH_CODES,
         word: Some(
             "identity hash codes, the order of Set.of and Map.of, and seeds of Random are the same \
              in every run; --as-it-comes leaves them to chance",
         ),
     }
 }
+
+/// The class that runs the pieces of parallel streams and other work that is forked, on whatever thread.
+pub const FORK_JOIN: &str = "java.util.concurrent.ForkJoinTask";
+
+const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
+
+/// Into how many pieces a parallel stream parts its work depends on the number of processors, but for this.
+/// Threads of the common pool are as many.
+const CHECKED: &[&str] =
+    &[HASH_CODES[0], HASH_CODES[1], "-Djava.util.concurrent.ForkJoinPool.common.parallelism=4"];
 
 /// An exact recording under way.
 pub struct ExactSession {
@@ -52,13 +65,20 @@ pub struct ExactSession {
     files: Files,
     /// Until the file is complete.
     guard: Option<Guard>,
+    wanted: Wanted,
+    /// The agent was asked once more when all was over.
+    told_all: bool,
     quiet: bool,
 }
 
 impl Session for ExactSession {
     fn settings(args: &RecordArgs) -> Settings {
         let usual = Settings { exact: true, fixed: false, flags: &[], word: None };
-        if args.bytecodes && !args.as_it_comes { fixed() } else { usual }
+        match () {
+            () if args.for_check => Settings { flags: CHECKED, ..fixed() },
+            () if args.bytecodes && !args.as_it_comes => fixed(),
+            () => usual,
+        }
     }
 
     fn begin(
@@ -79,9 +99,10 @@ impl Session for ExactSession {
                 .map_or(Vec::new(), |t| t.units()),
             every: args.every,
             random: args.random,
-            agent_jar: agent_jar(args)?,
+            agent_jar: args.agent_jar.as_deref().map(agent_jar::checked).transpose()?,
             allocations: args.allocations,
             include: args.include.clone(),
+            also: if args.for_check { vec![Pattern::from_str(FORK_JOIN)?] } else { Vec::new() },
             exclude: args.exclude.clone(),
             roots: args.root.clone(),
             scheme: args.scheme,
@@ -107,6 +128,8 @@ impl Session for ExactSession {
             let sentence = predict::sentence(&profile, sample, args)?;
             errln!("{DIM}tare: {sentence}{DIM:#}");
         }
+        let origins = Origins::of(jvm);
+        let wanted = patterns::check(agent, args, &origins)?;
         let files = Files::take(args, jvm, names);
         let window = args.cpu.then(|| window::sample(agent, jvm, args, stop)).transpose()?;
         let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
@@ -121,18 +144,28 @@ impl Session for ExactSession {
         let recorder = Recorder::begin(&files.recording, run, began)?;
         // A program may end before the first look.
         let status = agent.status()?;
+        status.exact.iter().for_each(|exact| patterns::say_unseen(exact, args));
         // A machine that has no room for one more process has other worries.
         let guard = Guard::set(jvm, &files.recording, &memory, &status).ok();
-        let mut exact =
-            Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), Origins::of(jvm));
+        let mut exact = Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), origins);
         exact.steering = args.overhead.map(Steering::new);
         let beside = Beside::begin(agent, &mut exact);
         let counters = args.counters.then(|| Counters::begin(jvm.pid));
         let quiet = args.quiet;
         let sampled = window.map(|window| window.sampling);
-        let session =
-            ExactSession { exact, sampled, counters, beside, recorder, began, files, guard, quiet };
-        Ok(Some(session))
+        Ok(Some(ExactSession {
+            exact,
+            sampled,
+            counters,
+            beside,
+            recorder,
+            began,
+            files,
+            guard,
+            wanted,
+            told_all: false,
+            quiet,
+        }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -158,12 +191,13 @@ impl Session for ExactSession {
             && let Some(status) = status.exact
         {
             self.exact.status = status;
+            self.told_all = true;
         }
         self.beside.stop(agent);
         weaving::stop(agent, self.quiet).is_ok()
     }
 
-    fn keep(self, watched: Result<()>) -> Result<()> {
+    fn keep(self, watched: Result<()>) -> Result<Kept> {
         let ExactSession {
             mut exact,
             mut sampled,
@@ -171,6 +205,8 @@ impl Session for ExactSession {
             recorder,
             files,
             guard,
+            wanted,
+            told_all,
             quiet,
             ..
         } = self;
@@ -179,12 +215,24 @@ impl Session for ExactSession {
         drop(guard);
         watched?;
         let recorded = finished?;
-        if quiet {
-            return files.complete(recorded.size).map(drop);
-        }
-        let profile = source::load(&recorded.path, None)?;
-        let (path, size) = files.complete(recorded.size)?;
         let (totals, status) = (exact.totals(), &exact.status);
+        // A JVM that has ended cannot be asked any more; the log of names is as it was left.
+        let methods = match told_all {
+            true => status.methods,
+            false => status.methods.max(exact.woven_and_ran()?.0 as u64),
+        };
+        let sampled = sampled.as_ref().is_some_and(|sampled| sampled.samples() > 0);
+        let is_empty = totals.calls == 0 && !sampled;
+        // A large recording is not read again for nothing.
+        let must_look = !quiet || (is_empty && !status.regions.is_empty());
+        let profile = must_look.then(|| source::load(&recorded.path, None)).transpose()?;
+        let passages = profile.as_ref().map_or(0, passages);
+        let kept = match is_empty && passages == 0 {
+            true => Kept::Nothing(wanted.but_nothing(methods)),
+            false => Kept::Something,
+        };
+        let (path, size) = files.complete(recorded.size)?;
+        let Some(profile) = profile.filter(|_| !quiet) else { return Ok(kept) };
         let bytecodes = match totals.bytecodes {
             0 => String::new(),
             n if status.costs => {
@@ -193,28 +241,26 @@ impl Session for ExactSession {
                     term::time(Duration::from_nanos(n * COST_PS / 1000))
                 )
             }
-            n => format!(" and {} bytecodes", term::count(n)),
+            n => format!(" and {}", roughly(n, "bytecode")),
         };
-        let what = if totals.samples { "samples" } else { "calls" };
         let recorded_here = if exact.has_regions_only() {
-            let passages: i64 = tare_analysis::regions(&profile).iter().map(|r| r.all.count).sum();
-            let passages = term::count(passages.cast_unsigned());
-            format!("{passages} passages of {} regions", status.regions.len())
+            let regions = several(status.regions.len(), "region");
+            format!("{} of {regions}", roughly(passages, "passage"))
         } else {
             format!(
-                "{} {what}{bytecodes} in {} contexts of {} threads",
-                term::count(totals.calls),
-                term::count(totals.contexts as u64),
-                totals.trees,
+                "{}{bytecodes} in {} of {}",
+                roughly(totals.calls, if totals.samples { "sample" } else { "call" }),
+                roughly(totals.contexts as u64, "context"),
+                several(totals.trees, "thread"),
             )
         };
         outln!(
-            "{BOLD}{}{BOLD:#}: {recorded_here}, {} methods woven; {} KiB",
+            "{BOLD}{}{BOLD:#}: {recorded_here}, {} woven; {} KiB",
             path.display(),
-            status.methods,
+            several(methods, "method"),
             size.div_ceil(1024),
         );
-        if !totals.samples && !exact.has_regions_only() {
+        if !totals.samples && !exact.has_regions_only() && totals.calls > 0 {
             let in_probes = exact.in_probes();
             outln!(
                 "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
@@ -222,7 +268,9 @@ impl Session for ExactSession {
                 in_probes / 1e9,
             );
         }
-        say_weaving(status);
+        if told_all {
+            say_weaving(status);
+        }
         if let Some(steering) = &exact.steering {
             say_overhead(steering);
         }
@@ -232,8 +280,15 @@ impl Session for ExactSession {
             );
         }
         say_subgraph(&exact)?;
-        report::page(&profile, &path)
+        term::printed(report::page(&profile, &path))?;
+        Ok(kept)
     }
+}
+
+/// Of all regions.
+fn passages(profile: &Profile) -> u64 {
+    let regions = tare_analysis::regions(profile);
+    regions.iter().map(|region| region.all.count).sum::<i64>().cast_unsigned()
 }
 
 fn sources<'a>(
@@ -311,18 +366,18 @@ fn say_overhead(steering: &Steering) {
         )
     });
     outln!(
-        "{DIM}probes took {now}{:.0} % were allowed; {} methods were counted and not timed{DIM:#}",
+        "{DIM}probes took {now}{:.0} % were allowed; {} counted and not timed{DIM:#}",
         steering.budget() * 100.0,
-        steering.ever_demoted().count(),
+        several(steering.ever_demoted().count(), "method"),
     );
 }
 
 /// What changing the classes took.
 pub fn say_weaving(status: &ExactStatus) {
     outln!(
-        "{DIM}weaving took {:.0} ms; {} pauses, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
+        "{DIM}weaving took {:.0} ms; {}, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
         status.weaving_ns as f64 / 1e6,
-        status.pauses,
+        several(status.pauses, "pause"),
         status.pause_ns as f64 / 1e6,
         status.longest_pause_ns as f64 / 1e6,
     );
@@ -333,26 +388,30 @@ fn say_subgraph(exact: &Exact) -> Result<()> {
     let Some(subgraph) = &exact.status.subgraph else { return Ok(()) };
     let (woven, ran) = exact.woven_and_ran()?;
     outln!(
-        "{DIM}{} methods can be reached as far as is known, {woven} were woven, {} of them never ran \
-         below a root{DIM:#}",
-        subgraph.reachable,
+        "{DIM}{} can be reached as far as is known, {woven} woven, {} of them never ran below a \
+         root{DIM:#}",
+        several(subgraph.reachable, "method"),
         woven.saturating_sub(ran),
     );
     outln!(
-        "{DIM}{} waits for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no \
-         time has them in it{DIM:#}",
-        subgraph.waits,
+        "{DIM}{} for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no time \
+         has them in it{DIM:#}",
+        several(subgraph.waits, "wait"),
         subgraph.wait_ns as f64 / 1e6,
         subgraph.longest_wait_ns as f64 / 1e6,
     );
     let missed = subgraph.hurried + subgraph.gave_up + subgraph.late;
     if missed > 0 {
         outln!(
-            "{DIM}first calls may be missing in {missed} places: {} threads were loading classes and \
-             could not wait, for {} it took too long, {} classes came into use outside{DIM:#}",
-            subgraph.hurried,
+            "{DIM}first calls may be missing in {}: {} loading classes and could not wait, for {} it took \
+             too long, {} into use outside{DIM:#}",
+            several(missed, "place"),
+            match subgraph.hurried {
+                1 => "1 thread was".to_owned(),
+                n => format!("{n} threads were"),
+            },
             subgraph.gave_up,
-            subgraph.late,
+            several(subgraph.late, "class") + " came",
         );
     }
     Ok(())
@@ -400,14 +459,6 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }
-}
-
-/// The agent's jar as a path from the root: the JVM may have another current directory.
-fn agent_jar(args: &RecordArgs) -> Result<Option<String>> {
-    let Some(jar) = &args.agent_jar else { return Ok(None) };
-    let path = jar.canonicalize().with_context(|| format!("--agent-jar {}", jar.display()))?;
-    let path = path.into_os_string().into_string();
-    path.map(Some).map_err(|path| anyhow!("--agent-jar {}: not a readable name", path.display()))
 }
 
 /// With roots the methods that would be little but probe are left out, unless they are asked for.

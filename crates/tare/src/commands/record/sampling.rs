@@ -1,12 +1,13 @@
 //! `tare record` without a mode: samples what threads do, by their processor clocks or, with `--wall`,
 //! by the clock on the wall.
 
-use super::{Files, Names, STEP, Session};
+use super::{Files, Kept, Names, STEP, Session};
 use crate::cli::{RecordArgs, ReportArgs};
 use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
 use crate::exact;
+use crate::figures::roughly;
 use crate::keep::Keeper;
 use crate::launch::Settings;
 use crate::recorder::Recorder;
@@ -157,7 +158,7 @@ impl Session for SamplingSession {
         alive
     }
 
-    fn keep(self, watched: Result<()>) -> Result<()> {
+    fn keep(self, watched: Result<()>) -> Result<Kept> {
         let SamplingSession { mut sampling, store, files, by_thread, quiet, .. } = self;
         let size = match store {
             Store::File(recorder) => {
@@ -172,25 +173,46 @@ impl Session for SamplingSession {
                 keeper.dump(file).with_context(doing)?.1
             }
         };
+        let kept = match sampling.samples() {
+            0 => Kept::Nothing(nothing(&sampling)),
+            _ => Kept::Something,
+        };
         if quiet {
-            return files.complete(size).map(drop);
+            files.complete(size)?;
+            return Ok(kept);
         }
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
         outln!(
-            "{BOLD}{}{BOLD:#}: {} samples in {}; {} KiB",
+            "{BOLD}{}{BOLD:#}: {} in {}; {} KiB",
             path.display(),
-            term::count(sampling.samples()),
+            roughly(sampling.samples(), "sample"),
             term::time(sampling.elapsed()),
             size.div_ceil(1024),
         );
-        if sampling.samples() == 0 && !sampling.status.wall {
-            outln!(
-                "{WARN}no thread used a processor for long enough; --wall shows waiting threads{WARN:#}"
-            );
-        }
-        report::whole(&profile, &ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) })
+        let page = ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) };
+        term::printed(report::whole(&profile, &page))?;
+        Ok(kept)
     }
+}
+
+/// Why there is no sample, and what to do about it.
+fn nothing(sampling: &Sampling) -> String {
+    let (lost, wall) = (sampling.lost(), sampling.status.wall);
+    let why = match () {
+        () if lost > 0 => format!("{} could not be kept", roughly(lost, "sample")),
+        () if wall => {
+            "no thread said where it is; record for longer, or try `--engine safepoint`, which \
+                       asks the JVM instead"
+                .to_owned()
+        }
+        () => format!(
+            "no thread used as much as {} of a processor; record for longer, with a shorter --interval, or \
+             with --wall, which samples waiting threads, too",
+            interval(sampling.totals.interval),
+        ),
+    };
+    format!("nothing was recorded: {why}")
 }
 
 fn is_perf(engine: Option<SampleEngine>) -> bool {
@@ -226,8 +248,9 @@ impl SamplingSession {
             Order::Dump(file) => self.dump(file),
             Order::Stop => {
                 self.stopped = true;
-                let path = self.files.result().display().to_string();
-                Ok(format!("stopped; the recording is in {path}"))
+                // Whoever reads it may be somewhere else.
+                let path = std::path::absolute(self.files.result())?;
+                Ok(format!("stopped; the recording is in {}", path.display()))
             }
             Order::Pause => change(None, Some(true)).map(|()| "paused".to_owned()),
             Order::Resume => change(None, Some(false)).map(|()| "goes on".to_owned()),

@@ -1,12 +1,14 @@
 //! `tare record --trace`: every entry and exit of the chosen methods, as they come.
 
 use super::exact::{ExactSession, run_info, say_weaving, skips_trivial};
+use super::patterns::{self, Wanted};
 use super::weaving::{self, Begun};
-use super::{Files, Names, Session, WOVEN_AFTER};
+use super::{Files, Kept, Names, Session, WOVEN_AFTER};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
+use crate::figures::several;
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
@@ -38,6 +40,9 @@ pub struct TraceSession {
     recorder: Recorder,
     began: Instant,
     files: Files,
+    wanted: Wanted,
+    /// The agent was asked once more when all was over.
+    told_all: bool,
     quiet: bool,
     /// Where a second terminal can look at the trace, and end it.
     desk: Option<Desk>,
@@ -72,6 +77,8 @@ impl Session for TraceSession {
             allow_huge: args.allow_huge,
             ..ExactPlan::default()
         };
+        let origins = Origins::of(jvm);
+        let wanted = patterns::check(agent, args, &origins)?;
         let files = Files::take(args, jvm, names);
         let started = SystemTime::now();
         let began = Instant::now();
@@ -83,11 +90,20 @@ impl Session for TraceSession {
         let recorder = Recorder::begin(&files.recording, run, began)?;
         let status = agent.status()?.exact.unwrap_or_default();
         let limits = Limits { rate: args.rate, most: args.events };
-        let trace = Trace::new(memory, status, Origins::of(jvm), limits, began)?;
+        let trace = Trace::new(memory, status, origins, limits, began)?;
         // Without a desk the trace is made as well.
         let desk = Desk::open(jvm).ok();
-        let (quiet, stopped) = (args.quiet, false);
-        Ok(Some(TraceSession { trace, recorder, began, files, quiet, desk, stopped }))
+        Ok(Some(TraceSession {
+            trace,
+            recorder,
+            began,
+            files,
+            wanted,
+            told_all: false,
+            quiet: args.quiet,
+            desk,
+            stopped: false,
+        }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -115,31 +131,44 @@ impl Session for TraceSession {
     fn end(&mut self, agent: &mut Agent) -> bool {
         if let Ok(Some(status)) = agent.status().map(|status| status.exact) {
             self.trace.status = status;
+            self.told_all = true;
         }
         weaving::stop(agent, self.quiet).is_ok()
     }
 
-    fn keep(self, watched: Result<()>) -> Result<()> {
-        let TraceSession { mut trace, recorder, files, quiet, .. } = self;
+    fn keep(self, watched: Result<()>) -> Result<Kept> {
+        let TraceSession { mut trace, recorder, files, wanted, told_all, quiet, .. } = self;
         trace.over = true;
         let finished = recorder.finish(&mut [&mut trace]);
         watched?;
         let recorded = finished?;
+        let status = &trace.status;
+        let methods = match told_all {
+            true => status.methods,
+            false => status.methods.max(trace.methods()?),
+        };
+        let kept = match trace.events == 0 && trace.dropped() == 0 {
+            true => Kept::Nothing(wanted.but_nothing(methods)),
+            false => Kept::Something,
+        };
         if quiet {
-            return files.complete(recorded.size).map(drop);
+            files.complete(recorded.size)?;
+            return Ok(kept);
         }
         let profile = source::load(&recorded.path, None)?;
+        let is_recording = files.export.is_none();
         let (path, size) = files.complete(recorded.size)?;
-        let status = &trace.status;
         outln!(
-            "{BOLD}{}{BOLD:#}: {} entries and exits of {} threads, {} methods woven; {} KiB",
+            "{BOLD}{}{BOLD:#}: {} entries and exits of {}, {} woven; {} KiB",
             path.display(),
             term::count(trace.events),
-            trace.threads(),
-            status.methods,
+            several(trace.threads(), "thread"),
+            several(methods, "method"),
             size.div_ceil(1024),
         );
-        say_weaving(status);
+        if told_all {
+            say_weaving(status);
+        }
         if trace.dropped() > 0 {
             outln!(
                 "{DIM}{} more came quicker than they could be taken, or than --rate allows; the recording \
@@ -154,12 +183,16 @@ impl Session for TraceSession {
                 term::time(waited),
             );
         }
-        outln!(
-            "{DIM}a timeline: tare export {} -o {}.trace.json, for ui.perfetto.dev{DIM:#}",
-            path.display(),
-            path.with_extension("").display(),
-        );
-        report::page(&profile, &path)
+        // What went into another tool's file is what there is of it.
+        if is_recording && trace.events > 0 {
+            outln!(
+                "{DIM}a timeline: tare export {} -o {}, for ui.perfetto.dev{DIM:#}",
+                report::quoted(&path),
+                report::quoted(&path.with_extension("trace.json")),
+            );
+        }
+        term::printed(report::page(&profile, &path))?;
+        Ok(kept)
     }
 }
 
@@ -171,7 +204,8 @@ impl TraceSession {
             Order::Dump(file) => self.dump(file),
             Order::Stop => {
                 self.stopped = true;
-                Ok(format!("stopped; the trace is in {}", self.files.result().display()))
+                let path = std::path::absolute(self.files.result())?;
+                Ok(format!("stopped; the trace is in {}", path.display()))
             }
             Order::Pause | Order::Resume | Order::Interval(_) => {
                 bail!("a trace takes no such orders: it has every event or ends")

@@ -2,7 +2,7 @@
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
-use crate::figures::grouped;
+use crate::figures::{grouped, several};
 use crate::term::DIM;
 use anyhow::{Result, bail};
 use std::fs::File;
@@ -117,11 +117,13 @@ impl<'a> Weaving<'a> {
         }
         if self.said != Some(last.activity) && self.began.elapsed() > SOON {
             self.said = Some(last.activity);
-            errln!("{DIM}tare: {} {} classes{DIM:#}", verb(last.activity), last.all);
+            let classes = several(last.all, "class");
+            errln!("{DIM}tare: {} {classes}{DIM:#}", verb(last.activity));
         }
         if stops && !self.said_stop {
             self.said_stop = true;
-            errln!("{DIM}tare: stops as soon as the JVM is done with {} classes{DIM:#}", last.now);
+            let classes = several(last.now, "class");
+            errln!("{DIM}tare: stops as soon as the JVM is done with {classes}{DIM:#}");
         }
         if long && !self.said_long {
             self.said_long = true;

@@ -401,9 +401,10 @@ pub fn name(kind: LabelKind, text: &str, room: usize) -> String {
     format!("{style}{}{mark}{style:#}", fit(text, room.saturating_sub(mark.len())))
 }
 
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
+/// A path as a shell takes it, and as no command takes it for a flag.
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     match text.chars().all(plain) {
         true => text,
@@ -439,5 +440,6 @@ mod tests {
         check("/tmp/x-1.tare", "/tmp/x-1.tare");
         check("my run.tare", "'my run.tare'");
         check("it's.tare", r"'it'\''s.tare'");
+        check("-x.tare", "./-x.tare");
     }
 }
