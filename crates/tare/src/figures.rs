@@ -1,6 +1,6 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-use crate::term::plain;
+use crate::term::{clip, plain};
 use tare_profile::Unit;
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -70,6 +70,24 @@ pub fn fit(name: &str, width: usize) -> String {
     }
     let kept: String = short.chars().skip(excess + 1).collect();
     format!("…{kept}")
+}
+
+/// Lines of whole words; a word that is longer than a line is cut.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let word = clip(word, width.max(1));
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word;
+        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
+            lines[last].push(' ');
+            lines[last].push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -19,6 +19,13 @@ pub struct ReportArgs {
     /// Turn the tree upside down: hot methods first, below each its callers
     #[arg(long, conflicts_with_all = ["method", "threads"])]
     pub bottom_up: bool,
+    /// Show frames of libraries, of the JVM and of the kernel, and threads of the JVM, as they are. Without
+    /// it they join the Java method that called them, and the JVM's threads are one line
+    #[arg(long, conflicts_with = "java_only")]
+    pub native: bool,
+    /// Of `record --wall`, show threads that wait for work, too: in pools, selectors and queues
+    #[arg(long)]
+    pub idle: bool,
     /// Show every frame of the tree, also where nothing but one call happens
     #[arg(long)]
     pub full: bool,
@@ -28,9 +35,13 @@ pub struct ReportArgs {
     /// Frames per stack of hprof-text, and levels of the tree upside down
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub depth: usize,
-    /// How to print it
+    /// How to print it; nothing is folded in JSON and hprof-text but by what is asked for
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
+    /// Print all at once, also where it is longer than the terminal; without it $TARE_PAGER, $PAGER or
+    /// less shows it page by page
+    #[arg(long)]
+    pub no_pager: bool,
     #[command(flatten)]
     pub view: ViewArgs,
 }
@@ -45,6 +56,8 @@ impl ReportArgs {
         }
         let mut args = Alone::parse_from(["report", "recording"]).args;
         file.clone_into(&mut args.file);
+        // Who has just recorded something gets the prompt back.
+        args.no_pager = true;
         args
     }
 }
@@ -80,6 +93,9 @@ pub struct DiffArgs {
     /// How to print it
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub format: DiffFormat,
+    /// Print all at once, also where it is longer than the terminal
+    #[arg(long)]
+    pub no_pager: bool,
     #[command(flatten)]
     pub view: ViewArgs,
 }
@@ -137,6 +153,9 @@ pub struct ViewArgs {
     /// Frames of the JDK join what called them
     #[arg(long)]
     pub hide_jdk: bool,
+    /// Java frames only: those of the JVM, of native libraries and of the kernel join what called them
+    #[arg(long)]
+    pub java_only: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -208,6 +227,7 @@ impl ViewArgs {
             min_share: 0.0,
             fold_recursion: self.fold_recursion,
             hide_jdk: self.hide_jdk,
+            java_only: self.java_only,
             group: self.by.grouping(),
         }
     }

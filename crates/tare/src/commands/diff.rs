@@ -38,7 +38,11 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
     let first = First::find(&diff, (&old, old_metric), (&new, new_metric), &options)?;
     match args.format {
-        DiffFormat::Text => page(args, &diff, info, &first)?,
+        DiffFormat::Text => {
+            let mut text = Vec::new();
+            page(&mut text, args, &diff, info, &first)?;
+            term::show(&text, !args.no_pager)?;
+        }
         DiffFormat::Json => json(args, &diff, info, &first)?,
     }
     let worst = diff.worst();
@@ -89,8 +93,13 @@ fn same_metric(profile: &Profile, info: &SeriesInfo, args: &DiffArgs) -> Result<
     }
 }
 
-fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo, first: &First) -> Result<()> {
-    let out = &mut term::stdout();
+fn page(
+    out: &mut Vec<u8>,
+    args: &DiffArgs,
+    diff: &Diff,
+    info: &SeriesInfo,
+    first: &First,
+) -> Result<()> {
     let width = term::width().unwrap_or(usize::MAX);
     let unit = info.kind.unit();
     let what = format!("{} {}", plain(&info.name), plain(info.kind.name()));
