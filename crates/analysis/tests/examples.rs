@@ -5,8 +5,8 @@ use tare_analysis::{
     by_thread, findings, hot_list,
 };
 use tare_profile::{
-    ContextId, Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row,
-    SeriesId, SeriesInfo, StringId, Thread, ThreadId, ValueKind,
+    Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row, SeriesId,
+    SeriesInfo, StringId, ThreadId, ValueKind,
 };
 
 const FIRST: SeriesId = SeriesId::new(0);

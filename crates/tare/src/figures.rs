@@ -46,23 +46,38 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A class or method name that is no longer than `width`: its packages are cut to letters, from the
-/// left; what still does not fit loses its beginning, since the end tells more. Harmless for a terminal.
+/// left; then its arguments go, then the beginning of its class, since the method's name tells the most.
+/// Harmless for a terminal.
 pub fn fit(name: &str, width: usize) -> String {
     let name = &*plain(name);
     let length = |text: &str| text.chars().count();
     if length(name) <= width {
         return name.to_owned();
     }
+    // Accounts, which begin with a bracket, and files have no packages, and their sense in the beginning.
+    if name.starts_with('[') || name.ends_with(".jar") || name.contains(".so.") {
+        return clip(name, width);
+    }
     let (path, arguments) = name.split_at(name.find('(').unwrap_or(name.len()));
     let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
     let last = parts.len().saturating_sub(2);
+    let fits = |parts: &[String], arguments: &str| {
+        let path: usize = parts.iter().map(|part| length(part) + 1).sum();
+        path.saturating_sub(1) + length(arguments) <= width
+    };
     for at in 0..last {
-        if parts.iter().map(|part| length(part) + 1).sum::<usize>() - 1 + length(arguments) <= width
-        {
+        if fits(&parts, arguments) {
             break;
         }
         parts[at] = parts[at].chars().take(1).collect();
     }
+    let arguments = match arguments {
+        all if fits(&parts, all) => all,
+        "" | "()" => "",
+        // Which of several it is, is lost; that there are several is not.
+        _ if fits(&parts, "(…)") => "(…)",
+        _ => "",
+    };
     let short = parts.join(".") + arguments;
     let excess = length(&short).saturating_sub(width);
     if excess == 0 {
@@ -72,11 +87,13 @@ pub fn fit(name: &str, width: usize) -> String {
     format!("…{kept}")
 }
 
-/// Lines of whole words; a word that is longer than a line is cut.
+/// Lines of whole words. A name that is longer than a line is made to fit; a path stays whole, to be
+/// copied.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let word = clip(word, width.max(1));
+        let word =
+            if word.contains('/') { plain(word).into_owned() } else { fit(word, width.max(1)) };
         let last = lines.len() - 1;
         if lines[last].is_empty() {
             lines[last] = word;
@@ -112,6 +129,17 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_broken_between_words_and_names_keep_their_ends() {
+        assert_eq!(wrap("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(
+            wrap("in com.acme.orders.Pricing.price now", 14),
+            ["in", "…Pricing.price", "now"]
+        );
+        assert_eq!(wrap("see /opt/tare/lib/tare.so", 8), ["see", "/opt/tare/lib/tare.so"]);
+        assert_eq!(wrap("", 8), [""]);
+    }
+
+    #[test]
     fn names_lose_their_packages_first() {
         for (width, text) in [
             (40, "com.acme.orders.Pricing.price"),
@@ -123,5 +151,9 @@ mod tests {
             assert_eq!(fit("com.acme.orders.Pricing.price", width), text);
         }
         assert_eq!(fit("ab.cd.C.f(int, String)", 20), "a.c.C.f(int, String)");
+        assert_eq!(fit("ab.cd.Class.method(int, String)", 20), "a.c.Class.method(…)");
+        assert_eq!(fit("ab.cd.Class.method(int, String)", 16), "a.c.Class.method");
+        assert_eq!(fit("ab.cd.Class.method(int, String)", 12), "…lass.method");
+        assert_eq!(fit("[the rest of what was pruned]", 12), "[the rest o…");
     }
 }

@@ -27,6 +27,15 @@ pub fn width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
+/// A line on standard error that the next one replaces. It is no longer than the terminal: what wraps
+/// cannot be taken back. Nothing is an empty line.
+pub fn progress(text: &str) {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).wrapping_sub(1));
+    eprint!("\r\x1b[K{}", clip(text, width));
+    let _ = io::stderr().flush();
+}
+
 /// Standard output, for text.
 pub fn stdout() -> Clean<AutoStream<StdoutLock<'static>>> {
     Clean::new(anstream::stdout().lock())

@@ -5,7 +5,7 @@ mod first;
 
 use super::report::json_metric;
 use crate::cli::{DiffArgs, DiffFormat};
-use crate::figures::{fit, percent, value};
+use crate::figures::{fit, percent, value, wrap};
 use crate::source;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, plain};
 use anstyle::Style;
@@ -131,12 +131,14 @@ fn page(
         Noise::None => {}
     }
     let (contexts_alike, methods_alike) = (percent(diff.overlap), percent(diff.label_overlap));
-    writeln!(
-        out,
-        "overlap {}{DIM} of the two profiles is the same, context by context; {} method by method{DIM:#}",
+    let text = format!(
+        "overlap {} of the two profiles is the same, context by context; {} method by method",
         contexts_alike.trim(),
         methods_alike.trim()
-    )?;
+    );
+    for line in wrap(&text, width) {
+        writeln!(out, "{line}")?;
+    }
     if diff.label_overlap > 2.0 * diff.overlap && !args.view.hide_jdk {
         let hint = "the same methods are called in other ways; --hide-jdk helps if the JDKs differ";
         writeln!(out, "{DIM}{hint}{DIM:#}")?;

@@ -15,7 +15,7 @@ use crate::source;
 use crate::term::{self, BOLD, DIM, WARN};
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -286,23 +286,22 @@ impl Progress {
             lost => format!("  {} lost", term::count(lost)),
         };
         let paused = if sampling.status.paused { "  paused" } else { "" };
-        eprint!(
-            "\r\x1b[K{:>6.0} s  {} samples, {}/s{lost}  {cpus:.2} CPUs busy  {} threads  {}, {}{paused}",
+        term::progress(&format!(
+            "{:>4.0} s{paused}  {} samples, {}/s{lost}  {cpus:.2} CPUs  {} threads  {}, {}",
             at.as_secs_f64(),
             term::count(samples),
             term::count(rate as u64),
             sampling.status.threads,
             sampling.status.engine.map_or("?".to_owned(), |engine| engine.to_string()),
             interval(sampling.totals.interval),
-        );
-        let _ = std::io::stderr().flush();
+        ));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.terminal {
-            eprint!("\r\x1b[K");
+            term::progress("");
         }
     }
 }

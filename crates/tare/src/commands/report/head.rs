@@ -95,7 +95,7 @@ fn compared(sum: i64, info: &SeriesInfo, duration: u64) -> Option<String> {
     match info.kind {
         ValueKind::WallTime if info.name == "wall" => {
             let whole = times.round().max(1.0);
-            let threads = match (times - whole).abs() < 0.02 * whole {
+            let threads = match (times - whole).abs() < 0.1 {
                 true if whole == 1.0 => "1 thread".to_owned(),
                 true => format!("{whole:.0} threads"),
                 false => format!("{times:.1} threads on average"),

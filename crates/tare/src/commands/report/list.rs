@@ -77,10 +77,13 @@ pub fn print(
     }
     if doubtful > 0 {
         let hint = match table.joined {
-            true => "more samples tell more, see docs/time.md",
-            false => "mostly probes; record with --cpu, see docs/time.md",
+            true => "more samples help",
+            false => "record with --cpu",
         };
-        writeln!(out, "{DIM}  grey: the truth may be half of it or less; {hint}{DIM:#}")?;
+        writeln!(
+            out,
+            "{DIM}  grey: the truth may be half of it or less; {hint} (docs/time.md){DIM:#}"
+        )?;
     }
     if let Some(more @ 1..) = hot.len().checked_sub(report.args.top) {
         writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;

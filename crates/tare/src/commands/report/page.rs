@@ -83,7 +83,7 @@ impl Page<'_> {
         let last = MIN_SHARES[MIN_SHARES.len() - 1];
         let shares = MIN_SHARES.into_iter().map(|share| (shown(share), share));
         let fits = |tree: &Tree, share: f64| {
-            tree::lines(tree, share, self.report.args.full, usize::MAX).len() <= PAGE
+            tree::lines(tree, share, self.report.args.full, tree::Indent::ANY).len() <= PAGE
         };
         shares
             .into_iter()
@@ -129,7 +129,7 @@ impl Page<'_> {
             let figures = |number: i64| {
                 format!("  {} {:>11}", percent(tree.share(number)), value(number, self.unit()))
             };
-            self.title(out, &plain(&tree.label(*label).text))?;
+            self.title(out, &fit(&tree.label(*label).text, self.width))?;
             writeln!(out, "{}  itself", figures(around.own))?;
             writeln!(out, "{}  with all it called", figures(around.total))?;
             for (title, list) in [("Called by", &around.callers), ("Calls", &around.callees)] {
@@ -240,7 +240,9 @@ impl Page<'_> {
             let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
             let short: Vec<&str> = short.into_iter().rev().collect();
             let text = format!("tare report {file} --method '{}'", plain(&short.join(".")));
-            writeln!(out, "{DIM}Its callers and callees:  {text}{DIM:#}")?;
+            // A command stays whole, to be copied.
+            let gap = if text.chars().count() + 26 > self.width { "\n  " } else { "  " };
+            writeln!(out, "{DIM}Its callers and callees:{gap}{text}{DIM:#}")?;
         }
         Ok(writeln!(out, "{DIM}All that can be asked:    tare report --help{DIM:#}")?)
     }

@@ -17,7 +17,7 @@ const CHAIN: usize = 4;
 const INDENT: usize = 200;
 
 /// Columns that a name has at least, where the terminal has them.
-const NAME: usize = 36;
+const NAME: usize = 30;
 
 pub struct Line {
     node: NodeId,
@@ -25,6 +25,19 @@ pub struct Line {
     prefix: String,
     /// How many nodes were left out before this one.
     left_out: usize,
+}
+
+/// How lines move to the right.
+#[derive(Clone, Copy)]
+pub struct Indent {
+    /// Columns for all branches, and for each.
+    most: usize,
+    step: usize,
+}
+
+impl Indent {
+    /// As far as it takes.
+    pub const ANY: Indent = Indent { most: usize::MAX, step: 1 };
 }
 
 /// How a tree is laid out.
@@ -52,13 +65,14 @@ pub fn print(out: &mut impl Write, tree: &Tree, unit: Unit, shape: &Shape) -> Re
     }
     writeln!(out, "{DIM}{head}{DIM:#}")?;
     let blank = head.chars().count() + 2;
-    let indent = INDENT.min(shape.width.saturating_sub(blank + NAME));
+    let most = INDENT.min(shape.width.saturating_sub(blank + NAME));
+    let indent = Indent { most, step: if values { 2 } else { 1 } };
     let lines = lines(tree, shape.min_share, shape.full, indent);
     let more = lines.len().saturating_sub(shape.most);
     for line in lines.into_iter().take(shape.most) {
         let Line { node, prefix, left_out } = line;
         if left_out > 0 {
-            let bars: String = prefix.replace("├─", "│ ").replace("└─", "  ");
+            let bars: String = prefix.replace('├', "│").replace('└', " ").replace(['─', '»'], " ");
             writeln!(out, "{:blank$}{bars}{DIM}⋮ {left_out} calls, nothing beside{DIM:#}", "")?;
         }
         let mut figures = format!(
@@ -93,8 +107,7 @@ pub fn print(out: &mut impl Write, tree: &Tree, unit: Unit, shape: &Shape) -> Re
 }
 
 /// What the small ones come to together has a line only if it is not small itself.
-/// Branches move no further to the right than `indent`.
-pub fn lines(tree: &Tree, min_share: f64, full: bool, indent: usize) -> Vec<Line> {
+pub fn lines(tree: &Tree, min_share: f64, full: bool, indent: Indent) -> Vec<Line> {
     let children = tree.children();
     let small = |node: NodeId| {
         tree.folded(node) > 0 && tree.share(tree.total(0, node)).abs() < min_share && !full
@@ -143,14 +156,18 @@ fn push_children(
     list: &[NodeId],
     below: &str,
     top: bool,
-    indent: usize,
+    indent: Indent,
 ) {
     for (at, child) in list.iter().enumerate().rev() {
-        let (own, further) = match () {
-            () if top => ("", ""),
-            () if below.chars().count() + 2 > indent => ("", ""),
-            () if at + 1 == list.len() => ("└─", "  "),
-            () => ("├─", "│ "),
+        let is_last = at + 1 == list.len();
+        let (own, further) = match indent.step {
+            _ if top => ("", ""),
+            // Further right than there is room: how far is not shown, but that it is.
+            step if below.chars().count() + step > indent.most => ("»", ""),
+            1 if is_last => ("└", " "),
+            1 => ("├", "│"),
+            _ if is_last => ("└─", "  "),
+            _ => ("├─", "│ "),
         };
         stack.push((*child, format!("{below}{own}"), format!("{below}{further}")));
     }
