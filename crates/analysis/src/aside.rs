@@ -1,8 +1,9 @@
 //! A profile for people who look for Java methods: what is not theirs stands aside.
 //!
-//! Frames of libraries, of the JVM and of the kernel join the Java method that called them; what the
-//! JVM's own threads do becomes one frame; waiting for work is taken out and told as a sum. Nothing is
-//! lost: what is taken out is what [`Idle`] says, and the rest has the same sum as before.
+//! Frames of libraries, of the JVM and of the kernel join the Java method that called them; what
+//! the JVM's own threads do becomes one frame; waiting for work is taken out and told as a sum.
+//! Nothing is lost: what is taken out is what [`Idle`] says, and the rest has the same sum as
+//! before.
 
 use crate::idle::{STATES, Wait, Waits};
 use std::collections::{HashMap, HashSet};
@@ -18,8 +19,8 @@ pub const OF_NATIVE: &str = "[native threads]";
 /// The frame of what Java threads did with no Java method on their stacks.
 pub const NO_JAVA: &str = "[no Java frame]";
 
-/// A thread is idle all the time if it is so for this share of it; samples of its short awakenings, and
-/// of the moment at which it is found, are the rest.
+/// A thread is idle all the time if it is so for this share of it; samples of its short awakenings,
+/// and of the moment at which it is found, are the rest.
 const ALL_THE_TIME: f64 = 0.99;
 
 /// What to set aside.
@@ -371,8 +372,8 @@ impl Times {
             || self.asleep.keys().any(|context| self.sleep_in(*context))
     }
 
-    /// Whether it slept all the time, and in this one place. Who sleeps here and there does so on the way
-    /// of something.
+    /// Whether it slept all the time, and in this one place. Who sleeps here and there does so on
+    /// the way of something.
     fn sleep_in(&self, context: ContextId) -> bool {
         self.asleep.get(&context).is_some_and(|time| self.is_all(*time))
     }

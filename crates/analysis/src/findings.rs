@@ -1,6 +1,6 @@
-//! Findings: what a profile says in a few sentences. What dominates, what was lost, how far to trust
-//! the rest. A sentence here must be true of any profile that brings it about; it does not guess at
-//! causes.
+//! Findings: what a profile says in a few sentences. What dominates, what was lost, how far to
+//! trust the rest. A sentence here must be true of any profile that brings it about; it does not
+//! guess at causes.
 
 use crate::aside::{Aside, NATIVE_THREADS};
 use crate::compensate::UNTIMED;

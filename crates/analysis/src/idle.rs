@@ -1,13 +1,13 @@
 //! Which waiting is idleness: a thread that waits for work, not for a result.
 //!
-//! Told by the state that the sampler saw and by the innermost Java methods, so that a reader can check
-//! it. A wait for a lock, a latch, a future or a socket's bytes is never taken for it: somebody may be
-//! waiting for that thread.
+//! Told by the state that the sampler saw and by the innermost Java methods, so that a reader can
+//! check it. A wait for a lock, a latch, a future or a socket's bytes is never taken for it:
+//! somebody may be waiting for that thread.
 
 use tare_profile::{ContextId, MethodKind, Profile, StringId};
 
-/// States, by the names of their series, in which a thread does nothing. Who is blocked wants a monitor,
-/// which is somebody's business.
+/// States, by the names of their series, in which a thread does nothing. Who is blocked wants a
+/// monitor, which is somebody's business.
 pub(crate) const STATES: [&str; 4] = ["parked", "waiting", "sleeping", "system-call"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,9 +22,9 @@ pub(crate) enum Wait {
     Work,
 }
 
-/// Classes and methods in which only a thread waits that has nothing to do. A class that begins with a
-/// dot is the end of a name: servers carry copies of the JDK's pools. A method that ends with a star is
-/// the beginning of one.
+/// Classes and methods in which only a thread waits that has nothing to do. A class that begins
+/// with a dot is the end of a name: servers carry copies of the JDK's pools. A method that ends
+/// with a star is the beginning of one.
 const WORK: [(&str, &str); 31] = [
     (".ThreadPoolExecutor", "getTask"),
     ("java.util.concurrent.ForkJoinPool", "awaitWork"),
@@ -61,8 +61,8 @@ const WORK: [(&str, &str); 31] = [
     ("com.lmax.disruptor.BlockingWaitStrategy", "waitFor"),
 ];
 
-/// What a wait of that kind is made of: these may stand between the wait and the method that asked for
-/// it.
+/// What a wait of that kind is made of: these may stand between the wait and the method that asked
+/// for it.
 const MADE_OF: [&str; 8] = [
     "jdk.internal.misc.Unsafe",
     "java.util.concurrent.locks.",
@@ -94,8 +94,8 @@ impl Waits {
         Waits { methods: vec![None; profile.methods.len()] }
     }
 
-    /// What a thread that was found waiting in a context was waiting for. With no Java at all on its stack
-    /// it is a thread of the JVM or of a library, whose waiting keeps no Java waiting.
+    /// What a thread that was found waiting in a context was waiting for. With no Java at all on
+    /// its stack it is a thread of the JVM or of a library, whose waiting keeps no Java waiting.
     pub(crate) fn of(&mut self, profile: &Profile, context: ContextId) -> Wait {
         let mut found = Wait::Other;
         let mut java = false;

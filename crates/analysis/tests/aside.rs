@@ -12,9 +12,9 @@ use tare_profile::{
 const FIRST: SeriesId = SeriesId::new(0);
 const ALL: Asides = Asides { native: true, idle: true };
 
-/// A profile of lines `thread | state | stack value`, outermost frame first. Names end with `_k`, `_j`
-/// or `_n` if they are of the kernel, of the JVM or of a library; threads begin with `vm:` or `native:`
-/// if they are of the JVM or unknown to it. Without a state it is processor time.
+/// A profile of lines `thread | state | stack value`, outermost frame first. Names end with `_k`,
+/// `_j` or `_n` if they are of the kernel, of the JVM or of a library; threads begin with `vm:` or
+/// `native:` if they are of the JVM or unknown to it. Without a state it is processor time.
 fn profile(text: &str) -> Profile {
     let mut profile = Profile::new();
     let mut threads: HashMap<&str, ThreadId> = HashMap::new();

@@ -46,15 +46,16 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A class or method name that is no longer than `width`: its packages are cut to letters, from the
-/// left; then its arguments go, then the beginning of its class, since the method's name tells the most.
-/// Harmless for a terminal.
+/// left; then its arguments go, then the beginning of its class, since the method's name tells the
+/// most. Harmless for a terminal.
 pub fn fit(name: &str, width: usize) -> String {
     let name = &*plain(name);
     let length = |text: &str| text.chars().count();
     if length(name) <= width {
         return name.to_owned();
     }
-    // Accounts, which begin with a bracket, and files have no packages, and their sense in the beginning.
+    // Accounts, which begin with a bracket, and files have no packages, and their sense in the
+    // beginning.
     if name.starts_with('[') || name.ends_with(".jar") || name.contains(".so.") {
         return clip(name, width);
     }
@@ -87,8 +88,8 @@ pub fn fit(name: &str, width: usize) -> String {
     format!("…{kept}")
 }
 
-/// Lines of whole words. A name that is longer than a line is made to fit; a path stays whole, to be
-/// copied.
+/// Lines of whole words. A name that is longer than a line is made to fit; a path stays whole, to
+/// be copied.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

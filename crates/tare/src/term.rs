@@ -58,7 +58,7 @@ pub fn show(text: &[u8], paged: bool) -> anyhow::Result<()> {
 }
 
 /// Whether standard output is a terminal that cannot show the text and a prompt below it at once.
-fn is_longer_than_screen(text: &[u8]) -> bool {
+pub fn is_longer_than_screen(text: &[u8]) -> bool {
     let Ok(size) = rustix::termios::tcgetwinsize(io::stdout()) else { return false };
     let lines = text.iter().filter(|byte| **byte == b'\n').count();
     size.ws_row > 0 && lines >= usize::from(size.ws_row)

@@ -228,6 +228,18 @@ fn pages_fit_the_terminal_and_keep_the_names_of_methods() {
     }
 }
 
+/// What the machine is like differs, and with it what is said.
+#[test]
+fn what_is_said_of_machine_and_jvms_fits_the_terminal() {
+    for words in [&["doctor"][..], &["ps"], &[]] {
+        let (text, _) = on_terminal((80, 24), words, &[]);
+        let text = unstyled(&text);
+        // Paths stay whole, to be copied.
+        let wide = text.lines().filter(|line| line.chars().count() > 80 && !line.contains('/'));
+        assert_eq!(wide.collect::<Vec<_>>(), [""; 0], "{words:?}");
+    }
+}
+
 #[test]
 fn java_comes_first_and_sums_stay_the_same() {
     let file = Recording::new("java", &cpu());

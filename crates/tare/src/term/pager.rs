@@ -15,7 +15,8 @@ pub fn show(text: &[u8]) -> io::Result<bool> {
     let Some(command) = chosen(env::var_os("TARE_PAGER"), env::var_os("PAGER")) else {
         return Ok(false);
     };
-    // It is the pager that Ctrl-C speaks to: were we gone, the shell and it would share the terminal.
+    // It is the pager that Ctrl-C speaks to: were we gone, the shell and it would share the
+    // terminal.
     let _ =
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
     let Ok(mut child) = start(command) else { return Ok(false) };

@@ -279,8 +279,7 @@ impl Progress {
             return;
         }
         term::progress(&format!(
-            "{time:>6.1} s  {methods} methods  {}/s {}  {} contexts  {} of {} MiB  \
-             probes ≥ {:.0} % CPU",
+            "{time:>5.1} s  {methods} methods  {} {}/s  {} contexts  {}/{} MiB  probes ≥ {:.0} %",
             term::count(rate as u64),
             if totals.samples { "samples" } else { "calls" },
             term::count(totals.contexts as u64),

@@ -24,13 +24,18 @@ const METHODS: usize = 5;
 pub const NARROW: usize = 100;
 
 pub fn print(report: &Report<'_>) -> Result<()> {
+    let width = term::width().unwrap_or(usize::MAX);
     let mut text = Vec::new();
-    write(report, &mut text, term::width().unwrap_or(usize::MAX))?;
+    write(&Page { report, width, brief: false }, &mut text)?;
+    if report.args.brief && term::is_longer_than_screen(&text) {
+        text.clear();
+        write(&Page { report, width, brief: true }, &mut text)?;
+    }
     term::show(&text, !report.args.no_pager)
 }
 
-fn write(report: &Report<'_>, out: &mut Vec<u8>, width: usize) -> Result<()> {
-    let page = Page { report, width };
+fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let Page { report, width, brief } = *page;
     head::print(out, report, width)?;
     if let Some(text) = &report.args.method {
         return page.around(out, text);
@@ -45,6 +50,9 @@ fn write(report: &Report<'_>, out: &mut Vec<u8>, width: usize) -> Result<()> {
     }
     let outside = Outside::of(report, &report.args.view.filter().shape())?;
     list::print(out, report, &outside, Which::Itself, width)?;
+    if brief {
+        return page.next_steps(out);
+    }
     list::print(out, report, &outside, Which::WithCalled, width)?;
     writeln!(out)?;
     let title =
@@ -66,6 +74,8 @@ fn write(report: &Report<'_>, out: &mut Vec<u8>, width: usize) -> Result<()> {
 struct Page<'a> {
     report: &'a Report<'a>,
     width: usize,
+    /// Without the tree.
+    brief: bool,
 }
 
 impl Page<'_> {
@@ -235,6 +245,9 @@ impl Page<'_> {
             )?);
         }
         let file = quoted(file);
+        if self.brief {
+            writeln!(out, "{DIM}With the call tree:       tare report {file}{DIM:#}")?;
+        }
         if let Some(hot) = method.filter(|_| self.report.args.view.by == By::Method) {
             let name = super::bare(&tree.label(hot.label).text);
             let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();

@@ -1,6 +1,6 @@
 //! A call tree as text. It only moves to the right where it branches: stacks are deep and terminals
-//! narrow. A row of calls in which nothing else happens is shown by its two ends, and a recursion that
-//! was folded by its depth.
+//! narrow. A row of calls in which nothing else happens is shown by its two ends, and a recursion
+//! that was folded by its depth.
 
 use super::page::{NARROW, name};
 use crate::figures::{percent, value};
