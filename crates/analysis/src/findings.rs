@@ -1,7 +1,8 @@
-//! Findings: what a profile says in a few sentences. What dominates, what was lost, how far to trust
-//! the rest. A sentence here must be true of any profile that brings it about; it does not guess at
-//! causes.
+//! Findings: what a profile says in a few sentences. What dominates, what was lost, how far to
+//! trust the rest. A sentence here must be true of any profile that brings it about; it does not
+//! guess at causes.
 
+use crate::aside::{Aside, NATIVE_THREADS};
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
 use crate::join::{JOINED, JoinedSums};
@@ -11,9 +12,7 @@ use crate::target::TargetError;
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use std::collections::HashSet;
-use tare_profile::{
-    Estimate, Loss, MethodKind, Profile, Row, SeriesId, ThreadKind, Unit, ValueKind,
-};
+use tare_profile::{Estimate, Loss, MethodKind, Profile, Row, SeriesId, Unit, ValueKind};
 
 /// Names given for a reason before the rest is counted.
 const NAMED: usize = 4;
@@ -35,15 +34,20 @@ pub struct Finding {
 }
 
 /// The findings on one metric; `tree`, `hot` and `threads` are what the caller made of the same
-/// metric and filter.
+/// metric and filter, and of the profile of `aside` if there is one: a function of the kernel tells
+/// nobody what to change, and the method that called it does.
 pub fn findings(
     profile: &Profile,
     metric: SeriesId,
     tree: &Tree,
     hot: &[Hot],
     threads: &[ThreadShare],
+    aside: Option<&Aside>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
+    if let Some(idle) = aside.and_then(|aside| aside.idle.as_ref()) {
+        found.push(Finding { kind: FindingKind::Dominates, text: idle.told(tree.sum(0)) });
+    }
     if tree.sum(0) == 0 {
         // What was measured of regions has a table of its own.
         if regions(profile).is_empty() {
@@ -51,7 +55,7 @@ pub fn findings(
             found.push(Finding { kind: FindingKind::Dominates, text });
         }
     } else {
-        dominating(profile, tree, hot, threads, &mut found);
+        dominating(profile, tree, hot, threads, aside, &mut found);
         states(profile, metric, tree, &mut found);
         pauses(profile, &mut found);
     }
@@ -73,12 +77,13 @@ fn dominating(
     tree: &Tree,
     hot: &[Hot],
     threads: &[ThreadShare],
+    aside: Option<&Aside>,
     found: &mut Vec<Finding>,
 ) {
     let mut say = |text| found.push(Finding { kind: FindingKind::Dominates, text });
     let real = |hot: &&Hot| {
         let label = tree.label(hot.label);
-        !label.is_special() && !is_unknown(label)
+        !label.is_special() && !is_unknown(label) && !is_kernel(label)
     };
     let real: Vec<&Hot> = hot.iter().filter(real).collect();
     if let Some(top) = real.first() {
@@ -99,17 +104,26 @@ fn dominating(
             ));
         }
     }
-    if let Some((node, share)) = bottleneck(tree, &tree.children()) {
+    // What takes it all itself has been named.
+    let named = |node: NodeId| real.first().is_some_and(|top| top.label == tree.label_id(node));
+    if let Some((node, share)) =
+        bottleneck(tree, &tree.children()).filter(|(node, _)| !named(*node))
+    {
         let name = &tree.label_of(node).text;
         say(format!("{} passes through {name}", percent(share)));
     }
-    let of_jvm = |share: &&ThreadShare| profile.threads.get(share.thread).kind == ThreadKind::Vm;
-    let jvm = threads.iter().filter(of_jvm).fold(0_i64, |sum, s| sum.saturating_add(s.value));
+    let parts = aside.map(|aside| aside.parts.iter().filter(|(part, _)| *part != NATIVE_THREADS));
+    let parts: Vec<&(&str, i64)> = parts.into_iter().flatten().collect();
+    let jvm = parts.iter().fold(0_i64, |sum, (_, value)| sum.saturating_add(*value));
     if tree.share(jvm) >= 0.1 {
-        let share = percent(tree.share(jvm));
-        say(format!("{share} is in threads of the JVM itself, such as compilers and collectors"));
+        let named: Vec<String> = parts
+            .iter()
+            .map(|(part, value)| format!("{part} {}", percent(tree.share(*value))))
+            .collect();
+        say(format!("the JVM itself takes {}: {}", percent(tree.share(jvm)), named.join(", ")));
     }
-    if let [first, _, ..] = threads {
+    let threads: Vec<&ThreadShare> = threads.iter().filter(|share| share.value != 0).collect();
+    if let [first, _, ..] = threads.as_slice() {
         let share = tree.share(first.value);
         if share >= 0.5 {
             let name = profile.thread_name(first.thread);
@@ -125,7 +139,8 @@ fn bottleneck(tree: &Tree, children: &Children) -> Option<(NodeId, f64)> {
     let mut at = NodeId::ROOT;
     let mut depth = 0;
     while let Some(child) = children.of(at).first() {
-        if tree.share(tree.total(0, *child)) < 0.7 || tree.label_of(*child).is_special() {
+        let label = tree.label_of(*child);
+        if tree.share(tree.total(0, *child)) < 0.7 || label.is_special() || is_kernel(label) {
             break;
         }
         at = *child;
@@ -175,6 +190,10 @@ fn pauses(profile: &Profile, found: &mut Vec<Finding>) {
     }
 }
 
+fn is_kernel(label: &Label) -> bool {
+    label.kind == LabelKind::Method(MethodKind::Kernel)
+}
+
 /// Whether a group is of all that the recording says nothing about.
 fn is_unknown(label: &Label) -> bool {
     label.kind == LabelKind::Group && label.text.starts_with("[unknown ")
@@ -184,7 +203,7 @@ fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>)
     let mut say = |text| found.push(Finding { kind: FindingKind::Lost, text });
     for special in hot {
         let label = tree.label(special.label);
-        let is_account = label.kind == LabelKind::Method(MethodKind::Special);
+        let is_account = label.kind == LabelKind::Method(MethodKind::Special) && !label.is_aside();
         let share = tree.share(special.own[0]);
         if is_account && share >= 0.001 {
             say(format!("{} of the whole is accounted as {}", percent(share), label.text));

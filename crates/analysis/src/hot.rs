@@ -1,7 +1,7 @@
 //! Hot lists, and the callers and callees of a label.
 
 use crate::tree::{Children, LabelId, NodeId, Tree};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The values of a label in the whole tree, by metric.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +40,29 @@ pub fn hot_list(tree: &Tree) -> Vec<Hot> {
         .collect();
     list.sort_by(|a, b| (b.own[0], b.total[0], a.label).cmp(&(a.own[0], a.total[0], b.label)));
     list
+}
+
+/// Labels that only pass on: nearly all that each takes is of one that it calls, which says more.
+pub fn passing_on(tree: &Tree) -> HashSet<LabelId> {
+    const NEARLY: f64 = 0.98;
+    let mut totals: HashMap<LabelId, i64> = HashMap::new();
+    let mut calls: HashMap<(LabelId, LabelId), i64> = HashMap::new();
+    for node in tree.nodes().skip(1) {
+        let (label, total) = (tree.label_id(node), tree.total(0, node));
+        let sum = totals.entry(label).or_default();
+        *sum = sum.saturating_add(total);
+        let caller = tree.parent(node).map(|parent| tree.label_id(parent));
+        if let Some(caller) = caller.filter(|caller| *caller != label) {
+            let sum = calls.entry((caller, label)).or_default();
+            *sum = sum.saturating_add(total);
+        }
+    }
+    let passes = |caller: &LabelId, called: i64| {
+        let total = totals.get(caller).copied().unwrap_or(0);
+        total > 0 && called as f64 >= total as f64 * NEARLY
+    };
+    let found = calls.iter().filter(|((caller, _), called)| passes(caller, **called));
+    found.map(|((caller, _), _)| *caller).collect()
 }
 
 /// Calls `visit` for every node, and says whether no node above it has the same label.

@@ -1,7 +1,8 @@
 //! Labels: what the nodes of a tree are called, after grouping and hiding. One per method, line,
 //! class, package, module or loader, found once per frame and not once per context.
 
-use crate::filter::Grouping;
+use crate::aside::{OF_JVM, OF_NATIVE};
+use crate::filter::{Filter, Grouping};
 use crate::names::{is_jdk_class, package_of};
 use std::collections::HashMap;
 use tare_profile::{FrameId, Method, MethodId, MethodKind, Profile, StringId};
@@ -36,6 +37,11 @@ impl Label {
         Label { text: "[all]".to_owned(), kind: LabelKind::Root, method: None, line: None }
     }
 
+    /// Whether it stands for threads that run no Java, see [`crate::set_aside`].
+    pub fn is_aside(&self) -> bool {
+        self.is_special() && [OF_JVM, OF_NATIVE].contains(&self.text.as_str())
+    }
+
     /// Whether it stands for something that was not measured but accounted for.
     pub fn is_special(&self) -> bool {
         matches!(self.kind, LabelKind::Method(MethodKind::Special) | LabelKind::Folded)
@@ -55,13 +61,15 @@ enum Key<'a> {
     Text(&'a str),
 }
 
-pub(crate) fn label_frames(profile: &Profile, group: Grouping, hide_jdk: bool) -> Labelling {
+pub(crate) fn label_frames(profile: &Profile, filter: &Filter) -> Labelling {
+    let group = filter.group;
     let mut labels = vec![Label::root()];
     let mut known: HashMap<Key<'_>, u32> = HashMap::new();
     let mut of_frame = Vec::with_capacity(profile.frames.len());
     for (id, frame) in profile.frames.iter() {
         let method = profile.methods.get(frame.method);
-        if hide_jdk && is_jdk(profile, method) {
+        let foreign = matches!(method.kind, MethodKind::Native | MethodKind::Kernel);
+        if filter.hide_jdk && is_jdk(profile, method) || filter.java_only && foreign {
             of_frame.push(None);
             continue;
         }
@@ -214,7 +222,7 @@ mod tests {
             profile.frames.intern(Frame { line: Some(3), ..Frame::of(method) });
         }
         let texts = |group| {
-            let labelling = label_frames(&profile, group, false);
+            let labelling = label_frames(&profile, &Filter { group, ..Filter::default() });
             let texts = labelling.labels.iter().map(|label| label.text.as_str());
             texts.collect::<Vec<_>>().join(" ")
         };

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aside;
 mod calibration;
 mod calls;
 mod compensate;
@@ -19,6 +20,7 @@ mod filter;
 mod findings;
 mod hash;
 mod hot;
+mod idle;
 mod join;
 mod labels;
 mod method_type;
@@ -38,13 +40,14 @@ mod tree;
 mod unstable;
 mod upside;
 
+pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
 pub use calibration::{Bounded, Calibration, OPTION as CALIBRATION};
 pub use calls::{ELAPSED, figures_of_calls};
 pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{Finding, FindingKind, findings};
-pub use hot::{Hot, Neighbours, hot_list, neighbours};
+pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
 pub use join::{JOINED, Joined, JoinedSums, OWN, WINDOW, join, mark};
 pub use labels::{Label, LabelKind};
 pub use method_type::MethodType;

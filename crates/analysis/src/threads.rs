@@ -22,7 +22,7 @@ pub fn by_thread(
 ) -> Result<Vec<ThreadShare>, AnalysisError> {
     const NO_LABEL: u32 = 0;
     let selection = Selection::new(profile, filter)?;
-    let labelling = label_frames(profile, filter.group, filter.hide_jdk);
+    let labelling = label_frames(profile, filter);
     // The label of the innermost frame that is not hidden.
     let mut label_of = vec![NO_LABEL; profile.contexts.len()];
     for (id, parent, frame) in profile.contexts.iter() {

@@ -2,6 +2,7 @@
 //!
 //! As in the profile, a parent stands before its children: totals are one sweep backwards.
 
+use crate::aside::NO_JAVA;
 use crate::filter::{AnalysisError, Filter, Grouping};
 use crate::hash::{PairMap, pair};
 use crate::labels::{Label, label_frames};
@@ -220,8 +221,9 @@ impl Tree {
         for at in 0..self.nodes.len() {
             let (start, end) = (starts[at] as usize, starts[at + 1] as usize);
             list[start..end].sort_by_key(|node| {
-                // What was folded comes last, however much it is.
-                (self.folded(*node) > 0, -i128::from(self.total(0, *node)))
+                // What was folded comes last, however much it is, and before it what stands aside.
+                let aside = self.label_of(*node).is_aside();
+                (self.folded(*node) > 0, aside, -i128::from(self.total(0, *node)))
             });
         }
         Children { starts, list }
@@ -294,7 +296,7 @@ fn from_contexts(
             needed[parent.index()] = true;
         }
     }
-    let labelling = label_frames(profile, filter.group, filter.hide_jdk);
+    let labelling = label_frames(profile, filter);
     let mut tree = Tree::empty(labelling.labels, values.len());
     // Neighbours of one package are one node; neighbours of one line are a recursion.
     let joins = !matches!(filter.group, Grouping::Method | Grouping::Line);
@@ -325,7 +327,8 @@ fn from_contexts(
     for (at, place) in place.iter_mut().enumerate().skip(1) {
         if *place == 0 && values.iter().any(|column| column[at] != 0) {
             *place = *hidden.get_or_insert_with(|| {
-                let label = tree.add_label(Label::folded("[hidden]"));
+                let text = if filter.hide_jdk { "[hidden]" } else { NO_JAVA };
+                let label = tree.add_label(Label::folded(text));
                 tree.add(0, label)
             });
         }

@@ -5,8 +5,8 @@ use tare_analysis::{
     by_thread, findings, hot_list,
 };
 use tare_profile::{
-    ContextId, Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row,
-    SeriesId, SeriesInfo, StringId, Thread, ThreadId, ThreadKind, ValueKind,
+    Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row, SeriesId,
+    SeriesInfo, StringId, ThreadId, ValueKind,
 };
 
 const FIRST: SeriesId = SeriesId::new(0);
@@ -239,7 +239,7 @@ fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
     let filter = Filter::default();
     let tree = Tree::build(&shop, &[FIRST], &filter).unwrap();
     let threads = by_thread(&shop, FIRST, &filter).unwrap();
-    let found = findings(&shop, FIRST, &tree, &hot_list(&tree), &threads);
+    let found = findings(&shop, FIRST, &tree, &hot_list(&tree), &threads, None);
     let of = |kind| {
         let texts = found.iter().filter(|f| f.kind == kind).map(|f| f.text.as_str());
         texts.collect::<Vec<_>>()
@@ -261,20 +261,6 @@ fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
     );
     let trust = of(FindingKind::Trust).join("\n");
     assert!(trust.starts_with("only 55 samples: the first line of the list is right to ± 13.2"));
-}
-
-#[test]
-fn the_jvms_own_threads_are_a_finding() {
-    let mut shop = profile(SHOP);
-    let kind = ThreadKind::Vm;
-    let compiler = shop.threads.push(Thread { kind, ..Thread::default() });
-    shop.series_mut(FIRST).push(Row::new(ContextId::new(1), compiler, 100));
-    let filter = Filter::default();
-    let tree = Tree::build(&shop, &[FIRST], &filter).unwrap();
-    let threads = by_thread(&shop, FIRST, &filter).unwrap();
-    let found = findings(&shop, FIRST, &tree, &hot_list(&tree), &threads);
-    let expected = "50.0 % is in threads of the JVM itself, such as compilers and collectors";
-    assert!(found.iter().any(|finding| finding.text == expected), "{found:?}");
 }
 
 /// `name ×calls own/total` of a tree whose runs are folded.

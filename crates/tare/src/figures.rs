@@ -1,6 +1,10 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
+<<<<<<< HEAD
 use crate::term::{self, plain};
+=======
+use crate::term::{clip, plain};
+>>>>>>> h-w4
 use tare_profile::Unit;
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -70,23 +74,39 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A class or method name that is no longer than `width`: its packages are cut to letters, from the
-/// left; what still does not fit loses its beginning, since the end tells more. Harmless for a terminal.
+/// left; then its arguments go, then the beginning of its class, since the method's name tells the
+/// most. Harmless for a terminal.
 pub fn fit(name: &str, width: usize) -> String {
     let name = &*plain(name);
     let length = |text: &str| text.chars().count();
     if length(name) <= width {
         return name.to_owned();
     }
+    // Accounts, which begin with a bracket, and files have no packages, and their sense in the
+    // beginning.
+    if name.starts_with('[') || name.ends_with(".jar") || name.contains(".so.") {
+        return clip(name, width);
+    }
     let (path, arguments) = name.split_at(name.find('(').unwrap_or(name.len()));
     let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
     let last = parts.len().saturating_sub(2);
+    let fits = |parts: &[String], arguments: &str| {
+        let path: usize = parts.iter().map(|part| length(part) + 1).sum();
+        path.saturating_sub(1) + length(arguments) <= width
+    };
     for at in 0..last {
-        if parts.iter().map(|part| length(part) + 1).sum::<usize>() - 1 + length(arguments) <= width
-        {
+        if fits(&parts, arguments) {
             break;
         }
         parts[at] = parts[at].chars().take(1).collect();
     }
+    let arguments = match arguments {
+        all if fits(&parts, all) => all,
+        "" | "()" => "",
+        // Which of several it is, is lost; that there are several is not.
+        _ if fits(&parts, "(…)") => "(…)",
+        _ => "",
+    };
     let short = parts.join(".") + arguments;
     let excess = length(&short).saturating_sub(width);
     if excess == 0 {
@@ -94,6 +114,26 @@ pub fn fit(name: &str, width: usize) -> String {
     }
     let kept: String = short.chars().skip(excess + 1).collect();
     format!("…{kept}")
+}
+
+/// Lines of whole words. A name that is longer than a line is made to fit; a path stays whole, to
+/// be copied.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let word =
+            if word.contains('/') { plain(word).into_owned() } else { fit(word, width.max(1)) };
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word;
+        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
+            lines[last].push(' ');
+            lines[last].push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -118,6 +158,7 @@ mod tests {
     }
 
     #[test]
+<<<<<<< HEAD
     fn one_is_singular() {
         assert_eq!(several(1_u32, "pause"), "1 pause");
         assert_eq!(several(0_u32, "class"), "0 classes");
@@ -127,6 +168,16 @@ mod tests {
         assert_eq!(several(2_u32, "key"), "2 keys");
         assert_eq!(roughly(1, "call"), "1 call");
         assert_eq!(roughly(1_234_567, "call"), "1.2 M calls");
+=======
+    fn lines_are_broken_between_words_and_names_keep_their_ends() {
+        assert_eq!(wrap("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(
+            wrap("in com.acme.orders.Pricing.price now", 14),
+            ["in", "…Pricing.price", "now"]
+        );
+        assert_eq!(wrap("see /opt/tare/lib/tare.so", 8), ["see", "/opt/tare/lib/tare.so"]);
+        assert_eq!(wrap("", 8), [""]);
+>>>>>>> h-w4
     }
 
     #[test]
@@ -141,5 +192,9 @@ mod tests {
             assert_eq!(fit("com.acme.orders.Pricing.price", width), text);
         }
         assert_eq!(fit("ab.cd.C.f(int, String)", 20), "a.c.C.f(int, String)");
+        assert_eq!(fit("ab.cd.Class.method(int, String)", 20), "a.c.Class.method(…)");
+        assert_eq!(fit("ab.cd.Class.method(int, String)", 16), "a.c.Class.method");
+        assert_eq!(fit("ab.cd.Class.method(int, String)", 12), "…lass.method");
+        assert_eq!(fit("[the rest of what was pruned]", 12), "[the rest o…");
     }
 }

@@ -3,6 +3,7 @@
 //! steer a terminal.
 
 mod clean;
+mod pager;
 
 pub use clean::plain;
 
@@ -26,9 +27,41 @@ pub fn width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
+/// A line on standard error that the next one replaces. It is no longer than the terminal: what wraps
+/// cannot be taken back. Nothing is an empty line.
+pub fn progress(text: &str) {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).wrapping_sub(1));
+    eprint!("\r\x1b[K{}", clip(text, width));
+    let _ = io::stderr().flush();
+}
+
 /// Standard output, for text.
 pub fn stdout() -> Clean<AutoStream<StdoutLock<'static>>> {
     Clean::new(anstream::stdout().lock())
+}
+
+/// A whole text for people, with our styles; page by page, if that is wanted, standard output is a
+/// terminal, and the text is longer than it.
+pub fn show(text: &[u8], paged: bool) -> anyhow::Result<()> {
+    if paged && is_longer_than_screen(text) {
+        let colours = AutoStream::choice(&io::stdout());
+        let mut stream = AutoStream::new(Vec::new(), colours);
+        put(Clean::new(&mut stream), format_args!("{}", String::from_utf8_lossy(text)));
+        if pager::show(&stream.into_inner())? {
+            return Ok(());
+        }
+    }
+    let mut out = BufWriter::new(stdout());
+    out.write_all(text)?;
+    Ok(out.flush()?)
+}
+
+/// Whether standard output is a terminal that cannot show the text and a prompt below it at once.
+pub fn is_longer_than_screen(text: &[u8]) -> bool {
+    let Ok(size) = rustix::termios::tcgetwinsize(io::stdout()) else { return false };
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    size.ws_row > 0 && lines >= usize::from(size.ws_row)
 }
 
 /// A value as JSON on standard output, for scripts; what steers a terminal is escaped, as JSON

@@ -19,6 +19,13 @@ pub struct ReportArgs {
     /// Turn the tree upside down: hot methods first, below each its callers
     #[arg(long, conflicts_with_all = ["method", "threads"])]
     pub bottom_up: bool,
+    /// Show frames of libraries, of the JVM and of the kernel, and threads of the JVM, as they are.
+    /// Without it they join the Java method that called them, and the JVM's threads are one line
+    #[arg(long, conflicts_with = "java_only")]
+    pub native: bool,
+    /// Of `record --wall`, show threads that wait for work, too: in pools, selectors and queues
+    #[arg(long)]
+    pub idle: bool,
     /// Show every frame of the tree, also where nothing but one call happens
     #[arg(long)]
     pub full: bool,
@@ -28,15 +35,22 @@ pub struct ReportArgs {
     /// Frames per stack of hprof-text, and levels of the tree upside down
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub depth: usize,
-    /// How to print it
+    /// How to print it; nothing is folded in JSON and hprof-text but by what is asked for
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
+    /// Print all at once, also where it is longer than the terminal; without it $TARE_PAGER, $PAGER
+    /// or less shows it page by page
+    #[arg(long)]
+    pub no_pager: bool,
+    /// Leave the tree to another report if the page is longer than the terminal.
+    #[arg(skip)]
+    pub brief: bool,
     #[command(flatten)]
     pub view: ViewArgs,
 }
 
 impl ReportArgs {
-    /// What `tare report` does when nothing but a recording is named.
+    /// What is shown of a recording that was just made.
     pub fn plain(file: &Path) -> Self {
         #[derive(Parser)]
         struct Alone {
@@ -45,6 +59,8 @@ impl ReportArgs {
         }
         let mut args = Alone::parse_from(["report", "recording"]).args;
         file.clone_into(&mut args.file);
+        // Who has just recorded something gets the prompt back, and sees the beginning.
+        (args.no_pager, args.brief) = (true, true);
         args
     }
 }
@@ -80,6 +96,9 @@ pub struct DiffArgs {
     /// How to print it
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub format: DiffFormat,
+    /// Print all at once, also where it is longer than the terminal
+    #[arg(long)]
+    pub no_pager: bool,
     #[command(flatten)]
     pub view: ViewArgs,
 }
@@ -100,8 +119,8 @@ pub struct ViewArgs {
     /// (exact:invocations)
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// How the probes' own weight is taken out of the times of exact recordings: not at all, by what
-    /// they cost around work of the same length, or by the least for each pair of transitions
+    /// How the probes' own weight is taken out of the times of exact recordings: not at all, by
+    /// what they cost around work of the same length, or by the least for each pair of transitions
     #[arg(long, value_enum, default_value_t = Compensate::Calibrated)]
     pub compensate: Compensate,
     /// Samples (`tare record`) of the same program with nothing woven: with an exact recording, the
@@ -128,7 +147,8 @@ pub struct ViewArgs {
     /// threads of the JVM
     #[arg(long)]
     pub stable: bool,
-    /// Fold what is smaller than this share of the whole [default: what makes a page of it, from 1%]
+    /// Fold what is smaller than this share of the whole [default: what makes a page of it, from
+    /// 1%]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub min_share: Option<f64>,
     /// A method that is already on the stack joins its outer call
@@ -137,6 +157,10 @@ pub struct ViewArgs {
     /// Frames of the JDK join what called them
     #[arg(long)]
     pub hide_jdk: bool,
+    /// Java frames only: those of the JVM, of native libraries and of the kernel join what called
+    /// them
+    #[arg(long)]
+    pub java_only: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -208,6 +232,7 @@ impl ViewArgs {
             min_share: 0.0,
             fold_recursion: self.fold_recursion,
             hide_jdk: self.hide_jdk,
+            java_only: self.java_only,
             group: self.by.grouping(),
         }
     }

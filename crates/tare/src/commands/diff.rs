@@ -5,7 +5,7 @@ mod first;
 
 use super::report::json_metric;
 use crate::cli::{DiffArgs, DiffFormat};
-use crate::figures::{fit, percent, value};
+use crate::figures::{fit, percent, value, wrap};
 use crate::source;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, plain};
 use anstyle::Style;
@@ -37,11 +37,22 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
     let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
     let first = First::find(&diff, (&old, old_metric), (&new, new_metric), &options)?;
+<<<<<<< HEAD
     // The status is for whoever reads none of it, too.
     term::printed(match args.format {
         DiffFormat::Text => page(args, &diff, info, &first),
         DiffFormat::Json => json(args, &diff, info, &first),
     })?;
+=======
+    match args.format {
+        DiffFormat::Text => {
+            let mut text = Vec::new();
+            page(&mut text, args, &diff, info, &first)?;
+            term::show(&text, !args.no_pager)?;
+        }
+        DiffFormat::Json => json(args, &diff, info, &first)?,
+    }
+>>>>>>> h-w4
     let worst = diff.worst();
     let Some(threshold) = args.threshold.filter(|threshold| worst.at_least > *threshold) else {
         return Ok(ExitCode::SUCCESS);
@@ -90,8 +101,13 @@ fn same_metric(profile: &Profile, info: &SeriesInfo, args: &DiffArgs) -> Result<
     }
 }
 
-fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo, first: &First) -> Result<()> {
-    let out = &mut term::stdout();
+fn page(
+    out: &mut Vec<u8>,
+    args: &DiffArgs,
+    diff: &Diff,
+    info: &SeriesInfo,
+    first: &First,
+) -> Result<()> {
     let width = term::width().unwrap_or(usize::MAX);
     let unit = info.kind.unit();
     let what = format!("{} {}", plain(&info.name), plain(info.kind.name()));
@@ -123,12 +139,14 @@ fn page(args: &DiffArgs, diff: &Diff, info: &SeriesInfo, first: &First) -> Resul
         Noise::None => {}
     }
     let (contexts_alike, methods_alike) = (percent(diff.overlap), percent(diff.label_overlap));
-    writeln!(
-        out,
-        "overlap {}{DIM} of the two profiles is the same, context by context; {} method by method{DIM:#}",
+    let text = format!(
+        "overlap {} of the two profiles is the same, context by context; {} method by method",
         contexts_alike.trim(),
         methods_alike.trim()
-    )?;
+    );
+    for line in wrap(&text, width) {
+        writeln!(out, "{line}")?;
+    }
     if diff.label_overlap > 2.0 * diff.overlap && !args.view.hide_jdk {
         let hint = "the same methods are called in other ways; --hide-jdk helps if the JDKs differ";
         writeln!(out, "{DIM}{hint}{DIM:#}")?;

@@ -1,5 +1,6 @@
 //! `tare` alone and `tare ps`: the JVMs on this machine.
 
+use crate::figures::fit;
 use crate::term::{self, BOLD, DIM, plain};
 use anyhow::Result;
 use serde::Serialize;
@@ -20,12 +21,12 @@ pub fn overview() -> Result<()> {
     let pid = jvms.iter().find(|jvm| is_hotspot(jvm)).unwrap_or(&jvms[0]).pid;
     writeln!(out, "\nTry next:")?;
     for (command, what) in [
-        ("record", "sample where its time goes, until Ctrl-C; hardly felt"),
-        ("record --exact", "count every call in its context; slows the program down"),
+        ("record", "sample where its time goes, until Ctrl-C"),
+        ("record --exact", "count every call; slows the program down"),
         ("status", "attach, and say how that JVM is"),
         ("doctor", "what Tare can do with it, and what would help"),
     ] {
-        writeln!(out, "  {BOLD}tare {command:<14} {pid}{BOLD:#}   {DIM}{what}{DIM:#}")?;
+        writeln!(out, "  {BOLD}tare {command:<14} {pid}{BOLD:#}  {DIM}{what}{DIM:#}")?;
     }
     Ok(())
 }
@@ -139,7 +140,10 @@ fn table(out: &mut impl Write, jvms: &[Jvm]) -> Result<()> {
         for column in 1..5 {
             line.push_str(&format!("{:<width$}  ", row[column], width = widths[column]));
         }
-        line.push_str(&term::clip(&row[5], last));
+        // The class's own name tells more than its packages.
+        let (name, rest) = row[5].split_at(row[5].find(' ').unwrap_or(row[5].len()));
+        let name = fit(name, last.saturating_sub(rest.chars().count()).max(12));
+        line.push_str(&term::clip(&(name + rest), last));
         if number == 0 {
             writeln!(out, "{DIM}{line}{DIM:#}")?;
         } else {

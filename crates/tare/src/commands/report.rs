@@ -1,8 +1,10 @@
 //! `tare report`: a profile as a page for people, as JSON, or as a listing like hprof's. What is
 //! computed comes from `tare-analysis`; how each form looks is in a file of its own.
 
+mod head;
 mod hprof;
 mod json;
+mod list;
 mod page;
 mod regions;
 mod tree;
@@ -17,8 +19,8 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Finding, FindingKind, Hot, JoinedSums, LabelId, Pattern, Region, ThreadShare, Tree, bounds_of,
-    by_thread, findings, hot_list, narrow,
+    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Pattern, Region,
+    ThreadShare, Tree, bounds_of, by_thread, findings, hot_list, narrow, set_aside,
 };
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
@@ -26,6 +28,8 @@ use tare_profile::{Profile, SeriesId, SeriesInfo};
 pub struct Report<'a> {
     args: &'a ReportArgs,
     profile: &'a Profile,
+    /// What a page for people sets aside of the profile as it was recorded.
+    aside: Option<&'a Aside>,
     metrics: Vec<SeriesId>,
     /// Where in the metrics the bounds of the first are, if it has some.
     bounds: Option<Bounds>,
@@ -97,20 +101,65 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
         let joined = JoinedSums::of(profile, metrics[0]);
         Bounds { lower, upper: lower + 1, measured: lower + 2, joined }
     });
-    let tree = Tree::build(profile, &metrics, &filter)?;
-    let hot = hot_list(&tree);
-    let threads = by_thread(profile, metrics[0], &filter)?;
-    let mut findings = findings(profile, metrics[0], &tree, &hot, &threads);
+    // Libraries are what is asked for.
+    let native = args.view.by != By::Jar;
+    let aside = set_aside(profile, metrics[0], Asides { native, idle: !args.idle });
+    let view = View::of(aside.as_ref().map_or(profile, |aside| &aside.profile), &metrics, &filter)?;
+    let View { tree, hot, threads } = &view;
+    let mut findings = findings(
+        aside.as_ref().map_or(profile, |aside| &aside.profile),
+        metrics[0],
+        tree,
+        hot,
+        threads,
+        aside.as_ref(),
+    );
     if args.view.by == By::Line && tree.labels().all(|(_, label)| label.line.is_none()) {
         let text = "the recording knows no lines, so methods are shown".to_owned();
         findings.push(Finding { kind: FindingKind::Lost, text });
     }
     let regions = tare_analysis::regions(profile);
-    let report = Report { args, profile, metrics, bounds, tree, hot, threads, findings, regions };
+    // Scripts get all that there is; people what they asked for, if only by a function's name.
+    let text = args.format == ReportFormat::Text;
+    let names_native = || -> Result<bool> {
+        let Some(wanted) = args.method.as_ref() else { return Ok(false) };
+        let raw = || View::of(profile, &metrics, &filter);
+        let means = |view: &View| labels_like(&view.tree, &view.hot, wanted).is_ok();
+        Ok(!means(&view) && !args.view.java_only && means(&raw()?))
+    };
+    let with_native = text && native && aside.is_some() && (args.native || names_native()?);
+    let aside = match with_native {
+        true => set_aside(profile, metrics[0], Asides { native: false, idle: !args.idle }),
+        false => aside.filter(|_| text),
+    };
+    let shown = aside.as_ref().map_or(profile, |aside| &aside.profile);
+    let View { tree, hot, threads } = match text && !with_native {
+        true => view,
+        false => View::of(shown, &metrics, &filter)?,
+    };
+    let aside = aside.as_ref();
+    let profile = shown;
+    let report =
+        Report { args, profile, aside, metrics, bounds, tree, hot, threads, findings, regions };
     match args.format {
         ReportFormat::Text => page::print(&report),
         ReportFormat::Json => json::print(&report),
         ReportFormat::HprofText => hprof::print(&report),
+    }
+}
+
+/// What is computed of one profile.
+struct View {
+    tree: Tree,
+    hot: Vec<Hot>,
+    threads: Vec<ThreadShare>,
+}
+
+impl View {
+    fn of(profile: &Profile, metrics: &[SeriesId], filter: &Filter) -> Result<Self> {
+        let tree = Tree::build(profile, metrics, filter)?;
+        let hot = hot_list(&tree);
+        Ok(View { tree, hot, threads: by_thread(profile, metrics[0], filter)? })
     }
 }
 

@@ -3,7 +3,11 @@
 use crate::cli::{self, StatusArgs};
 use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
+<<<<<<< HEAD
 use crate::figures::{roughly, several};
+=======
+use crate::figures::wrap;
+>>>>>>> h-w4
 use crate::library;
 use crate::sampling::interval;
 use crate::term::{self, BOLD, DIM, WARN, plain};
@@ -40,8 +44,8 @@ pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
     errln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
     let agent = attach(jvm, patience)?;
     errln!(
-        "{DIM}Attached in {:.0} ms. The agent leaves {} after the last command, or at once with \
-         `tare detach {}`.{DIM:#}",
+        "{DIM}Attached in {:.0} ms. The agent leaves {} after the last command,\n\
+         or at once with `tare detach {}`.{DIM:#}",
         began.elapsed().as_secs_f64() * 1e3,
         term::time(grace()?.unwrap_or(GRACE)),
         jvm.pid
@@ -97,8 +101,13 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
     let mut out = term::stdout();
     let name = plain(jvm.name());
     writeln!(out, "{BOLD}JVM {}  {name}{BOLD:#}", jvm.pid)?;
-    let mut row =
-        |key: &str, value: String| writeln!(out, "  {DIM}{key:<13}{DIM:#} {}", plain(&value));
+    let room = term::width().unwrap_or(usize::MAX).saturating_sub(16).max(20);
+    let mut row = |key: &str, value: String| {
+        wrap(&value, room).iter().enumerate().try_for_each(|(at, line)| {
+            let key = if at == 0 { key } else { "" };
+            writeln!(out, "  {DIM}{key:<13}{DIM:#} {line}")
+        })
+    };
     row("java", format!("{}  ({} {})", status.java_version, status.vm_name, status.vm_version))?;
     row("user", jvm.user_name())?;
     row("uptime", term::time(jvm.uptime))?;

@@ -6,6 +6,7 @@
 mod jvm;
 mod machine;
 
+use crate::figures::wrap;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
 use anyhow::Result;
 use serde::Serialize;
@@ -100,10 +101,18 @@ fn section(out: &mut impl Write, title: &str, checks: &[Check]) -> Result<()> {
             Verdict::No => (BAD, "no     "),
             Verdict::Unknown => (WARN, "unknown"),
         };
-        let finding = plain(&check.finding);
-        writeln!(out, "  {style}{mark}{style:#}  {:<width$}  {finding}", check.name)?;
-        if let Some(remedy) = &check.remedy {
-            writeln!(out, "           {:<width$}  {DIM}→ {}{DIM:#}", "", plain(remedy))?;
+        // What does not fit is continued below its beginning.
+        let room = term::width().unwrap_or(usize::MAX).saturating_sub(width + 13).max(20);
+        for (at, line) in wrap(&check.finding, room).iter().enumerate() {
+            match at {
+                0 => writeln!(out, "  {style}{mark}{style:#}  {:<width$}  {line}", check.name)?,
+                _ => writeln!(out, "           {:<width$}  {line}", "")?,
+            }
+        }
+        let remedy = check.remedy.iter().flat_map(|remedy| wrap(remedy, room - 2));
+        for (at, line) in remedy.enumerate() {
+            let arrow = if at == 0 { "→" } else { " " };
+            writeln!(out, "           {:<width$}  {DIM}{arrow} {line}{DIM:#}", "")?;
         }
     }
     Ok(())

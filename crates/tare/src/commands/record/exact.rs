@@ -19,9 +19,14 @@ use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
 use crate::term::{self, BOLD, DIM};
+<<<<<<< HEAD
 use anyhow::{Result, bail};
 use std::io::{IsTerminal, Write};
 use std::str::FromStr;
+=======
+use anyhow::{Context, Result, anyhow, bail};
+use std::io::IsTerminal;
+>>>>>>> h-w4
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
@@ -329,28 +334,26 @@ impl Progress {
         (self.calls, self.in_probes, self.at) = (totals.calls, in_probes, Instant::now());
         let (time, methods) = (self.began.elapsed().as_secs_f64(), status.methods);
         if exact.has_regions_only() {
-            eprint!("\r\x1b[K{time:>6.1} s  {} regions in {methods} methods", status.regions.len());
-            let _ = std::io::stderr().flush();
+            let regions = status.regions.len();
+            term::progress(&format!("{time:>6.1} s  {regions} regions in {methods} methods"));
             return;
         }
-        eprint!(
-            "\r\x1b[K{time:>6.1} s  {methods} methods woven  {}/s {}  {} contexts  {} of {} MiB  \
-             probes ≥ {:.0} % of a CPU",
+        term::progress(&format!(
+            "{time:>5.1} s  {methods} methods  {} {}/s  {} contexts  {}/{} MiB  probes ≥ {:.0} %",
             term::count(rate as u64),
             if totals.samples { "samples" } else { "calls" },
             term::count(totals.contexts as u64),
             status.used >> 20,
             status.budget >> 20,
             share * 100.0,
-        );
-        let _ = std::io::stderr().flush();
+        ));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.terminal {
-            eprint!("\r\x1b[K");
+            term::progress("");
         }
     }
 }

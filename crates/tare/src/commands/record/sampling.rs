@@ -16,7 +16,7 @@ use crate::source;
 use crate::term::{self, BOLD, DIM, WARN};
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -304,28 +304,33 @@ impl Progress {
         let rate = samples.saturating_sub(self.samples) as f64 / since;
         let cpus = cpu.saturating_sub(self.cpu) as f64 / 1e9 / since;
         (self.samples, self.cpu, self.at) = (samples, cpu, at);
-        let lost = match sampling.lost() {
-            0 => String::new(),
-            lost => format!("  {} lost", term::count(lost)),
-        };
-        let paused = if sampling.status.paused { "  paused" } else { "" };
-        eprint!(
-            "\r\x1b[K{:>6.0} s  {} samples, {}/s{lost}  {cpus:.2} CPUs busy  {} threads  {}, {}{paused}",
-            at.as_secs_f64(),
-            term::count(samples),
-            term::count(rate as u64),
-            sampling.status.threads,
-            sampling.status.engine.map_or("?".to_owned(), |engine| engine.to_string()),
-            interval(sampling.totals.interval),
-        );
-        let _ = std::io::stderr().flush();
+        term::progress(&line(sampling, at, rate as u64, cpus));
     }
+}
+
+/// What matters most comes first: the end of it is lost where the terminal is narrow.
+fn line(sampling: &Sampling, at: Duration, rate: u64, cpus: f64) -> String {
+    let status = &sampling.status;
+    let lost = match sampling.lost() {
+        0 => String::new(),
+        lost => format!("  {} lost", term::count(lost)),
+    };
+    let paused = if status.paused { "  paused" } else { "" };
+    format!(
+        "{:>4.0} s{paused}  {} samples, {}/s{lost}  {cpus:.2} CPUs  {} threads  {}, {}",
+        at.as_secs_f64(),
+        term::count(sampling.samples()),
+        term::count(rate),
+        status.threads,
+        status.engine.map_or("?".to_owned(), |engine| engine.to_string()),
+        interval(sampling.totals.interval),
+    )
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.terminal {
-            eprint!("\r\x1b[K");
+            term::progress("");
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::term::{self, BOLD, DIM};
 use crate::trace::{Limits, Trace};
 use anyhow::{Result, bail};
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
@@ -249,22 +249,21 @@ impl Progress {
         }
         let rate = (trace.events - self.events) as f64 / self.at.elapsed().as_secs_f64().max(1e-9);
         (self.events, self.at) = (trace.events, Instant::now());
-        eprint!(
-            "\r\x1b[K{:>6.1} s  {} methods woven  {} events, {}/s  {} dropped",
+        term::progress(&format!(
+            "{:>6.1} s  {} methods woven  {} events, {}/s  {} dropped",
             began.elapsed().as_secs_f64(),
             trace.status.methods,
             term::count(trace.events),
             term::count(rate as u64),
             term::count(trace.dropped()),
-        );
-        let _ = std::io::stderr().flush();
+        ));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.terminal {
-            eprint!("\r\x1b[K");
+            term::progress("");
         }
     }
 }

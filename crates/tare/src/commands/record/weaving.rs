@@ -2,11 +2,16 @@
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
+<<<<<<< HEAD
 use crate::figures::{grouped, several};
 use crate::term::DIM;
+=======
+use crate::figures::grouped;
+use crate::term::{self, DIM};
+>>>>>>> h-w4
 use anyhow::{Result, bail};
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_protocol::{Activity, ExactPlan, Progress, Request, Response};
@@ -111,8 +116,7 @@ impl<'a> Weaving<'a> {
         let (long, stops) = (self.batch.elapsed() > LONG, self.is_to_stop());
         if self.terminal {
             self.shown = true;
-            eprint!("\r\x1b[K{}", line(&last, self.began.elapsed(), long, stops));
-            let _ = std::io::stderr().flush();
+            term::progress(&line(&last, self.began.elapsed(), long, stops));
             return;
         }
         if self.said != Some(last.activity) && self.began.elapsed() > SOON {
@@ -134,7 +138,7 @@ impl<'a> Weaving<'a> {
     /// Takes the line from the terminal.
     fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            eprint!("\r\x1b[K");
+            term::progress("");
         }
     }
 }

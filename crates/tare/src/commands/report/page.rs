@@ -1,19 +1,16 @@
 //! The page for people: findings first, then what to look at.
 
-use super::{Report, labels_like, tree};
+use super::list::{self, Outside, Which};
+use super::{Report, head, labels_like, tree};
 use crate::cli::By;
-use crate::commands::record::WOVEN_AFTER;
-use crate::figures::{fit, percent, value};
+use crate::figures::{fit, percent, value, wrap};
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
 use anyhow::Result;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
-use tare_analysis::{
-    FindingKind, Hot, JOINED, LabelId, LabelKind, NodeId, TargetError, Tree, neighbours,
-};
+use tare_analysis::{FindingKind, LabelId, LabelKind, NodeId, ThreadShare, Tree, neighbours};
 use tare_formats::Format;
-use tare_profile::{Estimate, MethodKind, RunInfo, ThreadKind, Unit};
+use tare_profile::{MethodKind, ThreadKind, Unit};
 
 /// Unless told otherwise the tree is folded at the first of these shares that leaves a page of it.
 const MIN_SHARES: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
@@ -23,10 +20,23 @@ const MOST_LINES: usize = 500;
 /// More methods than this are not shown around, however many a pattern means.
 const METHODS: usize = 5;
 
+/// A terminal of fewer columns than this gets fewer columns of figures, so that names have room.
+pub const NARROW: usize = 100;
+
 pub fn print(report: &Report<'_>) -> Result<()> {
-    let page = Page { report, width: term::width().unwrap_or(usize::MAX) };
-    let out = &mut term::stdout();
-    page.head(out)?;
+    let width = term::width().unwrap_or(usize::MAX);
+    let mut text = Vec::new();
+    write(&Page { report, width, brief: false }, &mut text)?;
+    if report.args.brief && term::is_longer_than_screen(&text) {
+        text.clear();
+        write(&Page { report, width, brief: true }, &mut text)?;
+    }
+    term::show(&text, !report.args.no_pager)
+}
+
+fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let Page { report, width, brief } = *page;
+    head::print(out, report, width)?;
     if let Some(text) = &report.args.method {
         return page.around(out, text);
     }
@@ -34,12 +44,16 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         return page.threads(out);
     }
     page.findings(out)?;
-    super::regions::print(out, report, page.width)?;
+    super::regions::print(out, report, width)?;
     if report.tree.is_empty() {
         return Ok(());
     }
-    page.list(out, "itself", |hot| hot.own[0])?;
-    page.list(out, "with all it called", |hot| hot.total[0])?;
+    let outside = Outside::of(report, &report.args.view.filter().shape())?;
+    list::print(out, report, &outside, Which::Itself, width)?;
+    if brief {
+        return page.next_steps(out);
+    }
+    list::print(out, report, &outside, Which::WithCalled, width)?;
     writeln!(out)?;
     let title =
         if report.args.bottom_up { "Callers, from the hot methods up" } else { "Call tree" };
@@ -47,7 +61,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     let (shown, min_share) = page.tree();
     let asked = report.args.full || report.args.view.min_share.is_some();
     let most = if asked { usize::MAX } else { MOST_LINES };
-    let shape = tree::Shape { width: page.width, min_share, full: report.args.full, most };
+    let shape = tree::Shape { width, min_share, full: report.args.full, most };
     tree::print(out, &shown, page.unit(), &shape)?;
     if min_share > 0.0 {
         let below = percent(min_share);
@@ -57,17 +71,11 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     page.next_steps(out)
 }
 
-/// How long it took until all was woven, if that is worth a word.
-fn woven_after(run: &RunInfo) -> Option<String> {
-    let (_, after) = run.options.iter().find(|(key, _)| key == WOVEN_AFTER)?;
-    let after = Duration::from_nanos(after.parse().ok()?);
-    (after >= Duration::from_millis(100))
-        .then(|| format!("all of it woven after {}", term::time(after)))
-}
-
 struct Page<'a> {
     report: &'a Report<'a>,
     width: usize,
+    /// Without the tree.
+    brief: bool,
 }
 
 impl Page<'_> {
@@ -84,78 +92,20 @@ impl Page<'_> {
         }
         let last = MIN_SHARES[MIN_SHARES.len() - 1];
         let shares = MIN_SHARES.into_iter().map(|share| (shown(share), share));
-        let fits =
-            |tree: &Tree, share: f64| tree::lines(tree, share, self.report.args.full).len() <= PAGE;
+        let fits = |tree: &Tree, share: f64| {
+            tree::lines(tree, share, self.report.args.full, tree::Indent::ANY).len() <= PAGE
+        };
         shares
             .into_iter()
             .find(|(tree, share)| fits(tree, *share))
             .unwrap_or_else(|| (shown(last), last))
     }
 
-    fn title(&self, out: &mut impl Write, text: &str) -> Result<()> {
+    fn title(&self, out: &mut Vec<u8>, text: &str) -> Result<()> {
         Ok(writeln!(out, "{BOLD}{text}{BOLD:#}")?)
     }
 
-    fn line(&self, out: &mut impl Write, text: &str) -> Result<()> {
-        Ok(writeln!(out, "{}", term::clip(text, self.width))?)
-    }
-
-    fn head(&self, out: &mut impl Write) -> Result<()> {
-        let run = &self.report.profile.run;
-        let program = match (run.main_class.as_str(), run.command_line.join(" ")) {
-            ("", command) if command.is_empty() => String::new(),
-            ("", command) => command,
-            (main, _) => main.to_owned(),
-        };
-        let mut facts = vec![program];
-        if let Some(pid) = run.pid {
-            facts.push(format!("pid {pid}"));
-        }
-        if !run.jdk.is_empty() {
-            facts.push(format!("JDK {}", run.jdk));
-        }
-        facts.push(run.host.clone());
-        if run.duration > 0 {
-            facts.push(format!("measured for {}", term::time(Duration::from_nanos(run.duration))));
-            facts.extend(woven_after(run));
-        }
-        facts.push(run.tool.clone());
-        facts.retain(|fact| !fact.is_empty());
-        if !facts.is_empty() {
-            self.line(out, &facts.join(", "))?;
-        }
-        let info = self.report.info();
-        // `cpu-time`, not `cpu cpu-time`; but `parked wall-time`.
-        let kind = info.kind.name();
-        let mut what = match kind.starts_with(&info.name) {
-            true => kind.to_owned(),
-            false => format!("{} {kind}", info.name),
-        };
-        if info.period > 0 {
-            let period = value(
-                info.period as i64,
-                info.period_kind.as_ref().map_or(Unit::Count, |k| k.unit()),
-            );
-            what.push_str(&format!(", one per {period}"));
-        }
-        if let Some(error) = TargetError::of(self.report.profile, info) {
-            what.push_str(&format!(", {}", error.told()));
-        }
-        let sum = self.report.tree.sum(0);
-        if sum != 0 || self.report.regions.is_empty() {
-            writeln!(out, "{}{DIM} of {}{DIM:#}", value(sum, self.unit()), plain(&what))?;
-        }
-        let joined = run.options.iter().find(|(key, _)| key == JOINED && info.name == JOINED);
-        let joined = joined.map(|(_, text)| format!("exact counts joined with samples: {text}"));
-        if let Some(text) = joined.or_else(|| sampled(run)) {
-            for line in wrap(&text, self.width) {
-                writeln!(out, "{DIM}{line}{DIM:#}")?;
-            }
-        }
-        Ok(writeln!(out)?)
-    }
-
-    fn findings(&self, out: &mut impl Write) -> Result<()> {
+    fn findings(&self, out: &mut Vec<u8>) -> Result<()> {
         if self.report.findings.is_empty() {
             return Ok(());
         }
@@ -174,89 +124,11 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// A hot list, sorted by one of its figures.
-    fn list(&self, out: &mut impl Write, what: &str, by: impl Fn(&Hot) -> i64) -> Result<()> {
-        let tree = &self.report.tree;
-        let mut hot: Vec<&Hot> = self.report.hot.iter().filter(|hot| by(hot) != 0).collect();
-        hot.sort_by_key(|hot| -i128::from(by(hot)));
-        writeln!(out)?;
-        let subject = match self.report.args.view.by {
-            By::Method => "Methods",
-            By::Line => "Lines",
-            By::Class => "Classes",
-            By::Package => "Packages",
-            By::Jar => "Modules, jars and libraries",
-            By::Loader => "Loaders",
-        };
-        self.title(out, &format!("{subject}, by what each takes {what}"))?;
-        let calls = tree.metrics() > 1;
-        let per_call = calls && self.unit() == Unit::Nanoseconds;
-        let joined = self.report.bounds.is_some_and(|bounds| bounds.joined.is_some());
-        // Times by probes are estimates, and how good they are is not known.
-        let estimated = self.report.info().estimate == Estimate::Compensated && !joined;
-        let mut head =
-            format!("   itself    total {:>11}", if estimated { "~ value" } else { "value" });
-        if joined {
-            head.push_str(&format!("{:>10}", "±"));
-        }
-        if calls {
-            head.push_str("       calls");
-        }
-        if per_call {
-            head.push_str(&format!("{:>10}", "per call"));
-        }
-        writeln!(out, "{DIM}{head}{DIM:#}")?;
-        let mut doubtful = 0;
-        for hot in hot.iter().take(self.report.args.top) {
-            let mut line = format!(
-                "  {}  {} {:>11}",
-                percent(tree.share(hot.own[0])),
-                percent(tree.share(hot.total[0])),
-                value(by(hot), self.unit()),
-            );
-            let mut style = anstyle::Style::new();
-            if let Some(bounds) = self.report.bounds {
-                let own = by(hot) == hot.own[0];
-                let of = |metric: usize| if own { hot.own[metric] } else { hot.total[metric] };
-                let (lower, upper) = bounds.interval(of);
-                let half = upper.saturating_sub(lower) / 2;
-                if joined {
-                    line.push_str(&format!("{:>10}", value(half, self.unit())));
-                }
-                if half > by(hot) / 2 {
-                    style = DIM;
-                    doubtful += 1;
-                }
-            }
-            if calls {
-                line.push_str(&format!("{:>12}", value(hot.own[1], Unit::Count)));
-            }
-            if per_call {
-                let one = by(hot).checked_div(hot.own[1]);
-                let one = one.map_or_else(String::new, |one| value(one, self.unit()));
-                line.push_str(&format!("{one:>10}"));
-            }
-            let room = self.width.saturating_sub(line.chars().count() + 2).max(12);
-            writeln!(out, "{style}{line}{style:#}  {}", self.name(hot.label, room))?;
-        }
-        if doubtful > 0 {
-            let hint = match joined {
-                true => "more samples tell more, see docs/time.md",
-                false => "mostly probes; record with --cpu, see docs/time.md",
-            };
-            writeln!(out, "{DIM}  grey: the truth may be half of it or less; {hint}{DIM:#}")?;
-        }
-        if let Some(more @ 1..) = hot.len().checked_sub(self.report.args.top) {
-            writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
-        }
-        Ok(())
-    }
-
     fn name(&self, label: LabelId, room: usize) -> String {
         name(self.report.tree.label(label).kind, &self.report.tree.label(label).text, room)
     }
 
-    fn around(&self, out: &mut impl Write, text: &str) -> Result<()> {
+    fn around(&self, out: &mut Vec<u8>, text: &str) -> Result<()> {
         let tree = &self.report.tree;
         let labels = labels_like(tree, &self.report.hot, text)?;
         for (at, label) in labels.iter().take(METHODS).enumerate() {
@@ -267,7 +139,7 @@ impl Page<'_> {
             let figures = |number: i64| {
                 format!("  {} {:>11}", percent(tree.share(number)), value(number, self.unit()))
             };
-            self.title(out, &plain(&tree.label(*label).text))?;
+            self.title(out, &fit(&tree.label(*label).text, self.width))?;
             writeln!(out, "{}  itself", figures(around.own))?;
             writeln!(out, "{}  with all it called", figures(around.total))?;
             for (title, list) in [("Called by", &around.callers), ("Calls", &around.callees)] {
@@ -295,10 +167,10 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn threads(&self, out: &mut impl Write) -> Result<()> {
+    fn threads(&self, out: &mut Vec<u8>) -> Result<()> {
         let (profile, tree) = (self.report.profile, &self.report.tree);
         self.title(out, "Threads")?;
-        let name_of = |share: &tare_analysis::ThreadShare| {
+        let name_of = |share: &ThreadShare| {
             let kind = match profile.threads.get(share.thread).kind {
                 ThreadKind::Java => "",
                 ThreadKind::Virtual => " (virtual)",
@@ -307,7 +179,21 @@ impl Page<'_> {
             };
             profile.thread_name(share.thread) + kind
         };
-        let shown = self.report.threads.iter().take(self.report.args.top);
+        let aside = self.report.aside;
+        let idle = aside.and_then(|aside| aside.idle.as_ref());
+        let is_native = |share: &&ThreadShare| {
+            let kind = profile.threads.get(share.thread).kind;
+            aside.is_some_and(|aside| !aside.parts.is_empty())
+                && matches!(kind, ThreadKind::Vm | ThreadKind::Native)
+        };
+        let is_idle = |share: &&ThreadShare| {
+            idle.is_some_and(|idle| share.value == 0 || idle.threads.contains(&share.thread))
+        };
+        let all = self.report.threads.iter();
+        let of_jvm: Vec<&ThreadShare> = all.clone().filter(is_native).collect();
+        let listed: Vec<&ThreadShare> =
+            all.filter(|share| !is_native(share) && !is_idle(share)).collect();
+        let shown = listed.iter().take(self.report.args.top);
         let longest = shown.clone().map(|share| name_of(share).chars().count()).max().unwrap_or(0);
         let longest = longest.min(self.width.saturating_sub(24) / 2).max(8);
         for share in shown {
@@ -327,13 +213,25 @@ impl Page<'_> {
                 term::clip(&name_of(share), longest),
             )?;
         }
-        if let Some(more @ 1..) = self.report.threads.len().checked_sub(self.report.args.top) {
+        if let Some(more @ 1..) = listed.len().checked_sub(self.report.args.top) {
             writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
+        }
+        let sum = of_jvm.iter().fold(0_i64, |sum, share| sum.saturating_add(share.value));
+        if sum != 0 {
+            let (share, count) = (percent(tree.share(sum)), of_jvm.len());
+            let sum = value(sum, self.unit());
+            writeln!(out, "  {share} {sum:>11}  {count} of the JVM itself; --native shows each")?;
+        }
+        if let Some(idle) = idle {
+            let text = idle.told(tree.sum(0));
+            for line in wrap(&text, self.width.saturating_sub(2)) {
+                writeln!(out, "  {line}")?;
+            }
         }
         Ok(())
     }
 
-    fn next_steps(&self, out: &mut impl Write) -> Result<()> {
+    fn next_steps(&self, out: &mut Vec<u8>) -> Result<()> {
         let tree = &self.report.tree;
         let method = self.report.hot.iter().find(|hot| !tree.label(hot.label).is_special());
         let file = &self.report.args.file;
@@ -347,43 +245,20 @@ impl Page<'_> {
             )?);
         }
         let file = quoted(file);
+        if self.brief {
+            writeln!(out, "{DIM}With the call tree:       tare report {file}{DIM:#}")?;
+        }
         if let Some(hot) = method.filter(|_| self.report.args.view.by == By::Method) {
             let name = super::bare(&tree.label(hot.label).text);
             let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
             let short: Vec<&str> = short.into_iter().rev().collect();
             let text = format!("tare report {file} --method '{}'", plain(&short.join(".")));
-            writeln!(out, "{DIM}Its callers and callees:  {text}{DIM:#}")?;
+            // A command stays whole, to be copied.
+            let gap = if text.chars().count() + 26 > self.width { "\n  " } else { "  " };
+            writeln!(out, "{DIM}Its callers and callees:{gap}{text}{DIM:#}")?;
         }
         Ok(writeln!(out, "{DIM}All that can be asked:    tare report --help{DIM:#}")?)
     }
-}
-
-/// How a run was sampled, if it was: by what, how often, how much of it.
-fn sampled(run: &RunInfo) -> Option<String> {
-    let get = |key: &str| run.options.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
-    let mut text = format!("sampled by {} every {}", get("engine")?, get("interval")?);
-    let mut add = |key: &str, before: &str, after: &str| {
-        if let Some(value) = get(key) {
-            text.push_str(&format!("{before}{value}{after}"));
-        }
-    };
-    add("interval got", " (", " got)");
-    add("samples", ": ", " samples");
-    add("threads seen", " of ", " threads");
-    add("overruns", ", ", " overruns");
-    add("samples of idle threads", ", ", " of them of threads that had not run since");
-    add("sampled CPU time", "; ", " of CPU time");
-    let process = if get("sampled CPU time").is_some() {
-        " of the process's "
-    } else {
-        "; the process used "
-    };
-    add(
-        "CPU time of the process",
-        process,
-        if process.starts_with(';') { " of CPU time" } else { "" },
-    );
-    Some(text)
 }
 
 /// A name with a mark of what is not Java.
@@ -410,24 +285,6 @@ pub fn quoted(path: &Path) -> String {
         true => text,
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
-}
-
-/// Lines of whole words; a word that is longer than a line is cut.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let word = term::clip(word, width.max(1));
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last] = word;
-        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
-            lines[last].push(' ');
-            lines[last].push_str(&word);
-        } else {
-            lines.push(word);
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

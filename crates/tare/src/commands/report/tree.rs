@@ -1,8 +1,8 @@
 //! A call tree as text. It only moves to the right where it branches: stacks are deep and terminals
-//! narrow. A row of calls in which nothing else happens is shown by its two ends, and a recursion that
-//! was folded by its depth.
+//! narrow. A row of calls in which nothing else happens is shown by its two ends, and a recursion
+//! that was folded by its depth.
 
-use super::page::name;
+use super::page::{NARROW, name};
 use crate::figures::{percent, value};
 use crate::term::DIM;
 use anyhow::Result;
@@ -16,12 +16,28 @@ const CHAIN: usize = 4;
 /// thousand calls could not be read, and all of them would be megabytes.
 const INDENT: usize = 200;
 
+/// Columns that a name has at least, where the terminal has them.
+const NAME: usize = 30;
+
 pub struct Line {
     node: NodeId,
     /// What stands before the name: the branches that it hangs on.
     prefix: String,
     /// How many nodes were left out before this one.
     left_out: usize,
+}
+
+/// How lines move to the right.
+#[derive(Clone, Copy)]
+pub struct Indent {
+    /// Columns for all branches, and for each.
+    most: usize,
+    step: usize,
+}
+
+impl Indent {
+    /// As far as it takes.
+    pub const ANY: Indent = Indent { most: usize::MAX, step: 1 };
 }
 
 /// How a tree is laid out.
@@ -38,23 +54,35 @@ pub struct Shape {
 
 pub fn print(out: &mut impl Write, tree: &Tree, unit: Unit, shape: &Shape) -> Result<()> {
     let calls = tree.metrics() > 1;
-    let head = if calls { "       calls" } else { "" };
-    writeln!(out, "{DIM}    total   itself {:>10}{head}{DIM:#}", "value")?;
-    let blank = if calls { 42 } else { 30 };
-    let lines = lines(tree, shape.min_share, shape.full);
+    // The lists have values, too; here names need the room more, if there is little.
+    let values = shape.width >= NARROW;
+    let mut head = "    total   itself".to_owned();
+    if values {
+        head.push_str(&format!(" {:>10}", "value"));
+    }
+    if calls {
+        head.push_str(&format!("{:>12}", "calls"));
+    }
+    writeln!(out, "{DIM}{head}{DIM:#}")?;
+    let blank = head.chars().count() + 2;
+    let most = INDENT.min(shape.width.saturating_sub(blank + NAME));
+    let indent = Indent { most, step: if values { 2 } else { 1 } };
+    let lines = lines(tree, shape.min_share, shape.full, indent);
     let more = lines.len().saturating_sub(shape.most);
     for line in lines.into_iter().take(shape.most) {
         let Line { node, prefix, left_out } = line;
         if left_out > 0 {
-            let bars: String = prefix.replace("├─", "│ ").replace("└─", "  ");
+            let bars: String = prefix.replace('├', "│").replace('└', " ").replace(['─', '»'], " ");
             writeln!(out, "{:blank$}{bars}{DIM}⋮ {left_out} calls, nothing beside{DIM:#}", "")?;
         }
         let mut figures = format!(
-            "  {}  {} {:>10}",
+            "  {}  {}",
             percent(tree.share(tree.total(0, node))),
             percent(tree.share(tree.own(0, node))),
-            value(tree.total(0, node), unit),
         );
+        if values {
+            figures.push_str(&format!(" {:>10}", value(tree.total(0, node), unit)));
+        }
         if calls {
             figures.push_str(&format!("{:>12}", value(tree.own(1, node), Unit::Count)));
         }
@@ -79,7 +107,7 @@ pub fn print(out: &mut impl Write, tree: &Tree, unit: Unit, shape: &Shape) -> Re
 }
 
 /// What the small ones come to together has a line only if it is not small itself.
-pub fn lines(tree: &Tree, min_share: f64, full: bool) -> Vec<Line> {
+pub fn lines(tree: &Tree, min_share: f64, full: bool, indent: Indent) -> Vec<Line> {
     let children = tree.children();
     let small = |node: NodeId| {
         tree.folded(node) > 0 && tree.share(tree.total(0, node)).abs() < min_share && !full
@@ -87,7 +115,7 @@ pub fn lines(tree: &Tree, min_share: f64, full: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     // Each with the prefix of its own line, and the one for lines below it.
     let mut stack: Vec<(NodeId, String, String)> = Vec::new();
-    push_children(&mut stack, &shown(&children, NodeId::ROOT, small), "", true);
+    push_children(&mut stack, &shown(&children, NodeId::ROOT, small), "", true, indent);
     while let Some((first, prefix, below)) = stack.pop() {
         let chain = chain(tree, &children, first);
         let keep_all = full || chain.len() <= CHAIN;
@@ -100,7 +128,7 @@ pub fn lines(tree: &Tree, min_share: f64, full: bool) -> Vec<Line> {
             let left_out = if !keep_all && at == last { chain.len() - 2 } else { 0 };
             lines.push(Line { node: *node, prefix, left_out });
         }
-        push_children(&mut stack, &shown(&children, chain[last], small), &below, false);
+        push_children(&mut stack, &shown(&children, chain[last], small), &below, false, indent);
     }
     lines
 }
@@ -128,13 +156,18 @@ fn push_children(
     list: &[NodeId],
     below: &str,
     top: bool,
+    indent: Indent,
 ) {
     for (at, child) in list.iter().enumerate().rev() {
-        let (own, further) = match () {
-            () if top => ("", ""),
-            () if below.chars().count() >= INDENT => ("", ""),
-            () if at + 1 == list.len() => ("└─", "  "),
-            () => ("├─", "│ "),
+        let is_last = at + 1 == list.len();
+        let (own, further) = match indent.step {
+            _ if top => ("", ""),
+            // Further right than there is room: how far is not shown, but that it is.
+            step if below.chars().count() + step > indent.most => ("»", ""),
+            1 if is_last => ("└", " "),
+            1 => ("├", "│"),
+            _ if is_last => ("└─", "  "),
+            _ => ("├─", "│ "),
         };
         stack.push((*child, format!("{below}{own}"), format!("{below}{further}")));
     }
