@@ -1,10 +1,6 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-<<<<<<< HEAD
-use crate::term::{self, plain};
-=======
-use crate::term::{clip, plain};
->>>>>>> h-w4
+use crate::term::{self, clip, plain};
 use tare_profile::Unit;
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -158,7 +154,6 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
     fn one_is_singular() {
         assert_eq!(several(1_u32, "pause"), "1 pause");
         assert_eq!(several(0_u32, "class"), "0 classes");
@@ -168,7 +163,9 @@ mod tests {
         assert_eq!(several(2_u32, "key"), "2 keys");
         assert_eq!(roughly(1, "call"), "1 call");
         assert_eq!(roughly(1_234_567, "call"), "1.2 M calls");
-=======
+    }
+
+    #[test]
     fn lines_are_broken_between_words_and_names_keep_their_ends() {
         assert_eq!(wrap("a bc def", 4), ["a bc", "def"]);
         assert_eq!(
@@ -177,7 +174,6 @@ mod tests {
         );
         assert_eq!(wrap("see /opt/tare/lib/tare.so", 8), ["see", "/opt/tare/lib/tare.so"]);
         assert_eq!(wrap("", 8), [""]);
->>>>>>> h-w4
     }
 
     #[test]

@@ -37,22 +37,15 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
     let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
     let first = First::find(&diff, (&old, old_metric), (&new, new_metric), &options)?;
-<<<<<<< HEAD
     // The status is for whoever reads none of it, too.
     term::printed(match args.format {
-        DiffFormat::Text => page(args, &diff, info, &first),
-        DiffFormat::Json => json(args, &diff, info, &first),
-    })?;
-=======
-    match args.format {
         DiffFormat::Text => {
             let mut text = Vec::new();
             page(&mut text, args, &diff, info, &first)?;
-            term::show(&text, !args.no_pager)?;
+            term::show(&text, !args.no_pager)
         }
-        DiffFormat::Json => json(args, &diff, info, &first)?,
-    }
->>>>>>> h-w4
+        DiffFormat::Json => json(args, &diff, info, &first),
+    })?;
     let worst = diff.worst();
     let Some(threshold) = args.threshold.filter(|threshold| worst.at_least > *threshold) else {
         return Ok(ExitCode::SUCCESS);

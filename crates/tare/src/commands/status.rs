@@ -3,11 +3,7 @@
 use crate::cli::{self, StatusArgs};
 use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
-<<<<<<< HEAD
-use crate::figures::{roughly, several};
-=======
-use crate::figures::wrap;
->>>>>>> h-w4
+use crate::figures::{roughly, several, wrap};
 use crate::library;
 use crate::sampling::interval;
 use crate::term::{self, BOLD, DIM, WARN, plain};

@@ -19,14 +19,9 @@ use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
 use crate::term::{self, BOLD, DIM};
-<<<<<<< HEAD
 use anyhow::{Result, bail};
-use std::io::{IsTerminal, Write};
-use std::str::FromStr;
-=======
-use anyhow::{Context, Result, anyhow, bail};
 use std::io::IsTerminal;
->>>>>>> h-w4
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;

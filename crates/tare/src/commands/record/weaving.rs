@@ -2,13 +2,8 @@
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
-<<<<<<< HEAD
 use crate::figures::{grouped, several};
-use crate::term::DIM;
-=======
-use crate::figures::grouped;
 use crate::term::{self, DIM};
->>>>>>> h-w4
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::IsTerminal;
