@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(found, Some(vec![1]));
         let overhead = steering.overhead().unwrap();
         assert_eq!((overhead.counting, overhead.timing), (0.5, 1.0));
-        assert_eq!(steering.source(), "1000 samples");
+        assert_eq!(steering.source(), "1,000 samples");
     }
 
     /// What was measured is not given up for a calibration, nor for a handful of samples.
