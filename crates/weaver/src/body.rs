@@ -10,7 +10,7 @@
 //! Code before an instruction belongs to the same exception ranges as the instruction. A probe that
 //! calls the runtime is therefore never outside of the range that releases a monitor. Prologues are
 //! outside of the ranges that lead to them: a call there that overflows the stack does not come
-//! back to itself forever.
+//! back to itself forever. It goes on with the handler, if that one catches such errors.
 
 mod jumps;
 
@@ -118,6 +118,8 @@ pub(crate) struct Input<'m, 'p> {
     pub locals: &'m NewLocals,
     /// Lengths of blocks for the count and for activation; empty when there is none.
     pub weights: &'m [u32],
+    /// Length of the block at the entry, when the probe there takes it.
+    pub first_block: u32,
     pub ticks: &'m [u32],
     pub crossings: &'m [Crossing],
     /// Whether the woven method needs frames.
@@ -229,7 +231,8 @@ impl Body {
         }
         if let Some(entry) = probes.entry {
             self.asm.begin();
-            self.call(input, pool, entry, Given::default())?;
+            let weight = input.first_block;
+            self.call(input, pool, entry, Given { weight, ..Given::default() })?;
         }
         for (i, frame) in probes.frames.iter().enumerate() {
             self.asm.begin();

@@ -1,6 +1,6 @@
 //! Weaves one method: scan, analyse, emit, and write its attributes again.
 
-use crate::blocks;
+use crate::blocks::{self, Blocks};
 use crate::body::{Body, Input, NewLocals, Stop};
 use crate::check::{Check, Woven};
 use crate::constructor;
@@ -152,6 +152,12 @@ impl<'a> Method<'_, 'a> {
             in_local_0 = constructor::mark(&mut cx, scan, initial, frames.clone(), use_frames)?;
         }
 
+        let mut first_block = 0;
+        if probes.weighs_entry() {
+            let costs = probes.set.entry_costs.as_deref();
+            blocks::weigh(&Blocks::Default, costs, code.code, scan, &class.pool, weights);
+            first_block = weights.first().copied().unwrap_or(0);
+        }
         weights.clear();
         if let Some(count) = &probes.set.count {
             blocks::weigh(
@@ -197,6 +203,7 @@ impl<'a> Method<'_, 'a> {
             clones: &class_probes.clones,
             locals: &locals,
             weights,
+            first_block,
             ticks,
             crossings: cross,
             frames: use_frames,
@@ -217,7 +224,8 @@ impl<'a> Method<'_, 'a> {
             writer.snapshots(&mut cx, body, scan, initial, frames.clone())?;
             writer.write(body, scan, &names, pool, initial, &extra, code.max_locals, frames)?;
         }
-        tables::exceptions(body, scan, &mut scratch.rows, &mut scratch.indexes)?;
+        let class_of = |index| class.pool.class_name(index).unwrap_or_default();
+        tables::exceptions(body, scan, class_of, &mut scratch.rows, &mut scratch.indexes)?;
         let stack_map = use_frames && !body.frames.is_empty();
         if constructor && use_frames {
             // What is wrong here, the JVM would find when it is too late: the class is lost.

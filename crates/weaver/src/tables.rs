@@ -4,13 +4,22 @@ use crate::body::Body;
 use crate::plan::Refusal;
 use crate::scan::Scan;
 use tare_classfile::annotations::{CodeTarget, code_targets};
-use tare_classfile::{Attribute, Attributes, ConstantPool};
+use tare_classfile::{Attribute, Attributes, ConstantPool, ExceptionEntry};
+
+/// What a stack overflow is caught by.
+const OVERFLOWS: [&[u8]; 4] = [
+    b"java/lang/Throwable",
+    b"java/lang/Error",
+    b"java/lang/VirtualMachineError",
+    b"java/lang/StackOverflowError",
+];
 
 /// Builds the exception table; leaves its rows in `out` and the new index of each old row in
 /// `indexes`.
-pub(crate) fn exceptions(
+pub(crate) fn exceptions<'a>(
     body: &Body,
     scan: &Scan,
+    class_of: impl Fn(u16) -> &'a [u8],
     out: &mut Vec<[u16; 4]>,
     indexes: &mut Vec<u16>,
 ) -> Result<(), Refusal> {
@@ -26,6 +35,17 @@ pub(crate) fn exceptions(
     let mut len = 0;
     for c in &body.calls {
         len = row(c.start, c.end, c.stub, 0);
+    }
+    // A prologue at the end of the stack may overflow it. A handler that catches such errors goes
+    // on with this one in place of its own: the program's `finally` runs.
+    for &(pc, start) in &body.prologues {
+        let takes = |e: &&ExceptionEntry| {
+            u32::from(e.handler) == pc
+                && (e.catch_type == 0 || OVERFLOWS.contains(&class_of(e.catch_type)))
+        };
+        if let Some(e) = scan.exceptions.iter().find(takes) {
+            len = row(start, body.label(pc), body.label(pc), e.catch_type);
+        }
     }
     for e in &scan.exceptions {
         indexes.push(len.min(usize::from(u16::MAX)) as u16);

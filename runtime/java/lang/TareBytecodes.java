@@ -100,7 +100,7 @@ public final class TareBytecodes {
         return method > 0 ? page(node) + T_ROOT + U.getInt(base + H_NODE) : 0;
     }
 
-    // A method that calls nothing and has no loop tells all at its end.
+    // A method that calls nothing and has one way through it tells all at its entry.
 
     @ForceInline
     public static void leafCounted(int id, int bytecodes) {
@@ -120,6 +120,54 @@ public final class TareBytecodes {
         }
     }
 
+    // One with branches tells its call at its entry, and at its end only what takes no more of the
+    // stack: it must not fail by an overflow after it ran. Inside the subgraph the child that it was counted
+    // in is the last one then; from outside there is none yet, and all is told at the end.
+
+    @ForceInline
+    public static void leafBegun(int id) {
+        TareProbe.leaf(id);
+    }
+
+    @ForceInline
+    public static void leafEnded(int id, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node > 0) {
+            spendLast(node, id, bytecodes);
+        }
+    }
+
+    @ForceInline
+    public static void leafRootBegun(int id) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node > 0) {
+            count(node, id);
+        }
+    }
+
+    @ForceInline
+    public static void leafRootEnded(int id, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node <= 0 || !spendLast(node, id, bytecodes)) {
+            exitCounted(begin(thread, id), bytecodes);
+        }
+    }
+
+    /** Adds to the child that was entered last; false when the node is older than this session. */
+    @ForceInline
+    private static boolean spendLast(long node, int id, int bytecodes) {
+        long child = node + U.getInt(node + LAST);
+        if (U.getInt(child + METHOD) != id) {
+            spendFar(node, bytecodes);
+            return node >>> 32 == session;
+        }
+        U.putLong(child + BYTECODES, U.getLong(child + BYTECODES) + bytecodes);
+        return true;
+    }
+
     /** Counts a call and its bytecodes; false when the node is older than this session. */
     @ForceInline
     private static boolean countAll(long node, int id, int bytecodes) {
@@ -131,8 +179,8 @@ public final class TareBytecodes {
                 return node >>> 32 == session;
             }
         }
-        U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
         U.putLong(child + BYTECODES, U.getLong(child + BYTECODES) + bytecodes);
+        U.putLong(null, child + COUNT, U.getLong(null, child + COUNT) + 1);
         return true;
     }
 }

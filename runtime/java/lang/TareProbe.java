@@ -32,6 +32,11 @@ public final class TareProbe {
     //
     // What a thread or a frame holds from an earlier session is not told apart here: it leads to
     // memory that is all zeros, where no method is found, and so to `find`, which looks closer.
+    //
+    // The program's stack may end in any call in here, and in the interpreter each access to memory is
+    // one. So what makes a call count comes last, at a smaller depth than all that was called before
+    // (hence Unsafe's methods with an object, which are native themselves): a call whose probe
+    // overflows the stack never ran, and is not counted. And no exit reaches deeper than its entry.
 
     /** Entry of a method that counts only inside the subgraph. */
     @ForceInline
@@ -89,7 +94,7 @@ public final class TareProbe {
 
     /** Counts a call; false when the node is older than this session. */
     @ForceInline
-    private static boolean count(long node, int id) {
+    static boolean count(long node, int id) {
         long child = node + U.getInt(node + LAST);
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
@@ -118,8 +123,14 @@ public final class TareProbe {
                 return root && node >>> 32 != session ? begin(thread, id) : 0;
             }
         }
-        U.putLong(child + COUNT, U.getLong(child + COUNT) + 1);
-        return step(thread, entry, node, child);
+        long token = step(thread, entry, node, child);
+        counts(child);
+        return token;
+    }
+
+    @ForceInline
+    private static void counts(long child) {
+        U.putLong(null, child + COUNT, U.getLong(null, child + COUNT) + 1);
     }
 
     /** Makes a child the current node; the token to come back from it. */
@@ -187,29 +198,47 @@ public final class TareProbe {
 
     @ForceInline
     public static long enterTimed(int id) {
-        long token = enter(id);
-        if (token != 0) {
-            begun();
-        }
-        return token;
+        Thread thread = Thread.currentThread();
+        long entry = entry(thread);
+        long node = get(thread, entry);
+        return node > 0 ? downTimed(thread, entry, node, id, false) : 0;
     }
 
     @ForceInline
     public static long enterRootTimed(int id) {
-        long token = enterRoot(id);
-        if (token != 0) {
-            begun();
-        }
-        return token;
+        Thread thread = Thread.currentThread();
+        long entry = entry(thread);
+        long node = get(thread, entry);
+        return node > 0 ? downTimed(thread, entry, node, id, true) : beginTimed(thread, id);
     }
 
     @ForceInline
-    private static void begun() {
-        Thread thread = Thread.currentThread();
-        long node = get(thread, entry(thread));
-        if (node > 0) {
-            U.putLong(node + START, clock(node, ticks()));
+    private static long downTimed(Thread thread, long entry, long node, int id, boolean root) {
+        long child = node + U.getInt(node + LAST);
+        if (U.getInt(child + METHOD) != id) {
+            child = find(node, id);
+            if (child == 0) {
+                return root && node >>> 32 != session ? beginTimed(thread, id) : 0;
+            }
         }
+        return begun(thread, entry, node, child);
+    }
+
+    @ForceInline
+    private static long begun(Thread thread, long entry, long node, long child) {
+        long start = clock(child, ticks());
+        long token = step(thread, entry, node, child);
+        U.putLong(null, child + START, start);
+        U.putLong(null, child + COUNT, U.getLong(null, child + COUNT) + 1);
+        return token;
+    }
+
+    /** A timed root is entered from outside the subgraph. */
+    @DontInline
+    private static long beginTimed(Thread thread, int id) {
+        long root = outermost(thread);
+        return root == 0 ? 0
+            : leaving(root, downTimed(thread, entry(thread), root, id, false));
     }
 
     @ForceInline
@@ -300,13 +329,19 @@ public final class TareProbe {
     /** A root is entered from outside the subgraph. */
     @DontInline
     static long begin(Thread thread, int id) {
+        long root = outermost(thread);
+        return root == 0 ? 0 : leaving(root, down(thread, entry(thread), root, id, false));
+    }
+
+    private static long outermost(Thread thread) {
         long mark = session;
-        long root = mark == -1 || U.getInt((mark << 32) + H_HOLDS) == HOLDS_TRACE ? 0 : arrive(thread, mark);
-        if (root == 0) {
-            return 0;
-        }
+        boolean trees = mark != -1 && U.getInt((mark << 32) + H_HOLDS) != HOLDS_TRACE;
+        return trees ? arrive(thread, mark) : 0;
+    }
+
+    /** The token of an entry from outside, whose exit may be more than the step back. */
+    private static long leaving(long root, long token) {
         boolean leaves = (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0;
-        long token = down(thread, entry(thread), root, id, false);
         return token != 0 && leaves ? ~token : token;
     }
 

@@ -3,6 +3,7 @@ package java.lang;
 import static java.lang.TareLayout.*;
 import static java.lang.TareTree.parent;
 import static java.lang.TareTree.put;
+import static java.lang.TareTree.room;
 
 import jdk.internal.misc.Unsafe;
 
@@ -35,6 +36,7 @@ final class TarePruning {
         if (U.getInt(base + H_FULL) == 0 || U.getInt(base + H_FOLD) != 0 || sieve > SIEVE_MAX) {
             return false;
         }
+        room(64);
         U.getAndAddInt(null, base + H_PRUNING, 1);
         sieve = sieve == 0 ? 1 : sieve;
         int next = prune(base, tree, node, sieve);

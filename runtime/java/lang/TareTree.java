@@ -424,7 +424,17 @@ final class TareTree {
         }
     }
 
+    /**
+     * Whether the stack has room for calls in here: it overflows now, or not for a while. For what must
+     * not stop half way.
+     */
+    @DontInline
+    static int room(int frames) {
+        return frames == 0 ? 0 : room(frames - 1) + 1;
+    }
+
     private static boolean lock(long base) {
+        room(16);
         for (int i = 0; i < 1000; i++) {
             if (U.compareAndSetInt(null, base + H_LOCK, 0, 1)) {
                 return true; // Thread.onSpinWait() would be the thing to call next, but it could be woven.

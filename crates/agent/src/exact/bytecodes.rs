@@ -55,12 +55,15 @@ fn threshold(costs: Option<&Costs>) -> u32 {
 const NAMES_CLASSES: u16 = 49;
 
 /// Probes of methods where the subgraph may begin and of the others, and of those that call
-/// nothing and have no loop; and of methods in old class files, if allocations are counted.
+/// nothing and have no loop, or not even a branch; and of methods in old class files, if allocations
+/// are counted.
 pub struct BytecodeProbes {
     root: Probes,
     inner: Probes,
     root_leaf: Probes,
     inner_leaf: Probes,
+    /// Only where a block counts as a whole, even if an exception cuts it short.
+    straight: Option<(Probes, Probes)>,
     root_old: Probes,
     inner_old: Probes,
 }
@@ -83,8 +86,14 @@ impl BytecodeProbes {
         Ok(BytecodeProbes {
             root: frame("enterRoot", false)?,
             inner: frame("enter", false)?,
-            root_leaf: leaf(owner, "leafRootCounted", &blocks, costs)?,
-            inner_leaf: leaf(owner, "leafCounted", &blocks, costs)?,
+            root_leaf: leaf(owner, true, &blocks, costs)?,
+            inner_leaf: leaf(owner, false, &blocks, costs)?,
+            straight: match analysis {
+                BlockAnalysis::Default => {
+                    Some((straight(owner, true, costs)?, straight(owner, false, costs)?))
+                }
+                BlockAnalysis::Precise => None,
+            },
             root_old: frame("enterRoot", true)?,
             inner_old: frame("enter", true)?,
         })
@@ -116,18 +125,25 @@ impl BytecodeProbes {
             };
             Probes::new(set).map_err(|_| UNFIT)
         };
-        let leaf = || leaf(Part::Sampling, "leaf", blocks, None);
+        let leaf = || told_at_the_end(Part::Sampling, "leaf", blocks, None);
         Ok(BytecodeProbes {
             root: frame()?,
             inner: frame()?,
             root_leaf: leaf()?,
             inner_leaf: leaf()?,
+            straight: None,
             root_old: frame()?,
             inner_old: frame()?,
         })
     }
 
     pub fn choose(&self, begins: bool, leaf: bool, info: &MethodInfo<'_>) -> &Probes {
+        if leaf
+            && info.is_straight()
+            && let Some((root, inner)) = &self.straight
+        {
+            return if begins { root } else { inner };
+        }
         match (begins, leaf, info.major() < NAMES_CLASSES) {
             (true, false, false) => &self.root,
             (false, false, false) => &self.inner,
@@ -184,17 +200,47 @@ fn allocation(old: bool) -> AllocationProbe {
     }
 }
 
-/// All is told at the end, which is the one place where such a method tells its count.
+/// The call is told at the entry, its bytecodes at the end: so no call has run that is not counted
+/// because the stack has no room for a probe. Agents in Java hear of both together.
 fn leaf(
+    part: Part,
+    root: bool,
+    blocks: &Blocks,
+    costs: Option<&Costs>,
+) -> Result<Probes, &'static str> {
+    let (begun, ended) = match (part, root) {
+        (Part::Agents, true) => return told_at_the_end(part, "leafRootCounted", blocks, costs),
+        (Part::Agents, false) => return told_at_the_end(part, "leafCounted", blocks, costs),
+        (_, true) => ("leafRootBegun", "leafRootEnded"),
+        (_, false) => ("leafBegun", "leafEnded"),
+    };
+    let entry = Some(call(part, begun, "(I)V", &[Arg::MethodId]));
+    let count = Some(at_the_end(part, ended, blocks, costs));
+    Probes::new(ProbeSet { entry, count, ..ProbeSet::default() }).map_err(|_| UNFIT)
+}
+
+fn told_at_the_end(
     part: Part,
     name: &str,
     blocks: &Blocks,
     costs: Option<&Costs>,
 ) -> Result<Probes, &'static str> {
-    let flush = call(part, name, "(II)V", &[Arg::MethodId, Arg::Count]);
-    let count =
-        Some(CountProbe { blocks: blocks.clone(), costs: costs.cloned(), flush, threshold: 0 });
+    let count = Some(at_the_end(part, name, blocks, costs));
     Probes::new(ProbeSet { count, ..ProbeSet::default() }).map_err(|_| UNFIT)
+}
+
+/// The end is the one place where a method without loops tells its count.
+fn at_the_end(part: Part, name: &str, blocks: &Blocks, costs: Option<&Costs>) -> CountProbe {
+    let flush = call(part, name, "(II)V", &[Arg::MethodId, Arg::Count]);
+    CountProbe { blocks: blocks.clone(), costs: costs.cloned(), flush, threshold: 0 }
+}
+
+/// What all calls of a method execute is known beforehand, and told at the entry.
+fn straight(part: Part, root: bool, costs: Option<&Costs>) -> Result<Probes, &'static str> {
+    let name = if root { "leafRootCounted" } else { "leafCounted" };
+    let entry = Some(call(part, name, "(II)V", &[Arg::MethodId, Arg::Weight]));
+    let entry_costs = costs.cloned();
+    Probes::new(ProbeSet { entry, entry_costs, ..ProbeSet::default() }).map_err(|_| UNFIT)
 }
 
 /// Why there are objects without bytes.
