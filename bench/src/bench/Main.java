@@ -13,7 +13,8 @@ import java.util.Arrays;
  *
  * <p>Times are taken here, inside the program, so that the start of the JVM is no part of them. The
  * lines are {@code run ITERATIONS SECONDS}, which runs at least so many iterations and for at least
- * that time, and {@code quit}. None of these classes is ever profiled, only the workload is.
+ * that time, and {@code quit}. None of these classes is ever profiled, only the workload is, and
+ * {@link Between} where the workload is to be outside.
  */
 public final class Main {
     private Main() {}
@@ -44,6 +45,7 @@ public final class Main {
             long time = System.nanoTime() - start;
             onProcessor = onProcessor() - onProcessor;
             System.out.println("bench iteration " + time + " " + onProcessor + " " + result);
+            Between.iterations();
         }
         System.out.println("bench done");
     }

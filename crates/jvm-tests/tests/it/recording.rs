@@ -173,3 +173,10 @@ pub fn end(recording: Running) {
     recording.signal(rustix::process::Signal::INT);
     recording.wait().ok();
 }
+
+/// Ends a recording that has nothing, for this reason.
+#[track_caller]
+pub fn end_with_nothing(recording: Running, why: &str) {
+    recording.signal(rustix::process::Signal::INT);
+    recording.wait().fails(1, &["nothing was recorded", why]);
+}

@@ -192,8 +192,8 @@ const JVM_OPTIONS: [&str; 2] = ["-Xms1g", "-Xmx1g"];
 /// The first JDK whose own recorder samples processor time and times methods.
 const JFR_MEASURES: u32 = 25;
 
-/// No method has this name.
-const NEVER: &str = "bench.Never.called";
+/// Runs once between two iterations and calls nothing: everything else is outside.
+const BETWEEN: [&str; 2] = ["bench.Between", "bench.Between.iterations"];
 
 impl Config {
     pub fn name(self) -> &'static str {
@@ -330,7 +330,10 @@ fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a st
         Mode::Random10k => words.extend(["--bytecodes", "--every", "10000", "--random", "1"]),
         Mode::Every100k => words.extend(["--bytecodes", "--every", "100000"]),
         // What a root reaches would be found, and nothing else woven: all is asked for.
-        Mode::Outside => words.extend(["--count", "--scheme", "all", "--root", NEVER]),
+        Mode::Outside => {
+            let [class, root] = BETWEEN;
+            words.extend(["--count", "--scheme", "all", "--include", class, "--root", root]);
+        }
     }
     words
 }

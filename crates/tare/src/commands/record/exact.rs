@@ -228,7 +228,7 @@ impl Session for ExactSession {
         let profile = must_look.then(|| source::load(&recorded.path, None)).transpose()?;
         let passages = profile.as_ref().map_or(0, passages);
         let kept = match is_empty && passages == 0 {
-            true => Kept::Nothing(wanted.but_nothing(methods)),
+            true => Kept::Nothing(wanted.but_nothing(methods, status.refused.len())),
             false => Kept::Something,
         };
         let (path, size) = files.complete(recorded.size)?;

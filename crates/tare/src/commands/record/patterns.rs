@@ -62,9 +62,13 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Why nothing was recorded, and what to do about it, when so many methods were woven.
-    pub fn but_nothing(&self, methods: u64) -> String {
+    /// Why nothing was recorded, and what to do about it, when so many methods were woven and so
+    /// much was refused.
+    pub fn but_nothing(&self, methods: u64, refused: usize) -> String {
         let why = match methods {
+            0 if refused > 0 => {
+                "what was to be woven was refused; `tare report` of the recording says why".to_owned()
+            }
             0 if self.roots => "no root was found in the classes that were loaded".to_owned(),
             0 if self.regions => "no region was found in the classes that were loaded".to_owned(),
             0 if self.includes => "no class was loaded that --include names".to_owned(),

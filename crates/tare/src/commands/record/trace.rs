@@ -148,7 +148,7 @@ impl Session for TraceSession {
             false => status.methods.max(trace.methods()?),
         };
         let kept = match trace.events == 0 && trace.dropped() == 0 {
-            true => Kept::Nothing(wanted.but_nothing(methods)),
+            true => Kept::Nothing(wanted.but_nothing(methods, status.refused.len())),
             false => Kept::Something,
         };
         if quiet {
