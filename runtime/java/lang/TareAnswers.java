@@ -23,10 +23,16 @@ final class TareAnswers implements BiFunction<Integer, Long, Object> {
     private static final int THREAD = 5;
     private static final int ID = 6;
 
+    private final long mark;
+
+    TareAnswers(long mark) {
+        this.mark = mark;
+    }
+
     @Override
     public Object apply(Integer question, Long about) {
         long node = about;
-        if (node >>> 32 != session || (node & LOW) < TABLE) {
+        if (node >>> 32 != mark || TareAgents.answering != mark || (node & LOW) < TABLE) {
             return null;
         }
         int method = U.getInt(node + METHOD);

@@ -51,6 +51,7 @@ use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;
+pub use agents::{finish as finish_agent, wait_until_ready as wait_for_agent};
 use clock::{probe_clock, ticks};
 pub use demote::demote;
 use inject::Part;
@@ -331,6 +332,7 @@ pub fn start(
         .inspect(|()| {
             engine.step_aside(jni, true);
             engine.look_for_recorder(jni);
+            engine.load_agent(jni, runtime);
             engine.listen_to_threads(jni, runtime, true);
         })
         .and_then(|()| match &engine.subgraph {
@@ -376,6 +378,8 @@ pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     if let Ok(runtime) = inject::runtime(jni) {
         jni.call_static_long(runtime[Part::Threads], c"session", -1);
         jni.call_static_long(runtime[Part::Trace], c"trace", -1);
+        // Nothing is counted any more, and the trees are still there to be asked for.
+        engine.end_agent(jni, runtime, between);
     }
     engine.memory.tick();
     engine.events().for_each(|event| events::off(jvmti, event));
