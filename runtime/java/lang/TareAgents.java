@@ -234,8 +234,13 @@ public final class TareAgents {
         U.putLongRelease(null, slot, tail + RING_SLOTS);
     }
 
-    /** Whether no thread is about to write a note, either. */
-    static boolean isEmpty(long memory) {
-        return U.getLongVolatile(null, memory + RING_HEAD) == U.getLong(memory + RING_TAIL);
+    /** How many notes there were, those among them that a thread is about to write. */
+    static long head(long memory) {
+        return U.getLongVolatile(null, memory + RING_HEAD);
+    }
+
+    /** How many of them were taken. */
+    static long tail(long memory) {
+        return U.getLong(memory + RING_TAIL);
     }
 }

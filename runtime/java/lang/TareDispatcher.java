@@ -100,18 +100,22 @@ final class TareDispatcher extends Thread {
     private void serve(LongBinaryOperator bridge) throws InterruptedException {
         HashSet<Long> registered = new HashSet<>();
         int looks = 0;
+        long last = Long.MAX_VALUE;
         while (true) {
             int order = TareAgents.order(ring);
             if (order == TareAgents.ORDER_LEAVE) {
                 return;
             }
-            long note = order == TareAgents.ORDER_END ? 0 : TareAgents.next(ring);
+            if (order == TareAgents.ORDER_DRAIN && last == Long.MAX_VALUE) {
+                last = TareAgents.head(ring); // Threads may go on: who ends waits for none of theirs.
+            }
+            boolean more = order != TareAgents.ORDER_END && TareAgents.tail(ring) < last;
+            long note = more ? TareAgents.next(ring) : 0;
             if (note != 0) {
                 looks = 0;
                 tell(bridge, registered, TareAgents.node(note), TareAgents.times(note));
                 TareAgents.taken(ring, note);
-            } else if (order == TareAgents.ORDER_SERVE
-                || order == TareAgents.ORDER_DRAIN && !TareAgents.isEmpty(ring) && looks++ < LOOKS) {
+            } else if (order == TareAgents.ORDER_SERVE || more && looks++ < LOOKS) {
                 Thread.sleep(PAUSE);
             } else {
                 TareAgents.calls(ring);
