@@ -75,8 +75,12 @@ impl Engine {
         all
     }
 
-    /// Tells the probes where they note tasks on their way, or that nobody follows them.
+    /// Tells the probes where they note tasks on their way, or that nobody follows them; and where they note contexts
+    /// for an agent, who ends only after the session.
     pub(super) fn listen_to_threads(&self, jni: Jni, runtime: Runtime, on: bool) {
+        if on {
+            self.load_agent(jni, runtime);
+        }
         if self.follow.is_some() {
             let table = if on { follow::table().as_ptr() as i64 } else { 0 };
             jni.call_static_longs(runtime[Part::Tasks], c"following", table, follow::TASKS as i64);

@@ -8,7 +8,7 @@
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
 //! is held for no longer than a class takes.
 
-mod agents;
+pub mod agents;
 mod archive;
 mod budget;
 mod bytecodes;
@@ -51,7 +51,6 @@ use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;
-pub use agents::{finish as finish_agent, wait_until_ready as wait_for_agent};
 use clock::{probe_clock, ticks};
 pub use demote::demote;
 use inject::Part;
@@ -332,7 +331,6 @@ pub fn start(
         .inspect(|()| {
             engine.step_aside(jni, true);
             engine.look_for_recorder(jni);
-            engine.load_agent(jni, runtime);
             engine.listen_to_threads(jni, runtime, true);
         })
         .and_then(|()| match &engine.subgraph {
@@ -359,13 +357,11 @@ pub fn start(
 /// Whatever `between` answers, all is restored.
 pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     let Some(engine) = locked(&ENGINE).take() else { return };
-    if let Some(subgraph) = &engine.subgraph {
-        subgraph.end();
-        if let Ok(runtime) = inject::runtime(jni) {
+    engine.subgraph.iter().for_each(Subgraph::end);
+    if let Ok(runtime) = inject::runtime(jni) {
+        if engine.subgraph.is_some() {
             Subgraph::listen(jni, runtime, false);
         }
-    }
-    if let Ok(runtime) = inject::runtime(jni) {
         engine.listen_to_threads(jni, runtime, false);
     }
     // The hook weaves no more, so loading a class again through it restores it.
