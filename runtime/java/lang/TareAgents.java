@@ -15,9 +15,9 @@ import jdk.internal.vm.annotation.ForceInline;
  * ours ({@link TareDispatcher}) takes it from there. So an agent that is slow, throws or never
  * returns costs the program nothing: when the ring is full, what does not fit is left out.
  *
- * <p>The ring takes notes from the moment in which the agent's jar begins to be loaded. What was noted and
- * what the agent was told of are two figures in the arena; whatever becomes of the agent or the JVM,
- * their difference is what the agent missed.
+ * <p>The ring takes notes from the moment in which the agent's jar begins to be loaded. What was
+ * noted and what the agent was told of are two figures in the arena; whatever becomes of the agent
+ * or the JVM, their difference is what the agent missed.
  */
 public final class TareAgents {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -182,8 +182,9 @@ public final class TareAgents {
     }
 
     /**
-     * For the agent: a context where a thread is and how often it was met there, or the root of a tree
-     * that is new, which was met no time. Who is the first of its tree to arrive is taken for both.
+     * For the agent: a context where a thread is and how often it was met there, or the root of a
+     * tree that is new, which was met no time. Who is the first of its tree to arrive is taken for
+     * both.
      */
     static void offer(long node, int times) {
         long memory = ring;

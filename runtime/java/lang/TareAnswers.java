@@ -9,8 +9,9 @@ import java.util.function.BiFunction;
 import jdk.internal.misc.Unsafe;
 
 /**
- * What an agent's contexts ask. An address that is none of its session's has no answer, nor has any when
- * the agent has ended: what it keeps for too long leads nowhere, and it sees nothing but trees.
+ * What an agent's contexts ask. An address that is none of its session's has no answer, nor has any
+ * when the agent has ended: what it keeps for too long leads nowhere, and it sees nothing but
+ * trees.
  */
 final class TareAnswers implements BiFunction<Integer, Long, Object> {
     private static final Unsafe U = Unsafe.getUnsafe();

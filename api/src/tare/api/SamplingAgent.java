@@ -22,9 +22,9 @@ public interface SamplingAgent {
     long process(Method[] stack, int depth);
 
     /**
-     * The recording has ended, by itself or with the program; nothing is told after it. Called once, unless the
-     * agent has thrown or hangs, or the JVM is killed. It may take two seconds: then it is left behind, and
-     * a program that is about to end does so.
+     * The recording has ended, by itself or with the program; nothing is told after it. Called
+     * once, unless the agent has thrown or hangs, or the JVM is killed. It may take two seconds:
+     * then it is left behind, and a program that is about to end does so.
      */
     default void end() {}
 }

@@ -4,10 +4,10 @@
 //! memory, which must outlive every session in which a probe may be looking at it, the names of
 //! methods, and the reason when an agent is given up.
 //!
-//! Two moments wait for that thread, each for a bounded time: a program that was started for the recording does not
-//! begin before the agent is ready, and neither the session nor the program ends before the agent was told
-//! of what is in the ring and of the end. Who waits looks at words of the ring and calls nothing of
-//! the JVM.
+//! Two moments wait for that thread, each for a bounded time: a program that was started for the
+//! recording does not begin before the agent is ready, and neither the session nor the program ends
+//! before the agent was told of what is in the ring and of the end. Who waits looks at words of the
+//! ring and calls nothing of the JVM.
 
 use super::inject::{Part, Runtime};
 use super::progress::{Between, Step};
@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 use tare_arena::MethodName;
 use tare_protocol::Activity;
 
-/// Words of the ring: eight, then slots of four. Where notes are put and taken is the runtime's business.
+/// Words of the ring: eight, then slots of four. Where notes are put and taken is the runtime's
+/// business.
 pub const RING_SLOTS: usize = 16_384;
 pub const FIRST_SLOT: usize = 8;
 const SLOT: usize = 4;
@@ -46,8 +47,8 @@ pub const LEAVE: u64 = 3;
 /// How long the start of a program may be held up by an agent that is being loaded.
 const LOADING_PATIENCE: Duration = Duration::from_secs(5);
 
-/// At the end: how long an agent may be told of what is in the ring, how long all may take, and how long one call
-/// of it may.
+/// At the end: how long an agent may be told of what is in the ring, how long all may take, and how
+/// long one call of it may.
 const DRAINING_PATIENCE: Duration = Duration::from_secs(3);
 const ENDING_PATIENCE: Duration = Duration::from_secs(5);
 const CALL_PATIENCE: Duration = Duration::from_secs(2);
@@ -59,8 +60,8 @@ const HEAR: Duration = Duration::from_millis(200);
 /// After how many bytecodes an agent of an exact recording hears of a thread, until it says otherwise.
 pub const FIRST: u32 = 10_000;
 
-/// The ring that was made last. Probes may look at it for ever, so none is ever freed; the next agent gets
-/// the same, unless the last one still hangs in it.
+/// The ring that was made last. Probes may look at it for ever, so none is ever freed; the next
+/// agent gets the same, unless the last one still hangs in it.
 static RING: Mutex<Option<Ring>> = Mutex::new(None);
 
 /// The agent of the session under way.
@@ -115,7 +116,8 @@ impl Agent {
         self.ring.get(STATE) == OVER
     }
 
-    /// Has the agent told of what is in the ring, and of the end. After a bounded time it is left behind.
+    /// Has the agent told of what is in the ring, and of the end. After a bounded time it is left
+    /// behind.
     fn finish(&self, heard: &mut dyn FnMut()) {
         self.order(DRAIN);
         let began = Instant::now();
@@ -204,8 +206,8 @@ pub fn note(method: &MethodName) {
 }
 
 impl Engine {
-    /// Has the runtime load the agent's jar. Whether it does is told later, by [`failed`]. What the agent
-    /// is to be told of is noted from now on.
+    /// Has the runtime load the agent's jar. Whether it does is told later, by [`failed`]. What the
+    /// agent is to be told of is noted from now on.
     pub(super) fn load_agent(&self, jni: Jni, runtime: Runtime) {
         let Some(jar) = &self.plan.agent_jar else { return };
         let ring = Ring::free();

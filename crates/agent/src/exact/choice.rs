@@ -75,8 +75,8 @@ impl Engine {
         all
     }
 
-    /// Tells the probes where they note tasks on their way, or that nobody follows them; and where they note contexts
-    /// for an agent, who ends only after the session.
+    /// Tells the probes where they note tasks on their way, or that nobody follows them; and where
+    /// they note contexts for an agent, who ends only after the session.
     pub(super) fn listen_to_threads(&self, jni: Jni, runtime: Runtime, on: bool) {
         if on {
             self.load_agent(jni, runtime);

@@ -71,8 +71,8 @@ fn leaf(recorded: &Recorded) -> (i64, i64) {
     (sum(ValueKind::Invocations), sum(ValueKind::Bytecodes))
 }
 
-/// Runs so many times some ten thousand bytecodes, as many on another thread, and ends as it is told; or runs on until
-/// its input ends.
+/// Runs so many times some ten thousand bytecodes, as many on another thread, and ends as it is
+/// told; or runs on until its input ends.
 const WORK: &str = r#"
 public class Work {
     static int leaf(int x) { return x * 31 + 7; }
@@ -257,7 +257,8 @@ on_each_jdk! {
         assert_eq!(told + missed(&recorded), all, "{said}");
     }
 
-    /// It cannot keep up, and would not be through for minutes: what it misses is counted, and it ends.
+    /// It cannot keep up, and would not be through for minutes: what it misses is counted, and it
+    /// ends.
     fn what_a_slow_one_misses_is_counted(jdk) {
         let (said, recorded) = counted(jdk, "", "sleep(20);", &["exit", "5000"]);
         let (all, told, missed) = (samples(&recorded), told(&said), missed(&recorded));
