@@ -213,6 +213,7 @@ extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
                     .rendezvous
                     .and_then(|path| rendezvous::report(&path, &started, patience));
                 session.hold(launcher);
+                exact::agents::wait_until_ready();
             }
             Err(e) => {
                 gate::say(&format!("not active in this JVM: {e}"));
@@ -223,6 +224,8 @@ extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
 }
 
 extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
+    // While the control thread still serves: who records learns of the end when all is told.
+    gate::enter((), exact::agents::finish);
     gate::enter((), || {
         if let State::Active(session) = &*state() {
             session.dead.store(true, Ordering::Release);

@@ -61,6 +61,9 @@ pub mod header {
     pub const UNSEEN: usize = 232;
     /// In a trace: nanoseconds that a thread may wait for room in its ring.
     pub const WAIT: usize = 240;
+    /// How often an agent written in Java was to be told of a context, and how often it was.
+    pub const NOTED: usize = 248;
+    pub const TOLD: usize = 256;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their

@@ -122,6 +122,8 @@ pub struct Snapshot {
     /// at for that: there were too many.
     pub doubted_waits: u64,
     pub unseen_threads: u64,
+    /// What an agent written in Java was not told of, or not yet.
+    pub untold: u64,
     pub trees: Vec<Tree>,
     pub regions: Vec<RegionFigures>,
 }
@@ -196,6 +198,7 @@ impl Snapshot {
             pruned: head(header::DROPPED)?,
             doubted_waits: head(header::DOUBTED)?,
             unseen_threads: head(header::UNSEEN)?,
+            untold: head(header::NOTED)?.saturating_sub(head(header::TOLD)?),
             trees,
             regions,
         })

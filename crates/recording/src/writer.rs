@@ -296,6 +296,10 @@ impl<W: Write> Writer<W> {
                 self.block(part, &encode::losses(first, losses))?;
                 first += losses.len();
             }
+            if run.losses.is_empty() && before.as_ref().is_some_and(|b| !b.losses.is_empty()) {
+                // Nothing is missing any more: a list of no rows takes the place of the last one.
+                self.block(Part::of(Kind::Losses, &(0..0)), &encode::losses(0, &[]))?;
+            }
         }
         if before.as_ref() != Some(run) {
             self.block(Part::of(Kind::Run, &(0..1)), &encode::run(run))?;

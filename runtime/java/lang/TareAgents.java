@@ -13,50 +13,74 @@ import jdk.internal.vm.annotation.ForceInline;
  *
  * <p>The agent does not run on that thread. A probe notes the context in a ring and goes on; a thread of
  * ours ({@link TareDispatcher}) takes it from there. So an agent that is slow, throws or never
- * returns costs the program nothing: when the ring is full, what does not fit is counted.
+ * returns costs the program nothing: when the ring is full, what does not fit is left out.
+ *
+ * <p>The ring takes notes from the moment in which the agent's jar begins to be loaded. What was
+ * noted and what the agent was told of are two figures in the arena; whatever becomes of the agent
+ * or the JVM, their difference is what the agent missed.
  */
 public final class TareAgents {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // The ring, memory of the native agent that is never given back: words, then slots of two words.
-    static final int RING_SLOTS = 1024;
+    // The ring, memory of the native agent that is never given back: longs, then slots of four longs, of
+    // which three are used: whose turn it is, the context, and how often it was met.
+    static final int RING_SLOTS = 16384;
     private static final int RING_HEAD = 0;
-    private static final int RING_DROPPED = 8;
+    private static final int RING_TAIL = 8;
+    private static final int RING_STATE = 16;
+    private static final int RING_ORDER = 24;
+    private static final int RING_CALLS = 32;
     private static final int RING_FIRST = 64;
 
-    /** Zero when there is no agent, or it is not ready yet. */
+    // How far the agent is: written by the dispatcher.
+    static final int STATE_LOADING = 0;
+    static final int STATE_READY = 1;
+    static final int STATE_OVER = 2;
+
+    // What the dispatcher is to do: written by the native agent.
+    static final int ORDER_SERVE = 0;
+    static final int ORDER_DRAIN = 1;
+    static final int ORDER_END = 2;
+    static final int ORDER_LEAVE = 3;
+
+    /** Zero when there is no agent. */
     private static long ring;
-    /** The ring of an agent that is not ready yet. */
-    private static long waiting;
-    /** Where the dispatcher goes on; kept from one agent to the next, as the ring is. */
-    private static long tail;
+
+    /** The session whose contexts have answers for an agent, or -1. */
+    static long answering = -1;
 
     private TareAgents() {}
 
     /** Called by the native agent: an agent's jar is loaded, by a thread of its own. */
     static void load(String jar, long memory) {
-        if (U.getLong(memory + RING_FIRST + 16) == 0) {
-            for (long i = 0; i < RING_SLOTS; i++) {
-                U.putLong(slot(memory, i), i);
-            }
+        // What an agent before this one has left.
+        for (long note = next(memory); note != 0; note = next(memory)) {
+            taken(memory, note);
         }
-        waiting = memory;
-        TareDispatcher.begin(jar);
+        answering = session;
+        ring = memory;
+        TareDispatcher.begin(jar, memory);
     }
 
-    /** The agent is ready. */
-    static void open() {
-        ring = waiting;
-    }
-
-    /** Called by the native agent, at the end of a session. */
+    /** Called by the native agent, at the end of a session, when the agent has ended or is left behind. */
     static void unload() {
-        waiting = 0;
         ring = 0;
+        answering = -1;
     }
 
-    static boolean isOn() {
-        return ring != 0;
+    /** For the dispatcher: how far the agent is. */
+    static void state(long memory, int state) {
+        U.putLongRelease(null, memory + RING_STATE, state);
+    }
+
+    /** For the dispatcher: what it is to do. */
+    static int order(long memory) {
+        return (int) U.getLongAcquire(null, memory + RING_ORDER);
+    }
+
+    /** For the dispatcher: it calls the agent, so somebody who waits for that sees that it goes on. */
+    static void calls(long memory) {
+        U.putLongRelease(null, memory + RING_CALLS, U.getLong(memory + RING_CALLS) + 1);
     }
 
     /** Found in the native agent: class, method and descriptor, separated by spaces. */
@@ -138,9 +162,9 @@ public final class TareAgents {
         }
         if (U.getInt(tree + T_EVERY) == 0) {
             U.putInt(tree + T_EVERY, every);
-            offer(tree + T_ROOT);
+            offer(tree + T_ROOT, 0);
         } else {
-            offer(node);
+            offer(node, U.getInt(node + METHOD) > 0 ? 1 : 0);
         }
         U.putInt(tree + T_LEFT, every);
     }
@@ -154,45 +178,70 @@ public final class TareAgents {
     // ---- the ring ----
 
     private static long slot(long memory, long number) {
-        return memory + RING_FIRST + ((number & RING_SLOTS - 1) << 4);
+        return memory + RING_FIRST + ((number & RING_SLOTS - 1) << 5);
     }
 
     /**
-     * For the agent: a context where a thread is, or the root of a tree that is new. Who is the first of
-     * its tree to arrive is taken for both.
+     * For the agent: a context where a thread is and how often it was met there, or the root of a
+     * tree that is new, which was met no time. Who is the first of its tree to arrive is taken for
+     * both.
      */
-    static void offer(long node) {
+    static void offer(long node, int times) {
         long memory = ring;
-        while (memory != 0) {
+        if (memory == 0) {
+            return;
+        }
+        if (times > 0) {
+            U.getAndAddLong(null, (node & ~LOW) + H_NOTED, times);
+        }
+        while (U.getLong(memory + RING_STATE) != STATE_OVER) {
             long head = U.getLong(memory + RING_HEAD);
             long slot = slot(memory, head);
             long turn = U.getLongAcquire(null, slot);
             if (turn == head) {
                 if (U.compareAndSetLong(null, memory + RING_HEAD, head, head + 1)) {
                     U.putLong(slot + 8, node);
+                    U.putLong(slot + 16, times);
                     U.putLongRelease(null, slot, head + 1);
                     return;
                 }
             } else if (turn < head) {
-                U.getAndAddLong(null, memory + RING_DROPPED, 1);
-                return;
+                return; // Full.
             }
         }
     }
 
-    /** For the dispatcher: the next context, or zero. */
-    static long take() {
-        long memory = ring;
-        if (memory == 0) {
-            return 0;
-        }
+    /** For the dispatcher: where the next note is, or zero. It stays until {@link #taken}. */
+    static long next(long memory) {
+        long tail = U.getLong(memory + RING_TAIL);
         long slot = slot(memory, tail);
-        if (U.getLongAcquire(null, slot) != tail + 1) {
-            return 0;
-        }
-        long node = U.getLong(slot + 8);
+        return U.getLongAcquire(null, slot) == tail + 1 ? slot : 0;
+    }
+
+    /** The context of a note. */
+    static long node(long slot) {
+        return U.getLong(slot + 8);
+    }
+
+    /** How often it was met. */
+    static int times(long slot) {
+        return (int) U.getLong(slot + 16);
+    }
+
+    /** The note's place can be used again. */
+    static void taken(long memory, long slot) {
+        long tail = U.getLong(memory + RING_TAIL);
+        U.putLong(memory + RING_TAIL, tail + 1);
         U.putLongRelease(null, slot, tail + RING_SLOTS);
-        tail++;
-        return node;
+    }
+
+    /** How many notes there were, those among them that a thread is about to write. */
+    static long head(long memory) {
+        return U.getLongVolatile(null, memory + RING_HEAD);
+    }
+
+    /** How many of them were taken. */
+    static long tail(long memory) {
+        return U.getLong(memory + RING_TAIL);
     }
 }

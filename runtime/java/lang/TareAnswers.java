@@ -9,8 +9,9 @@ import java.util.function.BiFunction;
 import jdk.internal.misc.Unsafe;
 
 /**
- * What an agent's contexts ask. An address that is none of this session's has no answer: what an agent
- * keeps for too long leads nowhere, and it sees nothing but trees.
+ * What an agent's contexts ask. An address that is none of its session's has no answer, nor has any
+ * when the agent has ended: what it keeps for too long leads nowhere, and it sees nothing but
+ * trees.
  */
 final class TareAnswers implements BiFunction<Integer, Long, Object> {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -23,10 +24,16 @@ final class TareAnswers implements BiFunction<Integer, Long, Object> {
     private static final int THREAD = 5;
     private static final int ID = 6;
 
+    private final long mark;
+
+    TareAnswers(long mark) {
+        this.mark = mark;
+    }
+
     @Override
     public Object apply(Integer question, Long about) {
         long node = about;
-        if (node >>> 32 != session || (node & LOW) < TABLE) {
+        if (node >>> 32 != mark || TareAgents.answering != mark || (node & LOW) < TABLE) {
             return null;
         }
         int method = U.getInt(node + METHOD);

@@ -30,14 +30,18 @@ final class TareDispatcher extends Thread {
     private static final int END = 2;
     /** How often it looks, in milliseconds, while nothing comes. */
     private static final int PAUSE = 2;
+    /** How often it looks again, at the end, for a note that a thread has begun to write. */
+    private static final int LOOKS = 100;
 
     private final String jar;
     private final long mark;
+    private final long ring;
 
-    private TareDispatcher(String jar, long mark) {
+    private TareDispatcher(String jar, long mark, long ring) {
         super(outermost(), null, "tare agent", 0, false);
         this.jar = jar;
         this.mark = mark;
+        this.ring = ring;
         setDaemon(true);
     }
 
@@ -49,8 +53,8 @@ final class TareDispatcher extends Thread {
         return group;
     }
 
-    static void begin(String jar) {
-        new TareDispatcher(jar, session).start();
+    static void begin(String jar, long ring) {
+        new TareDispatcher(jar, session, ring).start();
     }
 
     @Override
@@ -59,12 +63,15 @@ final class TareDispatcher extends Thread {
         set(this, entry, BUSY);
         try (URLClassLoader loader = loader()) {
             LongBinaryOperator bridge = bridge(loader);
-            TareAgents.open();
+            TareAgents.state(ring, TareAgents.STATE_READY);
             serve(bridge);
         } catch (Throwable thrown) {
-            TareAgents.unload();
-            boolean wrapped = thrown instanceof InvocationTargetException && thrown.getCause() != null;
-            TareAgents.failed((wrapped ? thrown.getCause() : thrown).toString());
+            if (TareAgents.order(ring) != TareAgents.ORDER_LEAVE) {
+                boolean wrapped = thrown instanceof InvocationTargetException && thrown.getCause() != null;
+                TareAgents.failed((wrapped ? thrown.getCause() : thrown).toString());
+            }
+        } finally {
+            TareAgents.state(ring, TareAgents.STATE_OVER); // The ring may be another's from now on.
         }
     }
 
@@ -86,27 +93,56 @@ final class TareDispatcher extends Thread {
         boolean samples = U.getInt((mark << 32) + H_HOLDS) == HOLDS_SAMPLES;
         return (LongBinaryOperator) Class.forName(BRIDGE, true, loader)
             .getMethod("open", String.class, boolean.class, BiFunction.class)
-            .invoke(null, agent, samples, new TareAnswers());
+            .invoke(null, agent, samples, new TareAnswers(mark));
     }
 
-    /** Until the session ends. */
+    /** Until it is told to end, and then what is in the ring, or to leave, and then nothing more. */
     private void serve(LongBinaryOperator bridge) throws InterruptedException {
         HashSet<Long> registered = new HashSet<>();
-        while (session == mark && TareAgents.isOn()) {
-            long node = TareAgents.take();
-            if (node == 0) {
+        int looks = 0;
+        long last = Long.MAX_VALUE;
+        while (true) {
+            int order = TareAgents.order(ring);
+            if (order == TareAgents.ORDER_LEAVE) {
+                return;
+            }
+            if (order == TareAgents.ORDER_DRAIN && last == Long.MAX_VALUE) {
+                last = TareAgents.head(ring); // Threads may go on: who ends waits for none of theirs.
+            }
+            boolean more = order != TareAgents.ORDER_END && TareAgents.tail(ring) < last;
+            long note = more ? TareAgents.next(ring) : 0;
+            if (note != 0) {
+                looks = 0;
+                tell(bridge, registered, TareAgents.node(note), TareAgents.times(note));
+                TareAgents.taken(ring, note);
+            } else if (order == TareAgents.ORDER_SERVE || more && looks++ < LOOKS) {
                 Thread.sleep(PAUSE);
-            } else if (node >>> 32 == mark) {
-                long tree = page(node);
-                if (registered.add(tree)) {
-                    distance(tree, bridge.applyAsLong(REGISTER, tree + T_ROOT));
-                }
-                if (U.getInt(node + METHOD) > 0) {
-                    distance(tree, bridge.applyAsLong(PROCESS, node));
-                }
+            } else {
+                TareAgents.calls(ring);
+                bridge.applyAsLong(END, 0);
+                return;
             }
         }
-        bridge.applyAsLong(END, 0);
+    }
+
+    private void tell(LongBinaryOperator bridge, HashSet<Long> registered, long node, int times) {
+        if (node >>> 32 != mark) {
+            return; // Left over from an earlier session.
+        }
+        long tree = page(node);
+        if (registered.add(tree)) {
+            TareAgents.calls(ring);
+            distance(tree, bridge.applyAsLong(REGISTER, tree + T_ROOT));
+        }
+        long told = (mark << 32) + H_TOLD;
+        for (int i = 0; i < times && U.getInt(node + METHOD) > 0; i++) {
+            if (TareAgents.order(ring) >= TareAgents.ORDER_END) {
+                return;
+            }
+            TareAgents.calls(ring);
+            U.putLongRelease(null, told, U.getLong(told) + 1);
+            distance(tree, bridge.applyAsLong(PROCESS, node));
+        }
     }
 
     private static void distance(long tree, long next) {

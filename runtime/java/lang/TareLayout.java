@@ -49,6 +49,8 @@ final class TareLayout {
     static final int H_EVERY = 208;      // int, bytecodes from one sample, or word to an agent, to the next
     static final int H_RANDOM = 212;     // int, 1 when those are that many on average only
     static final int H_SEED = 216;       // long, for what is random in them
+    static final int H_NOTED = 248;      // long, how often an agent was to be told of a context
+    static final int H_TOLD = 256;       // long, how often it was
 
     static final int HOLDS_TIMES = 1;
     static final int HOLDS_BYTECODES = 2;

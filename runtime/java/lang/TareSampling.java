@@ -227,7 +227,7 @@ public final class TareSampling {
             U.putInt(stack + S_INTERVAL, interval);
             U.putInt(stack + S_LEFT, interval);
             U.putInt(tree + T_STACK, (int) stack);
-            TareAgents.offer(tree + T_ROOT);
+            TareAgents.offer(tree + T_ROOT, 0);
         }
         return stack;
     }
@@ -287,7 +287,7 @@ public final class TareSampling {
         if (node != 0) {
             U.putLong(node + COUNT, U.getLong(node + COUNT) + times);
             U.putLong(node + BYTECODES, U.getLong(node + BYTECODES) + weight);
-            TareAgents.offer(node);
+            TareAgents.offer(node, times);
         }
         return left;
     }

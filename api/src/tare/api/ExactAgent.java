@@ -4,7 +4,9 @@ package tare.api;
  * An agent for recordings that count every call: {@code tare record --bytecodes --agent-jar FILE}.
  *
  * <p>It runs on a thread of its own, one call after the other, and what it does is no part of the
- * profile. The program never waits for it: when it does not keep up, calls are left out and counted.
+ * profile. The program does not wait for it: when it does not keep up, calls are left out and
+ * counted. Only before the program begins and when it ends it is waited for, for some seconds at
+ * most.
  */
 public interface ExactAgent {
     /**
@@ -22,6 +24,10 @@ public interface ExactAgent {
      */
     long process(Context context);
 
-    /** The recording has ended, and the program goes on. */
+    /**
+     * The recording has ended, by itself or with the program; nothing is told after it. Called
+     * once, unless the agent has thrown or hangs, or the JVM is killed. It may take two seconds:
+     * then it is left behind, and a program that is about to end does so.
+     */
     default void end() {}
 }

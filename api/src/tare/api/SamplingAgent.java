@@ -13,7 +13,7 @@ public interface SamplingAgent {
     long register(String thread);
 
     /**
-     * A thread has executed that many bytecodes.
+     * A thread has executed that many bytecodes: a sample of the recording, each of which is told.
      *
      * @param stack the methods under way, the outermost first
      * @param depth how many of the array's elements that are
@@ -21,6 +21,10 @@ public interface SamplingAgent {
      */
     long process(Method[] stack, int depth);
 
-    /** The recording has ended, and the program goes on. */
+    /**
+     * The recording has ended, by itself or with the program; nothing is told after it. Called
+     * once, unless the agent has thrown or hangs, or the JVM is killed. It may take two seconds:
+     * then it is left behind, and a program that is about to end does so.
+     */
     default void end() {}
 }

@@ -63,7 +63,6 @@ impl Engine {
     pub(super) fn refusals(&self) -> Vec<Refusal> {
         let mut all = locked(&self.refused).list();
         all.extend(self.regions.unseen());
-        all.extend(self.dropped_by_agent());
         all.extend(self.nameless_refusals());
         let lost = if self.follow.is_some() { follow::lost() } else { 0 };
         if lost > 0 {
@@ -76,12 +75,11 @@ impl Engine {
         all
     }
 
-    /// Tells the probes where they note tasks on their way, or that nobody follows them; and the same of
-    /// contexts for an agent.
+    /// Tells the probes where they note tasks on their way, or that nobody follows them; and where
+    /// they note contexts for an agent, who ends only after the session.
     pub(super) fn listen_to_threads(&self, jni: Jni, runtime: Runtime, on: bool) {
-        match on {
-            true => self.load_agent(jni, runtime),
-            false => self.unload_agent(jni, runtime),
+        if on {
+            self.load_agent(jni, runtime);
         }
         if self.follow.is_some() {
             let table = if on { follow::table().as_ptr() as i64 } else { 0 };

@@ -8,7 +8,7 @@
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
 //! is held for no longer than a class takes.
 
-mod agents;
+pub mod agents;
 mod archive;
 mod budget;
 mod bytecodes;
@@ -357,13 +357,11 @@ pub fn start(
 /// Whatever `between` answers, all is restored.
 pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     let Some(engine) = locked(&ENGINE).take() else { return };
-    if let Some(subgraph) = &engine.subgraph {
-        subgraph.end();
-        if let Ok(runtime) = inject::runtime(jni) {
+    engine.subgraph.iter().for_each(Subgraph::end);
+    if let Ok(runtime) = inject::runtime(jni) {
+        if engine.subgraph.is_some() {
             Subgraph::listen(jni, runtime, false);
         }
-    }
-    if let Ok(runtime) = inject::runtime(jni) {
         engine.listen_to_threads(jni, runtime, false);
     }
     // The hook weaves no more, so loading a class again through it restores it.
@@ -376,6 +374,8 @@ pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     if let Ok(runtime) = inject::runtime(jni) {
         jni.call_static_long(runtime[Part::Threads], c"session", -1);
         jni.call_static_long(runtime[Part::Trace], c"trace", -1);
+        // Nothing is counted any more, and the trees are still there to be asked for.
+        engine.end_agent(jni, runtime, between);
     }
     engine.memory.tick();
     engine.events().for_each(|event| events::off(jvmti, event));

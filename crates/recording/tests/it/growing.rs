@@ -5,6 +5,7 @@ use crate::roundtrip::{read, written};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use tare_profile::LossKind;
 use tare_recording::{LoadOptions, Warning, WriteError, Writer};
 
 /// A file that others can look into while it is written.
@@ -57,6 +58,19 @@ fn rows_that_were_forgotten_after_writing_are_in_the_file() {
     let bytes = writer.finish(&forgetful.profile).unwrap();
     let loaded = read(&bytes, &LoadOptions::default());
     assert_eq!(dump(&loaded.profile), dump(&faithful.profile));
+}
+
+#[test]
+fn what_is_missing_no_longer_is_not_said() {
+    let mut run = Run::new(3);
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    run.profile.run.lose(LossKind::Dropped, "contexts", 3, "on their way");
+    writer.write(&run.profile).unwrap();
+    run.profile.run.losses.clear();
+    writer.write(&run.profile).unwrap();
+    let bytes = writer.finish(&run.profile).unwrap();
+    let loaded = read(&bytes, &LoadOptions::default());
+    assert_eq!((loaded.warnings, loaded.profile.run.losses), (vec![], vec![]));
 }
 
 #[test]

@@ -12,12 +12,14 @@ pub(super) struct Missing {
     rest: &'static str,
     doubted_waits: u64,
     unseen_threads: u64,
+    untold: u64,
 }
 
 impl Missing {
     pub(super) fn of(snapshot: &Snapshot, rest: &'static str) -> Self {
-        let &Snapshot { refused, lost, pruned, doubted_waits, unseen_threads, .. } = snapshot;
-        Missing { refused, lost, pruned, rest, doubted_waits, unseen_threads }
+        let &Snapshot { refused, lost, pruned, doubted_waits, unseen_threads, untold, .. } =
+            snapshot;
+        Missing { refused, lost, pruned, rest, doubted_waits, unseen_threads, untold }
     }
 
     pub(super) fn account(&self, run: &mut RunInfo) {
@@ -41,5 +43,8 @@ impl Missing {
         let reason = "there were too many threads, or classes came too quickly, to look which of them \
                       waited for a thread that weaving held up; such waits are in their times";
         lose(LossKind::Skipped, "looks at threads", self.unseen_threads, reason);
+        let reason = "the agent of --agent-jar was not told of them: it was busy, had been given up, or \
+                      there was no room for their context; the figures have them";
+        lose(LossKind::Dropped, "contexts for the agent", self.untold, reason);
     }
 }
