@@ -67,7 +67,8 @@ impl Wanted {
     pub fn but_nothing(&self, methods: u64, refused: usize) -> String {
         let why = match methods {
             0 if refused > 0 => {
-                "what was to be woven was refused; `tare report` of the recording says why".to_owned()
+                "what was to be woven was refused; `tare report` of the recording says why"
+                    .to_owned()
             }
             0 if self.roots => "no root was found in the classes that were loaded".to_owned(),
             0 if self.regions => "no region was found in the classes that were loaded".to_owned(),
