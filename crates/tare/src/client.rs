@@ -54,6 +54,8 @@ pub enum Turn {
     Moves,
     /// It is not wanted any more.
     Stop,
+    /// No more is waited for, whatever comes.
+    GiveUp,
 }
 
 pub enum Answered {
@@ -133,6 +135,7 @@ impl Agent {
                     self.send(&Request::ExactStop)?;
                 }
                 Turn::Stop => {}
+                Turn::GiveUp => bail!(watch.given_up(self.patience)),
             }
             let mut portion = [0; 8192];
             match self.take(&mut portion) {

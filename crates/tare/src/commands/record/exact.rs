@@ -18,7 +18,7 @@ use crate::recorder::{Recorder, Source};
 use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
-use crate::term::{self, BOLD, DIM};
+use crate::term::{self, BOLD, DIM, Doing};
 use anyhow::{Result, bail};
 use std::io::IsTerminal;
 use std::str::FromStr;
@@ -129,7 +129,9 @@ impl Session for ExactSession {
             errln!("{DIM}tare: {sentence}{DIM:#}");
         }
         let origins = Origins::of(jvm);
+        let looking = Doing::say("looking for the classes that are asked for", args.quiet);
         let wanted = patterns::check(agent, args, &origins)?;
+        drop(looking);
         let files = Files::take(args, jvm, names);
         let window = args.cpu.then(|| window::sample(agent, jvm, args, stop)).transpose()?;
         let began = window.as_ref().map_or_else(Instant::now, |window| window.began);

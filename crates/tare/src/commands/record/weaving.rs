@@ -3,7 +3,7 @@
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
 use crate::figures::{grouped, several};
-use crate::term::{self, DIM};
+use crate::term::{self, DIM, plain};
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -41,7 +41,7 @@ pub fn start<const N: usize>(
     watch.clear();
     match answered? {
         Answered::With(Response::Ok) => Ok(Begun::Woven(agent.files_for(&start)?)),
-        Answered::With(Response::Error { message, .. }) => bail!("{message}"),
+        Answered::With(Response::Error { message, .. }) => bail!("{}", plain(&message)),
         Answered::With(_) => bail!("the agent gave an answer to another question"),
         Answered::Stopped => {
             let far = watch.woven.map_or_else(String::new, |woven| {
@@ -62,7 +62,7 @@ pub fn stop(agent: &mut Agent, quiet: bool) -> Result<()> {
     watch.clear();
     match answered? {
         Answered::With(Response::Ok) => Ok(()),
-        Answered::With(Response::Error { message, .. }) => bail!("{message}"),
+        Answered::With(Response::Error { message, .. }) => bail!("{}", plain(&message)),
         _ => bail!("the agent gave an answer to another question"),
     }
 }
@@ -107,7 +107,16 @@ impl<'a> Weaving<'a> {
     }
 
     fn say(&mut self) {
-        let Some(last) = self.last.filter(|_| !self.quiet) else { return };
+        if self.quiet {
+            return;
+        }
+        let Some(last) = self.last else {
+            if self.terminal {
+                self.shown = true;
+                term::progress(&before(self.began.elapsed(), self.is_to_stop()));
+            }
+            return;
+        };
         let (long, stops) = (self.batch.elapsed() > LONG, self.is_to_stop());
         if self.terminal {
             self.shown = true;
@@ -177,6 +186,13 @@ fn verb(activity: Activity) -> &'static str {
         Activity::Renewing => "loading again, because they call intrinsic methods that are woven,",
         Activity::Restoring => "restoring",
     }
+}
+
+/// The line on a terminal before the first batch, while the agent looks at the classes and measures
+/// what its probes take.
+fn before(time: Duration, stops: bool) -> String {
+    let rest = if stops { "stops as soon as the agent hears of it" } else { "Ctrl-C stops it" };
+    format!("{:>6.1} s  the agent gets ready; {rest}", time.as_secs_f64())
 }
 
 /// The line on a terminal.
