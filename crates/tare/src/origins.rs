@@ -247,6 +247,7 @@ impl ClassPath {
             }
             if self.classes.len() >= MOST_CLASSES {
                 work.leave_out(entry, "there are more classes than are looked at");
+                self.certain = false;
                 continue;
             }
             let list = match open_regular(entry).and_then(|file| list_of(&file)) {
@@ -254,10 +255,11 @@ impl ClassPath {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => {
                     work.leave_out(entry, &e.to_string());
+                    self.certain = false;
                     continue;
                 }
             };
-            for name in names(&list) {
+            for name in names(&list.records) {
                 self.certain &= !name.ends_with(b".jar");
                 let class = name.strip_suffix(b".class").and_then(|n| std::str::from_utf8(n).ok());
                 if let Some(class) = class {
@@ -312,32 +314,67 @@ impl ClassPath {
 
     fn file(&self, class: &str) -> Option<Vec<u8>> {
         let (entry, name) = (self.entry(class)?, format!("{class}.class"));
-        let mut bytes = Vec::new();
-        if entry.is_dir() {
-            let file = open_regular(&entry.join(name)).ok()?;
-            file.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
-        } else {
-            let mut jar = zip::ZipArchive::new(open_regular(entry).ok()?).ok()?;
-            jar.by_name(&name).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+        if !entry.is_dir() {
+            return member(&open_regular(entry).ok()?, &name);
         }
+        let mut bytes = Vec::new();
+        open_regular(&entry.join(name)).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 }
 
 /// Whether the manifest of a jar names others that belong to the class path.
 fn leads_on(jar: &Path) -> bool {
-    let manifest = || {
-        let mut jar = zip::ZipArchive::new(open_regular(jar).ok()?).ok()?;
-        let mut text = String::new();
-        let manifest = jar.by_name("META-INF/MANIFEST.MF").ok()?;
-        manifest.take(LARGEST_CLASS).read_to_string(&mut text).ok()?;
-        Some(text)
+    let manifest = || member(&open_regular(jar).ok()?, "META-INF/MANIFEST.MF");
+    let names_others = |text: Vec<u8>| {
+        String::from_utf8_lossy(&text).lines().any(|l| l.starts_with("Class-Path:"))
     };
-    is_jar(jar) && manifest().is_some_and(|text| text.contains("Class-Path:"))
+    is_jar(jar) && manifest().is_some_and(names_others)
 }
 
-/// A jar's own list of what is in it, which stands at its end; empty for a file that is no jar.
-fn list_of(jar: &File) -> io::Result<Vec<u8>> {
+/// One file of a jar. What unpacks it gets a jar with nothing else in it: it would read the whole
+/// list of a larger one, whatever its size, and where it finds it.
+fn member(jar: &File, name: &str) -> Option<Vec<u8>> {
+    /// Heads, before a name: of a file, and of the list's end.
+    const FILE: usize = 30;
+    const END: usize = 22;
+    let list = list_of(jar).ok()?;
+    let record = records(&list.records).find(|record| name_of(record) == name.as_bytes())?;
+    let size = u64::from(u32::from_le_bytes(word(record, 20)));
+    let at = list.base.checked_add(u64::from(u32::from_le_bytes(word(record, 42))))?;
+    let mut head = [0; FILE];
+    jar.read_exact_at(&mut head, at).ok()?;
+    let length = |at: usize| u64::from(u16::from_le_bytes(word(&head, at)));
+    let whole = FILE as u64 + length(26) + length(28) + size;
+    if size > LARGEST_CLASS || at.checked_add(whole)? > jar.metadata().ok()?.len() {
+        return None;
+    }
+    let mut alone = vec![0; whole as usize];
+    jar.read_exact_at(&mut alone, at).ok()?;
+    let mut record = record.to_vec();
+    record.get_mut(42..46)?.fill(0);
+    let mut end = [0; END];
+    end[..12].copy_from_slice(b"PK\x05\x06\0\0\0\0\x01\0\x01\0");
+    end[12..16].copy_from_slice(&u32::try_from(record.len()).ok()?.to_le_bytes());
+    end[16..20].copy_from_slice(&u32::try_from(alone.len()).ok()?.to_le_bytes());
+    alone.extend_from_slice(&record);
+    alone.extend_from_slice(&end);
+    let mut jar = zip::ZipArchive::new(io::Cursor::new(alone)).ok()?;
+    let mut bytes = Vec::new();
+    jar.by_index(0).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A jar's own list of what is in it.
+#[derive(Default)]
+struct List {
+    records: Vec<u8>,
+    /// Where the jar begins: a runnable one may have a script before it.
+    base: u64,
+}
+
+/// The list, which stands at a jar's end; empty for a file that is no jar.
+fn list_of(jar: &File) -> io::Result<List> {
     /// The end of the list, without and with its comment; and its long form, which stands before it.
     const END: usize = 22;
     const COMMENT: u64 = 65_535;
@@ -348,42 +385,53 @@ fn list_of(jar: &File) -> io::Result<Vec<u8>> {
     let tail_at = length - tail.len() as u64;
     jar.read_exact_at(&mut tail, tail_at)?;
     let ends = tail.windows(END).rposition(|window| window.starts_with(b"PK\x05\x06"));
-    let Some(at) = ends else { return Ok(Vec::new()) };
+    let Some(at) = ends else { return Ok(List::default()) };
     let mut size = u64::from(u32::from_le_bytes(word(&tail, at + 12)));
+    let mut offset = u64::from(u32::from_le_bytes(word(&tail, at + 16)));
     // Counted from its end, since bytes before the jar move all that is counted from its beginning.
     let mut list_end = tail_at + at as u64;
-    if size == u64::from(u32::MAX)
+    if (size == u64::from(u32::MAX) || offset == u64::from(u32::MAX))
         && let Some(long_at) = list_end.checked_sub(LOCATOR + LONG_END)
     {
         let mut long = [0; LONG_END as usize];
         jar.read_exact_at(&mut long, long_at)?;
         if long.starts_with(b"PK\x06\x06") {
             size = u64::from_le_bytes(word(&long, 40));
+            offset = u64::from_le_bytes(word(&long, 48));
             list_end = long_at;
         }
     }
     if size > LARGEST_LIST {
         return Err(io::Error::other("its list of files is larger than is read"));
     }
-    let Some(list_at) = list_end.checked_sub(size) else { return Ok(Vec::new()) };
-    let mut list = vec![0; size as usize];
-    jar.read_exact_at(&mut list, list_at)?;
-    Ok(list)
+    let Some(list_at) = list_end.checked_sub(size) else { return Ok(List::default()) };
+    let mut records = vec![0; size as usize];
+    jar.read_exact_at(&mut records, list_at)?;
+    Ok(List { records, base: list_at.saturating_sub(offset) })
 }
 
-/// The names in such a list, up to where it is damaged.
-fn names(mut list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    const HEAD: usize = 46;
+/// The bytes of a record before its name.
+const RECORD: usize = 46;
+
+/// What there is of each file in such a list, up to where it is damaged.
+fn records(mut list: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
-        let (head, rest) = list.split_at_checked(HEAD)?;
-        if !head.starts_with(b"PK\x01\x02") {
-            return None;
-        }
+        let head = list.get(..RECORD).filter(|head| head.starts_with(b"PK\x01\x02"))?;
         let length = |at: usize| usize::from(u16::from_le_bytes(word(head, at)));
-        let (name, rest) = rest.split_at_checked(length(28))?;
-        list = rest.get(length(30) + length(32)..)?;
-        Some(name)
+        let whole = RECORD + length(28) + length(30) + length(32);
+        let (record, rest) = list.split_at_checked(whole)?;
+        list = rest;
+        Some(record)
     })
+}
+
+fn name_of(record: &[u8]) -> &[u8] {
+    let length = usize::from(u16::from_le_bytes(word(record, 28)));
+    record.get(RECORD..RECORD + length).unwrap_or_default()
+}
+
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    records(list).map(name_of)
 }
 
 /// Bytes in the middle of others, which must be there.
@@ -555,6 +603,88 @@ mod tests {
     }
 
     #[test]
+    fn a_jar_whose_list_is_too_long_is_not_opened_at_all() {
+        /// Of the manifest's text.
+        const CRC: u32 = 0xe272_30e8;
+        let scratch = std::env::temp_dir().join(format!("tare-long-{}", std::process::id()));
+        fs::create_dir_all(&scratch).unwrap();
+        let jar = |name: &str, entries: u16| {
+            let path = scratch.join(name);
+            let file = File::create(&path).unwrap();
+            let text = b"Class-Path: other.jar\n";
+            let manifest = "META-INF/MANIFEST.MF";
+            let (size, length) = (text.len() as u8, manifest.len() as u8);
+            let mut at = 0;
+            let mut put = |bytes: &[u8], hole: u64| {
+                file.write_all_at(bytes, at).unwrap();
+                at += bytes.len() as u64 + hole;
+                at
+            };
+            let mut head = [0; 30];
+            head[..4].copy_from_slice(b"PK\x03\x04");
+            (head[18], head[22], head[26]) = (size, size, length);
+            head[14..18].copy_from_slice(&CRC.to_le_bytes());
+            let list_at = put(&[&head, manifest.as_bytes(), text].concat(), 0);
+            let mut record = [0; 46];
+            record[..4].copy_from_slice(b"PK\x01\x02");
+            (record[20], record[24], record[28]) = (size, size, length);
+            record[16..20].copy_from_slice(&CRC.to_le_bytes());
+            put(&[&record, manifest.as_bytes()].concat(), 0);
+            // The rest has names of zeros and comments of holes, which take no room on the disk.
+            record[16..30].fill(0);
+            record[28] = 1;
+            record[32..34].fill(0xff);
+            (1..entries).for_each(|_| _ = put(&record, 1 + 65_535));
+            let list_size = put(&[], 0) - list_at;
+            let entries = entries.to_le_bytes();
+            let mut end = [b"PK\x05\x06\0\0\0\0".as_slice(), &entries, &entries].concat();
+            end.extend(u32::try_from(list_size).unwrap().to_le_bytes());
+            end.extend(u32::try_from(list_at).unwrap().to_le_bytes());
+            end.extend([0; 2]);
+            put(&end, 0);
+            (path, list_size)
+        };
+        let (short, size) = jar("short.jar", 3);
+        assert!(size < LARGEST_LIST && leads_on(&short));
+        let (long, size) = jar("long.jar", 1100);
+        assert!(size > LARGEST_LIST && !leads_on(&long));
+        assert_eq!(member(&File::open(&long).unwrap(), "META-INF/MANIFEST.MF"), None);
+        let origins = Origins::by(move |_| (vec![long], true));
+        assert_eq!(origins.names(), None, "what is in it is not known");
+        assert!(losses(&origins)[0].contains("larger than is read"), "{:?}", losses(&origins));
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_found_behind_a_script_and_however_it_is_packed() {
+        use zip::CompressionMethod::{Deflated, Stored};
+        let path = std::env::temp_dir().join(format!("tare-member-{}", std::process::id()));
+        for method in [Stored, Deflated] {
+            let mut bytes = b"#!/bin/sh\n".to_vec();
+            let mut jar = Vec::new();
+            let mut zip = zip::ZipWriter::new(io::Cursor::new(&mut jar));
+            for (name, byte) in [("a/B.class", 1), ("a/C.class", 2)] {
+                let options = zip::write::SimpleFileOptions::default().compression_method(method);
+                zip.start_file(name, options).unwrap();
+                zip.write_all(&[byte; 5000]).unwrap();
+            }
+            zip.finish().unwrap();
+            for script in [false, true] {
+                fs::write(&path, &jar).unwrap();
+                if script {
+                    bytes.extend(&jar);
+                    fs::write(&path, &bytes).unwrap();
+                }
+                let found = |name| member(&File::open(&path).unwrap(), name);
+                assert_eq!(found("a/B.class"), Some(vec![1; 5000]), "{method} {script}");
+                assert_eq!(found("a/C.class"), Some(vec![2; 5000]), "{method} {script}");
+                assert_eq!(found("a/D.class"), None);
+            }
+        }
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
     fn a_file_system_that_hangs_is_not_waited_for() {
         let (_held, for_ever) = mpsc::channel::<()>();
         let origins = Origins::by(move |_| {
@@ -581,7 +711,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tare-list-{}", std::process::id()));
         let count = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();
-            list_of(&File::open(&path).unwrap()).map_or(0, |list| names(&list).count())
+            list_of(&File::open(&path).unwrap()).map_or(0, |list| names(&list.records).count())
         };
         assert_eq!(count(&bytes), 3);
         // A script before the jar, as runnable ones have.
