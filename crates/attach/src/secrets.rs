@@ -65,7 +65,9 @@ pub fn mask_secrets_in(line: &str) -> String {
 fn is_secret(name: &str) -> bool {
     let name = name.to_lowercase();
     let together: String = name.chars().filter(|c| !PARTS.contains(c)).collect();
-    let is_pass = |word: &str| word.ends_with("pass") && !HARMLESS.contains(&word);
+    let is_pass = |word: &str| {
+        word.ends_with("pass") && !HARMLESS.iter().any(|harmless| word.ends_with(harmless))
+    };
     SECRET.iter().any(|part| together.contains(part)) || name.split(PARTS).any(is_pass)
 }
 
