@@ -175,7 +175,7 @@ impl Session for ExactSession {
         while !over() && !agent.has_gone() {
             std::thread::sleep(STEP);
             self.beside.drain();
-            self.beside.steer(agent, &mut self.exact);
+            self.beside.steer(agent, &mut self.exact, over, self.quiet);
             if self.recorder.is_due() {
                 // The agent notes the time when it is asked; calls under way are counted up to it.
                 let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
