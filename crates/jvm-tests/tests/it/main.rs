@@ -69,6 +69,7 @@ mod stops;
 mod subgraph;
 mod target;
 mod temporary_directories;
+mod terminals;
 mod thread_retransformed;
 mod time;
 mod trace;
