@@ -107,7 +107,7 @@ impl<'a> Control<'a> {
             gate::enter((), || sampling::tick(self.jvmti, self.jni));
             let mut leaver = None;
             if ready.get(2 + self.connections.len()) == Some(&true) {
-                gate::enter((), || exact::work(self.jni));
+                gate::enter((), || self.weave_found());
             }
             // Who comes in while one of them is served was not asked for yet.
             for index in 0..self.connections.len() {
@@ -179,6 +179,13 @@ impl<'a> Control<'a> {
         }
     }
 
+    /// Weaves what a recording with roots has found since, which nobody has asked for just now.
+    fn weave_found(&mut self) {
+        let (jni, owner) = (self.jni, self.connections.iter().position(|c| c.exact));
+        exact::work(jni, &mut |step| self.unasked(owner, step));
+        doing::done();
+    }
+
     /// Lets in who waits, a few at a time: a crowd that comes faster than it is let in must not
     /// keep those inside from being served.
     fn accept(&mut self, listener: &UnixListener) {
@@ -199,7 +206,7 @@ impl<'a> Control<'a> {
                 let reason = if full {
                     "too many front ends are connected; close one"
                 } else {
-                    "only the JVM's own user and root may connect"
+                    "only the JVM's own user and root may connect, and from no other container"
                 };
                 let refusal = Response::error(ErrorCode::Request, reason).to_message();
                 let _ = socket::send(&stream, &refusal.encode());

@@ -98,7 +98,12 @@ fn salt() -> io::Result<u32> {
     if got == 4 { Ok(u32::from_ne_bytes(bytes)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether the process at the other end runs as this JVM's user or as root.
+/// Whether the process at the other end runs as this JVM's user or as root, and in no container of
+/// its own: root of a container that shares our directories is the kernel's root too.
+///
+/// Who is outside our pid namespace has no number here. That may be the machine's root, who enters
+/// containers, or another container that shares our directory: the two cannot be told apart from
+/// within, so both are let in. Outside the first namespace there is nobody.
 pub fn peer_allowed(stream: &UnixStream) -> bool {
     let mut credentials = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -113,7 +118,31 @@ pub fn peer_allowed(stream: &UnixStream) -> bool {
         )
     };
     // SAFETY: no preconditions.
-    code == 0 && (credentials.uid == 0 || credentials.uid == unsafe { libc::geteuid() })
+    let us = unsafe { libc::geteuid() };
+    code == 0
+        && (credentials.uid == 0 || credentials.uid == us)
+        && !is_elsewhere(u32::try_from(credentials.pid).unwrap_or(0))
+}
+
+/// Whether a process is known to live in a container that we are not in. Where `/proc` does not tell
+/// (none is mounted, it is another namespace's, or it hides processes of others), the user decides.
+fn is_elsewhere(pid: u32) -> bool {
+    /// The number of the first pid namespace, the same on every machine.
+    const FIRST: &str = "pid:[4026531836]";
+    if pid == 0 {
+        return std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ours| ours == Path::new(FIRST));
+    }
+    let levels = |process: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        pid_levels(&status)
+    };
+    levels("self") == Some(1) && levels(&pid.to_string()).is_some_and(|levels| levels > 1)
+}
+
+/// In how many pid namespaces a process has a number, from the one of `/proc` downwards.
+fn pid_levels(status: &str) -> Option<usize> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    Some(line.split_whitespace().count())
 }
 
 /// Sends without ever raising SIGPIPE, whose default action would end the program.
@@ -168,4 +197,41 @@ pub fn wait(interest: &[(RawFd, bool)], timeout: Option<Duration>) -> Vec<bool> 
     // SAFETY: pointer and length describe `polled`. An interrupted call leaves all as not ready.
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
     polled.iter().map(|p| p.revents != 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn levels_of_namespaces_are_counted() {
+        assert_eq!(pid_levels("Pid:\t7\nNSpid:\t7\nNSpgid:\t7\t1\n"), Some(1));
+        assert_eq!(pid_levels("Pid:\t7\nNSpid:\t7\t1\n"), Some(2));
+        assert_eq!(pid_levels("Pid:\t7\n"), None, "a kernel without such namespaces");
+    }
+
+    #[test]
+    fn a_process_in_a_container_of_its_own_is_elsewhere() {
+        assert!(!is_elsewhere(std::process::id()));
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        assert!(peer_allowed(&ours));
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--kill-child", "sh", "-c", "echo in; read x; :"]);
+        let unshare = unshare.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = unshare.spawn() else { return eprintln!("not covered: no unshare") };
+        let mut said = [0; 3];
+        let inside = io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said);
+        if inside.is_err() {
+            let _ = child.wait();
+            return eprintln!("not covered: no namespaces for us");
+        }
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let children = std::fs::read_to_string(children).unwrap();
+        let inner: u32 = children.trim().parse().unwrap();
+        assert!(!is_elsewhere(child.id()), "only its children are");
+        assert!(is_elsewhere(inner));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 }

@@ -9,14 +9,16 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
-use tare_protocol::{CONTROL_SOCKET, parse_control_dir, socket_in};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use tare_protocol::{CHECK_PREFIX, CONTROL_SOCKET, parse_control_dir, socket_in};
 
 use crate::error::{Error, Step};
 use crate::jvm::{AgentSeen, Jvm};
 use crate::procfs::{self, DELETED};
 use crate::rights::{hands_for, peer_is};
 use crate::view::{self, View};
+use crate::worker;
+use crate::{load, procfs::build_of};
 
 /// A connection to an agent.
 #[derive(Debug)]
@@ -36,6 +38,12 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// Connects to every agent of ours in this JVM; an empty list means that none is at work.
 pub fn connect(jvm: &Jvm, timeout: Duration) -> Result<Vec<Control>, Error> {
+    let theirs = jvm.clone();
+    let connect = move |_: &mut dyn FnMut(Step)| connect_here(&theirs, timeout);
+    worker::in_directories(jvm.pid, timeout, &mut |_| {}, connect)
+}
+
+fn connect_here(jvm: &Jvm, timeout: Duration) -> Result<Vec<Control>, Error> {
     let deadline = Instant::now() + timeout;
     let view = jvm.view()?;
     let paths = control_paths(jvm, &view);
@@ -142,9 +150,10 @@ fn open_entry(above: &OwnedFd, name: &str) -> Option<OwnedFd> {
     rustix::fs::openat(above, name, flags, Mode::empty()).ok()
 }
 
-/// Removes directories with a socket of ours that JVMs and tools left when they were killed, from
-/// the directories that we share with them. The pid in a name is no proof, since containers number
-/// theirs on their own and may share a directory; that nobody listens at the socket is one.
+/// Removes what JVMs and tools left when they were killed, from the directories that we share with
+/// them: directories with a socket of ours, folders of an attach, and recordings of a `tare check`.
+/// The pid in a name is no proof, since containers number theirs on their own and may share a
+/// directory; that nobody listens at the socket, or holds the lock, is one.
 pub(crate) fn remove_stale(alive: &[Jvm]) {
     let from_env =
         ["XDG_RUNTIME_DIR", "TMPDIR"].map(|key| std::env::var_os(key).map(PathBuf::from));
@@ -154,8 +163,20 @@ pub(crate) fn remove_stale(alive: &[Jvm]) {
             bases.push(base);
         }
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    bases.iter().for_each(|base| remove_stale_in(base, alive, now));
+    bases.iter().for_each(|base| remove_stale_in(base, alive, since_1970()));
+}
+
+/// The same in a container of a JVM that we enter.
+pub(crate) fn remove_stale_inside(view: &View, jvm: &Jvm) {
+    for base in SHARED {
+        if let Ok(dir) = view.directory(Path::new(base)) {
+            remove_stale_at(&dir, std::slice::from_ref(jvm), since_1970());
+        }
+    }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Where agents put their sockets, in this order, and where everybody may.
@@ -163,23 +184,75 @@ const SHARED: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run"];
 
 fn remove_stale_in(base: &Path, alive: &[Jvm], now: Duration) {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(tmp) = rustix::fs::openat(rustix::fs::CWD, base, flags, Mode::empty()) else { return };
+    if let Ok(tmp) = rustix::fs::openat(rustix::fs::CWD, base, flags, Mode::empty()) {
+        remove_stale_at(&tmp, alive, now);
+    }
+}
+
+/// What a directory of ours is for, by its name.
+enum Made {
+    /// A socket of this name lies in it.
+    Socket(&'static str),
+    /// The agent's library lies in it until it is loaded.
+    Library,
+    /// Recordings of a `tare check` lie in it.
+    Check,
+}
+
+impl Made {
+    fn of(name: &str) -> Option<Made> {
+        let check =
+            || name.strip_prefix(CHECK_PREFIX).is_some_and(|pid| pid.parse::<u32>().is_ok());
+        match socket_in(name) {
+            Some(socket) => Some(Made::Socket(socket)),
+            None if load::is_folder_name(name) => Some(Made::Library),
+            None => check().then_some(Made::Check),
+        }
+    }
+}
+
+fn remove_stale_at(tmp: &OwnedFd, alive: &[Jvm], now: Duration) {
     let us = rustix::process::geteuid().as_raw();
-    for name in view::names(&tmp, MOST_NAMES) {
-        let Some(socket) = socket_in(&name) else { continue };
+    for name in view::names(tmp, MOST_NAMES) {
+        let Some(made) = Made::of(&name) else { continue };
         if parse_control_dir(&name).is_some_and(|pid| alive.iter().any(|jvm| jvm.ns_pid == pid)) {
             continue;
         }
-        let Some(dir) = open_entry(&tmp, &name) else { continue };
+        let Some(dir) = open_entry(tmp, &name) else { continue };
         let Ok(is) = rustix::fs::fstat(&dir) else { continue };
         let old = u64::try_from(is.st_mtime)
             .is_ok_and(|then| now.saturating_sub(Duration::from_secs(then)) > YOUNG);
-        if old && (is.st_uid == us || us == 0) && is.st_mode & 0o077 == 0 && is_dead(&dir, socket) {
-            let _ = rustix::fs::unlinkat(&dir, socket, AtFlags::empty());
+        if !old || (is.st_uid != us && us != 0) || is.st_mode & 0o077 != 0 {
+            continue;
+        }
+        let emptied = match made {
+            Made::Socket(socket) if is_dead(&dir, socket) => {
+                let _ = rustix::fs::unlinkat(&dir, socket, AtFlags::empty());
+                true
+            }
+            Made::Socket(_) => false,
+            Made::Library => remove_unlocked(&dir, |file| build_of(file).is_some()),
+            Made::Check => remove_unlocked(&dir, |file| file.contains(".tare")),
+        };
+        if emptied {
             // Fails when anything else is in it, which is right.
-            let _ = rustix::fs::unlinkat(&tmp, &name, AtFlags::REMOVEDIR);
+            let _ = rustix::fs::unlinkat(tmp, &name, AtFlags::REMOVEDIR);
         }
     }
+}
+
+/// Removes files of ours from a directory that its maker has locked for as long as they are needed.
+/// Whether it was not.
+fn remove_unlocked(dir: &OwnedFd, is_ours: impl Fn(&str) -> bool) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(open) = rustix::fs::openat(dir, ".", flags, Mode::empty()) else { return false };
+    if rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return false;
+    }
+    for file in view::names(dir, MOST_NAMES).iter().filter(|file| is_ours(file)) {
+        let _ = rustix::fs::unlinkat(dir, file.as_str(), AtFlags::empty());
+    }
+    true
 }
 
 /// Whether nobody listens at the socket in this directory.
@@ -238,7 +311,18 @@ mod tests {
         let open = make(&control_dir_name(7, 5), 0o755, Some(CONTROL_SOCKET)).0;
         let full = make(&control_dir_name(7, 6), 0o700, None).0;
         fs::write(full.join("something"), "").unwrap();
-        let other = make(".tare-lib-7-00000007", 0o700, None).0;
+        // An attach and a `tare check` hold a lock for as long as they live.
+        let lib = make(".tare-lib-7-00000007", 0o700, None).0;
+        fs::write(lib.join(tare_protocol::library_name("00000007")), "").unwrap();
+        let loading = make(".tare-lib-7-00000008", 0o700, None).0;
+        let held = fs::File::open(&loading).unwrap();
+        rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
+        let checked = make(".tare-check-7", 0o700, None).0;
+        fs::write(checked.join("run.tare"), "").unwrap();
+        let checking = make(".tare-check-8", 0o700, None).0;
+        let held_too = fs::File::open(&checking).unwrap();
+        rustix::fs::flock(&held_too, FlockOperation::LockShared).unwrap();
+        let other = make(".tare-check-x", 0o700, None).0;
         let behind = make("elsewhere", 0o700, Some(CONTROL_SOCKET)).0;
         let link = base.join(control_dir_name(7, 8));
         symlink(&behind, &link).unwrap();
@@ -247,8 +331,11 @@ mod tests {
         remove_stale_in(&base, &[], now);
         assert!(dead.exists() && desk.exists(), "too young to tell");
         remove_stale_in(&base, &[], now + 2 * YOUNG);
-        assert!(!dead.exists() && !desk.exists() && !empty.exists());
-        for left in [&live, &open, &full, &other, &behind.join(CONTROL_SOCKET)] {
+        for gone in [&dead, &desk, &empty, &lib, &checked] {
+            assert!(!gone.exists(), "{}", gone.display());
+        }
+        for left in [&live, &open, &full, &loading, &checking, &other, &behind.join(CONTROL_SOCKET)]
+        {
             assert!(left.exists(), "{}", left.display());
         }
         assert!(link.is_symlink());

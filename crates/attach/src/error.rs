@@ -25,6 +25,8 @@ pub enum Step {
     LibraryPlaced(PathBuf),
     /// The command was sent; waiting for the JVM's answer.
     AwaitingReply,
+    /// The file systems of the JVM's directories are asked.
+    AwaitingFiles,
 }
 
 impl fmt::Display for Step {
@@ -37,6 +39,7 @@ impl fmt::Display for Step {
             Self::AwaitingOther => f.write_str("waiting for another attach to the same JVM"),
             Self::LibraryPlaced(path) => write!(f, "placed the agent at {}", path.display()),
             Self::AwaitingReply => f.write_str("waiting for the JVM's answer"),
+            Self::AwaitingFiles => f.write_str("waiting for the file systems of its directories"),
         }
     }
 }

@@ -31,6 +31,7 @@ pub use cmdline::vm_options;
 pub use command::jcmd;
 pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
+pub use hands::connect_now;
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
 pub use load::{Loaded, load_agent};
 pub use rights::shares_our_namespaces;

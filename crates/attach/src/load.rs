@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 
+use crate::control;
 use crate::elf;
 use crate::error::{Error, Step};
 use crate::hotspot::{self, Verdict};
@@ -21,6 +22,7 @@ use crate::procfs::{DELETED, Mapped};
 use crate::rights;
 use crate::session::{Pauses, Session};
 use crate::view;
+use crate::worker;
 
 /// What a successful load tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +51,21 @@ pub fn load_agent(
     timeout: Duration,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Loaded, Error> {
+    let (theirs, library, options) = (jvm.clone(), library.to_owned(), options.to_owned());
+    worker::in_directories(jvm.pid, timeout, progress, move |progress| {
+        load_here(&theirs, &library, &options, timeout, progress)
+    })
+}
+
+fn load_here(
+    jvm: &Jvm,
+    library: &Path,
+    options: &str,
+    timeout: Duration,
+    progress: &mut dyn FnMut(Step),
+) -> Result<Loaded, Error> {
     let pid = jvm.pid;
-    crate::control::remove_stale(std::slice::from_ref(jvm));
+    control::remove_stale(std::slice::from_ref(jvm));
     let (source, build) = open_library(library)
         .map_err(|error| Error::LibraryUnreadable { path: library.to_owned(), error })?;
     if options.len() > hotspot::LONGEST_ARGUMENT {
@@ -64,6 +79,9 @@ pub fn load_agent(
     }
     let mut session = Session::new(jvm, timeout, progress)?;
     session.refuse_early()?;
+    if !session.view.is_ours() {
+        control::remove_stale_inside(&session.view, jvm);
+    }
     let name = tare_protocol::library_name(&build);
     let mapped = mapped_paths(jvm, &name);
     let was_mapped = !mapped.is_empty();
@@ -176,7 +194,7 @@ fn folder_name(pid: u32, build: &str, spare: u32) -> String {
     }
 }
 
-fn is_folder_name(name: &str) -> bool {
+pub(crate) fn is_folder_name(name: &str) -> bool {
     name.starts_with(FOLDER)
 }
 

@@ -7,7 +7,7 @@
 /// In place of a value.
 const MASK: &str = "***";
 
-/// What a name of something secret contains, in lower case.
+/// What a name of something secret contains, in lower case and without what parts its words.
 const SECRET: [&str; 14] = [
     "password",
     "passwd",
@@ -17,13 +17,19 @@ const SECRET: [&str; 14] = [
     "token",
     "credential",
     "apikey",
-    "api_key",
-    "api-key",
-    "access_key",
     "accesskey",
-    "private_key",
+    "privatekey",
+    "encryptionkey",
+    "signingkey",
+    "masterkey",
     "auth",
 ];
+
+/// What the words of names are parted by.
+const PARTS: [char; 4] = ['.', '-', '_', ':'];
+
+/// Words that end as `dbpass` does, and are no passwords.
+const HARMLESS: [&str; 4] = ["bypass", "compass", "overpass", "underpass"];
 
 /// What ends a value among others, as in `jdbc:…?user=x&password=y` or an agent's options.
 const BETWEEN: [char; 5] = [',', ';', '&', '?', '|'];
@@ -58,7 +64,11 @@ pub fn mask_secrets_in(line: &str) -> String {
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_lowercase();
-    SECRET.iter().any(|part| name.contains(part))
+    let together: String = name.chars().filter(|c| !PARTS.contains(c)).collect();
+    let is_pass = |word: &str| {
+        word.ends_with("pass") && !HARMLESS.iter().any(|harmless| word.ends_with(harmless))
+    };
+    SECRET.iter().any(|part| together.contains(part)) || name.split(PARTS).any(is_pass)
 }
 
 /// Masks `name=value`, also where there are several in one word.
@@ -135,6 +145,24 @@ mod tests {
                 "java Main https://***@host/a@b http://h ftp://***@y",
             ),
             ("java  Main   a", "java  Main   a"),
+            ("java -Ddb.pass=x -DdbPass=y Main", "java -Ddb.pass=*** -DdbPass=*** Main"),
+            ("java Main --pass x --db-pass y", "java Main --pass *** --db-pass ***"),
+            (
+                "java Main --access-key k --private-key p",
+                "java Main --access-key *** --private-key ***",
+            ),
+            (
+                "java -Dprivatekey=p -Dprivate.key=q Main",
+                "java -Dprivatekey=*** -Dprivate.key=*** Main",
+            ),
+            ("java -Dapi.key=k -DAPIKEY=k Main", "java -Dapi.key=*** -DAPIKEY=*** Main"),
+            ("java -Daws.accessKeyId=k Main", "java -Daws.accessKeyId=*** Main"),
+            ("java -Dgit.credentials=c Main", "java -Dgit.credentials=*** Main"),
+            ("java -jar a.jar keystore.storepass=s", "java -jar a.jar keystore.storepass=***"),
+            // Too much is masked rather than too little, but not just anything.
+            ("java -Dpassword.encoder=bcrypt Main", "java -Dpassword.encoder=*** Main"),
+            ("java -Dcompass.home=/c -Dpassive=1 Main", "java -Dcompass.home=/c -Dpassive=1 Main"),
+            ("java -Dkey.file=/k Main --keys 3", "java -Dkey.file=/k Main --keys 3"),
         ] {
             assert_eq!(mask_secrets_in(line), masked);
         }

@@ -25,8 +25,8 @@ pub use fits::{Fit, Found};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use method::{MethodPattern, MethodPatternError};
 pub use names::{
-    BUILD_ID, BUILD_MARKER, CONTROL_SOCKET, DESK_SOCKET, MEETING_SOCKET, PROTOCOL, VERSION,
-    control_dir_name, desk_dir_name, library_name, meeting_dir_name, parse_control_dir,
+    BUILD_ID, BUILD_MARKER, CHECK_PREFIX, CONTROL_SOCKET, DESK_SOCKET, MEETING_SOCKET, PROTOCOL,
+    VERSION, control_dir_name, desk_dir_name, library_name, meeting_dir_name, parse_control_dir,
     parse_desk_dir, socket_in,
 };
 pub use nearest::{Nearest, nearest};

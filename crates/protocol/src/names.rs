@@ -64,6 +64,9 @@ pub fn parse_desk_dir(name: &str) -> Option<u32> {
     parse(name, DESK_PREFIX)
 }
 
+/// What the directory of a `tare check` is called, before its pid. Its owner has locked it.
+pub const CHECK_PREFIX: &str = ".tare-check-";
+
 /// The file name of the socket in a directory that one of these functions has named.
 #[must_use]
 pub fn socket_in(dir_name: &str) -> Option<&'static str> {

@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tare_unwind::cfi::{self, Section};
 
 /// More functions than that are not kept; the largest libraries have a million.
@@ -28,6 +28,9 @@ const MOST_NOTES: u64 = 64 << 20;
 
 /// A file below this size is read at one go, which is faster than piece by piece.
 const WHOLE: u64 = 128 << 20;
+
+/// A name that is longer is none.
+const LONGEST_NAME: u64 = 16 << 10;
 
 /// Reads at least this large count against what may be read of all files together.
 const LARGE: u64 = 1 << 20;
@@ -65,63 +68,102 @@ struct Function {
     name: Box<str>,
 }
 
-/// A file piece by piece, of which no more is read than is left of the allowance: a symbol table
-/// may claim any size, and a file with holes can back the claim.
-#[derive(Clone, Copy)]
-struct Allowed<'a> {
-    cache: &'a ReadCache<&'a File>,
-    left: &'a AtomicU64,
+/// What may still be taken of all files of a process together.
+pub struct Allowance {
+    /// Bytes that are read.
+    read: AtomicU64,
+    /// Bytes of names. Symbols may share theirs, or overlap, so that a small file can have more of
+    /// them than there is memory.
+    names: AtomicU64,
 }
 
-impl<'a> ReadRef<'a> for Allowed<'a> {
+impl Allowance {
+    pub fn new(read: u64, names: u64) -> Self {
+        Allowance { read: AtomicU64::new(read), names: AtomicU64::new(names) }
+    }
+}
+
+/// What whoever reads a file keeps to.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    allowance: &'a Allowance,
+    /// Nobody waits for it any more.
+    stop: &'a AtomicBool,
+}
+
+/// A file, of which no more is read than is left of the allowance: a symbol table may claim any
+/// size, and a file with holes can back the claim.
+#[derive(Clone, Copy)]
+struct Allowed<'a, R> {
+    data: R,
+    /// Whether the data is in memory already.
+    whole: bool,
+    limits: Limits<'a>,
+}
+
+impl<'a, R: ReadRef<'a>> ReadRef<'a> for Allowed<'a, R> {
     fn len(self) -> Result<u64, ()> {
-        self.cache.len()
+        self.data.len()
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        if size >= LARGE && !take(self.left, size) {
+        if !self.whole && size >= LARGE && !take(&self.limits.allowance.read, size) {
             return Err(());
         }
-        self.cache.read_bytes_at(offset, size)
+        self.data.read_bytes_at(offset, size)
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        self.cache.read_bytes_at_until(range, delimiter)
+        let names = &self.limits.allowance.names;
+        // One that is not looked for costs neither time nor memory.
+        if names.load(Relaxed) == 0 || self.limits.stop.load(Relaxed) {
+            return Err(());
+        }
+        let end = range.end.min(range.start.saturating_add(LONGEST_NAME));
+        let name = self.data.read_bytes_at_until(range.start..end, delimiter)?;
+        if !take(names, name.len() as u64 + 1) {
+            names.store(0, Relaxed);
+            return Err(());
+        }
+        Ok(name)
     }
 }
 
-/// Takes from what may be read; false if that is not enough.
+/// Takes from what may be had; false if that is not enough.
 fn take(left: &AtomicU64, size: u64) -> bool {
     left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(size)).is_ok()
 }
 
 impl Content {
-    fn read(file: &File, pid: u32, left: &AtomicU64) -> Self {
+    fn read(file: &File, pid: u32, limits: Limits<'_>) -> Self {
         let size = file.metadata().map_or(0, |metadata| metadata.len());
         if size > WHOLE {
-            return Self::of(Allowed { cache: &ReadCache::new(file), left }, pid, left);
+            let cache = ReadCache::new(file);
+            return Self::of(Allowed { data: &cache, whole: false, limits }, pid, limits);
         }
-        if !take(left, size) {
+        if !take(&limits.allowance.read, size) {
             return Content::default();
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => Self::of(bytes.as_slice(), pid, left),
+            Ok(()) => {
+                Self::of(Allowed { data: bytes.as_slice(), whole: true, limits }, pid, limits)
+            }
             Err(_) => Content::default(),
         }
     }
 
-    fn of<'a>(data: impl ReadRef<'a>, pid: u32, left: &AtomicU64) -> Self {
+    fn of<'a>(data: impl ReadRef<'a>, pid: u32, limits: Limits<'_>) -> Self {
         let mut content = Content::default();
         let Ok(elf) = ElfFile64::<Endianness, _>::parse(data) else { return content };
         content.segments = segments(&elf);
-        content.functions = functions(elf.symbols());
+        content.functions = functions(elf.symbols(), limits.stop);
         if content.functions.is_empty() {
             // Stripped; perhaps its symbols lie in a file of their own.
-            content.functions = debug_functions(pid, elf.build_id().ok().flatten(), left);
+            content.functions = debug_functions(pid, elf.build_id().ok().flatten(), limits);
         }
         if content.functions.is_empty() {
-            content.functions = functions(elf.dynamic_symbols());
+            content.functions = functions(elf.dynamic_symbols(), limits.stop);
             content.starts = starts(&elf);
         }
         content
@@ -141,7 +183,7 @@ impl FileSymbols {
     pub fn open(pid: u32, mapping: &Mapping, source: &Source, shared: &Rc<Shared>) -> Self {
         let name = source.path.file_name().unwrap_or_default().to_string_lossy();
         let (mapping, of) = (mapping.clone(), source.clone());
-        let opened = shared.ask(&name, move || open_mapped(pid, &mapping, &of));
+        let opened = shared.ask(&name, move |_| open_mapped(pid, &mapping, &of));
         FileSymbols {
             module: name.as_ref().into(),
             pid,
@@ -157,8 +199,10 @@ impl FileSymbols {
             let (Some(file), pid) = (self.file.take(), self.pid) else {
                 return Content::default();
             };
-            let left = Arc::clone(&self.shared.left);
-            let read = self.shared.ask(&self.module, move || Content::read(&file, pid, &left));
+            let allowance = Arc::clone(&self.shared.allowance);
+            let read = self.shared.ask(&self.module, move |stop| {
+                Content::read(&file, pid, Limits { allowance: &allowance, stop })
+            });
             read.unwrap_or_default()
         })
     }
@@ -221,8 +265,9 @@ fn rdev_minor(device: u64) -> u32 {
 /// Whether the file has the build id of what is in memory: the note segment is compared, where it is
 /// mapped. Files without one are taken for others.
 fn same_build_id(pid: u32, mapping: &Mapping, file: &File) -> bool {
-    let left = AtomicU64::new(MOST_NOTES);
-    let data = Allowed { cache: &ReadCache::new(file), left: &left };
+    let (allowance, stop) = (Allowance::new(MOST_NOTES, MOST_NOTES), AtomicBool::new(false));
+    let limits = Limits { allowance: &allowance, stop: &stop };
+    let data = Allowed { data: &ReadCache::new(file), whole: false, limits };
     let Ok(elf) = ElfFile64::<Endianness, _>::parse(data) else { return false };
     let Ok(Some(id)) = elf.build_id() else { return false };
     let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return false };
@@ -260,8 +305,12 @@ fn segments<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, Endianness, R>) -> Vec<Segm
 }
 
 /// The functions of a symbol table, by address, each address once.
-fn functions<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> Vec<Function> {
+fn functions<'a>(
+    symbols: impl Iterator<Item = impl ObjectSymbol<'a>>,
+    stop: &AtomicBool,
+) -> Vec<Function> {
     let mut functions: Vec<(bool, Function)> = symbols
+        .take_while(|_| !stop.load(Relaxed))
         .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
         .filter_map(|s| {
             let name = s.name().ok().filter(|name| !name.is_empty())?;
@@ -287,15 +336,15 @@ fn functions<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> Vec<Fu
 }
 
 /// Functions from the separate file of debugging symbols, where distributions install it.
-fn debug_functions(pid: u32, build_id: Option<&[u8]>, left: &AtomicU64) -> Vec<Function> {
+fn debug_functions(pid: u32, build_id: Option<&[u8]>, limits: Limits<'_>) -> Vec<Function> {
     let Some([first, rest @ ..]) = build_id else { return Vec::new() };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
     let inside = open_regular(&in_root(pid, Path::new(&path)));
     let Ok(file) = inside.or_else(|_| open_regular(Path::new(&path))) else { return Vec::new() };
-    let data = Allowed { cache: &ReadCache::new(&file), left };
+    let data = Allowed { data: &ReadCache::new(&file), whole: false, limits };
     let elf = ElfFile64::<Endianness, _>::parse(data);
-    elf.map(|elf| functions(elf.symbols())).unwrap_or_default()
+    elf.map(|elf| functions(elf.symbols(), limits.stop)).unwrap_or_default()
 }
 
 /// The beginnings and ends of functions, from call-frame information.
@@ -342,5 +391,70 @@ mod tests {
         ] {
             assert_eq!(name(offset), expected, "{offset:#x}");
         }
+    }
+
+    /// An ELF file of so many functions whose names begin where `name` says, in this table.
+    fn elf(names: &[u8], count: u64, name: impl Fn(u64) -> u32) -> Vec<u8> {
+        const HEAD: u64 = 64;
+        let mut file = vec![0; HEAD as usize];
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        file[16..20].copy_from_slice(&[3, 0, 62, 0]); // A library for x86-64.
+        file[20] = 1;
+        let symbols_at = HEAD;
+        file.extend([0; 24]); // The first one means nothing.
+        for at in 0..count {
+            file.extend(name(at).to_le_bytes());
+            file.extend([0x12, 0, 1, 0]); // A public function in section 1.
+            file.extend((at * 16).to_le_bytes());
+            file.extend(16_u64.to_le_bytes());
+        }
+        let names_at = file.len() as u64;
+        file.extend(names);
+        file.resize(file.len().next_multiple_of(8), 0);
+        let sections_at = file.len() as u64;
+        let mut section = |kind: u32, offset: u64, size: u64, link: u32, each: u64| {
+            file.extend([0; 4]);
+            file.extend(kind.to_le_bytes());
+            file.extend([0; 16]);
+            [offset, size].iter().for_each(|word| file.extend(word.to_le_bytes()));
+            [link, 0].iter().for_each(|word| file.extend(word.to_le_bytes()));
+            [8, each].iter().for_each(|word| file.extend(word.to_le_bytes()));
+        };
+        section(0, 0, 0, 0, 0);
+        section(2, symbols_at, (count + 1) * 24, 2, 24);
+        section(3, names_at, names.len() as u64, 0, 0);
+        file[40..48].copy_from_slice(&sections_at.to_le_bytes());
+        file[52..54].copy_from_slice(&64_u16.to_le_bytes());
+        file[58..64].copy_from_slice(&[64, 0, 3, 0, 2, 0]);
+        file
+    }
+
+    /// The functions of a file, and the bytes of their names, with so much allowed for these.
+    fn found(file: &[u8], names: u64, stop: bool) -> (usize, usize) {
+        let (allowance, stop) = (Allowance::new(0, names), AtomicBool::new(stop));
+        let limits = Limits { allowance: &allowance, stop: &stop };
+        let content = Content::of(Allowed { data: file, whole: true, limits }, 0, limits);
+        let bytes = content.functions.iter().map(|f| f.name.len()).sum();
+        (content.functions.len(), bytes)
+    }
+
+    #[test]
+    fn names_take_no_more_than_is_allowed() {
+        const MANY: u64 = 1 << 30;
+        let plain = elf(b"\0one\0two\0", 2, |at| 1 + 4 * at as u32);
+        assert_eq!(found(&plain, MANY, false), (2, 6));
+        // Each name is the end of the one before, so that few bytes are many names.
+        let mut names = vec![b'x'; 10_000];
+        names.push(0);
+        let ends = elf(&names, 10_000, |at| at as u32);
+        assert_eq!(found(&ends, MANY, false), (10_000, 50_005_000));
+        let (count, bytes) = found(&ends, 1 << 20, false);
+        assert!(count > 50 && bytes <= 1 << 20, "{count} with {bytes}");
+        // One long name, for all of them.
+        let mut names = vec![b'x'; 10 << 20];
+        names.push(0);
+        assert_eq!(found(&elf(&names, 1000, |_| 0), MANY, false), (0, 0));
+        // Whoever has been left behind stops.
+        assert_eq!(found(&plain, MANY, true), (0, 0));
     }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,19 +39,22 @@ impl Patience {
     }
 
     /// Does something on a thread of its own; `None` if that takes too long. The thread is then
-    /// left behind, and ends with the process if not before.
+    /// left behind: it is told to stop, and ends with the process if not before.
     pub fn wait<T: Send + 'static>(
         &mut self,
-        what: impl FnOnce() -> T + Send + 'static,
+        what: impl FnOnce(&AtomicBool) -> T + Send + 'static,
     ) -> Option<T> {
         if self.left.is_zero() {
             return None;
         }
         let (tell, told) = mpsc::channel();
         let began = Instant::now();
-        thread::Builder::new().spawn(move || _ = tell.send(what())).ok()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&stop);
+        thread::Builder::new().spawn(move || _ = tell.send(what(&theirs))).ok()?;
         let answer = told.recv_timeout(self.each.min(self.left)).ok();
         if answer.is_none() {
+            stop.store(true, Relaxed);
             self.left = self.left.saturating_sub(began.elapsed());
         }
         answer
@@ -85,11 +90,22 @@ mod tests {
     fn what_hangs_is_left_behind() {
         let (_held, for_ever) = mpsc::channel::<()>();
         let mut patience = Patience::new(Duration::from_millis(50), Duration::from_millis(60));
-        assert_eq!(patience.wait(move || for_ever.recv().is_ok()), None);
+        assert_eq!(patience.wait(move |_| for_ever.recv().is_ok()), None);
         let (_held, for_ever) = mpsc::channel::<()>();
-        assert_eq!(patience.wait(move || for_ever.recv().is_ok()), None);
-        assert_eq!(patience.wait(|| 1), None, "all patience is used up, so it is not even tried");
+        assert_eq!(patience.wait(move |_| for_ever.recv().is_ok()), None);
+        assert_eq!(patience.wait(|_| 1), None, "all patience is used up, so it is not even tried");
+        // What can be told to stop is.
+        let (tell, told) = mpsc::channel();
+        let mut patience = Patience::new(Duration::from_millis(20), Duration::from_secs(1));
+        let endless = patience.wait(move |stop| {
+            while !stop.load(Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let _ = tell.send(());
+        });
+        assert_eq!(endless, None);
+        told.recv_timeout(Duration::from_secs(60)).unwrap();
         let mut patience = Patience::new(Duration::from_secs(60), Duration::from_secs(60));
-        assert_eq!(patience.wait(|| 7), Some(7));
+        assert_eq!(patience.wait(|_| 7), Some(7));
     }
 }

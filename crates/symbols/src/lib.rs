@@ -18,20 +18,22 @@ pub use demangle::demangle;
 pub use foreign::{Patience, open_regular};
 pub use kernel::Ahead;
 
-use file::FileSymbols;
+use file::{Allowance, FileSymbols};
 use kernel::KernelSymbols;
 use maps::{Mapping, Source};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Files that are kept open until the first of their names is asked for.
 const MOST_OPEN: usize = 256;
 /// Bytes that are read of all files of a process together.
 const MOST_READ: u64 = 2 << 30;
+/// Bytes of names that are kept of all files of a process together.
+const MOST_NAMED: u64 = 512 << 20;
 /// How long a file is waited for, and all of them together.
 const FOR_A_FILE: Duration = Duration::from_secs(20);
 const FOR_ALL: Duration = Duration::from_secs(30);
@@ -48,8 +50,7 @@ pub struct Symbol {
 /// What the files of a process may take together.
 struct Shared {
     patience: RefCell<Patience>,
-    /// Bytes that may still be read.
-    left: Arc<AtomicU64>,
+    allowance: Arc<Allowance>,
     /// Files that did not answer in time.
     unread: RefCell<Vec<String>>,
 }
@@ -58,7 +59,7 @@ impl Default for Shared {
     fn default() -> Self {
         Shared {
             patience: RefCell::new(Patience::new(FOR_A_FILE, FOR_ALL)),
-            left: Arc::new(AtomicU64::new(MOST_READ)),
+            allowance: Arc::new(Allowance::new(MOST_READ, MOST_NAMED)),
             unread: RefCell::default(),
         }
     }
@@ -69,7 +70,7 @@ impl Shared {
     fn ask<T: Send + 'static>(
         &self,
         file: &str,
-        what: impl FnOnce() -> T + Send + 'static,
+        what: impl FnOnce(&AtomicBool) -> T + Send + 'static,
     ) -> Option<T> {
         let answer = self.patience.borrow_mut().wait(what);
         let mut unread = self.unread.borrow_mut();

@@ -31,6 +31,8 @@ pub struct Agent {
     patience: Duration,
     /// Descriptors that came with what was received.
     files: Vec<File>,
+    /// Answers that nobody waits for, which come before those to what was asked since.
+    owed: usize,
     pub greeting: Greeting,
 }
 
@@ -54,12 +56,18 @@ pub enum Turn {
     Moves,
     /// It is not wanted any more.
     Stop,
+    /// No more is waited for, whatever comes.
+    GiveUp,
+    /// The answer may come later, when other things are asked.
+    Leave,
 }
 
 pub enum Answered {
     With(Response),
     /// It was ended before it was done; what it had begun is undone.
     Stopped,
+    /// It goes on; nobody waits for it any more.
+    Later,
 }
 
 /// What there is to talk to in a JVM.
@@ -76,7 +84,7 @@ impl Agent {
         stream.set_write_timeout(Some(patience))?;
         let nobody = Greeting { protocol: 0, version: String::new(), build: String::new() };
         let (decoder, files) = (Decoder::default(), Vec::new());
-        Ok(Agent { stream, decoder, patience, files, greeting: nobody })
+        Ok(Agent { stream, decoder, patience, files, owed: 0, greeting: nobody })
     }
 
     /// `None` if the agent goes away before it has greeted us: it was about to leave when we came.
@@ -94,11 +102,21 @@ impl Agent {
     pub fn ask(&mut self, request: &Request) -> Result<Response> {
         self.send(request)?;
         loop {
-            match Response::from_message(&self.receive()?)? {
+            let message = self.receive()?;
+            match Response::from_message(&message)? {
                 Response::Progress(_) => {}
+                answer if self.is_owed(&answer) => {}
                 answer => return Ok(answer),
             }
         }
+    }
+
+    /// Whether this is an answer that nobody waits for. A status is told at any time, before what is
+    /// under way has its answer, which is never one.
+    fn is_owed(&mut self, answer: &Response) -> bool {
+        let owed = self.owed > 0 && !matches!(answer, Response::Status(_));
+        self.owed -= usize::from(owed);
+        owed
     }
 
     /// The same for what may take long: somebody watches meanwhile, and may have it ended.
@@ -119,6 +137,7 @@ impl Agent {
                 heard = Instant::now();
                 match Response::from_message(&message)? {
                     Response::Progress(progress) => watch.told(&progress),
+                    answer if self.is_owed(&answer) => {}
                     // What was stopped has two answers: its own, and that of the request to stop.
                     first if stops && answer.is_none() => answer = Some(first),
                     _ if stops => return Ok(Answered::Stopped),
@@ -133,6 +152,11 @@ impl Agent {
                     self.send(&Request::ExactStop)?;
                 }
                 Turn::Stop => {}
+                Turn::GiveUp => bail!(watch.given_up(self.patience)),
+                Turn::Leave => {
+                    self.owed += 1;
+                    return Ok(Answered::Later);
+                }
             }
             let mut portion = [0; 8192];
             match self.take(&mut portion) {
@@ -357,6 +381,42 @@ mod tests {
     use super::*;
     use rustix::fs::{MemfdFlags, memfd_create};
     use tare_protocol::{ExactPlan, SamplePlan};
+
+    #[test]
+    fn an_answer_that_nobody_waited_for_is_not_taken_for_another() {
+        /// Stops to wait at once.
+        struct Impatient;
+
+        impl Watch for Impatient {
+            fn told(&mut self, _: &Progress) {}
+
+            fn turn(&mut self) -> Turn {
+                Turn::Leave
+            }
+
+            fn given_up(&self, _: Duration) -> String {
+                String::new()
+            }
+        }
+
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut agent = Agent::of(ours, Duration::from_secs(60)).unwrap();
+        let demote = Request::ExactDemote { ids: vec![1] };
+        let left = agent.ask_watched(&demote, &mut Impatient).unwrap();
+        assert!(matches!(left, Answered::Later));
+        let mut say = |response: Response| {
+            theirs.write_all(&response.to_message().encode()).unwrap();
+        };
+        // A status comes in between; the answer to what was left comes before the next one.
+        say(Response::Progress(Progress::default()));
+        say(Response::Status(Box::default()));
+        agent.status().unwrap();
+        say(Response::error(ErrorCode::Internal, "too late"));
+        say(Response::Ok);
+        agent.tell(&Request::ExactStop).unwrap();
+        say(Response::error(ErrorCode::Internal, "not now"));
+        assert!(agent.tell(&Request::ExactStop).is_err(), "nothing is owed any more");
+    }
 
     #[test]
     fn memory_larger_than_was_asked_for_is_refused() {

@@ -8,18 +8,19 @@
 mod peer;
 mod place;
 
+use crate::term::plain;
 use anyhow::{Context, Result, bail};
 use place::Place;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, MemfdFlags, OFlags, memfd_create};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ const LONGEST: usize = 8192;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Writing a dump may take its time.
 const ANSWER: Duration = Duration::from_secs(60);
+/// Bytes that are taken of a dump that another user's recording has made.
+const MOST_DUMPED: u64 = 1 << 30;
 
 impl Order {
     /// The line, and what goes with it.
@@ -104,11 +107,13 @@ pub struct Desk {
 impl Desk {
     /// Opens the desk of the recording of a JVM.
     pub fn open(jvm: &Jvm) -> Result<Self> {
-        Desk::open_for(jvm.pid, jvm.uid)
+        Desk::open_for(jvm.pid)
     }
 
-    fn open_for(pid: u32, uid: u32) -> Result<Self> {
-        if place::find(pid, uid).is_ok_and(|found| found.is_some()) {
+    /// Another user's desk is no hindrance: whether they record is for the agent to say, and what
+    /// they say is no reason to go without.
+    fn open_for(pid: u32) -> Result<Self> {
+        if !matches!(place::find_own(pid), Ok(None)) {
             bail!("another recording of JVM {pid} takes orders already");
         }
         let (listener, place) = Place::bind(pid)?;
@@ -182,11 +187,35 @@ pub fn ask_if_any(jvm: &Jvm, order: &Order) -> Result<Option<String>> {
 }
 
 fn ask_for(pid: u32, uid: u32, order: &Order) -> Result<Option<String>> {
-    place::find(pid, uid)?.map(|stream| ask_at(stream, order)).transpose()
+    let Some(found) = place::find(pid, uid)? else { return Ok(None) };
+    match order {
+        Order::Dump(file) if found.foreign => ask_foreign(found.stream, file).map(Some),
+        _ => ask_at(found.stream, order).map(Some),
+    }
+}
+
+/// Has another user's recording write a dump. They get memory, and not our file, which they could
+/// write to for as long as they keep the descriptor.
+fn ask_foreign(stream: UnixStream, mut file: &File) -> Result<String> {
+    let memory = File::from(memfd_create("tare-dump", MemfdFlags::CLOEXEC)?);
+    let answer = ask_at(stream, &Order::Dump(memory.try_clone()?))?;
+    if memory.metadata()?.len() > MOST_DUMPED {
+        bail!("the dump is larger than {} MiB, and is not taken", MOST_DUMPED >> 20);
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    // By position: whoever else has the memory open may move its offset.
+    let (mut at, mut piece) = (0, vec![0; 1 << 16]);
+    while at < MOST_DUMPED
+        && let length @ 1.. = memory.read_at(&mut piece, at)?
+    {
+        file.write_all(&piece[..length])?;
+        at += length as u64;
+    }
+    Ok(answer)
 }
 
 fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
-    stream.set_read_timeout(Some(ANSWER))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let (line, file) = order.parts();
     let line = format!("{line}\n");
@@ -199,22 +228,39 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     let parts = [IoSlice::new(line.as_bytes())];
     let sent = sendmsg(&stream, &parts, &mut extra, SendFlags::NOSIGNAL)?;
     stream.write_all(&line.as_bytes()[sent..])?;
-    let mut line = String::new();
-    BufReader::new(stream.take(LONGEST as u64))
-        .read_line(&mut line)
-        .context("the recording did not answer")?;
+    let line = answer_line(stream, ANSWER).context("the recording did not answer")?;
     match line.trim_end().split_once(' ') {
         Some(("ok", text)) => Ok(text.to_owned()),
-        Some(("error", text)) => bail!("{text}"),
+        Some(("error", text)) => bail!("{}", plain(text)),
         _ if line.trim_end() == "ok" => Ok(String::new()),
         _ => bail!("the recording ended before it answered"),
     }
 }
 
+/// One line, for which is waited so long in all, however slowly it comes.
+fn answer_line(mut stream: UnixStream, patience: Duration) -> io::Result<String> {
+    let limit = Instant::now() + patience;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") && line.len() < LONGEST {
+        let left = limit.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let mut portion = [0; 256];
+        match stream.read(&mut portion) {
+            Ok(0) => break,
+            Ok(length) => line.extend_from_slice(&portion[..length]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{MemfdFlags, memfd_create};
 
     fn memory() -> File {
         File::from(memfd_create("tare-test", MemfdFlags::CLOEXEC).unwrap())
@@ -242,8 +288,8 @@ mod tests {
         // No process has such a number.
         let pid = u32::MAX - std::process::id();
         let us = rustix::process::geteuid().as_raw();
-        let desk = Desk::open_for(pid, us).unwrap();
-        assert!(Desk::open_for(pid, us).is_err(), "one recording of a JVM at a time");
+        let desk = Desk::open_for(pid).unwrap();
+        assert!(Desk::open_for(pid).is_err(), "one recording of a JVM at a time");
         let asking = std::thread::spawn(move || {
             let good = ask_for(pid, us, &Order::Interval(5)).unwrap();
             let bad = ask_for(pid, us, &Order::Stop).unwrap_err().to_string();
@@ -274,6 +320,42 @@ mod tests {
         assert_eq!((dumped.as_deref(), text.as_str()), (Some("13 bytes"), "what there is"));
         drop(desk);
         assert!(ask_for(pid, us, &Order::Stop).unwrap().is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn another_users_recording_never_gets_our_file() {
+        let path = std::env::temp_dir().join(format!("tare-foreign-{}.tare", std::process::id()));
+        std::fs::write(&path, "older and longer").unwrap();
+        let ours = File::options().write(true).open(&path).unwrap();
+        let inode = ours.metadata().unwrap().ino();
+        let (asks, answers) = UnixStream::pair().unwrap();
+        let impostor = std::thread::spawn(move || {
+            let (line, file) = hear(&answers).unwrap();
+            assert_eq!(line, "dump\n");
+            let mut file = file.expect("somewhere to write to");
+            file.write_all(b"a dump").unwrap();
+            (&answers).write_all(b"ok 6 bytes\n").unwrap();
+            drop(answers);
+            file
+        });
+        assert_eq!(ask_foreign(asks, &ours).unwrap(), "6 bytes");
+        let mut kept = impostor.join().unwrap();
+        assert_ne!(kept.metadata().unwrap().ino(), inode);
+        kept.write_all(b", and more").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a dump");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_answer_that_trickles_is_not_waited_for_for_ever() {
+        let (asks, mut answers) = UnixStream::pair().unwrap();
+        let trickle = std::thread::spawn(move || {
+            while answers.write_all(b"o").is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        assert!(answer_line(asks, Duration::from_millis(100)).is_err());
+        trickle.join().unwrap();
     }
 
     #[test]

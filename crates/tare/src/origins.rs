@@ -8,11 +8,13 @@
 //! that does not answer, while the program is woven. So a thread of its own reads them, within bounds,
 //! and is left behind if it takes too long.
 
+mod jar;
+
+use jar::{LARGEST_CLASS, list_of, member, names};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -27,10 +29,6 @@ use tare_symbols::open_regular;
 const MOST_JARS: usize = 2_000;
 /// Of all jars together.
 const MOST_CLASSES: usize = 2_000_000;
-/// Bytes of a jar's own list of what is in it.
-const LARGEST_LIST: u64 = 64 << 20;
-/// Bytes of a class file.
-const LARGEST_CLASS: u64 = 16 << 20;
 /// Jars whose manifests are read.
 const MOST_MANIFESTS: usize = 50;
 /// Packages within packages, in a directory.
@@ -247,6 +245,7 @@ impl ClassPath {
             }
             if self.classes.len() >= MOST_CLASSES {
                 work.leave_out(entry, "there are more classes than are looked at");
+                self.certain = false;
                 continue;
             }
             let list = match open_regular(entry).and_then(|file| list_of(&file)) {
@@ -254,10 +253,11 @@ impl ClassPath {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => {
                     work.leave_out(entry, &e.to_string());
+                    self.certain = false;
                     continue;
                 }
             };
-            for name in names(&list) {
+            for name in names(&list.records) {
                 self.certain &= !name.ends_with(b".jar");
                 let class = name.strip_suffix(b".class").and_then(|n| std::str::from_utf8(n).ok());
                 if let Some(class) = class {
@@ -312,83 +312,22 @@ impl ClassPath {
 
     fn file(&self, class: &str) -> Option<Vec<u8>> {
         let (entry, name) = (self.entry(class)?, format!("{class}.class"));
-        let mut bytes = Vec::new();
-        if entry.is_dir() {
-            let file = open_regular(&entry.join(name)).ok()?;
-            file.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
-        } else {
-            let mut jar = zip::ZipArchive::new(open_regular(entry).ok()?).ok()?;
-            jar.by_name(&name).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
+        if !entry.is_dir() {
+            return member(&open_regular(entry).ok()?, &name);
         }
+        let mut bytes = Vec::new();
+        open_regular(&entry.join(name)).ok()?.take(LARGEST_CLASS).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 }
 
 /// Whether the manifest of a jar names others that belong to the class path.
 fn leads_on(jar: &Path) -> bool {
-    let manifest = || {
-        let mut jar = zip::ZipArchive::new(open_regular(jar).ok()?).ok()?;
-        let mut text = String::new();
-        let manifest = jar.by_name("META-INF/MANIFEST.MF").ok()?;
-        manifest.take(LARGEST_CLASS).read_to_string(&mut text).ok()?;
-        Some(text)
+    let manifest = || member(&open_regular(jar).ok()?, "META-INF/MANIFEST.MF");
+    let names_others = |text: Vec<u8>| {
+        String::from_utf8_lossy(&text).lines().any(|l| l.starts_with("Class-Path:"))
     };
-    is_jar(jar) && manifest().is_some_and(|text| text.contains("Class-Path:"))
-}
-
-/// A jar's own list of what is in it, which stands at its end; empty for a file that is no jar.
-fn list_of(jar: &File) -> io::Result<Vec<u8>> {
-    /// The end of the list, without and with its comment; and its long form, which stands before it.
-    const END: usize = 22;
-    const COMMENT: u64 = 65_535;
-    const LONG_END: u64 = 56;
-    const LOCATOR: u64 = 20;
-    let length = jar.metadata()?.len();
-    let mut tail = vec![0; length.min(END as u64 + COMMENT) as usize];
-    let tail_at = length - tail.len() as u64;
-    jar.read_exact_at(&mut tail, tail_at)?;
-    let ends = tail.windows(END).rposition(|window| window.starts_with(b"PK\x05\x06"));
-    let Some(at) = ends else { return Ok(Vec::new()) };
-    let mut size = u64::from(u32::from_le_bytes(word(&tail, at + 12)));
-    // Counted from its end, since bytes before the jar move all that is counted from its beginning.
-    let mut list_end = tail_at + at as u64;
-    if size == u64::from(u32::MAX)
-        && let Some(long_at) = list_end.checked_sub(LOCATOR + LONG_END)
-    {
-        let mut long = [0; LONG_END as usize];
-        jar.read_exact_at(&mut long, long_at)?;
-        if long.starts_with(b"PK\x06\x06") {
-            size = u64::from_le_bytes(word(&long, 40));
-            list_end = long_at;
-        }
-    }
-    if size > LARGEST_LIST {
-        return Err(io::Error::other("its list of files is larger than is read"));
-    }
-    let Some(list_at) = list_end.checked_sub(size) else { return Ok(Vec::new()) };
-    let mut list = vec![0; size as usize];
-    jar.read_exact_at(&mut list, list_at)?;
-    Ok(list)
-}
-
-/// The names in such a list, up to where it is damaged.
-fn names(mut list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    const HEAD: usize = 46;
-    std::iter::from_fn(move || {
-        let (head, rest) = list.split_at_checked(HEAD)?;
-        if !head.starts_with(b"PK\x01\x02") {
-            return None;
-        }
-        let length = |at: usize| usize::from(u16::from_le_bytes(word(head, at)));
-        let (name, rest) = rest.split_at_checked(length(28))?;
-        list = rest.get(length(30) + length(32)..)?;
-        Some(name)
-    })
-}
-
-/// Bytes in the middle of others, which must be there.
-fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
+    is_jar(jar) && manifest().is_some_and(names_others)
 }
 
 /// The entries of the class path that a command line names, and whether there can be no others: a variable
@@ -454,7 +393,10 @@ fn is_jar(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jar::LARGEST_LIST;
+    use std::fs::File;
     use std::io::Write;
+    use std::os::unix::fs::FileExt;
 
     fn path_of(words: &str) -> Vec<String> {
         class_path(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).0
@@ -555,6 +497,59 @@ mod tests {
     }
 
     #[test]
+    fn a_jar_whose_list_is_too_long_is_not_opened_at_all() {
+        /// Of the manifest's text.
+        const CRC: u32 = 0xe272_30e8;
+        let scratch = std::env::temp_dir().join(format!("tare-long-{}", std::process::id()));
+        fs::create_dir_all(&scratch).unwrap();
+        let jar = |name: &str, entries: u16| {
+            let path = scratch.join(name);
+            let file = File::create(&path).unwrap();
+            let text = b"Class-Path: other.jar\n";
+            let manifest = "META-INF/MANIFEST.MF";
+            let (size, length) = (text.len() as u8, manifest.len() as u8);
+            let mut at = 0;
+            let mut put = |bytes: &[u8], hole: u64| {
+                file.write_all_at(bytes, at).unwrap();
+                at += bytes.len() as u64 + hole;
+                at
+            };
+            let mut head = [0; 30];
+            head[..4].copy_from_slice(b"PK\x03\x04");
+            (head[18], head[22], head[26]) = (size, size, length);
+            head[14..18].copy_from_slice(&CRC.to_le_bytes());
+            let list_at = put(&[&head, manifest.as_bytes(), text].concat(), 0);
+            let mut record = [0; 46];
+            record[..4].copy_from_slice(b"PK\x01\x02");
+            (record[20], record[24], record[28]) = (size, size, length);
+            record[16..20].copy_from_slice(&CRC.to_le_bytes());
+            put(&[&record, manifest.as_bytes()].concat(), 0);
+            // The rest has names of zeros and comments of holes, which take no room on the disk.
+            record[16..30].fill(0);
+            record[28] = 1;
+            record[32..34].fill(0xff);
+            (1..entries).for_each(|_| _ = put(&record, 1 + 65_535));
+            let list_size = put(&[], 0) - list_at;
+            let entries = entries.to_le_bytes();
+            let mut end = [b"PK\x05\x06\0\0\0\0".as_slice(), &entries, &entries].concat();
+            end.extend(u32::try_from(list_size).unwrap().to_le_bytes());
+            end.extend(u32::try_from(list_at).unwrap().to_le_bytes());
+            end.extend([0; 2]);
+            put(&end, 0);
+            (path, list_size)
+        };
+        let (short, size) = jar("short.jar", 3);
+        assert!(size < LARGEST_LIST && leads_on(&short));
+        let (long, size) = jar("long.jar", 1100);
+        assert!(size > LARGEST_LIST && !leads_on(&long));
+        assert_eq!(member(&File::open(&long).unwrap(), "META-INF/MANIFEST.MF"), None);
+        let origins = Origins::by(move |_| (vec![long], true));
+        assert_eq!(origins.names(), None, "what is in it is not known");
+        assert!(losses(&origins)[0].contains("larger than is read"), "{:?}", losses(&origins));
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+
+    #[test]
     fn a_file_system_that_hangs_is_not_waited_for() {
         let (_held, for_ever) = mpsc::channel::<()>();
         let origins = Origins::by(move |_| {
@@ -567,33 +562,5 @@ mod tests {
         origins.given_up.set(true);
         assert_eq!(origins.of_class("p/B"), None, "it is not asked again");
         assert!(losses(&origins)[0].contains("did not answer in time"), "{:?}", losses(&origins));
-    }
-
-    #[test]
-    fn damaged_lists_give_fewer_names() {
-        let mut bytes = Vec::new();
-        let mut zip = zip::ZipWriter::new(io::Cursor::new(&mut bytes));
-        for name in ["a/B.class", "a/C.class", "a/D.txt"] {
-            zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
-            zip.write_all(&[7; 300]).unwrap();
-        }
-        zip.finish().unwrap();
-        let path = std::env::temp_dir().join(format!("tare-list-{}", std::process::id()));
-        let count = |bytes: &[u8]| {
-            fs::write(&path, bytes).unwrap();
-            list_of(&File::open(&path).unwrap()).map_or(0, |list| names(&list).count())
-        };
-        assert_eq!(count(&bytes), 3);
-        // A script before the jar, as runnable ones have.
-        assert_eq!(count(&[b"#!/bin/sh\n".as_slice(), &bytes].concat()), 3);
-        for length in 0..bytes.len() {
-            assert!(count(&bytes[..length]) <= 3, "{length}");
-        }
-        for at in 0..bytes.len() {
-            let mut other = bytes.clone();
-            other[at] ^= 0xff;
-            assert!(count(&other) <= 3, "{at}");
-        }
-        fs::remove_file(&path).unwrap();
     }
 }

@@ -12,7 +12,8 @@ use anstyle::{AnsiColor, Style};
 use clean::Clean;
 use serde::Serialize;
 use std::fmt::Arguments;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub const BOLD: Style = Style::new().bold();
@@ -32,8 +33,33 @@ pub fn width() -> Option<usize> {
 pub fn progress(text: &str) {
     let size = rustix::termios::tcgetwinsize(io::stderr());
     let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).wrapping_sub(1));
+    IS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
     eprint!("\r\x1b[K{}", clip(text, width));
     let _ = io::stderr().flush();
+}
+
+/// Whether such a line is on the terminal, which must go before anything else is written.
+static IS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// A line on the terminal, if there is one, for as long as something is done.
+pub struct Doing;
+
+impl Doing {
+    pub fn say(text: &str, quiet: bool) -> Option<Doing> {
+        let shown = !quiet && io::stderr().is_terminal();
+        shown.then(|| {
+            progress(text);
+            Doing
+        })
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        if IS_SHOWN.load(Ordering::Relaxed) {
+            progress("");
+        }
+    }
 }
 
 /// Standard output, for text.
@@ -108,6 +134,9 @@ pub fn put(mut out: impl Write, text: Arguments<'_>) {
 }
 
 pub fn put_error(text: Arguments<'_>) {
+    if IS_SHOWN.load(Ordering::Relaxed) {
+        progress("");
+    }
     put(Clean::new(anstream::stderr().lock()), text);
 }
 

@@ -20,12 +20,17 @@ impl Control<'_> {
     /// To be called before each call into the JVM that may take long. Whether the one who asked for it,
     /// by the place of its connection, still wants it, and nobody has sent the agent away.
     pub(super) fn meanwhile(&mut self, owner: Option<usize>, step: Step) -> bool {
-        note(step);
-        gate::enter((), || sampling::tick(self.jvmti, self.jni));
         if let Some(connection) = owner.and_then(|owner| self.connections.get_mut(owner)) {
             let told = connection.answer(&Response::Progress(progress(step)).to_message());
             connection.ended |= !told;
         }
+        self.unasked(owner, step)
+    }
+
+    /// The same where the owner waits for no answer, so that nothing is said to it.
+    pub(super) fn unasked(&mut self, owner: Option<usize>, step: Step) -> bool {
+        note(step);
+        gate::enter((), || sampling::tick(self.jvmti, self.jni));
         self.hear();
         if let Some(listener) = self.listener {
             self.accept(listener);

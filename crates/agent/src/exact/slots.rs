@@ -14,6 +14,9 @@ const SLOTS: [u64; 4] = [64, 16, 4, 2];
 /// Every session leaves a mapping or two behind, of which a process may have some 65,000.
 const SESSIONS: u32 = 4096;
 
+/// The smallest that there are; where they are larger, fewer are asked for.
+const PAGE: u64 = 4096;
+
 static TAKEN: Mutex<Taken> = Mutex::new(Taken { range: None, sessions: 0, left: Vec::new() });
 
 struct Taken {
@@ -113,15 +116,87 @@ fn give_back_what_was_left() {
     taken.left.retain(|(at, length)| zeros(*at, *length).is_err());
 }
 
+const PLAIN: libc::c_int = libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
 /// Puts zeros in place of what is at an address. Private memory counts as data of the process and, on
 /// systems that commit strictly, as used; shared memory may still be had then.
 fn zeros(at: u64, length: u64) -> io::Result<()> {
-    let common = libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    replace(at, length, |flags| map(at, length, flags, -1))
+}
+
+/// A call that fails may have taken the old pages away before it found out (Linux before 6.12). So it
+/// is tried elsewhere first; what goes wrong in spite of that, because another thread took what was
+/// left just then, leaves a hole, which is filled at once.
+fn replace(at: u64, length: u64, map: impl Fn(libc::c_int) -> io::Result<()>) -> io::Result<()> {
+    let mut last = None;
+    for kind in [libc::MAP_PRIVATE, libc::MAP_SHARED] {
+        let tried = could_map(length, kind | PLAIN).and_then(|()| {
+            map(kind | PLAIN)
+                .or_else(|e| if is_mapped(at, length) { Err(e) } else { fill(at, length) })
+        });
+        match tried {
+            Ok(()) => return Ok(()),
+            Err(e) => last = Some(e),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::other("nothing was tried")))
+}
+
+/// Whether there is memory at all of these addresses.
+fn is_mapped(at: u64, length: u64) -> bool {
+    let mut pages = vec![0_u8; (length / PAGE) as usize];
+    // SAFETY: the call only looks; the vector has a byte for each page.
+    unsafe { libc::mincore(at as *mut libc::c_void, length as usize, pages.as_mut_ptr()) == 0 }
+}
+
+/// Puts zeros where there is a hole, and nowhere else: somebody may have got an address of it. As
+/// many addresses as are needed were just given up, so they can be had again, if need be in pieces.
+fn fill(at: u64, length: u64) -> io::Result<()> {
+    const TRIES: usize = 100;
+    const PIECE: u64 = 1 << 20;
+    for _ in 0..TRIES {
+        if plug(at, length).is_ok() {
+            return Ok(());
+        }
+        for start in (0..length).step_by(PIECE as usize) {
+            let piece = PIECE.min(length - start);
+            if plug(at + start, piece).is_err() {
+                let pages = (0..piece).step_by(PAGE as usize);
+                pages.for_each(|page| _ = plug(at + start + page, PAGE));
+            }
+        }
+        if is_mapped(at, length) {
+            return Ok(());
+        }
+        std::thread::yield_now();
+    }
+    Err(io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// Maps zeros where nothing is mapped.
+fn plug(at: u64, length: u64) -> io::Result<()> {
     private_or_shared(|kind| {
-        // A call that fails may have taken the old pages away before it found out (Linux before 6.12).
-        // So it is tried elsewhere first.
-        could_map(length, kind | common)?;
-        map(at, length, kind | common, -1)
+        // SAFETY: nothing that is mapped is replaced.
+        let mapped = unsafe {
+            libc::mmap(
+                at as *mut libc::c_void,
+                length as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                kind | PLAIN | libc::MAP_FIXED_NOREPLACE,
+                -1,
+                0,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        if mapped as u64 != at {
+            // A kernel that does not know the flag (before 4.17) takes the address for a hint.
+            // SAFETY: the mapping just made, which nobody knows of.
+            unsafe { libc::munmap(mapped, length as usize) };
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        Ok(())
     })
 }
 
@@ -221,5 +296,34 @@ mod tests {
         put(base + LENGTH - 8, 1);
         take().unwrap();
         assert_eq!((get(base), get(base + LENGTH - 8)), (0, 0));
+    }
+
+    /// As Linux before 6.12 does it when it runs short at the last moment.
+    #[test]
+    fn a_hole_is_filled_at_once() {
+        let base = session();
+        let takes_away = |_| {
+            // SAFETY: memory of this test, which nobody uses meanwhile.
+            unsafe { libc::munmap(base as *mut libc::c_void, LENGTH as usize) };
+            Err(io::Error::from_raw_os_error(libc::ENOMEM))
+        };
+        replace(base, LENGTH, takes_away).unwrap();
+        assert!(is_mapped(base, LENGTH));
+        assert_eq!((get(base), get(base + LENGTH - 8)), (0, 0));
+        put(base + LENGTH - 8, 1);
+        // What somebody else has got meanwhile is left alone.
+        let middle = base + LENGTH / 2;
+        // SAFETY: as above.
+        unsafe { libc::munmap(base as *mut libc::c_void, LENGTH as usize) };
+        plug(middle, PAGE).unwrap();
+        put(middle, OLD);
+        assert!(!is_mapped(base, LENGTH));
+        fill(base, LENGTH).unwrap();
+        assert_eq!((get(base), get(middle), get(base + LENGTH - 8)), (0, OLD, 0));
+        // Where nothing is taken away, the old pages stay.
+        let base = session();
+        let refuses = |_| Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        assert!(replace(base, LENGTH, refuses).is_err());
+        assert_eq!(get(base), OLD);
     }
 }

@@ -6,7 +6,7 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tare_jvm_tests::{
-    Control, Scratch, Target, control_socket, is_root, jdk, shared_classes, shared_jdk, skip,
+    Control, Scratch, Target, can, control_socket, is_root, jdk, shared_classes, shared_jdk, skip,
 };
 
 const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -40,6 +40,35 @@ fn another_user_is_refused() {
     assert!(said.contains("only the JVM's own user and root"), "{said}");
     assert_eq!(witness.status().refused, 1);
 
+    target.check_works();
+    target.finish();
+}
+
+/// Root of a container that shares our /tmp is the same user, as numbers go.
+#[test]
+fn another_container_is_refused() {
+    const TEST: &str = "another container at the control socket";
+    let words = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"];
+    if !can(TEST, &[&words[..], &["true"]].concat()) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let classes = shared_classes(&scratch);
+    let mut target = Target::idle(jdk()).vm(agentpath("")).start();
+    let socket = control_socket(target.pid());
+    let mut witness = Control::connect(target.pid());
+    witness.greet();
+    let connect = |through: &[&str]| {
+        let peer = Target::idle(jdk()).class_path(&classes).main("Connect").arg(&socket);
+        peer.directory(scratch.path()).through(through).spawn().wait().1
+    };
+    let said = connect(&words);
+    assert!(said.contains("connected: error"), "{said}");
+    assert!(said.contains("from no other container"), "{said}");
+    assert_eq!(witness.status().refused, 1);
+    // A file system of its own makes nobody a stranger: services have them.
+    let said = connect(&words[..2]);
+    assert!(said.contains("connected: ") && !said.contains("error"), "{said}");
     target.check_works();
     target.finish();
 }

@@ -2,6 +2,7 @@
 //! tool says what it waits for, can be stopped, and never says that nothing is there.
 
 use crate::common::assert_no_trace;
+use crate::recording::begin;
 use rustix::process::Signal;
 use std::thread;
 use std::time::Duration;
@@ -58,6 +59,33 @@ on_each_jdk! {
         let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(numbers[0] < numbers[1], "{}", outcome.describe());
         assert!(!file.exists());
+        assert_no_trace(target.pid());
+        target.ask("work");
+        target.finish();
+    }
+
+    /// What a recording with roots finds while it is under way.
+    fn while_what_roots_reach_is_woven(jdk) {
+        let scratch = Scratch::new();
+        let agent = java_agent("Meddler", &scratch, "hold");
+        let java = Target::java(jdk).vm(agent).class_path(classes());
+        let mut target = java.main("Meddled").start();
+        // Loads the class, which has not run yet.
+        target.tell("redefine as-it-was as-it-was");
+        target.wait_for("redefine: done");
+        let name = target.name();
+        let file = scratch.join("x.tare");
+        let recording = begin(&name, &["--root", "Meddled.work", "--scheme", "lazy"], &file);
+        target.ask("hold");
+        target.tell("work");
+        target.wait_for("held");
+        let words = ["status", &name, "--timeout", "1s"];
+        Tare::this().run(&words).fails(1, &["answers nobody", "inside the JVM", "weaving"]);
+        // Whoever found it waits no longer than a second.
+        target.wait_for("work: ");
+        recording.signal(Signal::INT);
+        target.ask("release");
+        recording.wait().ok();
         assert_no_trace(target.pid());
         target.ask("work");
         target.finish();

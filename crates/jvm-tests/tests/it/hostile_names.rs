@@ -92,9 +92,8 @@ const OURS: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"
 /// Nothing steers a terminal, and no name has made a line of its own. `INJECTED` shows that the
 /// hostile name was met at all.
 #[track_caller]
-fn assert_harmless(what: &str, outcome: &Outcome, met: bool) {
-    let text = format!("{}{}", outcome.out, outcome.err);
-    let mut rest = text.clone();
+pub fn assert_harmless(what: &str, text: &str, met: bool) {
+    let mut rest = text.to_owned();
     for style in OURS {
         rest = rest.replace(style, "");
     }
@@ -111,7 +110,11 @@ fn assert_harmless(what: &str, outcome: &Outcome, met: bool) {
     }
 }
 
-fn hostile_jar(scratch: &Scratch) -> std::path::PathBuf {
+fn both(outcome: &Outcome) -> String {
+    format!("{}{}", outcome.out, outcome.err)
+}
+
+pub fn hostile_jar(scratch: &Scratch) -> std::path::PathBuf {
     let classes = scratch.join("classes");
     fs::create_dir(&classes).unwrap();
     compiled(&classes, &[("Hostile.java", HOSTILE), ("Template_of_20_bytes.java", TEMPLATE)]);
@@ -137,7 +140,7 @@ on_each_jdk! {
         let check = |what: &str, words: &[&str], met: bool| {
             let outcome = tare.run(words);
             assert_eq!(outcome.code, 0, "{what}: {}", outcome.describe());
-            assert_harmless(what, &outcome, met);
+            assert_harmless(what, &both(&outcome), met);
         };
         check("tare", &[], true);
         check("ps", &["ps"], true);
@@ -169,7 +172,7 @@ on_each_jdk! {
                 let outcome = tare.run(&words);
                 // A pattern need not fit; what is said then is harmless, too.
                 assert!(outcome.code == 0 || what.contains("method"), "{}", outcome.describe());
-                assert_harmless(what, &outcome, outcome.code == 0);
+                assert_harmless(what, &both(&outcome), outcome.code == 0);
             }
         }
         check("diff", &["diff", "e.tare", "t.tare"], true);
@@ -183,11 +186,11 @@ on_each_jdk! {
         let recording = tare.start(&root);
         wait_until("it is woven", || {
             let outcome = tare.run(&["explain", &name, "**.getAsInt"]);
-            assert_harmless("explain", &outcome, false);
+            assert_harmless("explain", &both(&outcome), false);
             outcome.code == 0 && outcome.out.contains("INJECTED")
         });
         recording.signal(rustix::process::Signal::INT);
-        assert_harmless("record --root", &recording.wait(), true);
+        assert_harmless("record --root", &both(&recording.wait()), true);
         assert_no_trace(target.pid());
     }
 
@@ -238,5 +241,5 @@ fn a_class_file_is_printed_harmlessly() {
     fs::write(&class, bytes).unwrap();
     let outcome = Tare::this().var("CLICOLOR_FORCE", "1").run(&["class", "print", &path(&class)]);
     outcome.ok();
-    assert_harmless("class print", &outcome, true);
+    assert_harmless("class print", &both(&outcome), true);
 }

@@ -70,6 +70,7 @@ mod stops;
 mod subgraph;
 mod target;
 mod temporary_directories;
+mod terminals;
 mod thread_retransformed;
 mod time;
 mod trace;

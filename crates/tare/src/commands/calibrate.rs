@@ -3,6 +3,7 @@
 use crate::busy::Watch;
 use crate::cli::CalibrateArgs;
 use crate::target::Target;
+use crate::term;
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
         Some(path) => {
             std::fs::write(path, &text).with_context(|| format!("writing {}", path.display()))?;
         }
-        None => std::io::stdout().lock().write_all(text.as_bytes())?,
+        None => term::stdout().write_all(text.as_bytes())?,
     }
     errln!(
         "{}: the costs tell the times of the loops that were measured to {:.0} %, on average",

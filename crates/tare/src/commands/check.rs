@@ -15,10 +15,13 @@ use anyhow::{Context, Result, bail};
 use baseline::{Baseline, Case};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tare_analysis::{is_jdk_class, is_service, is_unstable, stable};
 use tare_profile::{ContextId, LossKind, Profile, ValueKind};
+use tare_protocol::CHECK_PREFIX;
 
 /// The exit status for what grew, as of `tare diff --threshold`.
 const GREW: u8 = 3;
@@ -131,14 +134,18 @@ fn record_args(args: &CheckArgs, room: &Path) -> Result<RecordArgs> {
     RecordArgs::of(words).context("the recording")
 }
 
-/// A directory for the recordings, which goes with its owner.
-struct Room(PathBuf);
+/// A directory for the recordings, which goes with its owner. It is locked meanwhile: one that is
+/// not was left by a process that was killed, and is swept at some later attach.
+struct Room(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
 
 impl Room {
     fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!(".tare-check-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Room(path))
+        let path = std::env::temp_dir().join(format!("{CHECK_PREFIX}{}", std::process::id()));
+        let cannot = || format!("cannot create {}", path.display());
+        DirBuilder::new().mode(0o700).create(&path).with_context(cannot)?;
+        let lock = File::open(&path).with_context(cannot)?;
+        lock.lock_shared().with_context(cannot)?;
+        Ok(Room(path, lock))
     }
 }
 

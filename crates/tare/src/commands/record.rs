@@ -23,7 +23,7 @@ use crate::commands::{detach, export, status};
 use crate::launch::{self, Guest, Settings};
 use crate::recorder;
 use crate::target::Target;
-use crate::term::{self, BAD, DIM, WARN};
+use crate::term::{self, BAD, DIM, Doing, WARN};
 use anyhow::{Context, Result, bail};
 use exact::ExactSession;
 use sampling::SamplingSession;
@@ -150,12 +150,17 @@ fn attached<S: Session>(who: &str, args: &RecordArgs) -> Result<ExitCode> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let was_there = jvm.has_agent();
+    let word = format!("attaching to JVM {} ({})", jvm.pid, jvm.name());
+    let attaching = Doing::say(&word, args.quiet);
     let mut agent = status::enter_quietly(&jvm, patience)?;
+    drop(attaching);
     let (alive, kept) = record_attached::<S>(&mut agent, &jvm, args, &stop);
     if alive && !was_there {
         // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
         // A JVM that ends meanwhile takes the agent with it.
-        let left = leave(&mut agent, &jvm, patience);
+        // Another Ctrl-C ends the waiting.
+        stop.store(false, Ordering::Relaxed);
+        let left = leave(&mut agent, &jvm, patience, &stop);
         if kept.is_ok() && !agent.has_gone() && tare_attach::inspect(jvm.pid).is_ok() {
             left?;
         }
@@ -219,9 +224,9 @@ impl Clock {
 }
 
 /// Has the agent leave that came for this recording.
-fn leave(agent: &mut Agent, jvm: &Jvm, patience: Duration) -> Result<()> {
-    detach::send_away(agent, jvm)?;
-    detach::wait_for_threads(jvm, patience)
+fn leave(agent: &mut Agent, jvm: &Jvm, patience: Duration, stop: &AtomicBool) -> Result<()> {
+    detach::send_away(agent, jvm, stop)?;
+    detach::wait_for_threads(jvm, patience, stop)
 }
 
 /// What became of the recordings of a program's JVMs.

@@ -15,10 +15,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tare_protocol::{DESK_SOCKET, desk_dir_name, parse_desk_dir};
 
 /// What the socket is called until somebody listens: one that has its name, and refuses, is dead.
 const UNFINISHED: &str = "new";
+
+/// How long a recording whose queue is full is waited for, and how often one looks.
+const PATIENCE: Duration = Duration::from_secs(3);
+const STEP: Duration = Duration::from_millis(10);
+
+/// A directory holds few entries of ours; others may hold very many of theirs.
+const MOST_NAMES: usize = 100_000;
 
 /// A directory and the socket in it; both vanish with their owner.
 pub struct Place {
@@ -67,36 +75,95 @@ fn bind_in(base: &Path, pid: u32) -> io::Result<(UnixListener, Place)> {
     Ok((listener, place))
 }
 
-/// Connects to the recording of a JVM of this user, if one takes orders and is what it says.
-pub fn find(pid: u32, uid: u32) -> Result<Option<UnixStream>> {
-    let us = rustix::process::geteuid().as_raw();
-    let mut of_root = false;
-    for base in bases() {
-        let names = fs::read_dir(&base).into_iter().flatten().filter_map(Result::ok);
-        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        for name in names.filter(|name| parse_desk_dir(name) == Some(pid)) {
-            let Some((dir, owner)) = open_private(&base.join(&name)) else { continue };
-            // Who else has made such a directory cannot be the recording: only its user, the
-            // JVM's and root can get into the JVM.
-            if owner != us && owner != 0 && !(us == 0 && owner == uid) {
-                continue;
-            }
-            let path = format!("/proc/self/fd/{}/{DESK_SOCKET}", dir.as_raw_fd());
-            match UnixStream::connect(&path) {
-                Ok(stream) if is_believed(&stream, owner) => return Ok(Some(stream)),
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => of_root |= owner == 0,
-                // Left by a recording that was killed.
-                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused && owner == us => {
-                    drop(Place { dir: base.join(&name) });
-                }
-                _ => {}
-            }
-        }
+/// A recording that takes orders.
+pub struct Found {
+    pub stream: UnixStream,
+    /// It is of another user, the JVM's: what it says of itself is theirs, and nothing of ours may
+    /// come into its hands.
+    pub foreign: bool,
+}
+
+/// Connects to the recording of a JVM of this user, if one takes orders and is what it says. One of
+/// our own goes first: the JVM's user can put as many beside it as they like.
+pub fn find(pid: u32, uid: u32) -> Result<Option<Found>> {
+    if let Some(stream) = find_own(pid)? {
+        return Ok(Some(Found { stream, foreign: false }));
     }
-    if of_root {
+    let us = rustix::process::geteuid().as_raw();
+    if us == 0 && uid != 0 {
+        let stream = find_of(pid, uid)?;
+        return Ok(stream.map(|stream| Found { stream, foreign: true }));
+    }
+    if us != 0 && desks(pid, 0).next().is_some() {
         bail!("JVM {pid} is being recorded by root; use `sudo tare`");
     }
     Ok(None)
+}
+
+/// The same among recordings of our own alone.
+pub fn find_own(pid: u32) -> Result<Option<UnixStream>> {
+    find_of(pid, rustix::process::geteuid().as_raw())
+}
+
+fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
+    let us = rustix::process::geteuid().as_raw();
+    // For all of them together: somebody may have made many.
+    let limit = Instant::now() + PATIENCE;
+    let mut deaf = false;
+    for (path, dir) in desks(pid, owner) {
+        let socket = PathBuf::from(format!("/proc/self/fd/{}/{DESK_SOCKET}", dir.as_raw_fd()));
+        match connect_until(&socket, limit) {
+            Ok(stream) if is_believed(&stream, owner) => return Ok(Some(stream)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => deaf = true,
+            // Left by a recording that was killed.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused && owner == us => {
+                drop(Place { dir: path });
+            }
+            _ => {}
+        }
+    }
+    if deaf {
+        bail!(
+            "the recording of JVM {pid} took no orders for {} s: others wait in its queue, or it is \
+             stopped",
+            PATIENCE.as_secs()
+        );
+    }
+    Ok(None)
+}
+
+/// The directories of recordings of a JVM that this user has made. Who else has made such a
+/// directory cannot be the recording: only its user, the JVM's and root can get into the JVM.
+fn desks(pid: u32, owner: u32) -> impl Iterator<Item = (PathBuf, OwnedFd)> {
+    let entries = bases().into_iter().flat_map(|base| {
+        let all = fs::read_dir(&base).into_iter().flatten().take(MOST_NAMES).flatten();
+        all.map(|entry| entry.path())
+    });
+    let named = entries.filter(move |path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| parse_desk_dir(name) == Some(pid))
+    });
+    named.filter_map(move |path| {
+        let (dir, is_of) = open_private(&path)?;
+        (is_of == owner).then_some((path, dir))
+    })
+}
+
+/// Connects, but waits for room in the queue no longer than until then.
+fn connect_until(socket: &Path, limit: Instant) -> io::Result<UnixStream> {
+    loop {
+        match tare_attach::connect_now(socket) {
+            Ok(stream) => {
+                let stream = UnixStream::from(stream);
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && Instant::now() < limit => {
+                std::thread::sleep(STEP);
+            }
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// A directory that only its owner may enter, and the owner.
@@ -144,8 +211,9 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&place.dir), 0o700);
         assert_eq!(mode(&place.dir.join(DESK_SOCKET)), 0o600);
-        let stream = find(pid, us()).unwrap().expect("it is there");
-        assert_eq!(peer(&stream).unwrap(), (std::process::id(), us()));
+        let found = find(pid, us()).unwrap().expect("it is there");
+        assert!(!found.foreign);
+        assert_eq!(peer(&found.stream).unwrap(), (std::process::id(), us()));
         let (served, _) = listener.accept().unwrap();
         assert_eq!(may_order(&served), Ok(()));
         let dir = place.dir.clone();
@@ -165,5 +233,58 @@ mod tests {
         drop(listener);
         assert!(find(pid, us()).unwrap().is_none());
         assert!(!place.dir.exists(), "a dead desk is cleared away");
+    }
+
+    /// What another user does, on a thread that has become them; only root can.
+    fn as_another<T: Send>(body: impl FnOnce(u32) -> T + Send) -> Option<T> {
+        const NOBODY: u32 = 65_534;
+        let nobody = rustix::process::Uid::from_raw(NOBODY);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                rustix::thread::set_thread_res_uid(None, nobody, None).ok()?;
+                Some(body(NOBODY))
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    /// Connections until no more fit into the queue.
+    fn crowd(socket: &Path) -> Vec<OwnedFd> {
+        let all = std::iter::from_fn(|| tare_attach::connect_now(socket).ok());
+        all.take(100_000).collect()
+    }
+
+    #[test]
+    fn a_desk_whose_queue_is_full_is_not_waited_for_for_ever() {
+        let pid = u32::MAX - 4 * std::process::id();
+        let (_listener, place) = Place::bind(pid).unwrap();
+        let _crowd = crowd(&place.dir.join(DESK_SOCKET));
+        let refused = find(pid, us()).err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|why| why.contains("took no orders")));
+        // The same of the JVM's user, who has time.
+        let pid = u32::MAX - 5 * std::process::id();
+        let Some((theirs, uid)) = as_another(|uid| (Place::bind(pid).unwrap(), uid)) else {
+            return eprintln!("not covered: takes root");
+        };
+        let _more = crowd(&theirs.1.dir.join(DESK_SOCKET));
+        assert!(find(pid, uid).is_err());
+        assert!(find_own(pid).unwrap().is_none(), "it keeps root from no desk of its own");
+    }
+
+    #[test]
+    fn our_own_desk_goes_before_those_of_the_jvms_user() {
+        let pid = u32::MAX - 6 * std::process::id();
+        let many = |uid| ((0..20).map(|_| Place::bind(pid).unwrap()).collect::<Vec<_>>(), uid);
+        let Some((theirs, uid)) = as_another(many) else {
+            return eprintln!("not covered: takes root");
+        };
+        let found = find(pid, uid).unwrap().expect("the JVM's user may record it");
+        assert!(found.foreign && peer(&found.stream).unwrap().1 == uid);
+        assert!(find_own(pid).unwrap().is_none());
+        let (_listener, _place) = Place::bind(pid).unwrap();
+        let found = find(pid, uid).unwrap().expect("ours is there");
+        assert!(!found.foreign);
+        assert_eq!(peer(&found.stream).unwrap().1, us());
+        drop(theirs);
     }
 }

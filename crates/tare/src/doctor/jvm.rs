@@ -5,6 +5,7 @@ use crate::client::{self, Found};
 use crate::commands::list::{is_hotspot, vm};
 use crate::commands::{detach, status};
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tare_attach::Jvm;
 use tare_protocol::{Request, Status};
@@ -113,7 +114,7 @@ fn ask(jvm: &Jvm, patience: Duration) -> anyhow::Result<Status> {
     let answer = agent.status();
     if !was_there {
         agent.tell(&Request::Detach)?;
-        detach::wait_for_threads(jvm, patience)?;
+        detach::wait_for_threads(jvm, patience, &AtomicBool::new(false))?;
     }
     answer
 }

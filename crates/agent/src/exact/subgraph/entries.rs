@@ -1,7 +1,7 @@
 //! Where the JVM, the probes and the control thread come in: each finds the session that is on, if
 //! it looks for what roots reach, and passes on what has happened.
 
-use super::super::{engine, rules};
+use super::super::{Between, engine, rules};
 use super::Subgraph;
 use crate::gate;
 use crate::jvm::Jni;
@@ -60,11 +60,12 @@ pub fn bell() -> Option<RawFd> {
     engine()?.subgraph.as_ref().map(Subgraph::bell)
 }
 
-/// Weaves what has been found to be reachable. For the control thread, when the bell rings.
-pub fn work(jni: Jni) {
+/// Weaves what has been found to be reachable. For the control thread, when the bell rings. What is
+/// left when `between` ends it stays: the session is about to end.
+pub fn work(jni: Jni, between: &mut Between<'_>) {
     if let Some(engine) = engine()
         && let Some(subgraph) = &engine.subgraph
     {
-        subgraph.work(&engine, jni, &mut |_| true);
+        subgraph.work(&engine, jni, between);
     }
 }

@@ -85,7 +85,7 @@ impl Subgraph {
                 break;
             }
             done += batch.len();
-            self.reload(engine, jni, batch.to_vec());
+            self.reload(engine, jni, batch.to_vec(), between);
         }
         locked(&self.state).unready.clear();
         for &class in classes {

@@ -483,7 +483,7 @@ impl Subgraph {
                         }
                     }
                 }
-                self.reload(engine, jni, chosen);
+                self.reload(engine, jni, chosen, between);
             });
             // Probes run on meanwhile, and may need memory.
             engine.memory.tick();
@@ -492,7 +492,13 @@ impl Subgraph {
     }
 
     /// Has the JVM load some classes again, through the hook.
-    fn reload(&self, engine: &Engine, jni: Jni, mut classes: Vec<jclass>) {
+    fn reload(
+        &self,
+        engine: &Engine,
+        jni: Jni,
+        mut classes: Vec<jclass>,
+        between: &mut Between<'_>,
+    ) {
         classes.retain(|&class| self.jvmti.is_modifiable(class));
         let list = classes.clone();
         let all = self.jvmti.classes(jni, &list);
@@ -514,7 +520,7 @@ impl Subgraph {
         if engine.has_callers_to_renew() {
             let renewed = self
                 .jvmti
-                .with_loaded_classes(jni, |loaded| engine.renew_callers(jni, loaded, &mut |_| true))
+                .with_loaded_classes(jni, |loaded| engine.renew_callers(jni, loaded, between))
                 .and_then(|done| done);
             if let Err(failure) = renewed {
                 engine.refuse("callers of intrinsic methods", &failure.to_string());

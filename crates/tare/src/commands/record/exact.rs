@@ -18,7 +18,7 @@ use crate::recorder::{Recorder, Source};
 use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
-use crate::term::{self, BOLD, DIM};
+use crate::term::{self, BOLD, DIM, Doing};
 use anyhow::{Result, bail};
 use std::io::IsTerminal;
 use std::str::FromStr;
@@ -129,7 +129,9 @@ impl Session for ExactSession {
             errln!("{DIM}tare: {sentence}{DIM:#}");
         }
         let origins = Origins::of(jvm);
+        let looking = Doing::say("looking for the classes that are asked for", args.quiet);
         let wanted = patterns::check(agent, args, &origins)?;
+        drop(looking);
         let files = Files::take(args, jvm, names);
         let window = args.cpu.then(|| window::sample(agent, jvm, args, stop)).transpose()?;
         let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
@@ -173,7 +175,7 @@ impl Session for ExactSession {
         while !over() && !agent.has_gone() {
             std::thread::sleep(STEP);
             self.beside.drain();
-            self.beside.steer(agent, &mut self.exact);
+            self.beside.steer(agent, &mut self.exact, over, self.quiet);
             if self.recorder.is_due() {
                 // The agent notes the time when it is asked; calls under way are counted up to it.
                 let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };

@@ -6,7 +6,7 @@
 //! class of a JVM makes HotSpot throw its code away, so samples wait until that is compiled again.
 
 use super::predict;
-use super::weaving::WEAVING;
+use super::weaving::{self, Begun};
 use super::window::sample_for;
 use crate::cli::RecordArgs;
 use crate::client::Agent;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tare_analysis::Passages;
 use tare_attach::Jvm;
 use tare_profile::{ContextId, MethodId, MethodKind, Profile, ValueKind};
-use tare_protocol::{ExactPlan, Region, Request};
+use tare_protocol::{ExactPlan, Region};
 
 /// For so long it is sampled to find methods that may be marks.
 const FIRST: Duration = Duration::from_secs(1);
@@ -50,6 +50,7 @@ pub struct Counting {
     exact: Exact,
     profile: Profile,
     pub marks: usize,
+    quiet: bool,
 }
 
 impl Counting {
@@ -76,7 +77,9 @@ impl Counting {
             if tried.is_empty() || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let mut counting = Counting::start(agent, jvm, &tried)?;
+            let Some(mut counting) = Counting::start(agent, jvm, args, &tried, stop)? else {
+                return Ok(None);
+            };
             let before = counting.look(agent)?;
             std::thread::sleep(TRIAL);
             let after = counting.look(agent)?;
@@ -89,10 +92,17 @@ impl Counting {
         if marks.is_empty() {
             return Ok(None);
         }
-        Counting::start(agent, jvm, &marks).map(Some)
+        Counting::start(agent, jvm, args, &marks, stop)
     }
 
-    fn start(agent: &mut Agent, jvm: &Jvm, names: &[&str]) -> Result<Counting> {
+    /// `None` if Ctrl-C came meanwhile.
+    fn start(
+        agent: &mut Agent,
+        jvm: &Jvm,
+        args: &RecordArgs,
+        names: &[&str],
+        stop: &AtomicBool,
+    ) -> Result<Option<Counting>> {
         let regions: Vec<Region> = names.iter().filter_map(|name| name.parse().ok()).collect();
         let marks = regions.len();
         let plan = ExactPlan {
@@ -102,11 +112,11 @@ impl Counting {
             memory: MEMORY,
             ..ExactPlan::default()
         };
-        let start = Request::ExactStart(Box::new(plan));
-        let memory = agent.patiently(WEAVING, |agent| agent.tell_for_files(&start))?;
+        let begun = weaving::start_trial(agent, plan, stop, args.quiet)?;
+        let Begun::Woven(memory) = begun else { return Ok(None) };
         let status = agent.status()?.exact.unwrap_or_default();
         let exact = Exact::new(Arena::new(memory), status, Origins::of(jvm));
-        Ok(Counting { exact, profile: Profile::new(), marks })
+        Ok(Some(Counting { exact, profile: Profile::new(), marks, quiet: args.quiet }))
     }
 
     /// How often each was called so far.
@@ -120,7 +130,7 @@ impl Counting {
     }
 
     pub fn stop(self, agent: &mut Agent) -> Result<()> {
-        agent.patiently(WEAVING, |agent| agent.tell(&Request::ExactStop))
+        weaving::stop(agent, self.quiet)
     }
 }
 

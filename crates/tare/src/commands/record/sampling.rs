@@ -13,7 +13,7 @@ use crate::launch::Settings;
 use crate::recorder::Recorder;
 use crate::sampling::{DRAIN, Sampling, interval};
 use crate::source;
-use crate::term::{self, BOLD, DIM, WARN};
+use crate::term::{self, BOLD, DIM, Doing, WARN};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -90,13 +90,7 @@ impl Session for SamplingSession {
             );
         }
         let files = Files::take(args, jvm, names);
-        // While the agent takes all threads in, rather than beside the program that is then sampled.
-        let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
-        let kernel = with_kernel.then(Ahead::begin);
-        let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
-        // The agent's clock began after its preparations, just before it answered.
-        let began = Instant::now();
-        let started = SystemTime::now();
+        // Others may hold us up here, so it comes before the JVM is touched.
         let desk = match Desk::open(jvm) {
             Ok(desk) => Some(desk),
             Err(error) => {
@@ -107,6 +101,15 @@ impl Session for SamplingSession {
                 None
             }
         };
+        // While the agent takes all threads in, rather than beside the program that is then sampled.
+        let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
+        let kernel = with_kernel.then(Ahead::begin);
+        let starting = Doing::say("taking in the JVM's threads", args.quiet);
+        let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+        drop(starting);
+        // The agent's clock began after its preparations, just before it answered.
+        let began = Instant::now();
+        let started = SystemTime::now();
         let status = agent.status()?.sampling.unwrap_or_default();
         for note in status.notes.iter().filter(|_| !args.quiet) {
             errln!("{DIM}tare: {}{DIM:#}", term::plain(note));

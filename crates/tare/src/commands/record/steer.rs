@@ -4,7 +4,7 @@
 //! The samples are Tare's own, and nobody is to miss anything for them: where somebody else samples, or no engine
 //! sees probes, the calibration has to do.
 
-use super::weaving::WEAVING;
+use super::weaving;
 use crate::client::Agent;
 use crate::demotion::{Load, Steering};
 use crate::exact::Exact;
@@ -48,7 +48,13 @@ impl Beside {
     }
 
     /// Begins and ends windows when they are due, and has woven anew what is decided then.
-    pub fn steer(&mut self, agent: &mut Agent, exact: &mut Exact) {
+    pub fn steer(
+        &mut self,
+        agent: &mut Agent,
+        exact: &mut Exact,
+        over: &dyn Fn() -> bool,
+        quiet: bool,
+    ) {
         let Some(mut steering) = exact.steering.take_if(|steering| steering.is_due()) else {
             return;
         };
@@ -60,9 +66,8 @@ impl Beside {
             let taken = self.stop(agent);
             let loads = looked_at(exact, &mut steering);
             if let Some(ids) = loads.and_then(|loads| steering.end(&loads, taken, exact.costs())) {
-                let demote = Request::ExactDemote { ids };
                 // A JVM that has ended meanwhile is noticed at the next turn.
-                let _ = agent.patiently(WEAVING, |agent| agent.tell(&demote));
+                let _ = weaving::demote(agent, ids, over, quiet);
             }
         } else if let Some(loads) = looked_at(exact, &mut steering) {
             steering.begin(loads);

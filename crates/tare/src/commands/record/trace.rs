@@ -13,7 +13,7 @@ use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::source;
-use crate::term::{self, BOLD, DIM};
+use crate::term::{self, BOLD, DIM, Doing};
 use crate::trace::{Limits, Trace};
 use anyhow::{Result, bail};
 use std::fs::File;
@@ -78,8 +78,13 @@ impl Session for TraceSession {
             ..ExactPlan::default()
         };
         let origins = Origins::of(jvm);
+        let looking = Doing::say("looking for the classes that are asked for", args.quiet);
         let wanted = patterns::check(agent, args, &origins)?;
+        drop(looking);
         let files = Files::take(args, jvm, names);
+        // Without a desk the trace is made as well. Others may hold us up here, so it comes before the
+        // JVM is touched.
+        let desk = Desk::open(jvm).ok();
         let started = SystemTime::now();
         let began = Instant::now();
         let Begun::Woven(memory) = weaving::start(agent, plan, stop, args.quiet)? else {
@@ -91,8 +96,6 @@ impl Session for TraceSession {
         let status = agent.status()?.exact.unwrap_or_default();
         let limits = Limits { rate: args.rate, most: args.events };
         let trace = Trace::new(memory, status, origins, limits, began)?;
-        // Without a desk the trace is made as well.
-        let desk = Desk::open(jvm).ok();
         Ok(Some(TraceSession {
             trace,
             recorder,

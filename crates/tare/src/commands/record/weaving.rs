@@ -3,7 +3,7 @@
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
 use crate::figures::{grouped, several};
-use crate::term::{self, DIM};
+use crate::term::{self, DIM, plain};
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -36,22 +36,61 @@ pub fn start<const N: usize>(
     quiet: bool,
 ) -> Result<Begun<N>> {
     let mut watch = Weaving::new(Some(stop), quiet);
+    let begun = start_watched(agent, plan, &mut watch)?;
+    if matches!(begun, Begun::Stopped) {
+        let far = watch.woven.map_or_else(String::new, |woven| {
+            format!(" when {} of {} classes were woven", woven.done, woven.all)
+        });
+        errln!(
+            "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
+        );
+    }
+    Ok(begun)
+}
+
+/// The same for a trial before the recording, of whose end nothing is said.
+pub fn start_trial<const N: usize>(
+    agent: &mut Agent,
+    plan: ExactPlan,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<Begun<N>> {
+    start_watched(agent, plan, &mut Weaving::new(Some(stop), quiet))
+}
+
+fn start_watched<const N: usize>(
+    agent: &mut Agent,
+    plan: ExactPlan,
+    watch: &mut Weaving<'_>,
+) -> Result<Begun<N>> {
     let start = Request::ExactStart(Box::new(plan));
-    let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&start, &mut watch));
+    let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&start, watch));
     watch.clear();
     match answered? {
         Answered::With(Response::Ok) => Ok(Begun::Woven(agent.files_for(&start)?)),
-        Answered::With(Response::Error { message, .. }) => bail!("{message}"),
-        Answered::With(_) => bail!("the agent gave an answer to another question"),
-        Answered::Stopped => {
-            let far = watch.woven.map_or_else(String::new, |woven| {
-                format!(" when {} of {} classes were woven", woven.done, woven.all)
-            });
-            errln!(
-                "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
-            );
-            Ok(Begun::Stopped)
-        }
+        Answered::With(Response::Error { message, .. }) => bail!("{}", plain(&message)),
+        Answered::Stopped => Ok(Begun::Stopped),
+        _ => bail!("the agent gave an answer to another question"),
+    }
+}
+
+/// Has some methods woven anew in a recording under way. Whoever wants it to end is not kept waiting:
+/// the agent hears of the end between two batches.
+pub fn demote(
+    agent: &mut Agent,
+    ids: Vec<u32>,
+    over: &dyn Fn() -> bool,
+    quiet: bool,
+) -> Result<()> {
+    let mut watch = Weaving::new(None, quiet);
+    watch.over = Some(over);
+    let demote = Request::ExactDemote { ids };
+    let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&demote, &mut watch));
+    watch.clear();
+    match answered? {
+        Answered::With(Response::Ok) | Answered::Later => Ok(()),
+        Answered::With(Response::Error { message, .. }) => bail!("{}", plain(&message)),
+        _ => bail!("the agent gave an answer to another question"),
     }
 }
 
@@ -62,13 +101,15 @@ pub fn stop(agent: &mut Agent, quiet: bool) -> Result<()> {
     watch.clear();
     match answered? {
         Answered::With(Response::Ok) => Ok(()),
-        Answered::With(Response::Error { message, .. }) => bail!("{message}"),
+        Answered::With(Response::Error { message, .. }) => bail!("{}", plain(&message)),
         _ => bail!("the agent gave an answer to another question"),
     }
 }
 
 struct Weaving<'a> {
     stop: Option<&'a AtomicBool>,
+    /// Whether nobody wants to wait any more.
+    over: Option<&'a dyn Fn() -> bool>,
     terminal: bool,
     quiet: bool,
     began: Instant,
@@ -89,6 +130,7 @@ impl<'a> Weaving<'a> {
         let now = Instant::now();
         Weaving {
             stop,
+            over: None,
             terminal: std::io::stderr().is_terminal(),
             quiet,
             began: now,
@@ -107,7 +149,16 @@ impl<'a> Weaving<'a> {
     }
 
     fn say(&mut self) {
-        let Some(last) = self.last.filter(|_| !self.quiet) else { return };
+        if self.quiet {
+            return;
+        }
+        let Some(last) = self.last else {
+            if self.terminal {
+                self.shown = true;
+                term::progress(&before(self.began.elapsed(), self.is_to_stop()));
+            }
+            return;
+        };
         let (long, stops) = (self.batch.elapsed() > LONG, self.is_to_stop());
         if self.terminal {
             self.shown = true;
@@ -151,7 +202,11 @@ impl Watch for Weaving<'_> {
 
     fn turn(&mut self) -> Turn {
         self.say();
-        if self.is_to_stop() { Turn::Stop } else { Turn::Wait }
+        match () {
+            () if self.over.is_some_and(|over| over()) => Turn::Leave,
+            () if self.is_to_stop() => Turn::Stop,
+            () => Turn::Wait,
+        }
     }
 
     fn given_up(&self, patience: Duration) -> String {
@@ -177,6 +232,13 @@ fn verb(activity: Activity) -> &'static str {
         Activity::Renewing => "loading again, because they call intrinsic methods that are woven,",
         Activity::Restoring => "restoring",
     }
+}
+
+/// The line on a terminal before the first batch, while the agent looks at the classes and measures
+/// what its probes take.
+fn before(time: Duration, stops: bool) -> String {
+    let rest = if stops { "stops as soon as the agent hears of it" } else { "Ctrl-C stops it" };
+    format!("{:>6.1} s  the agent gets ready; {rest}", time.as_secs_f64())
 }
 
 /// The line on a terminal.
