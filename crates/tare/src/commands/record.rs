@@ -20,6 +20,7 @@ pub use exact::FORK_JOIN;
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
+use crate::figures::remark_aside;
 use crate::launch::{self, Guest, Settings};
 use crate::recorder;
 use crate::target::Target;
@@ -41,6 +42,9 @@ use trace::TraceSession;
 /// The option of a recording with the moment from which on all was woven, in nanoseconds since its
 /// beginning: calls before that may be missing.
 pub const WOVEN_AFTER: &str = "woven-after";
+
+/// The option of a recording of a program that was started with its chance taken from it.
+pub const CHANCE_FIXED: &str = "chance-fixed";
 
 /// How long a wish to end may go unheard.
 const STEP: Duration = Duration::from_millis(20);
@@ -278,7 +282,7 @@ fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
         }
     };
     if let (Some(word), false) = (settings.word, quiet) {
-        errln!("{DIM}tare: {word}{DIM:#}");
+        remark_aside(word);
     }
     let launched = launch::launch(&command, &settings, attend)?;
     if launched.guests == 0 {
