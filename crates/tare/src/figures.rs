@@ -1,6 +1,6 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-use crate::term::{self, clip, plain};
+use crate::term::{self, DIM, clip, plain};
 use tare_profile::Unit;
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -130,6 +130,21 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A remark on standard output, in lines that fit the terminal.
+pub fn remark(text: &str) {
+    for line in wrap(text, term::width().unwrap_or(usize::MAX)) {
+        outln!("{DIM}{line}{DIM:#}");
+    }
+}
+
+/// The same on standard error, where all that we say begins with our name.
+pub fn remark_aside(text: &str) {
+    let text = format!("tare: {text}");
+    for line in wrap(&text, term::error_width().unwrap_or(usize::MAX)) {
+        errln!("{DIM}{line}{DIM:#}");
+    }
 }
 
 #[cfg(test)]

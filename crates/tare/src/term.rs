@@ -12,7 +12,8 @@ use anstyle::{AnsiColor, Style};
 use clean::Clean;
 use serde::Serialize;
 use std::fmt::Arguments;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 pub const BOLD: Style = Style::new().bold();
@@ -23,7 +24,16 @@ pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Columns of the terminal that standard output goes to; `None` in a pipe or file.
 pub fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    columns(io::stdout())
+}
+
+/// The same of standard error.
+pub fn error_width() -> Option<usize> {
+    columns(io::stderr())
+}
+
+fn columns(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
@@ -34,6 +44,11 @@ pub fn progress(text: &str) {
     let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).wrapping_sub(1));
     eprint!("\r\x1b[K{}", clip(text, width));
     let _ = io::stderr().flush();
+}
+
+/// Whether there is a line of progress: on a terminal, unless it is to be quiet there.
+pub fn shows_progress(quiet: bool) -> bool {
+    !quiet && io::stderr().is_terminal()
 }
 
 /// Standard output, for text.

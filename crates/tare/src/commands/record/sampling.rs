@@ -7,16 +7,15 @@ use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
 use crate::exact;
-use crate::figures::roughly;
+use crate::figures::{remark_aside, roughly, several};
 use crate::keep::Keeper;
 use crate::launch::Settings;
 use crate::recorder::Recorder;
 use crate::sampling::{DRAIN, Sampling, interval};
 use crate::source;
-use crate::term::{self, BOLD, DIM, WARN};
+use crate::term::{self, BOLD, WARN};
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,6 +38,7 @@ pub struct SamplingSession {
     stopped: bool,
     by_thread: bool,
     quiet: bool,
+    pid: u32,
 }
 
 /// What becomes of the samples.
@@ -109,7 +109,7 @@ impl Session for SamplingSession {
         };
         let status = agent.status()?.sampling.unwrap_or_default();
         for note in status.notes.iter().filter(|_| !args.quiet) {
-            errln!("{DIM}tare: {}{DIM:#}", term::plain(note));
+            remark_aside(&term::plain(note));
         }
         let sampling = Sampling::new(stream, jvm, status, kernel)?;
         let run = run_info(jvm, args, started);
@@ -118,14 +118,17 @@ impl Session for SamplingSession {
             Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
         };
         let (by_thread, quiet) = (args.threads, args.quiet);
-        let stopped = false;
-        Ok(Some(SamplingSession { sampling, store, files, desk, stopped, by_thread, quiet }))
+        let (stopped, pid) = (false, jvm.pid);
+        Ok(Some(SamplingSession { sampling, store, files, desk, stopped, by_thread, quiet, pid }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
         let mut progress = Progress::new(self.quiet);
         if progress.terminal && matches!(self.store, Store::Memory(_)) {
-            eprintln!("the last minutes are kept; `tare dump` writes them, Ctrl-C ends");
+            let pid = self.pid;
+            remark_aside(&format!(
+                "the last minutes are kept; `tare dump {pid}` writes them, Ctrl-C ends"
+            ));
         }
         let mut drained = Instant::now();
         while !over() && !self.stopped && !agent.has_gone() {
@@ -291,7 +294,7 @@ struct Progress {
 
 impl Progress {
     fn new(quiet: bool) -> Self {
-        let terminal = !quiet && std::io::stderr().is_terminal();
+        let terminal = term::shows_progress(quiet);
         Progress { terminal, samples: 0, cpu: 0, at: Duration::ZERO }
     }
 
@@ -317,11 +320,11 @@ fn line(sampling: &Sampling, at: Duration, rate: u64, cpus: f64) -> String {
     };
     let paused = if status.paused { "  paused" } else { "" };
     format!(
-        "{:>4.0} s{paused}  {} samples, {}/s{lost}  {cpus:.2} CPUs  {} threads  {}, {}",
+        "{:>4.0} s{paused}  {}, {}/s{lost}  {cpus:.2} CPUs  {}  {}, {}",
         at.as_secs_f64(),
-        term::count(sampling.samples()),
+        roughly(sampling.samples(), "sample"),
         term::count(rate),
-        status.threads,
+        several(status.threads, "thread"),
         status.engine.map_or("?".to_owned(), |engine| engine.to_string()),
         interval(sampling.totals.interval),
     )

@@ -2,7 +2,7 @@
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
-use crate::figures::{grouped, several};
+use crate::figures::{grouped, remark_aside, several};
 use crate::term::{self, DIM};
 use anyhow::{Result, bail};
 use std::fs::File;
@@ -117,16 +117,16 @@ impl<'a> Weaving<'a> {
         if self.said != Some(last.activity) && self.began.elapsed() > SOON {
             self.said = Some(last.activity);
             let classes = several(last.all, "class");
-            errln!("{DIM}tare: {} {classes}{DIM:#}", verb(last.activity));
+            remark_aside(&format!("{} {classes}", verb(last.activity)));
         }
         if stops && !self.said_stop {
             self.said_stop = true;
             let classes = several(last.now, "class");
-            errln!("{DIM}tare: stops as soon as the JVM is done with {classes}{DIM:#}");
+            remark_aside(&format!("stops as soon as the JVM is done with {classes}"));
         }
         if long && !self.said_long {
             self.said_long = true;
-            errln!("{DIM}tare: the agent does not answer; {}{DIM:#}", inside(&last));
+            remark_aside(&format!("the agent does not answer; {}", inside(&last)));
         }
     }
 
@@ -181,12 +181,11 @@ fn verb(activity: Activity) -> &'static str {
 
 /// The line on a terminal.
 fn line(last: &Progress, time: Duration, long: bool, stops: bool) -> String {
-    let number = |n: u64| grouped(i64::try_from(n).unwrap_or(i64::MAX));
-    let (done, all) = (number(last.done), number(last.all));
-    let time = time.as_secs_f64();
-    let mut line = format!("{time:>6.1} s  {} {done} of {all} classes", verb(last.activity));
+    let done = grouped(i64::try_from(last.done).unwrap_or(i64::MAX));
+    let (all, time) = (several(last.all, "class"), time.as_secs_f64());
+    let mut line = format!("{time:>6.1} s  {} {done} of {all}", verb(last.activity));
     if last.activity == Activity::Weaving {
-        line += &format!(", {} methods", number(last.methods));
+        line += &format!(", {}", several(last.methods, "method"));
     }
     if stops {
         line += "; stops after this batch";
@@ -211,6 +210,11 @@ mod tests {
         assert_eq!(
             line(&weaving, second, false, false),
             "   1.0 s  weaving 64 of 2,310 classes, 900 methods; Ctrl-C stops it"
+        );
+        let one = Progress { done: 0, all: 1, methods: 1, ..weaving };
+        assert_eq!(
+            line(&one, second, false, false),
+            "   1.0 s  weaving 0 of 1 class, 1 method; Ctrl-C stops it"
         );
         let restoring = Progress { activity: Activity::Restoring, ..weaving };
         assert_eq!(
