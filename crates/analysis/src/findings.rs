@@ -303,7 +303,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
     if info.estimate == Estimate::Compensated && info.name != JOINED {
         say("times are estimates: what probes weigh is subtracted by a calibration, and short \
              methods that are called often can be off by a multiple (docs/accuracy.md); \
-             `tare record --exact --cpu` tells times per call by samples"
+             recorded with --cpu as well, times per call are told by samples"
             .to_owned());
     }
     let joined = JoinedSums::of(profile, metric);

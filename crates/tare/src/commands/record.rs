@@ -54,7 +54,8 @@ pub fn run(args: RecordArgs) -> ExitCode {
     // A file larger than the process may write is an error like any other, and not the end of us.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let output = args.output.as_deref();
-    let checked = check_output(output)
+    let checked = check_patterns(&args)
+        .and_then(|()| check_output(output))
         .and_then(|()| check_stacks(&args, output))
         .and_then(|()| check_room(output));
     let agent = args.agent_jar.as_deref().map_or(Ok(()), |jar| agent_jar::checked(jar).map(drop));
@@ -104,6 +105,18 @@ pub fn check_output(output: Option<&Path>) -> Result<()> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !directory.is_dir() {
         bail!("there is no directory {} for the recording", directory.display());
+    }
+    Ok(())
+}
+
+/// Regions alone have neither classes to weave nor stacks to choose from.
+fn check_patterns(args: &RecordArgs) -> Result<()> {
+    let regions_only = !args.region.is_empty() && !args.exact;
+    if regions_only && !(args.include.is_empty() && args.exclude.is_empty()) {
+        bail!(
+            "--region alone weaves the lines that it names, and nothing that --include or --exclude \
+             could choose from; leave them out, or add --exact to count calls as well"
+        );
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use tare_profile::{
     ContextId, Execution, Frame, FrameId, LossKind, Method, MethodId, MethodKind, Profile, Row,
     RunInfo, SeriesId, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
 };
+use tare_protocol::Pattern;
 use tare_symbols::{Symbol, Symbols};
 
 /// Names for addresses: a process's own, or a test's.
@@ -75,6 +76,23 @@ enum Stack {
     },
 }
 
+/// Which classes' methods are shown; what others do stays with the caller that is.
+#[derive(Clone, Debug, Default)]
+pub struct Fitting {
+    pub include: Vec<Pattern>,
+    pub exclude: Vec<Pattern>,
+}
+
+impl Fitting {
+    fn has(&self, class: &str) -> bool {
+        let fits = |pattern: &Pattern| pattern.fits_class(class);
+        (self.include.is_empty() || self.include.iter().any(fits)) && !self.exclude.iter().any(fits)
+    }
+}
+
+/// The frame of stacks without any method that is to be shown.
+const OUTSIDE: &str = "[no method that fits]";
+
 pub struct Collector<A> {
     clock: Clock,
     /// Nanoseconds between two samples, as asked for.
@@ -97,6 +115,11 @@ pub struct Collector<A> {
     series: Option<SeriesId>,
     /// The same values by state, where states are told.
     by_state: Vec<(State, SeriesId)>,
+    fitting: Fitting,
+    /// The context of stacks without any method that is to be shown.
+    outside: Option<ContextId>,
+    /// Samples there.
+    pub samples_outside: u64,
     /// Samples of the JVM's own threads while they waited. By the wall clock they would be most of a
     /// profile, and nobody waits for them.
     pub skipped: u64,
@@ -120,8 +143,16 @@ impl<A: Addresses> Collector<A> {
             waiting: Vec::new(),
             series: None,
             by_state: Vec::new(),
+            fitting: Fitting::default(),
+            outside: None,
+            samples_outside: 0,
             skipped: 0,
         }
+    }
+
+    /// Shows only methods that fit; from the first record on.
+    pub fn show_only(&mut self, fitting: Fitting) {
+        self.fitting = fitting;
     }
 
     /// Has methods named with the jars that they come from.
@@ -173,6 +204,7 @@ impl<A: Addresses> Collector<A> {
                         self.skipped += 1;
                         continue;
                     }
+                    self.samples_outside += u64::from(self.outside == Some(context));
                     let value = i64::try_from(sample.weight).unwrap_or(i64::MAX);
                     let time = sample.time.saturating_sub(self.zero);
                     let row = Row::new(context, thread, value).at(time);
@@ -306,13 +338,23 @@ impl<A: Addresses> Collector<A> {
         // Below the frame that entered a virtual thread are its carrier's.
         let own = trace.frames.iter().position(|frame| self.is_method(frame, ENTERED));
         let frames = self.stack_frames(profile, &trace.frames[..own.unwrap_or(trace.frames.len())]);
-        let context = profile.contexts.stack(frames.into_iter().rev());
+        let context = match frames {
+            Some(frames) => profile.contexts.stack(frames.into_iter().rev()),
+            None => {
+                let frame = profile.special(OUTSIDE);
+                *self.outside.insert(profile.contexts.stack([frame]))
+            }
+        };
         self.stacks.insert(id, Stack::Known { context, virtual_thread });
         Some((context, virtual_thread))
     }
 
-    /// The frames of a trace, innermost first.
-    fn stack_frames(&mut self, profile: &mut Profile, trace: &[SampleFrame]) -> Vec<FrameId> {
+    /// The frames of a trace, innermost first; `None` if it has some, and none is to be shown.
+    fn stack_frames(
+        &mut self,
+        profile: &mut Profile,
+        trace: &[SampleFrame],
+    ) -> Option<Vec<FrameId>> {
         let (mut in_native, mut in_kernel) = (false, false);
         let mut frames = Vec::with_capacity(trace.len());
         for frame in trace {
@@ -325,6 +367,9 @@ impl<A: Addresses> Collector<A> {
                     false
                 }
             };
+            if !self.is_shown(frame) {
+                continue;
+            }
             let known = if called { self.callers.get(frame) } else { self.frames.get(frame) };
             let id = match known {
                 Some(id) => *id,
@@ -337,10 +382,25 @@ impl<A: Addresses> Collector<A> {
             };
             frames.push(id);
         }
+        if frames.is_empty() && !trace.is_empty() {
+            return None;
+        }
         if frames.is_empty() {
             frames.push(profile.special("[no stack]"));
         }
-        frames
+        Some(frames)
+    }
+
+    fn is_shown(&self, frame: &SampleFrame) -> bool {
+        let class = match frame {
+            SampleFrame::Java { method, .. } => self.methods.get(method).map(|m| m.class.as_str()),
+            _ => None,
+        };
+        match class {
+            Some(class) => self.fitting.has(class),
+            // What has no class is none that was asked for.
+            None => self.fitting.include.is_empty(),
+        }
     }
 
     fn frame(&mut self, profile: &mut Profile, frame: &SampleFrame, called: bool) -> FrameId {
@@ -513,6 +573,41 @@ mod tests {
             format!("{} {} {}", row.value, profile.thread_name(row.thread), frames.join(";"))
         };
         series.rows().map(row).collect()
+    }
+
+    /// As in exact recordings: what a method calls that does not fit is the method's own.
+    #[test]
+    fn what_does_not_fit_stays_with_the_caller_that_does() {
+        let pattern = |text: &str| text.parse::<Pattern>().unwrap();
+        let stacks = |include: &[&str], exclude: &[&str]| {
+            let (mut collector, mut profile) = collector(Clock::Cpu);
+            let [include, exclude] =
+                [include, exclude].map(|texts| texts.iter().map(|text| pattern(text)).collect());
+            collector.show_only(Fitting { include, exclude });
+            let native = SampleFrame::Native { address: 0x10 };
+            let records = [
+                thread(),
+                method(1, "com/acme/Orders", "place"),
+                method(2, "java/util/HashMap", "get"),
+                method(3, "com/acme/log/Log", "print"),
+                trace(1, &[native, java(2, 0), java(1, 6), java(3, 0), java(2, 0)]),
+                trace(2, &[native, java(2, 0)]),
+                Record::Sample(sample(1, 5)),
+                Record::Sample(sample(2, 3)),
+                Record::Sample(sample(2, 4)),
+            ];
+            collector.add(&mut profile, records, true);
+            (rows(&profile), collector.samples_outside)
+        };
+        let (lines, outside) = stacks(&["com.acme.**"], &[]);
+        let nobodys = ["3 main [no method that fits]", "4 main [no method that fits]"];
+        assert_eq!(lines[0], "5 main com.acme.log.Log.print:7;com.acme.Orders.place:9");
+        assert_eq!((&lines[1..], outside), (&nobodys.map(str::to_owned)[..], 2));
+        let (lines, outside) = stacks(&["com.acme.**"], &["com.acme.log.*"]);
+        assert_eq!((lines[0].as_str(), outside), ("5 main com.acme.Orders.place:9", 2));
+        let (lines, outside) = stacks(&[], &["java.**", "com.acme.log.*"]);
+        assert_eq!((lines[0].as_str(), outside), ("5 main com.acme.Orders.place:9;f10", 0));
+        assert_eq!(lines[1], "3 main f10");
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! `tare record` without a mode: samples what threads do, by their processor clocks or, with `--wall`,
 //! by the clock on the wall.
 
+use super::patterns::{self, Wanted};
 use super::{Files, Kept, Names, STEP, Session};
 use crate::cli::{RecordArgs, ReportArgs};
 use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
 use crate::exact;
-use crate::figures::{remark_aside, roughly, several};
+use crate::figures::{remark, remark_aside, roughly, several};
 use crate::keep::Keeper;
 use crate::launch::Settings;
+use crate::origins::Origins;
 use crate::recorder::Recorder;
-use crate::sampling::{DRAIN, Sampling, interval};
+use crate::sampling::{DRAIN, Fitting, Sampling, interval};
 use crate::source;
 use crate::term::{self, BOLD, WARN};
 use anyhow::{Context, Result};
@@ -39,6 +41,7 @@ pub struct SamplingSession {
     by_thread: bool,
     quiet: bool,
     pid: u32,
+    wanted: Wanted,
 }
 
 /// What becomes of the samples.
@@ -89,6 +92,7 @@ impl Session for SamplingSession {
                  permit perf_event_open, it may end the JVM now{WARN:#}"
             );
         }
+        let wanted = patterns::check(agent, args, &Origins::of(jvm))?;
         let files = Files::take(args, jvm, names);
         // While the agent takes all threads in, rather than beside the program that is then sampled.
         let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
@@ -111,7 +115,8 @@ impl Session for SamplingSession {
         for note in status.notes.iter().filter(|_| !args.quiet) {
             remark_aside(&term::plain(note));
         }
-        let sampling = Sampling::new(stream, jvm, status, kernel)?;
+        let fitting = Fitting { include: args.include.clone(), exclude: args.exclude.clone() };
+        let sampling = Sampling::new(stream, jvm, status, kernel)?.showing(fitting);
         let run = run_info(jvm, args, started);
         let store = match args.keep {
             None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
@@ -119,7 +124,17 @@ impl Session for SamplingSession {
         };
         let (by_thread, quiet) = (args.threads, args.quiet);
         let (stopped, pid) = (false, jvm.pid);
-        Ok(Some(SamplingSession { sampling, store, files, desk, stopped, by_thread, quiet, pid }))
+        Ok(Some(SamplingSession {
+            sampling,
+            store,
+            files,
+            desk,
+            stopped,
+            by_thread,
+            quiet,
+            pid,
+            wanted,
+        }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
@@ -162,7 +177,7 @@ impl Session for SamplingSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<Kept> {
-        let SamplingSession { mut sampling, store, files, by_thread, quiet, .. } = self;
+        let SamplingSession { mut sampling, store, files, by_thread, quiet, wanted, .. } = self;
         let size = match store {
             Store::File(recorder) => {
                 let finished = recorder.finish(&mut [&mut sampling]);
@@ -176,8 +191,10 @@ impl Session for SamplingSession {
                 keeper.dump(file).with_context(doing)?.1
             }
         };
+        let outside = sampling.outside();
         let kept = match sampling.samples() {
             0 => Kept::Nothing(nothing(&sampling)),
+            all if outside >= all => Kept::Nothing(wanted.but_no_sample(all)),
             _ => Kept::Something,
         };
         if quiet {
@@ -193,6 +210,10 @@ impl Session for SamplingSession {
             term::time(sampling.elapsed()),
             size.div_ceil(1024),
         );
+        if outside > 0 {
+            let outside = roughly(outside, "sample");
+            remark(&format!("{outside} without any method that fits --include and --exclude"));
+        }
         let page = ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) };
         term::printed(report::whole(&profile, &page))?;
         Ok(kept)
@@ -344,10 +365,13 @@ fn nanos(duration: Duration) -> u64 {
 
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     let mode = if args.wall { "wall" } else { "cpu" };
-    let options = [("kind", "sampling"), ("mode", mode)];
+    let mut options = vec![("kind", "sampling".to_owned()), ("mode", mode.to_owned())];
+    for (key, patterns) in [("include", &args.include), ("exclude", &args.exclude)] {
+        options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
+    }
     let since_1970 = started.duration_since(UNIX_EPOCH).ok();
     RunInfo {
-        options: options.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }

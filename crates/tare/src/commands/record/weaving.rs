@@ -3,7 +3,7 @@
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
 use crate::figures::{grouped, remark_aside, several};
-use crate::term::{self, DIM};
+use crate::term;
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -45,11 +45,12 @@ pub fn start<const N: usize>(
         Answered::With(_) => bail!("the agent gave an answer to another question"),
         Answered::Stopped => {
             let far = watch.woven.map_or_else(String::new, |woven| {
-                format!(" when {} of {} classes were woven", woven.done, woven.all)
+                let all = several(woven.all, "class");
+                format!(" with {} of {all} woven", woven.done)
             });
-            errln!(
-                "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
-            );
+            remark_aside(&format!(
+                "stopped{far}; the program's code is as it was, and nothing was recorded"
+            ));
             Ok(Begun::Stopped)
         }
     }
@@ -159,7 +160,7 @@ impl Watch for Weaving<'_> {
         match &self.last {
             Some(last) => format!(
                 "the agent did not answer within {patience:.1} s: {}. Once the JVM lets it, it restores the \
-                 program's code by itself; `tare detach` says how far it is, `--exclude` spares classes that \
+                 program's code by itself; `tare detach JVM` says how far it is, `--exclude` spares classes that \
                  take long",
                 inside(last)
             ),
