@@ -68,6 +68,8 @@ impl Idle {
     pub fn told(&self, rest: i64) -> String {
         let (all, partly, of) = (self.threads.len(), self.partly, self.of);
         let who = match (all, partly) {
+            _ if of == 1 && all == 1 => "the only thread was idle all the time".to_owned(),
+            _ if of == 1 => "the only thread was idle for a part of the time".to_owned(),
             (0, _) => format!("{partly} of {of} threads were idle for a part of the time"),
             (_, 0) => format!("{all} of {of} threads were idle all the time"),
             _ => format!("{all} of {of} threads were idle all the time, {partly} for a part of it"),

@@ -1,7 +1,7 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
 use crate::term::{self, DIM, clip, plain};
-use tare_profile::Unit;
+use tare_profile::{SeriesInfo, Unit, ValueKind};
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
 pub fn value(value: i64, unit: Unit) -> String {
@@ -12,6 +12,27 @@ pub fn value(value: i64, unit: Unit) -> String {
         }
         Unit::Bytes => scaled(value as f64, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]),
     }
+}
+
+/// A value and what it is of, in words: `12.3 ms of CPU time`, `1 sample (collapsed)`.
+pub fn amount(number: i64, info: &SeriesInfo) -> String {
+    let word = match &info.kind {
+        ValueKind::CpuTime => "CPU time".to_owned(),
+        ValueKind::WallTime => "wall-clock time".to_owned(),
+        ValueKind::Other { name, .. } => plain(name).into_owned(),
+        kind => kind.name().replace('-', " "),
+    };
+    let amount = value(number, info.kind.unit());
+    let mut text = match (info.kind.unit(), number) {
+        (Unit::Count, 1) => format!("{amount} {}", word.strip_suffix('s').unwrap_or(&word)),
+        (Unit::Count, _) => format!("{amount} {word}"),
+        _ => format!("{amount} of {word}"),
+    };
+    // `CPU time`, not `CPU time (cpu)`; but `wall-clock time (parked)`.
+    if !info.kind.name().starts_with(&info.name) {
+        text.push_str(&format!(" ({})", plain(&info.name)));
+    }
+    text
 }
 
 /// Digits in groups of three.
@@ -165,6 +186,20 @@ mod tests {
             (123_456_789, Unit::Bytes, "123 MB"),
         ] {
             assert_eq!(value(number, unit), text);
+        }
+    }
+
+    #[test]
+    fn amounts_say_what_they_are_of() {
+        let bytes = ValueKind::AllocatedBytes;
+        for (name, kind, number, text) in [
+            ("cpu", ValueKind::CpuTime, 2_960_000_000, "2.96 s of CPU time"),
+            ("parked", ValueKind::WallTime, 5_000, "5.00 µs of wall-clock time (parked)"),
+            ("exact", ValueKind::Invocations, 1_234, "1,234 invocations (exact)"),
+            ("collapsed", ValueKind::Samples, 1, "1 sample (collapsed)"),
+            ("alloc", bytes, 4_096, "4.10 kB of allocated bytes"),
+        ] {
+            assert_eq!(amount(number, &SeriesInfo::new(name, kind)), text);
         }
     }
 

@@ -5,9 +5,9 @@ mod first;
 
 use super::report::json_metric;
 use crate::cli::{By, DiffArgs, DiffFormat};
-use crate::figures::{fit, percent, value, wrap};
+use crate::figures::{amount, fit, percent, value, wrap};
 use crate::source;
-use crate::term::{self, BAD, BOLD, DIM, GOOD, plain};
+use crate::term::{self, BAD, BOLD, DIM, GOOD};
 use anstyle::Style;
 use anyhow::{Result, bail};
 use first::First;
@@ -108,14 +108,8 @@ fn page(
 ) -> Result<()> {
     let width = term::width().unwrap_or(usize::MAX);
     let unit = info.kind.unit();
-    let what = format!("{} {}", plain(&info.name), plain(info.kind.name()));
     let [old, new] = diff.sums;
-    writeln!(
-        out,
-        "{DIM}old{DIM:#} {}  {}{DIM} of {what}{DIM:#}",
-        args.old.display(),
-        value(old, unit)
-    )?;
+    writeln!(out, "{DIM}old{DIM:#} {}  {}", args.old.display(), amount(old, info))?;
     let chance = whole_may_be_chance(diff) == Some(true);
     writeln!(
         out,

@@ -346,7 +346,7 @@ impl Names {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(wanted) = args.output.clone() else {
             let stem = format!("{}-{}-{}", short_name(jvm.name()), jvm.pid, kind(args));
-            let free = unused(&stem, |path| taken.contains(path) || path.exists());
+            let free = unused(&stem, "tare", |path| taken.contains(path) || path.exists());
             taken.insert(free.clone());
             return free;
         };
@@ -355,14 +355,19 @@ impl Names {
         }
         let name = wanted.file_name().unwrap_or_default().to_string_lossy();
         let (stem, ending) = name.split_once('.').unwrap_or((&name, "tare"));
-        wanted.with_file_name(format!("{stem}-{}.{ending}", jvm.pid))
+        let stem = wanted.with_file_name(format!("{stem}-{}", jvm.pid));
+        // Nobody has named that one.
+        let is_used = |path: &Path| taken.contains(path) || path.exists();
+        let free = unused(&stem.to_string_lossy(), ending, is_used);
+        taken.insert(free.clone());
+        free
     }
 }
 
 /// `Shop-4711-cpu.tare`, or with a number if there is such a file.
-fn unused(stem: &str, is_used: impl Fn(&Path) -> bool) -> PathBuf {
-    let numbered = |number: u32| PathBuf::from(format!("{stem}-{number}.tare"));
-    std::iter::once(PathBuf::from(format!("{stem}.tare")))
+pub fn unused(stem: &str, ending: &str, is_used: impl Fn(&Path) -> bool) -> PathBuf {
+    let numbered = |number: u32| PathBuf::from(format!("{stem}-{number}.{ending}"));
+    std::iter::once(PathBuf::from(format!("{stem}.{ending}")))
         .chain((2..).map(numbered))
         .find(|path| !is_used(path))
         .unwrap_or_default()
@@ -437,11 +442,11 @@ impl Files {
     }
 }
 
-/// Where a recording grows that becomes another tool's file at its end.
+/// Where a recording grows that becomes another tool's file at its end. One that is there is all that
+/// is left of a recording whose end went wrong.
 fn beside(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".unfinished.tare");
-    name.into()
+    let stem = format!("{}.unfinished", output.display());
+    unused(&stem, "tare", Path::exists)
 }
 
 /// The last part of a class's name, or a jar's without its ending, as it can stand in a file's name.
@@ -479,7 +484,8 @@ mod tests {
     #[test]
     fn a_name_of_our_own_is_never_that_of_a_file() {
         let used = ["Shop-1-cpu.tare", "Shop-1-cpu-2.tare"];
-        let name = |stem| unused(stem, |path| used.iter().any(|used| path == Path::new(used)));
+        let name =
+            |stem| unused(stem, "tare", |path| used.iter().any(|used| path == Path::new(used)));
         assert_eq!(name("Shop-1-cpu"), Path::new("Shop-1-cpu-3.tare"));
         assert_eq!(name("Shop-1-exact"), Path::new("Shop-1-exact.tare"));
     }
