@@ -1,6 +1,7 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-use crate::term::{self, DIM, clip, plain};
+use crate::term::{self, BOLD, DIM, clip, plain};
+use std::path::Path;
 use tare_profile::{SeriesInfo, Unit, ValueKind};
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
@@ -151,6 +152,18 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A file and what is in it, in one line if that fits the terminal; the name stays whole, to be copied.
+pub fn headline(path: &Path, text: &str) {
+    let (path, width) = (path.display().to_string(), term::width().unwrap_or(usize::MAX));
+    if path.chars().count() + 2 + text.chars().count() <= width {
+        return outln!("{BOLD}{path}{BOLD:#}: {text}");
+    }
+    outln!("{BOLD}{path}{BOLD:#}:");
+    for line in wrap(text, width.saturating_sub(2)) {
+        outln!("  {line}");
+    }
 }
 
 /// A remark on standard output, in lines that fit the terminal.

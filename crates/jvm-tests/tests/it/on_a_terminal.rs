@@ -55,7 +55,7 @@ fn assert_fits(words: &[&str], text: &str) {
 fn recordings_on_a_terminal() {
     let scratch = Scratch::new();
     let demo = Demo::start(jdk());
-    let pid = demo.pid().to_string();
+    let pid = demo.target.pid().to_string();
     let tare = Tare::this().directory(scratch.path());
     for mode in [
         &["-o", "cpu.tare"][..],

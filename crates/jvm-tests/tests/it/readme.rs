@@ -41,7 +41,7 @@ type Expected = (&'static str, Ends, &'static [&'static str], &'static str);
 const SERVER: &str = "sun.net.httpserver.";
 const EXPECTED: &[Expected] = &[
     ("tare", Ends::ByItself, &["jdk.httpserver", "Try next"], ""),
-    ("tare doctor 4711", Ends::ByItself, &["HotSpot"], ""),
+    ("tare doctor 4711", Ends::ByItself, &["Server VM", "works"], ""),
     ("tare status 4711", Ends::ByItself, &["heap"], ""),
     ("tare status Orders --watch", Ends::Interrupted, &["%"], ""),
     ("tare record 4711", Ends::With("-d 2s"), &[SERVER, "samples in", "-cpu.tare"], ""),

@@ -12,7 +12,7 @@ use crate::commands::report;
 use crate::counters::Counters;
 use crate::demotion::Steering;
 use crate::exact::{self, Arena, Exact};
-use crate::figures::{remark, remark_aside, roughly, several};
+use crate::figures::{headline, remark, remark_aside, roughly, several};
 use crate::guard::Guard;
 use crate::launch::Settings;
 use crate::origins::Origins;
@@ -20,7 +20,7 @@ use crate::recorder::{Recorder, Source};
 use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
-use crate::term::{self, BOLD};
+use crate::term;
 use anyhow::{Result, bail};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -257,12 +257,9 @@ impl Session for ExactSession {
                 several(totals.trees, "thread"),
             )
         };
-        outln!(
-            "{BOLD}{}{BOLD:#}: {recorded_here}, {} woven; {} KiB",
-            path.display(),
-            several(methods, "method"),
-            size.div_ceil(1024),
-        );
+        let woven = several(methods, "method");
+        let size = size.div_ceil(1024);
+        headline(&path, &format!("{recorded_here}, {woven} woven; {size} KiB"));
         if !totals.samples && !exact.has_regions_only() && totals.calls > 0 {
             let in_probes = exact.in_probes();
             remark(&format!(

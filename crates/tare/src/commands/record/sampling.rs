@@ -8,14 +8,14 @@ use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
 use crate::exact;
-use crate::figures::{remark, remark_aside, roughly, several};
+use crate::figures::{headline, remark, remark_aside, roughly, several};
 use crate::keep::Keeper;
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::sampling::{DRAIN, Fitting, Sampling, interval};
 use crate::source;
-use crate::term::{self, BOLD, WARN};
+use crate::term::{self, WARN};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::Path;
@@ -203,13 +203,13 @@ impl Session for SamplingSession {
         }
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
-        outln!(
-            "{BOLD}{}{BOLD:#}: {} in {}; {} KiB",
-            path.display(),
+        let what = format!(
+            "{} in {}; {} KiB",
             roughly(sampling.samples(), "sample"),
             term::time(sampling.elapsed()),
             size.div_ceil(1024),
         );
+        headline(&path, &what);
         if outside > 0 {
             let outside = roughly(outside, "sample");
             remark(&format!("{outside} without any method that fits --include and --exclude"));

@@ -8,12 +8,12 @@ use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
-use crate::figures::{remark, roughly, several};
+use crate::figures::{headline, remark, roughly, several};
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::source;
-use crate::term::{self, BOLD, DIM};
+use crate::term::{self, DIM};
 use crate::trace::{Limits, Trace};
 use anyhow::{Result, bail};
 use std::fs::File;
@@ -157,14 +157,14 @@ impl Session for TraceSession {
         let profile = source::load(&recorded.path, None)?;
         let is_recording = files.export.is_none();
         let (path, size) = files.complete(recorded.size)?;
-        outln!(
-            "{BOLD}{}{BOLD:#}: {} entries and exits of {}, {} woven; {} KiB",
-            path.display(),
+        let what = format!(
+            "{} entries and exits of {}, {} woven; {} KiB",
             term::count(trace.events),
             several(trace.threads(), "thread"),
             several(methods, "method"),
             size.div_ceil(1024),
         );
+        headline(&path, &what);
         if told_all {
             say_weaving(status);
         }
