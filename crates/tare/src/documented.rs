@@ -193,7 +193,7 @@ fn wrong_alone(cli: &Command, words: &[String]) -> Option<String> {
         || ["help", "version"].contains(&flag)
         || FOREIGN.contains(&flag)
         || xtask().contains(&format!("\"--{flag}\""))
-        || demo().contains(&format!("\"--{flag}"));
+        || demo().contains(&format!("Switch(\"{flag}\""));
     (!known).then(|| format!("nothing has --{flag}"))
 }
 
