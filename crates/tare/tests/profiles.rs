@@ -507,3 +507,16 @@ fn a_recording_of_nothing_says_so() {
     assert_has(&ok(&["report", text(&stopped)]), &["nothing was measured"]);
     assert_has(&ok(&["diff", text(&stopped), text(&stopped)]), &["overlap 0.0 %"]);
 }
+
+#[test]
+fn one_of_a_kind_is_singular() {
+    let directory = Directory::new("singular");
+    let mut profile = shop(1);
+    for (key, value) in
+        [("engine", "timer"), ("interval", "10 ms"), ("samples", "1"), ("overruns", "1")]
+    {
+        profile.run.options.push((key.to_owned(), value.to_owned()));
+    }
+    let file = directory.record("x.tare", &profile);
+    assert_has(&ok(&["report", text(&file)]), &[": 1 sample, 1 overrun"]);
+}

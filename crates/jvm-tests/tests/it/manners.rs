@@ -364,7 +364,7 @@ fn readers_that_go_away() {
         &["report", "a.tare"][..],
         &["report", "a.tare", "--format", "json"],
         &["report", "a.tare", "--format", "hprof-text"],
-        &["report", "a.tare", "--method", "place"],
+        &["report", "e.tare", "--method", "place"],
         &["diff", "e.tare", "f.tare"],
         &["diff", "e.tare", "f.tare", "--format", "json"],
         &["ps"],
