@@ -44,6 +44,13 @@ pub struct Aside {
     pub idle: Option<Idle>,
 }
 
+impl Aside {
+    /// Whether stacks ended outside of Java.
+    pub fn outside_of_java(&self) -> bool {
+        self.outside.iter().any(|(_, series)| !self.profile.series(*series).is_empty())
+    }
+}
+
 /// Waiting for work that was taken out.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Idle {
@@ -61,6 +68,8 @@ impl Idle {
     pub fn told(&self, rest: i64) -> String {
         let (all, partly, of) = (self.threads.len(), self.partly, self.of);
         let who = match (all, partly) {
+            _ if of == 1 && all == 1 => "the only thread was idle all the time".to_owned(),
+            _ if of == 1 => "the only thread was idle for a part of the time".to_owned(),
             (0, _) => format!("{partly} of {of} threads were idle for a part of the time"),
             (_, 0) => format!("{all} of {of} threads were idle all the time"),
             _ => format!("{all} of {of} threads were idle all the time, {partly} for a part of it"),
@@ -110,13 +119,13 @@ pub fn set_aside(profile: &Profile, metric: SeriesId, what: Asides) -> Option<As
     out.threads = profile.threads.clone();
     out.run = profile.run.clone();
     let mut places = Places::new(profile, &mut out, &java, foreign);
-    let nothing: &[Row] = &[];
-    let taken = |series: SeriesId| {
-        idle.as_ref().and_then(|idle| idle.rows.get(&series)).map_or(nothing, Vec::as_slice)
+    let rest = |id: SeriesId| {
+        let taken = idle.as_ref().and_then(|idle| idle.taken.get(&id));
+        without(profile.series(id).rows(), taken)
     };
     for (id, series) in profile.all_series() {
         let mut kept = Series::new(series.info().clone());
-        for row in series.rows().chain(taken(id).iter().copied()) {
+        for row in rest(id) {
             kept.push(Row { context: places.of(row.context, row.thread), ..row });
         }
         out.add_made_series(kept);
@@ -127,8 +136,7 @@ pub fn set_aside(profile: &Profile, metric: SeriesId, what: Asides) -> Option<As
     let mut parts: Vec<(&'static str, i64)> = Vec::new();
     let mut outside = ["kernel", "JVM", "native"]
         .map(|place| (place, Series::new(SeriesInfo::new(place, kind.clone()))));
-    let rows = profile.series(metric).rows().chain(taken(metric).iter().copied());
-    for row in rows.filter(|_| foreign) {
+    for row in rest(metric).into_iter().filter(|_| foreign) {
         if let Some(part) = part_of(profile, &java, row.context, row.thread) {
             match parts.iter_mut().find(|(known, _)| *known == part) {
                 Some((_, value)) => *value = value.saturating_add(row.value),
@@ -154,6 +162,33 @@ pub fn set_aside(profile: &Profile, metric: SeriesId, what: Asides) -> Option<As
         }
     }
     Some(Aside { profile: out, outside, parts, idle: idle.map(|idle| idle.told) })
+}
+
+/// Rows without what is taken out of them. Each keeps its time, so that what is left scatters over
+/// the run as it was sampled.
+fn without(rows: impl Iterator<Item = Row>, taken: Option<&Taken>) -> Vec<Row> {
+    let Some(taken) = taken else { return rows.collect() };
+    let mut taken = taken.clone();
+    let mut rest: Vec<Row> = rows
+        .map(|row| match taken.get_mut(&place(&row)) {
+            Some(left) => {
+                let part = (*left).min(row.value).max(0);
+                *left -= part;
+                Row { value: row.value - part, ..row }
+            }
+            None => row,
+        })
+        .collect();
+    let left = taken.into_iter().filter(|(_, left)| *left != 0);
+    rest.extend(
+        left.map(|((context, thread, time), left)| Row::new(context, thread, -left).at(time)),
+    );
+    rest.retain(|row| row.value != 0);
+    rest
+}
+
+fn place(row: &Row) -> Place {
+    (row.context, row.thread, row.time)
 }
 
 /// Whether a frame is code that is not Java.
@@ -284,10 +319,13 @@ impl<'a> Places<'a> {
     }
 }
 
+type Place = (ContextId, ThreadId, u64);
+/// What is taken out of rows, by where and when they are.
+type Taken = HashMap<Place, i64>;
+
 /// What is waiting for work.
 struct Idleness {
-    /// By series, rows that take it out of its contexts.
-    rows: HashMap<SeriesId, Vec<Row>>,
+    taken: HashMap<SeriesId, Taken>,
     told: Idle,
 }
 
@@ -312,7 +350,7 @@ impl Idleness {
         }
         let mut waits = Waits::new(profile);
         let mut kinds: HashMap<ContextId, Wait> = HashMap::new();
-        let mut sums: HashMap<(SeriesId, ThreadId, ContextId), i64> = HashMap::new();
+        let mut sums: HashMap<(SeriesId, Place), i64> = HashMap::new();
         for id in states {
             for row in profile.series(id).rows() {
                 let wait = kinds.entry(row.context);
@@ -325,7 +363,7 @@ impl Idleness {
                     Wait::Sleep => times.asleep.entry(row.context).or_default(),
                 };
                 *time = time.saturating_add(row.value);
-                let sum = sums.entry((id, row.thread, row.context)).or_default();
+                let sum = sums.entry((id, place(&row))).or_default();
                 *sum = sum.saturating_add(row.value);
             }
         }
@@ -335,8 +373,9 @@ impl Idleness {
         let partly =
             |(id, times): &(&ThreadId, &Times)| times.work > 0 && !told.threads.contains(id);
         told.partly = threads.iter().filter(partly).count();
-        let mut rows: HashMap<SeriesId, Vec<Row>> = HashMap::new();
-        for ((series, thread, context), value) in sums {
+        let mut taken: HashMap<SeriesId, Taken> = HashMap::new();
+        for ((series, place), value) in sums {
+            let (context, thread, _) = place;
             let counts = match kinds[&context] {
                 Wait::Other => false,
                 Wait::Work => true,
@@ -346,14 +385,15 @@ impl Idleness {
             if !counts {
                 continue;
             }
-            let row = Row::new(context, thread, -value);
-            rows.entry(series).or_default().push(row);
-            rows.entry(wall).or_default().push(row);
+            for series in [series, wall] {
+                let sum = taken.entry(series).or_default().entry(place).or_default();
+                *sum = sum.saturating_add(value);
+            }
             if metric == series || metric == wall {
                 told.value = told.value.saturating_add(value);
             }
         }
-        (told.value > 0).then_some(Idleness { rows, told })
+        (told.value > 0).then_some(Idleness { taken, told })
     }
 }
 

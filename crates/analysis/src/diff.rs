@@ -4,6 +4,7 @@
 //! without descriptors if one of the profiles has none. Which differences may be chance is told by
 //! `noise`.
 
+use crate::aside::{NO_JAVA, OF_JVM, OF_NATIVE};
 use crate::filter::{AnalysisError, Filter};
 use crate::hot::{Hot, hot_list};
 use crate::labels::{Label, LabelKind};
@@ -94,8 +95,8 @@ impl Diff {
         options: &DiffOptions,
     ) -> Result<Diff, AnalysisError> {
         let filter = Filter { min_share: 0.0, ..options.filter.clone() };
-        let noise = [old, new].map(|(profile, series)| Noise::of(profile, series));
-        let noise = if noise.contains(&Noise::Samples) { Noise::Samples } else { noise[0] };
+        let [of_old, of_new] = [old, new].map(|(profile, series)| Noise::of(profile, series));
+        let noise = of_old.and(of_new);
         let (trees, spreads) = match noise {
             Noise::Samples => {
                 let parted = [Parted::new(old.0, old.1), Parted::new(new.0, new.1)];
@@ -244,14 +245,21 @@ impl Diff {
         let whole = growth(None, sums, self.doubt);
         let at_least =
             |change: &Change| self.delta_share(change.own) - self.doubt_share(change.doubt.own);
-        let method = self.methods.iter().max_by(|a, b| at_least(a).total_cmp(&at_least(b)));
+        let method = self.of_program().max_by(|a, b| at_least(a).total_cmp(&at_least(b)));
         let method = method.map(|m| growth(Some(m.label.clone()), m.own, m.doubt.own));
         method.filter(|method| method.at_least > whole.at_least).unwrap_or(whole)
     }
 
+    /// Methods, without the lines that stand for threads of the JVM and others that run no Java: how
+    /// much those did is in the whole, and which of them it was is no matter of the program.
+    fn of_program(&self) -> impl Iterator<Item = &Change> {
+        let is_aside = |label: &str| [OF_JVM, OF_NATIVE, NO_JAVA].contains(&label);
+        self.methods.iter().filter(move |change| !is_aside(&change.label))
+    }
+
     /// The largest growth as it was measured, chance or not.
     pub fn largest(&self) -> f64 {
-        let methods = self.methods.iter().map(|change| self.delta_share(change.own));
+        let methods = self.of_program().map(|change| self.delta_share(change.own));
         let whole = if self.normalised { 0.0 } else { self.delta_share(self.sums) };
         methods.fold(whole, f64::max)
     }

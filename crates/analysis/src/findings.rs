@@ -251,8 +251,9 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             let error = 1.96 * (top * (1.0 - top) / samples as f64).sqrt();
             let few = if samples < 1000 { "only " } else { "" };
             say(format!(
-                "{few}{samples} samples: the first line of the list is right to ± {:.1} points \
+                "{few}{}: the first line of the list is right to ± {:.1} points \
                  (95 % confidence, if the samples are independent)",
+                counted(samples.unsigned_abs(), "sample"),
                 error * 100.0
             ));
         }
@@ -303,7 +304,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
     if info.estimate == Estimate::Compensated && info.name != JOINED {
         say("times are estimates: what probes weigh is subtracted by a calibration, and short \
              methods that are called often can be off by a multiple (docs/accuracy.md); \
-             `tare record --exact --cpu` tells times per call by samples"
+             recorded with --cpu as well, times per call are told by samples"
             .to_owned());
     }
     let joined = JoinedSums::of(profile, metric);

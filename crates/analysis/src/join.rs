@@ -148,6 +148,23 @@ impl JoinedSums {
         joined.then(|| Some(JoinedSums { one: number(ONE)?, doubt: number(DOUBT)? })).flatten()
     }
 
+    /// What a sample stands for once it is scaled, on average and in nanoseconds.
+    pub(crate) fn scaled_sample(&self, profile: &Profile) -> i64 {
+        let sum = |estimate| {
+            let mut joined = profile.all_series().map(|(_, series)| series);
+            let found = joined.find(|s| s.info().name == JOINED && s.info().estimate == estimate);
+            found.map_or(0.0, |found| found.rows().map(|row| row.value as f64).sum::<f64>())
+        };
+        let (scaled, sampled) = (sum(Estimate::Compensated), sum(Estimate::Measured));
+        let times = if sampled > 0.0 { scaled / sampled } else { 1.0 };
+        ((self.one * times).round() as i64).max(1)
+    }
+
+    /// The standard deviation of the scale, as a share.
+    pub(crate) fn deviation(&self) -> f64 {
+        self.doubt / SIGMAS
+    }
+
     /// Of a sum, whose samples weigh `measured`, and whose contexts' bounds have these sums.
     pub fn interval(&self, value: i64, measured: i64, bounds: (i64, i64)) -> (i64, i64) {
         if value <= 0 || measured <= 0 {

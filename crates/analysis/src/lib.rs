@@ -57,6 +57,7 @@ pub use narrow::narrow;
 pub use noise::Noise;
 pub use probes::PROBE_TIME;
 pub use regions::{Passages, Region, regions};
+pub use runs::fold_path;
 pub use sequences::{Calls, PARTS, SEQUENCES, Sequence, Sequences, Transition};
 pub use target::{TARGET_TIME, TargetError};
 pub use threads::{ThreadShare, by_thread};

@@ -6,7 +6,9 @@
 //! changes what it does. So samples that come in bursts count for as little as they tell, and how
 //! much of the machine a program got at what time does not matter. docs/diff.md has the rest.
 
-use tare_profile::{Profile, Row, Series, SeriesId, SeriesInfo, TimeAxis, ValueKind};
+use crate::join::JoinedSums;
+use crate::target::TARGET_TIME;
+use tare_profile::{Profile, Row, Series, SeriesId, TimeAxis, ValueKind};
 
 /// The engine that counts, and the option of a run in which it takes samples instead.
 const EXACT: &str = "exact";
@@ -42,7 +44,7 @@ impl Noise {
         let info = profile.series(series).info();
         let exact = info.name == EXACT;
         match info.kind {
-            _ if unit(profile, info).is_some() => Noise::Samples,
+            _ if unit(profile, series).is_some() => Noise::Samples,
             _ if !exact && info.time == TimeAxis::Exact => Noise::Samples,
             ValueKind::Invocations
             | ValueKind::Bytecodes
@@ -52,6 +54,18 @@ impl Noise {
             {
                 Noise::None
             }
+            // Costs that are added up for each bytecode.
+            ValueKind::Other { ref name, .. } if exact && name == TARGET_TIME => Noise::None,
+            _ => Noise::Unknown,
+        }
+    }
+
+    /// Of what two such figures differ by.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Noise::Samples, _) | (_, Noise::Samples) => Noise::Samples,
+            (Noise::None, Noise::None) => Noise::None,
             _ => Noise::Unknown,
         }
     }
@@ -67,8 +81,12 @@ impl Noise {
 }
 
 /// What one sample stands for, if all stand for the same. Bytecodes may be sampled, too, whenever a
-/// thread has executed so many.
-fn unit(profile: &Profile, info: &SeriesInfo) -> Option<i64> {
+/// thread has executed so many, and joined times are samples that were scaled.
+fn unit(profile: &Profile, series: SeriesId) -> Option<i64> {
+    let info = profile.series(series).info();
+    if let Some(joined) = JoinedSums::of(profile, series) {
+        return Some(joined.scaled_sample(profile));
+    }
     match info.kind {
         ValueKind::Samples => Some(1),
         ValueKind::Bytecodes if info.name == EXACT => {
@@ -95,6 +113,8 @@ pub(crate) struct Parted {
 pub(crate) struct Spread {
     unit: f64,
     has_times: bool,
+    /// The standard deviation of what all samples were multiplied with, as a share.
+    scale: f64,
 }
 
 impl Parted {
@@ -105,7 +125,8 @@ impl Parted {
         // A row of a stretch of time is the sum of many samples, whose order nobody knows.
         let has_times = series.info().time == TimeAxis::Exact
             && rows.first().map(|row| row.time) != rows.last().map(|row| row.time);
-        let fixed = unit(profile, series.info());
+        let fixed = unit(profile, id);
+        let scale = JoinedSums::of(profile, id).map_or(0.0, |joined| joined.deviation());
         let largest = || rows.iter().map(|row| row.value).max().unwrap_or(1);
         let unit = fixed.unwrap_or_else(largest).max(1);
         let whole = rows.iter().map(|row| i128::from(row.value.max(0))).sum::<i128>().max(1);
@@ -128,7 +149,7 @@ impl Parted {
         let mut profile = profile.clone();
         let made = made.into_iter().map(|series| profile.add_made_series(series));
         let series = std::iter::once(id).chain(made).collect();
-        Parted { profile, series, spread: Spread { unit: unit as f64, has_times } }
+        Parted { profile, series, spread: Spread { unit: unit as f64, has_times, scale } }
     }
 
     pub fn spread(&self) -> Spread {
@@ -150,7 +171,9 @@ impl Spread {
         let share = if sum > 0 { *value as f64 / sum as f64 } else { 0.0 };
         let drawn = *weight as f64 * self.unit * (1.0 - share).max(0.0);
         if !self.has_times {
-            return BURST * drawn;
+            // A share of the whole has the same scale as the whole.
+            let scaled = if whole.is_some() { 0.0 } else { self.scale * *value as f64 };
+            return BURST * drawn + scaled * scaled;
         }
         let of_whole = |part: usize| whole.map_or(0.0, |whole| share * whole[2 + part] as f64);
         let rest = |(part, value): (usize, &i64)| *value as f64 - of_whole(part);

@@ -12,6 +12,24 @@ const LONGEST: usize = 8;
 /// Circles that follow each other fewer times than this are left as they are.
 const TIMES: usize = 16;
 
+/// A path with long runs of the same calls folded: pieces of it, and how often each follows itself.
+pub fn fold_path<T: PartialEq>(path: &[T]) -> Vec<(&[T], usize)> {
+    let mut pieces = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let times = |length: usize| {
+            let circle = &rest[..length];
+            rest.chunks_exact(length).take_while(|piece| *piece == circle).count()
+        };
+        let lengths = 1..=LONGEST.min(rest.len());
+        let found = lengths.map(|length| (length, times(length))).find(|(_, n)| *n >= TIMES);
+        let (length, times) = found.unwrap_or((1, 1));
+        pieces.push((&rest[..length], times));
+        rest = &rest[length * times..];
+    }
+    pieces
+}
+
 impl Tree {
     /// The same tree with long runs of the same calls folded; see [`Tree::times`].
     #[must_use]
@@ -97,5 +115,26 @@ impl Tree {
             found.map_or(0, |length| length as u8 + 1)
         };
         runs.iter().zip(&long).map(shortest).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_a_path_are_pieces() {
+        let path: Vec<&str> = ["a"]
+            .into_iter()
+            .chain(std::iter::repeat_n(["f", "g"], 4500).flatten())
+            .chain(["f", "b", "b"])
+            .collect();
+        let folded = fold_path(&path);
+        let expected: [(&[&str], usize); 5] =
+            [(&["a"], 1), (&["f", "g"], 4500), (&["f"], 1), (&["b"], 1), (&["b"], 1)];
+        assert_eq!(folded, expected);
+        assert_eq!(fold_path(&path[..0]), []);
+        let whole: usize = folded.iter().map(|(piece, times)| piece.len() * times).sum();
+        assert_eq!(whole, path.len());
     }
 }

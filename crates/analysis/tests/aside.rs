@@ -6,7 +6,7 @@ use tare_analysis::{
 };
 use tare_profile::{
     Frame, Method, MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId, ThreadKind,
-    ValueKind,
+    TimeAxis, ValueKind,
 };
 
 const FIRST: SeriesId = SeriesId::new(0);
@@ -237,4 +237,34 @@ fn java_only_moves_values_to_java() {
     let threads = by_thread(&profile, FIRST, &filter).unwrap();
     let top = threads[0].top.as_ref().map(|(label, own)| (label.text.as_str(), *own));
     assert_eq!(top, Some(("java.util.zip.Inflater.inflate", 30)));
+}
+
+/// What is left of samples keeps their times, so that it scatters as it was sampled.
+#[test]
+fn idleness_is_taken_out_where_it_was() {
+    let mut timed = Profile::new();
+    let run = profile("worker | parked | java.util.concurrent.ThreadPoolExecutor.getTask 1");
+    timed.strings = run.strings.clone();
+    timed.methods = run.methods.clone();
+    timed.frames = run.frames.clone();
+    timed.threads = run.threads.clone();
+    timed.contexts = run.contexts.clone();
+    let idle = run.series(FIRST).rows().next().unwrap();
+    let name = timed.special("a.Main.work");
+    let busy = timed.contexts.stack([name]);
+    for name in ["wall", "parked"] {
+        let info = SeriesInfo::new(name, ValueKind::WallTime).with_time(TimeAxis::Exact);
+        let series = timed.add_series(info);
+        for time in 1..=50 {
+            let row = Row { time, value: 10, ..idle };
+            timed.series_mut(series).push(row);
+            if name == "wall" {
+                timed.series_mut(series).push(Row { context: busy, value: 10, ..row });
+            }
+        }
+    }
+    let aside = set_aside(&timed, FIRST, ALL).unwrap();
+    assert_eq!(aside.idle.as_ref().unwrap().value, 500);
+    let rest: Vec<_> = aside.profile.series(FIRST).rows().map(|r| (r.time, r.value)).collect();
+    assert_eq!(rest, (1..=50).map(|time| (time, 10)).collect::<Vec<_>>());
 }

@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 
 use tare_analysis::{Diff, DiffOptions, Noise};
-use tare_profile::{Profile, Row, SeriesId, SeriesInfo, ThreadId, TimeAxis, ValueKind};
+use tare_profile::{
+    Estimate, Profile, Row, SeriesId, SeriesInfo, ThreadId, TimeAxis, Unit, ValueKind,
+};
 
 const FIRST: SeriesId = SeriesId::new(0);
 const PERIOD: i64 = 1_000_000;
@@ -155,4 +157,60 @@ fn counts_have_no_noise_and_exact_times_an_unknown_one() {
     assert_eq!(Noise::of(&sampled, series), Noise::Samples);
     let timed = build(ValueKind::WallTime);
     assert_eq!((timed.noise, timed.may_be_chance([100, 101], 0.0)), (Noise::Unknown, None));
+}
+
+/// Costs on another JVM are sums over what was executed; only figures that both do not scatter do not.
+#[test]
+fn what_is_counted_on_both_sides_does_not_scatter() {
+    let of = |info: SeriesInfo| {
+        let mut profile = Profile::new();
+        let series = profile.add_series(info);
+        let frame = profile.special("m");
+        let context = profile.contexts.stack([frame]);
+        profile.series_mut(series).push(Row::new(context, ThreadId::UNKNOWN, 5));
+        profile
+    };
+    let kind = ValueKind::Other { name: "target-time".to_owned(), unit: Unit::Nanoseconds };
+    let target = of(SeriesInfo::new("exact", kind.clone()));
+    let foreign = of(SeriesInfo::new("somebody", kind));
+    let noise = |old: &Profile, new: &Profile| {
+        Diff::build((old, FIRST), (new, FIRST), &DiffOptions::default()).unwrap().noise
+    };
+    assert_eq!(noise(&target, &target), Noise::None);
+    assert_eq!(noise(&target, &foreign), Noise::Unknown);
+    assert_eq!(noise(&foreign, &target), Noise::Unknown);
+}
+
+/// Joined times are samples that were scaled: a few more of them are chance, whatever the scale.
+#[test]
+fn joined_times_scatter_as_their_samples_do() {
+    let joined = |samples: i64, seed: &str| {
+        let mut profile = Profile::new();
+        for (key, value) in [("a sample stands for", "1000000"), ("joined within", seed)] {
+            profile.run.options.push((key.to_owned(), value.to_owned()));
+        }
+        let info = SeriesInfo::new("joined", ValueKind::CpuTime);
+        let net = profile.add_series(info.clone().with_estimate(Estimate::Compensated));
+        let raw = profile.add_series(info.with_estimate(Estimate::Measured));
+        for (name, count) in [("rest", 4000), ("m", samples)] {
+            let frame = profile.special(name);
+            let context = profile.contexts.stack([frame]);
+            let row = |value| Row::new(context, ThreadId::UNKNOWN, value);
+            // Twenty times as much was counted as was sampled.
+            profile.series_mut(net).push(row(count * PERIOD * 20));
+            profile.series_mut(raw).push(row(count * PERIOD));
+        }
+        profile
+    };
+    let compare = |old: &Profile, new: &Profile| {
+        Diff::build((old, FIRST), (new, FIRST), &DiffOptions::default()).unwrap()
+    };
+    let diff = compare(&joined(400, "0.001"), &joined(450, "0.001"));
+    assert_eq!(diff.noise, Noise::Samples);
+    assert!(diff.largest() > 0.01 && diff.worst().at_least <= 0.0, "{:?}", diff.worst());
+    let grown = compare(&joined(400, "0.001"), &joined(1200, "0.001"));
+    assert!(grown.worst().at_least > 0.05, "{:?}", grown.worst());
+    // A scale that is in doubt makes every value doubtful.
+    let doubtful = compare(&joined(400, "0.5"), &joined(1200, "0.5"));
+    assert!(doubtful.worst().at_least <= 0.05, "{:?}", doubtful.worst());
 }

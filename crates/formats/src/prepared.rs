@@ -74,7 +74,8 @@ impl Prepared<'_> {
             ] {
                 if count > 0 {
                     names.run.lose(LossKind::Folded, "deep stacks", count, &what);
-                    self.notes.push(format!("{count} deep stacks: {what}"));
+                    let stacks = if count == 1 { "deep stack" } else { "deep stacks" };
+                    self.notes.push(format!("{count} {stacks}: {what}"));
                 }
             }
             names.contexts = bounded.contexts;

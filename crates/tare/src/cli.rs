@@ -387,11 +387,12 @@ pub struct RecordArgs {
     /// Count calls only; times are left out, and the program stays much quicker
     #[arg(long, conflicts_with = "bytecodes", requires = "woven", help_heading = EXACT)]
     pub count: bool,
-    /// Classes to weave; without it every class that is not the JDK's
-    #[arg(long, value_name = "PATTERN", requires = "woven", help_heading = EXACT)]
+    /// Only methods of these classes; what others do stays with the caller that fits. Without it
+    /// samples show all, and exact recordings every class that is not the JDK's
+    #[arg(long, value_name = "PATTERN")]
     pub include: Vec<Pattern>,
-    /// Classes to leave as they are
-    #[arg(long, value_name = "PATTERN", requires = "woven", help_heading = EXACT)]
+    /// No methods of these classes; what they do stays with their callers
+    #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<Pattern>,
     /// Methods where the profile begins, as com.acme.Orders.place or, to tell overloads apart,
     /// com.acme.Orders.place(int,String): what they call, directly or not, is found and woven

@@ -3,6 +3,7 @@
 //! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
 //! here are only the messages, each bounded in time.
 
+use crate::figures::several;
 use crate::term::{self, plain};
 use anyhow::{Result, bail};
 use rustix::io::Errno;
@@ -359,7 +360,7 @@ pub fn what(progress: &Progress) -> String {
         Activity::Renewing => "loading callers of intrinsic methods again,",
         Activity::Restoring => "restoring",
     };
-    format!("{doing} {now} of {all} classes ({done} are done)")
+    format!("{doing} {now} of {} ({done} done)", several(all, "class"))
 }
 
 /// Looks for an agent that we can talk to. Meeting another version is an answer, not an error.

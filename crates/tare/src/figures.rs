@@ -1,7 +1,8 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-use crate::term::{self, clip, plain};
-use tare_profile::Unit;
+use crate::term::{self, BOLD, DIM, clip, plain};
+use std::path::Path;
+use tare_profile::{SeriesInfo, Unit, ValueKind};
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
 pub fn value(value: i64, unit: Unit) -> String {
@@ -12,6 +13,27 @@ pub fn value(value: i64, unit: Unit) -> String {
         }
         Unit::Bytes => scaled(value as f64, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]),
     }
+}
+
+/// A value and what it is of, in words: `12.3 ms of CPU time`, `1 sample (collapsed)`.
+pub fn amount(number: i64, info: &SeriesInfo) -> String {
+    let word = match &info.kind {
+        ValueKind::CpuTime => "CPU time".to_owned(),
+        ValueKind::WallTime => "wall-clock time".to_owned(),
+        ValueKind::Other { name, .. } => plain(name).into_owned(),
+        kind => kind.name().replace('-', " "),
+    };
+    let amount = value(number, info.kind.unit());
+    let mut text = match (info.kind.unit(), number) {
+        (Unit::Count, 1) => format!("{amount} {}", word.strip_suffix('s').unwrap_or(&word)),
+        (Unit::Count, _) => format!("{amount} {word}"),
+        _ => format!("{amount} of {word}"),
+    };
+    // `CPU time`, not `CPU time (cpu)`; but `wall-clock time (parked)`.
+    if !info.kind.name().starts_with(&info.name) {
+        text.push_str(&format!(" ({})", plain(&info.name)));
+    }
+    text
 }
 
 /// Digits in groups of three.
@@ -132,6 +154,33 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A file and what is in it, in one line if that fits the terminal; the name stays whole, to be copied.
+pub fn headline(path: &Path, text: &str) {
+    let (path, width) = (path.display().to_string(), term::width().unwrap_or(usize::MAX));
+    if path.chars().count() + 2 + text.chars().count() <= width {
+        return outln!("{BOLD}{path}{BOLD:#}: {text}");
+    }
+    outln!("{BOLD}{path}{BOLD:#}:");
+    for line in wrap(text, width.saturating_sub(2)) {
+        outln!("  {line}");
+    }
+}
+
+/// A remark on standard output, in lines that fit the terminal.
+pub fn remark(text: &str) {
+    for line in wrap(text, term::width().unwrap_or(usize::MAX)) {
+        outln!("{DIM}{line}{DIM:#}");
+    }
+}
+
+/// The same on standard error, where all that we say begins with our name.
+pub fn remark_aside(text: &str) {
+    let text = format!("tare: {text}");
+    for line in wrap(&text, term::error_width().unwrap_or(usize::MAX)) {
+        errln!("{DIM}{line}{DIM:#}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +199,20 @@ mod tests {
             (123_456_789, Unit::Bytes, "123 MB"),
         ] {
             assert_eq!(value(number, unit), text);
+        }
+    }
+
+    #[test]
+    fn amounts_say_what_they_are_of() {
+        let bytes = ValueKind::AllocatedBytes;
+        for (name, kind, number, text) in [
+            ("cpu", ValueKind::CpuTime, 2_960_000_000, "2.96 s of CPU time"),
+            ("parked", ValueKind::WallTime, 5_000, "5.00 µs of wall-clock time (parked)"),
+            ("exact", ValueKind::Invocations, 1_234, "1,234 invocations (exact)"),
+            ("collapsed", ValueKind::Samples, 1, "1 sample (collapsed)"),
+            ("alloc", bytes, 4_096, "4.10 kB of allocated bytes"),
+        ] {
+            assert_eq!(amount(number, &SeriesInfo::new(name, kind)), text);
         }
     }
 

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_analysis::{
-    Compensation, Joined, Noise, WINDOW, compensate, default_metrics, figures_of_calls,
+    Compensation, JOINED, Joined, Noise, WINDOW, compensate, default_metrics, figures_of_calls,
     find_metric, join,
 };
 use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis, ValueKind};
@@ -44,8 +44,10 @@ pub fn load_view(path: &Path, view: &ViewArgs) -> Result<Profile> {
 pub fn load_compared(path: &Path, view: &ViewArgs) -> Result<Profile> {
     let profile = load_view(path, view)?;
     let metric = metrics(&profile, view.metric.as_deref())?[0];
-    // Sampled bytecodes have sums of a second each, which tell no more than sums of all.
-    let summed = profile.series(metric).info().kind == ValueKind::Bytecodes;
+    // Sampled bytecodes have sums of a second each, which tell no more than sums of all, and joined
+    // times have sums alone.
+    let info = profile.series(metric).info();
+    let summed = info.kind == ValueKind::Bytecodes || info.name == JOINED;
     if view.time.is_some() || summed || Noise::of(&profile, metric) != Noise::Samples {
         return Ok(profile);
     }
@@ -214,7 +216,8 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
         errln!("{WARN}tare:{WARN:#} {name}: {warning}");
     }
     if let Some(more @ 1..) = loaded.warnings.len().checked_sub(WARNINGS) {
-        errln!("{WARN}tare:{WARN:#} {name}: {more} more warnings like these");
+        let more = several(more, "more warning");
+        errln!("{WARN}tare:{WARN:#} {name}: {more} like these");
     }
     Ok(loaded.profile)
 }

@@ -13,6 +13,7 @@ use clean::Clean;
 use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,7 +25,16 @@ pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Columns of the terminal that standard output goes to; `None` in a pipe or file.
 pub fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    columns(io::stdout())
+}
+
+/// The same of standard error.
+pub fn error_width() -> Option<usize> {
+    columns(io::stderr())
+}
+
+fn columns(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
@@ -46,8 +56,7 @@ pub struct Doing;
 
 impl Doing {
     pub fn say(text: &str, quiet: bool) -> Option<Doing> {
-        let shown = !quiet && io::stderr().is_terminal();
-        shown.then(|| {
+        shows_progress(quiet).then(|| {
             progress(text);
             Doing
         })
@@ -60,6 +69,11 @@ impl Drop for Doing {
             progress("");
         }
     }
+}
+
+/// Whether there is a line of progress: on a terminal, unless it is to be quiet there.
+pub fn shows_progress(quiet: bool) -> bool {
+    !quiet && io::stderr().is_terminal()
 }
 
 /// Standard output, for text.

@@ -39,7 +39,7 @@ fn every_ending_writes_a_file_that_can_be_trusted() {
     ] {
         let output = tare(&directory, &["export", "in.collapsed", "-o", name]);
         assert!(output.status.success(), "{}", says(&output));
-        assert!(says(&output).contains("5 of collapsed:samples"), "{}", says(&output));
+        assert!(says(&output).contains("5 samples (collapsed)"), "{}", says(&output));
         assert!(directory.join(name).metadata().unwrap().len() > 0);
     }
     // Each of those that can be read back gives the first file again.
@@ -51,6 +51,24 @@ fn every_ending_writes_a_file_that_can_be_trusted() {
         lines.sort_unstable();
         assert_eq!(lines, ["a.B.c;a.B.d 3", "a.B.c;java.lang.Object.wait 2"], "{name}");
     }
+}
+
+/// A value has its unit, and what it is of its name.
+#[test]
+fn what_was_written_is_said_in_words() {
+    let directory = scratch("export-words");
+    let mut profile = tare_profile::Profile::new();
+    let kind = tare_profile::ValueKind::CpuTime;
+    let info = tare_profile::SeriesInfo::new("cpu", kind.clone()).with_period(10_000_000, kind);
+    let cpu = profile.add_series(info);
+    let frame = profile.special("[x]");
+    let context = profile.contexts.stack([frame]);
+    let thread = tare_profile::ThreadId::UNKNOWN;
+    profile.series_mut(cpu).push(tare_profile::Row::new(context, thread, 2_960_000_000));
+    let writer = tare_recording::Writer::create(&directory.join("x.tare")).unwrap();
+    writer.finish(&profile).unwrap();
+    let output = tare(&directory, &["export", "x.tare", "-o", "x.html"]);
+    assert!(says(&output).contains(" bytes, 2.96 s of CPU time ("), "{}", says(&output));
 }
 
 #[test]

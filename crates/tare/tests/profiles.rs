@@ -8,7 +8,7 @@ use tare_profile::{
     ContextId, Event, EventKind, FieldValue, Frame, FrameId, LossKind, Method, MethodKind, Profile,
     Row, SeriesId, SeriesInfo, StringId, Thread, ThreadId, TimeAxis, ValueKind,
 };
-use tare_recording::Writer;
+use tare_recording::{LoadOptions, Recording, Writer};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -409,7 +409,18 @@ fn counts_that_differ_are_traced_to_a_context() {
     let same = ok(&["diff", text(&old), text(&old)]);
     assert_has(&same, &["All 4 contexts have the same bytecodes"]);
     let page = ok(&["diff", text(&old), text(&other)]);
-    assert_has(&page, &["the JVMs differ"]);
+    assert_has(&page, &["the JVMs differ", "identity hash codes and seeds"]);
+    // A script's JVM has no flag of ours on its command line; the recording says it.
+    let fixed = |name: &str, inner: i64| {
+        let path = record(name, inner, "17.0.1");
+        let mut profile =
+            Recording::open(&path).unwrap().load(&LoadOptions::default()).unwrap().profile;
+        profile.run.options.push(("chance-fixed".to_owned(), "yes".to_owned()));
+        directory.record(name, &profile)
+    };
+    let (old_fixed, new_fixed) = (fixed("old-fixed.tare", 30), fixed("new-fixed.tare", 33));
+    let page = ok(&["diff", text(&old_fixed), text(&new_fixed)]);
+    assert!(page.contains("first context") && !page.contains("hash codes"), "{page}");
     let json = ok(&["diff", text(&old), text(&new), "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let first = &json["first_difference"];
@@ -495,4 +506,17 @@ fn a_recording_of_nothing_says_so() {
     let stopped = directory.record("stopped.tare", &profile);
     assert_has(&ok(&["report", text(&stopped)]), &["nothing was measured"]);
     assert_has(&ok(&["diff", text(&stopped), text(&stopped)]), &["overlap 0.0 %"]);
+}
+
+#[test]
+fn one_of_a_kind_is_singular() {
+    let directory = Directory::new("singular");
+    let mut profile = shop(1);
+    for (key, value) in
+        [("engine", "timer"), ("interval", "10 ms"), ("samples", "1"), ("overruns", "1")]
+    {
+        profile.run.options.push((key.to_owned(), value.to_owned()));
+    }
+    let file = directory.record("x.tare", &profile);
+    assert_has(&ok(&["report", text(&file)]), &[": 1 sample, 1 overrun"]);
 }

@@ -228,6 +228,94 @@ fn pages_fit_the_terminal_and_keep_the_names_of_methods() {
     }
 }
 
+/// Exact counts of a deep recursion, with something that differs at its end, in contexts of long names.
+fn counted(differs: i64) -> Profile {
+    let mut maker = Maker::new(SeriesInfo::new("exact", ValueKind::Bytecodes));
+    let thread = maker.thread("main", ThreadKind::Java);
+    let deep = vec![format!("{LONG}.reserveAgain"); 2000];
+    let end: Vec<String> = (0..30).map(|n| format!("{LONG}{n}.lookUpTheShelf{n}")).collect();
+    maker.add(thread, &[&deep[..], &end].concat(), &[1000 + differs]);
+    maker.add(thread, &deep[..1], &[1000]);
+    maker.profile
+}
+
+#[test]
+fn comparisons_fit_the_terminal_and_have_java_first() {
+    let mut grown = cpu();
+    let thread = ThreadId::new(2);
+    let series = SeriesId::new(0);
+    let rows: Vec<Row> = grown.series(series).rows().collect();
+    for row in rows {
+        let more = row.thread == thread || row.value >= 2000 * MS;
+        let row = Row { value: if more { row.value * 2 } else { 0 }, ..row };
+        grown.series_mut(series).push(row);
+    }
+    let (old, new) = (Recording::new("diff-old", &cpu()), Recording::new("diff-new", &grown));
+    let (few, more) =
+        (Recording::new("diff-few", &counted(0)), Recording::new("diff-more", &counted(1)));
+    let (idle, idler) =
+        (Recording::new("diff-wall", &wall()), Recording::new("diff-idle", &wall()));
+    for files in [[&old, &new], [&few, &more], [&idle, &idler]] {
+        for view in [&[][..], &["--native"], &["--idle"], &["--threshold", "5000%"]] {
+            let files = files.map(Recording::path);
+            let arguments = [&["diff", "--no-pager"], &files[..], view].concat();
+            let (text, status) = on_terminal((80, 24), &arguments, &[]);
+            assert!(status.success(), "{arguments:?}: {text}");
+            let text = unstyled(&text);
+            let wide = text.lines().filter(|line| line.chars().count() > 80);
+            // Paths stay whole, to be copied.
+            let wide: Vec<&str> = wide.filter(|line| !line.contains("/")).collect();
+            assert!(wide.is_empty(), "{view:?}: {wide:#?}");
+            assert!(text.lines().count() < 100, "{text}");
+        }
+    }
+    let page = piped(&["diff", old.path(), new.path()]);
+    for gone in ["finish_task_switch", "Compile::Optimize"] {
+        assert!(!page.contains(gone), "{gone} is in\n{page}");
+    }
+    for part in ["java.net.Socket.read\n", "[JVM itself]", "(--native compares them)"] {
+        assert!(page.contains(part), "{part:?} is not in\n{page}");
+    }
+    let native = piped(&["diff", old.path(), new.path(), "--native"]);
+    assert!(native.contains("finish_task_switch"), "{native}");
+    let java = piped(&["diff", old.path(), new.path(), "--java-only", "--format", "json"]);
+    assert!(!java.contains("finish_task_switch"), "{java}");
+    let waiting = piped(&["diff", idle.path(), idler.path()]);
+    assert!(waiting.contains("waiting for work is left out, 100 s and 100 s (--idle compares it)"));
+    let path = piped(&["diff", few.path(), more.path()]);
+    for part in [&format!("{LONG}.reserveAgain × 2,000"), "… 15 more (--format json has them) …"]
+    {
+        assert!(path.contains(part), "{part:?} is not in\n{path}");
+    }
+    assert!(path.contains(&format!("{LONG}29.lookUpTheShelf29\n")), "{path}");
+}
+
+/// Threads of the JVM that did more are in the whole; they are no method that got slower.
+#[test]
+fn the_jvms_own_threads_exceed_no_threshold() {
+    let jvm_did = |times: i64| {
+        let mut maker = Maker::new(sampled("cpu", ValueKind::CpuTime));
+        let worker = maker.thread("main", ThreadKind::Java);
+        let stack = ["a.Main.main".to_owned()];
+        let less = ["a.Main.rest".to_owned()];
+        maker.add(worker, &stack, &[5000 * MS]);
+        maker.add(worker, &less, &[(9 - times) * 1000 * MS]);
+        let compiler = maker.thread("C2 CompilerThre", ThreadKind::Vm);
+        maker.add(compiler, &["j:compile".to_owned()], &[times * 1000 * MS]);
+        maker.profile
+    };
+    let (old, new) =
+        (Recording::new("jvm-old", &jvm_did(1)), Recording::new("jvm-new", &jvm_did(8)));
+    let status = |more: &[&str]| {
+        let words = [&["diff", old.path(), new.path(), "--threshold", "5%"], more].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_tare")).args(words).output().unwrap();
+        output.status.code()
+    };
+    assert_eq!(status(&[]), Some(0));
+    assert_eq!(status(&["--format", "json"]), Some(0));
+    assert_eq!(status(&["--native"]), Some(3));
+}
+
 /// What the machine is like differs, and with it what is said.
 #[test]
 fn what_is_said_of_machine_and_jvms_fits_the_terminal() {

@@ -1,6 +1,7 @@
 package tare.runtime;
 
 import java.io.IOException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
@@ -20,6 +21,8 @@ final class Output {
     private static final long BEGAN = System.nanoTime();
     private static final long STARTED = System.currentTimeMillis();
     private static String said;
+    /** Once it is known. */
+    private static Path place;
 
     private Output() {}
 
@@ -67,7 +70,14 @@ final class Output {
     }
 
     private static synchronized void write() {
-        Path place = place();
+        try {
+            writeTo(place());
+        } catch (IOException | RuntimeException | OutOfMemoryError e) {
+            say("cannot make a file for the recording: " + e);
+        }
+    }
+
+    private static void writeTo(Path place) {
         Path part = place.resolveSibling(place.getFileName() + ".part");
         try {
             long elapsed = System.nanoTime() - BEGAN;
@@ -82,10 +92,31 @@ final class Output {
         }
     }
 
-    /** Where the user says, with %p for the pid; otherwise named after program and pid. */
-    private static Path place() {
-        String name = Settings.text("tare.output", Program.name() + "-%p.tare");
-        return Paths.get(name.replace("%p", Program.pid())).toAbsolutePath();
+    /**
+     * Where the user says, with %p for the pid; otherwise named after program and pid, and with a number if
+     * there is such a file: in a container every run may have the same pid.
+     */
+    private static Path place() throws IOException {
+        if (place != null) {
+            return place;
+        }
+        String asked = Settings.text("tare.output", null);
+        if (asked != null) {
+            place = Paths.get(asked.replace("%p", Program.pid())).toAbsolutePath();
+            return place;
+        }
+        String name = Program.name() + "-" + Program.pid();
+        for (int number = 1; ; number++) {
+            String end = number == 1 ? ".tare" : "-" + number + ".tare";
+            Path wanted = Paths.get(name + end).toAbsolutePath();
+            try {
+                // Whoever makes it has it.
+                place = Files.createFile(wanted);
+                return place;
+            } catch (FileAlreadyExistsException e) {
+                // Of an earlier run, or of another one at this moment.
+            }
+        }
     }
 
     /** Once for each thing. */

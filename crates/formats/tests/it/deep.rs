@@ -54,6 +54,15 @@ fn a_recursion_of_nine_thousand_calls_is_small_in_every_format() {
         let notes = export(&profile, format, 8 << 20);
         assert!(notes[0].contains(" deep stacks"), "{format:?}: {notes:?}");
     }
+    let mut one = chain((0..9_000).map(|_| "a.B.walk".to_owned()));
+    let series = SeriesId::new(0);
+    let last = one.series(series).rows().last().unwrap();
+    one.series_mut(series).forget_rows();
+    one.series_mut(series).push(last);
+    for format in Format::ALL {
+        let notes = export(&one, format, 8 << 20);
+        assert!(notes[0].starts_with("1 deep stack: "), "{format:?}: {notes:?}");
+    }
     let shallow = chain((0..500).map(|_| "a.B.walk".to_owned()));
     for format in Format::ALL {
         assert_eq!(export(&shallow, format, 64 << 20), [""; 0], "{format:?}");

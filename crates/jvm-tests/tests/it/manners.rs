@@ -269,7 +269,7 @@ fn hints_that_are_pasted() {
     let mut pasted = 0;
     for words in [
         &["record", "-d", "1s", "-o", "my run.tare"][..],
-        &["record", "--exact", "-d", "500ms", "-o", "-x.tare"],
+        &["record", "--exact", "-d", "500ms", "--output=-x.tare"],
         &["record", "--exact", "-d", "500ms", "-o", "it's.tare"],
         &["record", "--trace", "-d", "200ms", "-o", "t.tare"],
         &["record", "--trace", "-d", "200ms", "-o", "a trace.x.tare"],
@@ -285,6 +285,27 @@ fn hints_that_are_pasted() {
             pasted += 1;
         }
     }
+    // What goes wrong has hints, too; no recording is under way.
+    for words in [&["explain", &name, "a.B.c"][..], &["dump", &name], &["report", &name], &[]] {
+        let outcome = tare.run(words);
+        assert_eq!(outcome.code, i32::from(!words.is_empty()), "{}", outcome.describe());
+        let text = [outcome.out.as_str(), &outcome.err].concat();
+        let listed = text.lines().filter(|line| line.starts_with("  tare ")).map(str::to_owned);
+        for hint in hints(&text).into_iter().chain(listed) {
+            // The list may have another JVM first.
+            let (hint, what) = hint.split_once('#').unwrap_or((&hint, ""));
+            let mut words: Vec<&str> = hint.split_whitespace().collect();
+            if !what.is_empty() {
+                *words.last_mut().expect("a pid") = &name;
+            }
+            if words[1] == "record" {
+                words.extend(["-d", "500ms", "-o", "hint.tare"]);
+            }
+            paste(&directory, &words.join(" "));
+            pasted += 1;
+        }
+    }
+    assert!(pasted >= 16, "{pasted}");
     // Of the five recordings two each, of two traces one more.
     assert!(pasted >= 10, "{pasted}");
     assert!(
@@ -310,7 +331,9 @@ fn hints(text: &str) -> Vec<String> {
             found.push(hint.to_owned());
         }
     }
-    found.retain(|hint| !hint.contains("--cpu"));
+    // What is in capitals has to be filled in, and says so.
+    let is_open = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+    found.retain(|hint| !hint.contains('…') && !hint.split(' ').any(is_open));
     found
 }
 
@@ -341,7 +364,7 @@ fn readers_that_go_away() {
         &["report", "a.tare"][..],
         &["report", "a.tare", "--format", "json"],
         &["report", "a.tare", "--format", "hprof-text"],
-        &["report", "a.tare", "--method", "place"],
+        &["report", "e.tare", "--method", "place"],
         &["diff", "e.tare", "f.tare"],
         &["diff", "e.tare", "f.tare", "--format", "json"],
         &["ps"],

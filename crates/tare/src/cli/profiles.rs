@@ -90,10 +90,18 @@ pub struct DiffArgs {
     /// the old whole: 5%; of samples, if it did so beyond chance
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub threshold: Option<f64>,
+    /// Compare frames of libraries, of the JVM and of the kernel, and threads of the JVM, as they
+    /// are. Without it they join the Java method that called them, and the JVM's threads are one
+    /// line, which exceeds no threshold by itself
+    #[arg(long, conflicts_with = "java_only")]
+    pub native: bool,
+    /// Of `record --wall`, compare threads that wait for work, too: in pools, selectors and queues
+    #[arg(long)]
+    pub idle: bool,
     /// Lines per list
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub top: usize,
-    /// How to print it
+    /// How to print it; JSON has the same figures as the page
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub format: DiffFormat,
     /// Print all at once, also where it is longer than the terminal

@@ -4,17 +4,17 @@
 mod first;
 
 use super::report::json_metric;
-use crate::cli::{DiffArgs, DiffFormat};
-use crate::figures::{fit, percent, value, wrap};
+use crate::cli::{By, DiffArgs, DiffFormat};
+use crate::figures::{amount, fit, percent, value, wrap};
 use crate::source;
-use crate::term::{self, BAD, BOLD, DIM, GOOD, plain};
+use crate::term::{self, BAD, BOLD, DIM, GOOD};
 use anstyle::Style;
 use anyhow::{Result, bail};
 use first::First;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use tare_analysis::{Change, Diff, DiffNode, DiffOptions, Noise, narrow};
+use tare_analysis::{Aside, Asides, Change, Diff, DiffNode, DiffOptions, Noise, narrow, set_aside};
 use tare_profile::{Profile, SeriesId, SeriesInfo, Unit};
 
 /// What `--threshold` ends with when it is exceeded; 1 and 2 mean that nothing was compared.
@@ -33,15 +33,20 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let filter = args.view.filter();
     let old = narrow(old, old_metric, &filter.restriction())?;
     let new = narrow(new, new_metric, &filter.restriction())?;
+    // Whatever the form, so that it agrees with the exit status. Libraries are what `--by jar` asks for.
+    let asides = Asides { native: !args.native && args.view.by != By::Jar, idle: !args.idle };
+    let aside = [(&old, old_metric), (&new, new_metric)].map(|(p, m)| set_aside(p, m, asides));
+    let [old, new] = [(&aside[0], &old), (&aside[1], &new)]
+        .map(|(aside, whole)| aside.as_ref().map_or(whole, |aside| &aside.profile));
     let info = old.series(old_metric).info();
     let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
-    let diff = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
-    let first = First::find(&diff, (&old, old_metric), (&new, new_metric), &options)?;
+    let diff = Diff::build((old, old_metric), (new, new_metric), &options)?;
+    let first = First::find(&diff, (old, old_metric), (new, new_metric), &options)?;
     // The status is for whoever reads none of it, too.
     term::printed(match args.format {
         DiffFormat::Text => {
             let mut text = Vec::new();
-            page(&mut text, args, &diff, info, &first)?;
+            page(&mut text, args, &diff, info, (&first, &aside))?;
             term::show(&text, !args.no_pager)
         }
         DiffFormat::Json => json(args, &diff, info, &first),
@@ -66,7 +71,7 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     );
     if diff.noise == Noise::Samples && worst.label.is_none() {
         let options = DiffOptions { normalise: true, ..options };
-        let shares = Diff::build((&old, old_metric), (&new, new_metric), &options)?;
+        let shares = Diff::build((old, old_metric), (new, new_metric), &options)?;
         if shares.worst().at_least <= threshold {
             errln!(
                 "No method's share of the whole grew so much: if the two runs did not do the same amount \
@@ -99,18 +104,12 @@ fn page(
     args: &DiffArgs,
     diff: &Diff,
     info: &SeriesInfo,
-    first: &First,
+    (first, aside): (&First, &[Option<Aside>; 2]),
 ) -> Result<()> {
     let width = term::width().unwrap_or(usize::MAX);
     let unit = info.kind.unit();
-    let what = format!("{} {}", plain(&info.name), plain(info.kind.name()));
     let [old, new] = diff.sums;
-    writeln!(
-        out,
-        "{DIM}old{DIM:#} {}  {}{DIM} of {what}{DIM:#}",
-        args.old.display(),
-        value(old, unit)
-    )?;
+    writeln!(out, "{DIM}old{DIM:#} {}  {}", args.old.display(), amount(old, info))?;
     let chance = whole_may_be_chance(diff) == Some(true);
     writeln!(
         out,
@@ -120,6 +119,7 @@ fn page(
         growth([old, new], new as f64 - old as f64),
         if chance && old != new { ", within noise" } else { "" }
     )?;
+    say_aside(out, aside, width)?;
     let how =
         if diff.normalised { "shares of the whole are compared" } else { "values are compared" };
     writeln!(out, "{DIM}{how}; a change is told as a share of the old whole{DIM:#}")?;
@@ -127,7 +127,8 @@ fn page(
         Noise::Samples => writeln!(out, "{DIM}≈ within the samples' noise: no difference{DIM:#}")?,
         Noise::Unknown => writeln!(
             out,
-            "{DIM}by how much another run of the same would differ is not known from one of each{DIM:#}"
+            "{DIM}by how much another run of the same would differ is not known from one of \
+             each{DIM:#}"
         )?,
         Noise::None => {}
     }
@@ -151,15 +152,40 @@ fn page(
     list(out, args, diff, ("Regressions", BAD), grew.collect(), (unit, width))?;
     list(out, args, diff, ("Improvements", GOOD), shrank.collect(), (unit, width))?;
     contexts(out, args, diff, least, width)?;
-    first.page(out, info)?;
+    first.page(out, info, width)?;
     let Some(threshold) = args.threshold else { return Ok(()) };
     if diff.largest() > threshold && diff.worst().at_least <= threshold {
-        let hint = "record longer, or compare executed bytecodes (tare check)";
-        writeln!(
-            out,
-            "\nWhat grew by more than {} is within noise of it; {hint}",
+        let text = format!(
+            "What grew by more than {} is within noise of it; record longer, or compare executed \
+             bytecodes (tare check)",
             percent(threshold).trim()
-        )?;
+        );
+        writeln!(out)?;
+        for line in wrap(&text, width) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// What is not compared as it was recorded.
+fn say_aside(out: &mut Vec<u8>, aside: &[Option<Aside>; 2], width: usize) -> Result<()> {
+    let idle = aside.each_ref().map(|aside| {
+        let idle = aside.as_ref().and_then(|aside| aside.idle.as_ref());
+        idle.map_or(0, |idle| idle.value)
+    });
+    let mut said = Vec::new();
+    if idle != [0; 2] {
+        let [old, new] = idle.map(|idle| value(idle, Unit::Nanoseconds));
+        said.push(format!("waiting for work is left out, {old} and {new} (--idle compares it)"));
+    }
+    let is_jvms = |aside: &Aside| aside.outside_of_java() || !aside.parts.is_empty();
+    if aside.iter().flatten().any(is_jvms) {
+        let who = "frames that are not Java are with their callers, threads of the JVM one line";
+        said.push(format!("{who} (--native compares them)"));
+    }
+    for line in said.iter().flat_map(|said| wrap(said, width)) {
+        writeln!(out, "{DIM}{line}{DIM:#}")?;
     }
     Ok(())
 }
@@ -227,9 +253,11 @@ fn contexts(
         };
         let path = diff.path(*node);
         let last = path.len().saturating_sub(PATH);
-        let room = (width.saturating_sub(12) / path.len().clamp(1, PATH)).saturating_sub(3).max(12);
-        let shown: Vec<String> = path[last..].iter().map(|name| fit(name, room)).collect();
         let start = if last > 0 { "… › " } else { "" };
+        let names = path.len().clamp(1, PATH);
+        let room = width.saturating_sub(12 + start.chars().count() + 3 * (names - 1)) / names;
+        let shown = path[last..].iter().map(|name| fit(name, room.max(12)));
+        let shown: Vec<String> = shown.collect();
         let text = if shown.is_empty() { "[all]".to_owned() } else { shown.join(" › ") };
         writeln!(out, "  {style}{:>8}{style:#} {mark}{start}{text}", signed_percent(share(node)))?;
     }

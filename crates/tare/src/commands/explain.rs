@@ -2,6 +2,7 @@
 
 use crate::cli::ExplainArgs;
 use crate::client::{self, Found};
+use crate::figures::roughly;
 use crate::term::{self, BOLD, DIM, plain};
 use anyhow::{Result, bail};
 use tare_protocol::{Explained, Request, Response};
@@ -10,7 +11,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;
     let Found::Ours(mut agent) = client::find(&jvm, args.target.patience.timeout)? else {
         bail!(
-            "JVM {} is not being recorded; begin with `tare record --exact --root METHOD`",
+            "JVM {0} is not being recorded; begin with `tare record --exact --root METHOD {0}`",
             jvm.pid
         );
     };
@@ -29,8 +30,11 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     all.methods.iter().for_each(print);
     if all.more > 0 {
         errln!(
-            "{} more methods fit, {} of them woven; a narrower METHOD than {} shows them",
-            term::count(all.more),
+            "{}, {} woven; a narrower METHOD than {} shows more of them",
+            match all.more {
+                1 => "1 more method fits".to_owned(),
+                more => format!("{} fit", roughly(more, "more method")),
+            },
             term::count(all.more_woven),
             args.method
         );

@@ -1,14 +1,14 @@
 //! `tare export`: a recording in another tool's format, chosen by the ending of the file's name.
 
 use crate::cli::{ExportArgs, ViewArgs, help_of_export};
-use crate::figures::{self, several};
+use crate::figures::{amount, several};
 use crate::source;
 use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tare_analysis::{Compensation, Diff, DiffOptions, Filter, JOINED, Noise, narrow};
-use tare_formats::{Format, Options, Scatter, series_name};
+use tare_formats::{Format, Options, Scatter};
 use tare_profile::{Estimate, LossKind, Profile, SeriesId, SeriesInfo};
 
 pub fn run(args: &ExportArgs) -> Result<()> {
@@ -59,11 +59,10 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     };
     let size = write(&profile, format, options, &args.output)?;
     let (name, series) = (args.output.display(), profile.series(series));
-    let (info, total) = (series_name(series.info()), series.total());
-    let total = figures::value(total, series.info().kind.unit());
+    let total = amount(series.total(), series.info());
     // What went into a pipe has no size.
     let size = if size > 0 { several(size, "byte") + ", " } else { String::new() };
-    errln!("{name}: {size}{total} of {info} {DIM}({}){DIM:#}", format.about());
+    errln!("{name}: {size}{total} {DIM}({}){DIM:#}", format.about());
     Ok(())
 }
 

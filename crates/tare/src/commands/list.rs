@@ -13,7 +13,7 @@ pub fn overview() -> Result<()> {
     let mut out = term::stdout();
     if jvms.is_empty() {
         writeln!(out, "No JVM is running here that this user can see.")?;
-        writeln!(out, "\nStart one with the agent inside:  tare run -- java -jar app.jar")?;
+        writeln!(out, "\nStart one with the agent inside:  tare run -- java …")?;
         writeln!(out, "All commands:                     tare --help")?;
         return Ok(());
     }
@@ -26,7 +26,7 @@ pub fn overview() -> Result<()> {
         ("status", "attach, and say how that JVM is"),
         ("doctor", "what Tare can do with it, and what would help"),
     ] {
-        writeln!(out, "  {BOLD}tare {command:<14} {pid}{BOLD:#}  {DIM}{what}{DIM:#}")?;
+        writeln!(out, "  {BOLD}tare {command:<14} {pid}{BOLD:#}  {DIM}# {what}{DIM:#}")?;
     }
     Ok(())
 }

@@ -1,21 +1,21 @@
 //! `tare dump`, `stop`, `pause`, `resume`, `interval`: orders to a recording that another terminal began.
 
 use super::export;
-use super::record::check_output;
+use super::record::{check_output, unused};
 use crate::desk::{self, Order};
 use crate::source;
 use crate::term::plain;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::{self, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tare_attach::Jvm;
 use tare_formats::Format;
 
 pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
     check_output(output)?;
     let jvm = tare_attach::find(who)?;
-    let name = || PathBuf::from(format!("dump-{}-{}.tare", jvm.pid, stamp()));
+    let name = || unused(&format!("dump-{}-{}", jvm.pid, stamp()), "tare", Path::exists);
     let path = std::path::absolute(output.map_or_else(name, Path::to_owned))?;
     let answer = match Format::of_path(&path) {
         Some((format, gzip)) => dump_as(&jvm, format, gzip, &path)?,

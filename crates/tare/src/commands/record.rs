@@ -20,6 +20,7 @@ pub use exact::FORK_JOIN;
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::{detach, export, status};
+use crate::figures::remark_aside;
 use crate::launch::{self, Guest, Settings};
 use crate::recorder;
 use crate::target::Target;
@@ -42,6 +43,9 @@ use trace::TraceSession;
 /// beginning: calls before that may be missing.
 pub const WOVEN_AFTER: &str = "woven-after";
 
+/// The option of a recording of a program that was started with its chance taken from it.
+pub const CHANCE_FIXED: &str = "chance-fixed";
+
 /// How long a wish to end may go unheard.
 const STEP: Duration = Duration::from_millis(20);
 
@@ -50,7 +54,8 @@ pub fn run(args: RecordArgs) -> ExitCode {
     // A file larger than the process may write is an error like any other, and not the end of us.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let output = args.output.as_deref();
-    let checked = check_output(output)
+    let checked = check_patterns(&args)
+        .and_then(|()| check_output(output))
         .and_then(|()| check_stacks(&args, output))
         .and_then(|()| check_room(output));
     let agent = args.agent_jar.as_deref().map_or(Ok(()), |jar| agent_jar::checked(jar).map(drop));
@@ -100,6 +105,18 @@ pub fn check_output(output: Option<&Path>) -> Result<()> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !directory.is_dir() {
         bail!("there is no directory {} for the recording", directory.display());
+    }
+    Ok(())
+}
+
+/// Regions alone have neither classes to weave nor stacks to choose from.
+fn check_patterns(args: &RecordArgs) -> Result<()> {
+    let regions_only = !args.region.is_empty() && !args.exact;
+    if regions_only && !(args.include.is_empty() && args.exclude.is_empty()) {
+        bail!(
+            "--region alone weaves the lines that it names, and nothing that --include or --exclude \
+             could choose from; leave them out, or add --exact to count calls as well"
+        );
     }
     Ok(())
 }
@@ -283,7 +300,7 @@ fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
         }
     };
     if let (Some(word), false) = (settings.word, quiet) {
-        errln!("{DIM}tare: {word}{DIM:#}");
+        remark_aside(word);
     }
     let launched = launch::launch(&command, &settings, attend)?;
     if launched.guests == 0 {
@@ -334,7 +351,7 @@ impl Names {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(wanted) = args.output.clone() else {
             let stem = format!("{}-{}-{}", short_name(jvm.name()), jvm.pid, kind(args));
-            let free = unused(&stem, |path| taken.contains(path) || path.exists());
+            let free = unused(&stem, "tare", |path| taken.contains(path) || path.exists());
             taken.insert(free.clone());
             return free;
         };
@@ -343,14 +360,19 @@ impl Names {
         }
         let name = wanted.file_name().unwrap_or_default().to_string_lossy();
         let (stem, ending) = name.split_once('.').unwrap_or((&name, "tare"));
-        wanted.with_file_name(format!("{stem}-{}.{ending}", jvm.pid))
+        let stem = wanted.with_file_name(format!("{stem}-{}", jvm.pid));
+        // Nobody has named that one.
+        let is_used = |path: &Path| taken.contains(path) || path.exists();
+        let free = unused(&stem.to_string_lossy(), ending, is_used);
+        taken.insert(free.clone());
+        free
     }
 }
 
 /// `Shop-4711-cpu.tare`, or with a number if there is such a file.
-fn unused(stem: &str, is_used: impl Fn(&Path) -> bool) -> PathBuf {
-    let numbered = |number: u32| PathBuf::from(format!("{stem}-{number}.tare"));
-    std::iter::once(PathBuf::from(format!("{stem}.tare")))
+pub fn unused(stem: &str, ending: &str, is_used: impl Fn(&Path) -> bool) -> PathBuf {
+    let numbered = |number: u32| PathBuf::from(format!("{stem}-{number}.{ending}"));
+    std::iter::once(PathBuf::from(format!("{stem}.{ending}")))
         .chain((2..).map(numbered))
         .find(|path| !is_used(path))
         .unwrap_or_default()
@@ -425,11 +447,11 @@ impl Files {
     }
 }
 
-/// Where a recording grows that becomes another tool's file at its end.
+/// Where a recording grows that becomes another tool's file at its end. One that is there is all that
+/// is left of a recording whose end went wrong.
 fn beside(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".unfinished.tare");
-    name.into()
+    let stem = format!("{}.unfinished", output.display());
+    unused(&stem, "tare", Path::exists)
 }
 
 /// The last part of a class's name, or a jar's without its ending, as it can stand in a file's name.
@@ -467,7 +489,8 @@ mod tests {
     #[test]
     fn a_name_of_our_own_is_never_that_of_a_file() {
         let used = ["Shop-1-cpu.tare", "Shop-1-cpu-2.tare"];
-        let name = |stem| unused(stem, |path| used.iter().any(|used| path == Path::new(used)));
+        let name =
+            |stem| unused(stem, "tare", |path| used.iter().any(|used| path == Path::new(used)));
         assert_eq!(name("Shop-1-cpu"), Path::new("Shop-1-cpu-3.tare"));
         assert_eq!(name("Shop-1-exact"), Path::new("Shop-1-exact.tare"));
     }

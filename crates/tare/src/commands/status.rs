@@ -144,18 +144,20 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
     if status.methods_kept > 0 {
         let bytes =
             status.methods_kept_bytes + status.exact.as_ref().map_or(0, |exact| exact.names);
-        let methods = term::count(status.methods_kept);
-        row("remembers", format!("{methods} woven methods, in {} kB", bytes.div_ceil(1000)))?;
+        let methods = roughly(status.methods_kept, "woven method");
+        row("remembers", format!("{methods}, in {} kB", bytes.div_ceil(1000)))?;
     }
     if status.refused > 0 {
-        row("refused", format!("{} connections", status.refused))?;
+        row("refused", several(status.refused, "connection"))?;
     }
     if status.panics > 0 {
+        let errors = match status.panics {
+            1 => "1 internal error of the agent was".to_owned(),
+            n => format!("{n} internal errors of the agent were"),
+        };
         writeln!(
             out,
-            "  {WARN}{} internal errors of the agent were stopped; the program was not harmed. \
-             Please report this.{WARN:#}",
-            status.panics
+            "  {WARN}{errors} stopped; the program was not harmed. Please report this.{WARN:#}"
         )?;
     }
     Ok(())

@@ -155,12 +155,12 @@ const NEEDS: [(&str, &[&str], &str); 8] = [
     (
         "see the JIT",
         &["can_generate_compiled_method_load_events"],
-        "compilations in traces and `tare status --watch`",
+        "compilations in traces and in `tare status JVM --watch`",
     ),
     (
         "collections",
         &["can_generate_garbage_collection_events"],
-        "collections in `tare status --watch`",
+        "collections in `tare status JVM --watch`",
     ),
     ("CPU clocks", &["can_get_thread_cpu_time"], "processor time of threads"),
     ("lines", &["can_get_line_numbers", "can_get_source_file_name"], "source lines of samples"),

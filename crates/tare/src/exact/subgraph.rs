@@ -1,6 +1,7 @@
 //! What the search for what roots reach has found and may have missed, as the recording tells of it.
 
 use super::Exact;
+use crate::figures::several;
 use tare_profile::{LossKind, RunInfo};
 
 impl Exact {
@@ -31,8 +32,8 @@ impl Exact {
         }
         if let Ok((woven, ran)) = self.woven_and_ran() {
             let reached = format!(
-                "{} methods, {woven} woven, {} of them never ran below a root",
-                subgraph.reachable,
+                "{}, {woven} woven, {} of them never ran below a root",
+                several(subgraph.reachable, "method"),
                 woven.saturating_sub(ran),
             );
             run.options.push(("reached".to_owned(), reached));

@@ -15,6 +15,7 @@ use tare_profile::{
     ContextId, Execution, Frame, FrameId, LossKind, Method, MethodId, MethodKind, Profile, Row,
     RunInfo, SeriesId, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
 };
+use tare_protocol::Pattern;
 use tare_symbols::{Symbol, Symbols};
 
 /// Names for addresses: a process's own, or a test's.
@@ -75,6 +76,23 @@ enum Stack {
     },
 }
 
+/// Which classes' methods are shown; what others do stays with the caller that is.
+#[derive(Clone, Debug, Default)]
+pub struct Fitting {
+    pub include: Vec<Pattern>,
+    pub exclude: Vec<Pattern>,
+}
+
+impl Fitting {
+    fn has(&self, class: &str) -> bool {
+        let fits = |pattern: &Pattern| pattern.fits_class(class);
+        (self.include.is_empty() || self.include.iter().any(fits)) && !self.exclude.iter().any(fits)
+    }
+}
+
+/// The frame of stacks without any method that is to be shown.
+const OUTSIDE: &str = "[no method that fits]";
+
 pub struct Collector<A> {
     clock: Clock,
     /// Nanoseconds between two samples, as asked for.
@@ -97,6 +115,11 @@ pub struct Collector<A> {
     series: Option<SeriesId>,
     /// The same values by state, where states are told.
     by_state: Vec<(State, SeriesId)>,
+    fitting: Fitting,
+    /// The context of stacks without any method that is to be shown.
+    outside: Option<ContextId>,
+    /// Samples there.
+    pub samples_outside: u64,
     /// Samples of the JVM's own threads while they waited. By the wall clock they would be most of a
     /// profile, and nobody waits for them.
     pub skipped: u64,
@@ -120,8 +143,16 @@ impl<A: Addresses> Collector<A> {
             waiting: Vec::new(),
             series: None,
             by_state: Vec::new(),
+            fitting: Fitting::default(),
+            outside: None,
+            samples_outside: 0,
             skipped: 0,
         }
+    }
+
+    /// Shows only methods that fit; from the first record on.
+    pub fn show_only(&mut self, fitting: Fitting) {
+        self.fitting = fitting;
     }
 
     /// Has methods named with the jars that they come from.
@@ -173,6 +204,7 @@ impl<A: Addresses> Collector<A> {
                         self.skipped += 1;
                         continue;
                     }
+                    self.samples_outside += u64::from(self.outside == Some(context));
                     let value = i64::try_from(sample.weight).unwrap_or(i64::MAX);
                     let time = sample.time.saturating_sub(self.zero);
                     let row = Row::new(context, thread, value).at(time);
@@ -306,13 +338,23 @@ impl<A: Addresses> Collector<A> {
         // Below the frame that entered a virtual thread are its carrier's.
         let own = trace.frames.iter().position(|frame| self.is_method(frame, ENTERED));
         let frames = self.stack_frames(profile, &trace.frames[..own.unwrap_or(trace.frames.len())]);
-        let context = profile.contexts.stack(frames.into_iter().rev());
+        let context = match frames {
+            Some(frames) => profile.contexts.stack(frames.into_iter().rev()),
+            None => {
+                let frame = profile.special(OUTSIDE);
+                *self.outside.insert(profile.contexts.stack([frame]))
+            }
+        };
         self.stacks.insert(id, Stack::Known { context, virtual_thread });
         Some((context, virtual_thread))
     }
 
-    /// The frames of a trace, innermost first.
-    fn stack_frames(&mut self, profile: &mut Profile, trace: &[SampleFrame]) -> Vec<FrameId> {
+    /// The frames of a trace, innermost first; `None` if it has some, and none is to be shown.
+    fn stack_frames(
+        &mut self,
+        profile: &mut Profile,
+        trace: &[SampleFrame],
+    ) -> Option<Vec<FrameId>> {
         let (mut in_native, mut in_kernel) = (false, false);
         let mut frames = Vec::with_capacity(trace.len());
         for frame in trace {
@@ -325,6 +367,9 @@ impl<A: Addresses> Collector<A> {
                     false
                 }
             };
+            if !self.is_shown(frame) {
+                continue;
+            }
             let known = if called { self.callers.get(frame) } else { self.frames.get(frame) };
             let id = match known {
                 Some(id) => *id,
@@ -337,10 +382,25 @@ impl<A: Addresses> Collector<A> {
             };
             frames.push(id);
         }
+        if frames.is_empty() && !trace.is_empty() {
+            return None;
+        }
         if frames.is_empty() {
             frames.push(profile.special("[no stack]"));
         }
-        frames
+        Some(frames)
+    }
+
+    fn is_shown(&self, frame: &SampleFrame) -> bool {
+        let class = match frame {
+            SampleFrame::Java { method, .. } => self.methods.get(method).map(|m| m.class.as_str()),
+            _ => None,
+        };
+        match class {
+            Some(class) => self.fitting.has(class),
+            // What has no class is none that was asked for.
+            None => self.fitting.include.is_empty(),
+        }
     }
 
     fn frame(&mut self, profile: &mut Profile, frame: &SampleFrame, called: bool) -> FrameId {
@@ -438,231 +498,4 @@ fn function(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tare_arena::samples::LineEntry;
-
-    struct Names;
-
-    impl Addresses for Names {
-        fn native(&mut self, address: u64) -> Symbol {
-            Symbol { name: format!("f{address:x}").into(), module: "libjvm.so".into() }
-        }
-
-        fn kernel(&mut self, address: u64) -> Symbol {
-            Symbol { name: format!("k{address:x}").into(), module: "kernel".into() }
-        }
-
-        fn unread(&self) -> Vec<String> {
-            vec!["libhung.so".into()]
-        }
-    }
-
-    fn collector(clock: Clock) -> (Collector<Names>, Profile) {
-        (Collector::new(clock, 10_000_000, 1_000, Names), Profile::new())
-    }
-
-    fn method(key: u64, class: &str, name: &str) -> Record {
-        Record::Method(SampleMethod {
-            key,
-            class: class.into(),
-            name: name.into(),
-            lines: vec![LineEntry { bci: 0, line: 7 }, LineEntry { bci: 5, line: 9 }],
-            ..SampleMethod::default()
-        })
-    }
-
-    fn java(method: u64, bci: u16) -> SampleFrame {
-        SampleFrame::Java { method, bci: Some(bci), how: How::Compiled }
-    }
-
-    fn trace(id: u32, frames: &[SampleFrame]) -> Record {
-        Record::Trace(Trace { id, cut: false, frames: frames.to_vec() })
-    }
-
-    fn sample(trace: u32, weight: u64) -> Sample {
-        Sample {
-            thread: 1,
-            time: 1_000 + weight,
-            weight,
-            java_id: 0,
-            trace,
-            state: State::Running,
-            unchanged: false,
-        }
-    }
-
-    fn thread() -> Record {
-        Record::Thread(SampleThread { number: 1, name: "main".into(), ..SampleThread::default() })
-    }
-
-    /// The first series as lines: value, thread, stack from the root.
-    fn rows(profile: &Profile) -> Vec<String> {
-        let (_, series) = profile.all_series().next().unwrap();
-        let row = |row: Row| {
-            let frames: Vec<String> = profile
-                .contexts
-                .frames(row.context)
-                .map(|id| {
-                    let frame = profile.frames.get(id);
-                    let line = frame.line.map_or(String::new(), |line| format!(":{line}"));
-                    profile.method_name(frame.method) + &line
-                })
-                .collect();
-            let frames: Vec<String> = frames.into_iter().rev().collect();
-            format!("{} {} {}", row.value, profile.thread_name(row.thread), frames.join(";"))
-        };
-        series.rows().map(row).collect()
-    }
-
-    #[test]
-    fn kernel_native_and_java_frames_make_one_stack() {
-        let (mut collector, mut profile) = collector(Clock::Cpu);
-        let frames = [
-            SampleFrame::Kernel { address: 0x30 },
-            SampleFrame::Kernel { address: 0x20 },
-            SampleFrame::Native { address: 0x10 },
-            SampleFrame::Native { address: 0x9 },
-            java(1, 6),
-            java(2, 0),
-        ];
-        let records = [
-            thread(),
-            trace(5, &frames),
-            Record::Sample(sample(5, 40)),
-            method(1, "com/acme/Orders$$Lambda/0x000001", "apply"),
-            method(2, "com/acme/Orders", "main"),
-        ];
-        collector.add(&mut profile, records, false);
-        assert_eq!(
-            rows(&profile),
-            ["40 main com.acme.Orders.main:7;com.acme.Orders$$Lambda.apply:9;f8;f10;k1f;k30"]
-        );
-        assert_eq!(profile.check(), Ok(()));
-        let (_, series) = profile.all_series().next().unwrap();
-        assert_eq!(series.row(0).map(|row| row.time), Some(40), "since the start");
-    }
-
-    #[test]
-    fn a_stack_waits_for_its_names_and_not_for_ever() {
-        let (mut collector, mut profile) = collector(Clock::Cpu);
-        let records = [thread(), trace(1, &[java(1, 0)]), Record::Sample(sample(1, 3))];
-        collector.add(&mut profile, records, false);
-        assert_eq!(rows(&profile), [""; 0]);
-        collector.add(&mut profile, [method(1, "A", "run")], false);
-        assert_eq!(rows(&profile), ["3 main A.run:7"]);
-        collector.add(&mut profile, [trace(2, &[java(9, 0)]), Record::Sample(sample(2, 4))], false);
-        collector.add(&mut profile, [], true);
-        assert_eq!(rows(&profile)[1], "4 main [unnamed method]");
-        collector.add(&mut profile, [Record::Sample(sample(77, 5))], true);
-        assert_eq!(rows(&profile)[2], "5 main [stack lost]");
-    }
-
-    #[test]
-    fn a_key_that_comes_again_means_the_new_method_from_then_on() {
-        let (mut collector, mut profile) = collector(Clock::Cpu);
-        let records = [
-            thread(),
-            method(1, "A", "old"),
-            trace(1, &[java(1, 0)]),
-            method(1, "B", "new"),
-            trace(2, &[java(1, 0)]),
-            Record::Sample(sample(1, 1)),
-            Record::Sample(sample(2, 2)),
-        ];
-        collector.add(&mut profile, records, false);
-        assert_eq!(rows(&profile), ["1 main A.old:7", "2 main B.new:7"]);
-    }
-
-    #[test]
-    fn virtual_threads_are_told_from_their_carriers() {
-        let (mut collector, mut profile) = collector(Clock::Cpu);
-        let records = [
-            thread(),
-            method(1, "A", "work"),
-            method(2, "java/lang/VirtualThread", "run"),
-            method(3, "jdk/internal/vm/Continuation", "enterSpecial"),
-            method(4, "java/util/concurrent/ForkJoinWorkerThread", "run"),
-            trace(1, &[java(1, 0), java(2, 0), java(3, 0), java(4, 0)]),
-            trace(2, &[java(1, 0)]),
-            Record::Sample(sample(1, 1)),
-            Record::Sample(Sample { java_id: 34, ..sample(1, 2) }),
-            Record::Sample(sample(2, 3)),
-        ];
-        collector.add(&mut profile, records, false);
-        let found = rows(&profile);
-        assert!(found[0].starts_with("1 virtual, id unknown, on main "), "{}", found[0]);
-        assert!(found[1].starts_with("2 virtual thread 34, first on main "), "{}", found[1]);
-        assert!(found[2].starts_with("3 main "), "{}", found[2]);
-        assert!(found[0].ends_with("java.lang.VirtualThread.run:7;A.work:7"), "{}", found[0]);
-    }
-
-    #[test]
-    fn failures_are_frames_with_their_names() {
-        let (mut collector, mut profile) = collector(Clock::Cpu);
-        let frames = [SampleFrame::Special(Special::NotWalkableJava), java(1, 0)];
-        let records = [
-            thread(),
-            method(1, "A", "run"),
-            trace(1, &frames),
-            trace(2, &[]),
-            Record::Sample(sample(1, 1)),
-            Record::Sample(sample(2, 1)),
-        ];
-        collector.add(&mut profile, records, false);
-        assert_eq!(rows(&profile), ["1 main A.run:7;[not_walkable_Java]", "1 main [no stack]"]);
-    }
-
-    #[test]
-    fn wall_time_is_told_by_state_as_well() {
-        let (mut collector, mut profile) = collector(Clock::Wall);
-        let mut records = vec![thread(), method(1, "A", "run"), trace(1, &[java(1, 0)])];
-        for (state, weight) in
-            [(State::Parked, 5), (State::Running, 2), (State::Parked, 6), (State::SystemCall, 1)]
-        {
-            records.push(Record::Sample(Sample { state, ..sample(1, weight) }));
-        }
-        collector.add(&mut profile, records, false);
-        let totals: Vec<(String, i64)> = profile
-            .all_series()
-            .map(|(_, series)| (series.info().name.clone(), series.total()))
-            .collect();
-        let expected = [("wall", 14), ("parked", 11), ("running", 2), ("system-call", 1)];
-        assert_eq!(totals, expected.map(|(name, total)| (name.to_owned(), total)));
-    }
-
-    #[test]
-    fn waiting_threads_of_the_jvm_are_left_out_and_counted() {
-        let (mut collector, mut profile) = collector(Clock::Wall);
-        let compiler = SampleThread {
-            number: 2,
-            kind: ThreadType::Native,
-            name: "C2 CompilerThre".into(),
-            ..SampleThread::default()
-        };
-        let of = |state, weight| Sample { state, thread: 2, ..sample(1, weight) };
-        let records = [
-            thread(),
-            Record::Thread(compiler),
-            trace(1, &[SampleFrame::Native { address: 1 }]),
-            Record::Sample(of(State::SystemCall, 5)),
-            Record::Sample(of(State::Running, 2)),
-            Record::Sample(Sample { state: State::SystemCall, ..sample(1, 4) }),
-        ];
-        collector.add(&mut profile, records, false);
-        assert_eq!(rows(&profile), ["2 C2 CompilerThre f1", "4 main f1"]);
-        assert_eq!(collector.skipped, 1);
-    }
-
-    #[test]
-    fn a_thread_may_be_renamed_and_end() {
-        let (mut collector, mut profile) = collector(Clock::Cpu);
-        let renamed = SampleThread { number: 1, name: "worker".into(), ..SampleThread::default() };
-        let records =
-            [thread(), Record::Thread(renamed), Record::ThreadEnd { thread: 1, time: 1_500 }];
-        collector.add(&mut profile, records, false);
-        let thread = profile.threads.get(ThreadId::new(1));
-        assert_eq!((profile.strings.get(thread.name), thread.ended), ("worker", Some(500)));
-        assert_eq!(profile.threads.len(), 2);
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ mod collect;
 mod probes;
 mod threads;
 
-pub use collect::Clock;
+pub use collect::{Clock, Fitting};
 pub use probes::{DEPTH as PROBE_DEPTH, ProbeSamples, Taken};
 
 use crate::origins::Origins;
@@ -71,6 +71,18 @@ impl Sampling {
             over: false,
             broken: None,
         })
+    }
+
+    /// Shows only methods that fit, of a session that has just begun.
+    #[must_use]
+    pub fn showing(mut self, fitting: Fitting) -> Self {
+        self.collector.show_only(fitting);
+        self
+    }
+
+    /// Samples without any method that fits, of those that were looked at.
+    pub fn outside(&self) -> u64 {
+        self.collector.samples_outside
     }
 
     /// Takes what has come, so that there is room for more. Whether the session still goes on.
@@ -153,6 +165,9 @@ impl Source for Sampling {
         say("CPU time of the process", seconds(totals.cpu));
         if self.clock == Clock::Wall {
             say("samples of idle threads", totals.get(Counter::Unchanged).to_string());
+        }
+        if self.outside() > 0 {
+            say("samples without a method that fits", self.outside().to_string());
         }
         for note in &self.status.notes {
             say("note", note.clone());

@@ -2,16 +2,20 @@
 //! that does the same are the same, so one context that differs is worth more than a list of
 //! changes.
 
-use crate::figures::value;
+use crate::commands::record::CHANCE_FIXED;
+use crate::figures::{fit, grouped, value, wrap};
 use crate::term::{BOLD, DIM};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tare_analysis::{Diff, DiffOptions, Noise, is_unstable};
-use tare_profile::{Profile, SeriesId, SeriesInfo, ValueKind};
+use tare_analysis::{Diff, DiffOptions, Noise, fold_path, is_unstable};
+use tare_profile::{Profile, RunInfo, SeriesId, SeriesInfo, ValueKind};
 
 /// What a program is started with that takes chance from it.
 const FIXED: &str = "-XX:hashCode=3";
+/// Frames that are shown of a long path: outermost ones, and those next to what differs.
+const OUTER: usize = 4;
+const INNER: usize = 12;
 
 /// The first context that differs, from the outside inwards.
 pub struct First {
@@ -58,32 +62,42 @@ impl First {
         Ok(First { counted: true, differ, contexts, found })
     }
 
-    pub fn page(&self, out: &mut impl Write, info: &SeriesInfo) -> Result<()> {
+    pub fn page(&self, out: &mut impl Write, info: &SeriesInfo, width: usize) -> Result<()> {
         if !self.counted {
             return Ok(());
         }
         let Some(found) = &self.found else {
-            let all = self.contexts;
-            return Ok(writeln!(out, "\nAll {all} contexts have the same {}", info.kind.name())?);
+            let all = grouped(self.contexts as i64);
+            let same = match self.contexts {
+                1 => "The only context has".to_owned(),
+                _ => format!("All {all} contexts have"),
+            };
+            return Ok(writeln!(out, "\n{same} the same {}", info.kind.name())?);
         };
+        let [differ, all] = [self.differ, self.contexts].map(|count| grouped(count as i64));
         writeln!(
             out,
-            "\n{BOLD}The first context that differs{BOLD:#}{DIM}, of {} among {}, from the outside \
-             inwards{DIM:#}",
-            self.differ, self.contexts
+            "\n{BOLD}The first context that differs{BOLD:#}{DIM}, of {differ} among {all}, from the \
+             outside inwards{DIM:#}"
         )?;
-        let path =
-            if found.path.is_empty() { "[all]".to_owned() } else { found.path.join(" › ") };
-        writeln!(out, "  {path}")?;
+        let room = width.saturating_sub(2);
+        for line in wrap(&shown(&found.path, room), room) {
+            writeln!(out, "  {line}")?;
+        }
         let [old, new] = found.values.map(|v| value(v, info.kind.unit()));
         let (old, new) = (old.trim(), new.trim());
         let calls = match found.calls {
-            Some([a, b]) if info.kind != ValueKind::Invocations => format!(", calls {a} → {b}"),
+            Some(calls) if info.kind != ValueKind::Invocations => {
+                let [old, new] = calls.map(grouped);
+                format!(", calls {old} → {new}")
+            }
             _ => String::new(),
         };
         writeln!(out, "  {} {old} → {new}{calls}", info.kind.name())?;
         for cause in &found.causes {
-            writeln!(out, "{DIM}  if nothing was changed there: {cause}{DIM:#}")?;
+            for line in wrap(&format!("if nothing was changed there: {cause}"), room) {
+                writeln!(out, "{DIM}  {line}{DIM:#}")?;
+            }
         }
         Ok(())
     }
@@ -102,6 +116,33 @@ impl First {
     }
 }
 
+/// A path with its runs folded, its names no longer than a line, and the middle left out of one that is
+/// long all the same.
+fn shown(path: &[String], room: usize) -> String {
+    if path.is_empty() {
+        return "[all]".to_owned();
+    }
+    let pieces = fold_path(path);
+    let told = |(piece, times): &(&[String], usize)| {
+        // A line has room for the mark behind the name, too.
+        let names: Vec<String> = piece.iter().map(|name| fit(name, room.max(24) - 4)).collect();
+        let names = names.join(" › ");
+        match (*times, piece.len()) {
+            (1, _) => names,
+            (times, 1) => format!("{names} × {}", grouped(times as i64)),
+            (times, _) => format!("({names}) × {}", grouped(times as i64)),
+        }
+    };
+    let told: Vec<String> = pieces.iter().map(told).collect();
+    let left_out = told.len().saturating_sub(OUTER + INNER);
+    if left_out < 2 {
+        return told.join(" › ");
+    }
+    let (outer, inner) = (&told[..OUTER], &told[told.len() - INNER..]);
+    let (outer, inner) = (outer.join(" › "), inner.join(" › "));
+    format!("{outer} › … {left_out} more (--format json has them) … › {inner}")
+}
+
 fn calls_of((profile, metric): (&Profile, SeriesId)) -> Option<SeriesId> {
     let name = &profile.series(metric).info().name;
     let fits = |info: &SeriesInfo| info.name == *name && info.kind == ValueKind::Invocations;
@@ -109,9 +150,15 @@ fn calls_of((profile, metric): (&Profile, SeriesId)) -> Option<SeriesId> {
 }
 
 fn same_path(diff: &Diff, path: &[String]) -> Option<usize> {
+    // Of a deep recursion most nodes have the same name.
+    let mut depths = vec![0_usize; diff.tree.len()];
+    for at in 1..diff.tree.len() {
+        depths[at] = depths[diff.tree[at].parent] + 1;
+    }
     let last = path.last()?;
-    let named = |at: &usize| *at != 0 && diff.labels[diff.tree[*at].label] == *last;
-    (0..diff.tree.len()).filter(named).find(|at| diff.path(*at) == path)
+    let named = |at: &usize| diff.labels[diff.tree[*at].label] == *last;
+    let all = (1..diff.tree.len()).filter(|at| depths[*at] == path.len()).filter(named);
+    all.into_iter().find(|at| diff.path(*at) == path)
 }
 
 /// What makes counts of the same program differ, as far as the recordings tell; docs/bytecodes.md.
@@ -137,8 +184,15 @@ fn causes(path: &[String], profiles: [&Profile; 2]) -> Vec<String> {
         causes.push("which of several threads does a piece of work".to_owned());
     }
     let mut chance = "time or a deadline, SecureRandom, the environment, files".to_owned();
-    if commands.iter().any(|command| !command.iter().any(|word| *word == FIXED)) {
-        chance.push_str("; identity hash codes and seeds, which `tare record -- java …` fixes");
+    // A script's JVM has its flags from the environment.
+    let fixed = |run: &RunInfo| {
+        run.command_line.iter().any(|word| word == FIXED)
+            || run.options.iter().any(|(key, _)| key == CHANCE_FIXED)
+    };
+    if !(fixed(old) && fixed(new)) {
+        chance.push_str(
+            "; identity hash codes and seeds, unless `tare record --bytecodes` starts the program",
+        );
     }
     causes.push(chance);
     causes

@@ -3,14 +3,16 @@
 use super::patterns::{self, Wanted};
 use super::steer::Beside;
 use super::weaving::{self, Begun};
-use super::{Files, Kept, Names, STEP, Session, WOVEN_AFTER, agent_jar, predict, window};
+use super::{
+    CHANCE_FIXED, Files, Kept, Names, STEP, Session, WOVEN_AFTER, agent_jar, predict, window,
+};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
 use crate::counters::Counters;
 use crate::demotion::Steering;
 use crate::exact::{self, Arena, Exact};
-use crate::figures::{roughly, several};
+use crate::figures::{headline, remark, remark_aside, roughly, several};
 use crate::guard::Guard;
 use crate::launch::Settings;
 use crate::origins::Origins;
@@ -18,9 +20,8 @@ use crate::recorder::{Recorder, Source};
 use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
-use crate::term::{self, BOLD, DIM, Doing};
+use crate::term::{self, Doing};
 use anyhow::{Result, bail};
-use std::io::IsTerminal;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -126,7 +127,9 @@ impl Session for ExactSession {
         if let Some(sample) = &args.sample {
             let profile = source::load(sample, None)?;
             let sentence = predict::sentence(&profile, sample, args)?;
-            errln!("{DIM}tare: {sentence}{DIM:#}");
+            if !args.quiet {
+                remark_aside(&sentence);
+            }
         }
         let origins = Origins::of(jvm);
         let looking = Doing::say("looking for the classes that are asked for", args.quiet);
@@ -171,7 +174,7 @@ impl Session for ExactSession {
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
-        let mut progress = Progress::new(self.began);
+        let mut progress = Progress::new(self.began, self.quiet);
         while !over() && !agent.has_gone() {
             std::thread::sleep(STEP);
             self.beside.drain();
@@ -256,19 +259,16 @@ impl Session for ExactSession {
                 several(totals.trees, "thread"),
             )
         };
-        outln!(
-            "{BOLD}{}{BOLD:#}: {recorded_here}, {} woven; {} KiB",
-            path.display(),
-            several(methods, "method"),
-            size.div_ceil(1024),
-        );
+        let woven = several(methods, "method");
+        let size = size.div_ceil(1024);
+        headline(&path, &format!("{recorded_here}, {woven} woven; {size} KiB"));
         if !totals.samples && !exact.has_regions_only() && totals.calls > 0 {
             let in_probes = exact.in_probes();
-            outln!(
-                "{DIM}a call costs {:.1} ns or more in probes, {:.2} s in all{DIM:#}",
+            remark(&format!(
+                "a call costs {:.1} ns or more in probes, {:.2} s in all",
                 in_probes / (totals.calls as f64).max(1.0),
                 in_probes / 1e9,
-            );
+            ));
         }
         if told_all {
             say_weaving(status);
@@ -277,9 +277,9 @@ impl Session for ExactSession {
             say_overhead(steering);
         }
         if let Some(longest) = recorded.stretched {
-            outln!(
-                "{DIM}the trees were large: up to {longest:.1?} passed between two looks at them{DIM:#}"
-            );
+            remark(&format!(
+                "the trees were large: up to {longest:.1?} passed between two looks at them"
+            ));
         }
         say_subgraph(&exact)?;
         term::printed(report::page(&profile, &path))?;
@@ -314,8 +314,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(began: Instant) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+    fn new(began: Instant, quiet: bool) -> Self {
+        let terminal = term::shows_progress(quiet);
         Progress { terminal, began, calls: 0, in_probes: 0.0, at: began }
     }
 
@@ -331,15 +331,16 @@ impl Progress {
         (self.calls, self.in_probes, self.at) = (totals.calls, in_probes, Instant::now());
         let (time, methods) = (self.began.elapsed().as_secs_f64(), status.methods);
         if exact.has_regions_only() {
-            let regions = status.regions.len();
-            term::progress(&format!("{time:>6.1} s  {regions} regions in {methods} methods"));
+            let regions = several(status.regions.len(), "region");
+            let methods = several(methods, "method");
+            term::progress(&format!("{time:>6.1} s  {regions} in {methods}"));
             return;
         }
         term::progress(&format!(
-            "{time:>5.1} s  {methods} methods  {} {}/s  {} contexts  {}/{} MiB  probes ≥ {:.0} %",
-            term::count(rate as u64),
-            if totals.samples { "samples" } else { "calls" },
-            term::count(totals.contexts as u64),
+            "{time:>5.1} s  {}  {}/s  {}  {}/{} MiB  probes ≥ {:.0} %",
+            several(methods, "method"),
+            roughly(rate as u64, if totals.samples { "sample" } else { "call" }),
+            roughly(totals.contexts as u64, "context"),
             status.used >> 20,
             status.budget >> 20,
             share * 100.0,
@@ -360,51 +361,51 @@ fn say_overhead(steering: &Steering) {
     let now = steering.overhead().map_or_else(String::new, |overhead| {
         let [counting, timing] = [overhead.counting, overhead.timing].map(|share| share * 100.0);
         format!(
-            "{:.0} % of the program's own time at last ({counting:.0} % counting, {timing:.0} % timing, by {}), ",
+            "{:.0} % of the program's own time at last ({counting:.0} % counting, {timing:.0} % timing, \
+             by {}), ",
             overhead.all() * 100.0,
             steering.source(),
         )
     });
-    outln!(
-        "{DIM}probes took {now}{:.0} % were allowed; {} counted and not timed{DIM:#}",
+    remark(&format!(
+        "probes took {now}{:.0} % were allowed; {} counted and not timed",
         steering.budget() * 100.0,
         several(steering.ever_demoted().count(), "method"),
-    );
+    ));
 }
 
 /// What changing the classes took.
 pub fn say_weaving(status: &ExactStatus) {
-    outln!(
-        "{DIM}weaving took {:.0} ms; {}, {:.0} ms in all, {:.0} ms the longest{DIM:#}",
+    remark(&format!(
+        "weaving took {:.0} ms; {}, {:.0} ms in all, {:.0} ms the longest",
         status.weaving_ns as f64 / 1e6,
         several(status.pauses, "pause"),
         status.pause_ns as f64 / 1e6,
         status.longest_pause_ns as f64 / 1e6,
-    );
+    ));
 }
 
 /// What the search for what the roots reach has found, and what it cost.
 fn say_subgraph(exact: &Exact) -> Result<()> {
     let Some(subgraph) = &exact.status.subgraph else { return Ok(()) };
     let (woven, ran) = exact.woven_and_ran()?;
-    outln!(
-        "{DIM}{} can be reached as far as is known, {woven} woven, {} of them never ran below a \
-         root{DIM:#}",
+    remark(&format!(
+        "{} can be reached as far as is known, {woven} woven, {} of them never ran below a root",
         several(subgraph.reachable, "method"),
         woven.saturating_sub(ran),
-    );
-    outln!(
-        "{DIM}{} for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no time \
-         has them in it{DIM:#}",
+    ));
+    remark(&format!(
+        "{} for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no time has \
+         them in it",
         several(subgraph.waits, "wait"),
         subgraph.wait_ns as f64 / 1e6,
         subgraph.longest_wait_ns as f64 / 1e6,
-    );
+    ));
     let missed = subgraph.hurried + subgraph.gave_up + subgraph.late;
     if missed > 0 {
-        outln!(
-            "{DIM}first calls may be missing in {}: {} loading classes and could not wait, for {} it took \
-             too long, {} into use outside{DIM:#}",
+        remark(&format!(
+            "first calls may be missing in {}: {} loading classes and could not wait, for {} it took \
+             too long, {} into use outside",
             several(missed, "place"),
             match subgraph.hurried {
                 1 => "1 thread was".to_owned(),
@@ -412,7 +413,7 @@ fn say_subgraph(exact: &Exact) -> Result<()> {
             },
             subgraph.gave_up,
             several(subgraph.late, "class") + " came",
-        );
+        ));
     }
     Ok(())
 }
@@ -436,6 +437,9 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
         options.push(("time-all", "yes".to_owned()));
     }
     options.extend(args.region.iter().map(|region| ("region", region.to_string())));
+    if !args.command.is_empty() && ExactSession::settings(args).fixed {
+        options.push((CHANCE_FIXED, "yes".to_owned()));
+    }
     if args.bytecodes {
         options.push(("blocks", args.blocks.to_string()));
     }

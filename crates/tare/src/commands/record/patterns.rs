@@ -88,8 +88,21 @@ impl Wanted {
                 )
             }
         };
-        let unfit: String = self.unfit.iter().map(|sentence| format!("\n  {sentence}")).collect();
-        format!("nothing was recorded: {why}{unfit}")
+        format!("nothing was recorded: {why}{}", self.unfit())
+    }
+
+    /// The same of samples, of which none has a method that fits.
+    pub fn but_no_sample(&self, samples: u64) -> String {
+        format!(
+            "nothing was recorded: of {} none has a method on its stack that fits --include and \
+             --exclude{}",
+            several(samples, "sample"),
+            self.unfit()
+        )
+    }
+
+    fn unfit(&self) -> String {
+        self.unfit.iter().map(|sentence| format!("\n  {sentence}")).collect()
     }
 }
 

@@ -1,22 +1,23 @@
 //! `tare record` without a mode: samples what threads do, by their processor clocks or, with `--wall`,
 //! by the clock on the wall.
 
+use super::patterns::{self, Wanted};
 use super::{Files, Kept, Names, STEP, Session};
 use crate::cli::{RecordArgs, ReportArgs};
 use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
 use crate::exact;
-use crate::figures::roughly;
+use crate::figures::{headline, remark, remark_aside, roughly, several};
 use crate::keep::Keeper;
 use crate::launch::Settings;
+use crate::origins::Origins;
 use crate::recorder::Recorder;
-use crate::sampling::{DRAIN, Sampling, interval};
+use crate::sampling::{DRAIN, Fitting, Sampling, interval};
 use crate::source;
-use crate::term::{self, BOLD, DIM, Doing, WARN};
+use crate::term::{self, Doing, WARN};
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,6 +40,8 @@ pub struct SamplingSession {
     stopped: bool,
     by_thread: bool,
     quiet: bool,
+    pid: u32,
+    wanted: Wanted,
 }
 
 /// What becomes of the samples.
@@ -89,6 +92,7 @@ impl Session for SamplingSession {
                  permit perf_event_open, it may end the JVM now{WARN:#}"
             );
         }
+        let wanted = patterns::check(agent, args, &Origins::of(jvm))?;
         let files = Files::take(args, jvm, names);
         // Others may hold us up here, so it comes before the JVM is touched.
         let desk = match Desk::open(jvm) {
@@ -112,23 +116,37 @@ impl Session for SamplingSession {
         let started = SystemTime::now();
         let status = agent.status()?.sampling.unwrap_or_default();
         for note in status.notes.iter().filter(|_| !args.quiet) {
-            errln!("{DIM}tare: {}{DIM:#}", term::plain(note));
+            remark_aside(&term::plain(note));
         }
-        let sampling = Sampling::new(stream, jvm, status, kernel)?;
+        let fitting = Fitting { include: args.include.clone(), exclude: args.exclude.clone() };
+        let sampling = Sampling::new(stream, jvm, status, kernel)?.showing(fitting);
         let run = run_info(jvm, args, started);
         let store = match args.keep {
             None => Store::File(Box::new(Recorder::begin(&files.recording, run, began)?)),
             Some(span) => Store::Memory(Box::new(Keeper::begin(span, run, began))),
         };
         let (by_thread, quiet) = (args.threads, args.quiet);
-        let stopped = false;
-        Ok(Some(SamplingSession { sampling, store, files, desk, stopped, by_thread, quiet }))
+        let (stopped, pid) = (false, jvm.pid);
+        Ok(Some(SamplingSession {
+            sampling,
+            store,
+            files,
+            desk,
+            stopped,
+            by_thread,
+            quiet,
+            pid,
+            wanted,
+        }))
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
         let mut progress = Progress::new(self.quiet);
         if progress.terminal && matches!(self.store, Store::Memory(_)) {
-            eprintln!("the last minutes are kept; `tare dump` writes them, Ctrl-C ends");
+            let pid = self.pid;
+            remark_aside(&format!(
+                "the last minutes are kept; `tare dump {pid}` writes them, Ctrl-C ends"
+            ));
         }
         let mut drained = Instant::now();
         while !over() && !self.stopped && !agent.has_gone() {
@@ -162,7 +180,7 @@ impl Session for SamplingSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<Kept> {
-        let SamplingSession { mut sampling, store, files, by_thread, quiet, .. } = self;
+        let SamplingSession { mut sampling, store, files, by_thread, quiet, wanted, .. } = self;
         let size = match store {
             Store::File(recorder) => {
                 let finished = recorder.finish(&mut [&mut sampling]);
@@ -176,8 +194,10 @@ impl Session for SamplingSession {
                 keeper.dump(file).with_context(doing)?.1
             }
         };
+        let outside = sampling.outside();
         let kept = match sampling.samples() {
             0 => Kept::Nothing(nothing(&sampling)),
+            all if outside >= all => Kept::Nothing(wanted.but_no_sample(all)),
             _ => Kept::Something,
         };
         if quiet {
@@ -186,13 +206,17 @@ impl Session for SamplingSession {
         }
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
-        outln!(
-            "{BOLD}{}{BOLD:#}: {} in {}; {} KiB",
-            path.display(),
+        let what = format!(
+            "{} in {}; {} KiB",
             roughly(sampling.samples(), "sample"),
             term::time(sampling.elapsed()),
             size.div_ceil(1024),
         );
+        headline(&path, &what);
+        if outside > 0 {
+            let outside = roughly(outside, "sample");
+            remark(&format!("{outside} without any method that fits --include and --exclude"));
+        }
         let page = ReportArgs { threads: by_thread, ..ReportArgs::plain(&path) };
         term::printed(report::whole(&profile, &page))?;
         Ok(kept)
@@ -294,7 +318,7 @@ struct Progress {
 
 impl Progress {
     fn new(quiet: bool) -> Self {
-        let terminal = !quiet && std::io::stderr().is_terminal();
+        let terminal = term::shows_progress(quiet);
         Progress { terminal, samples: 0, cpu: 0, at: Duration::ZERO }
     }
 
@@ -320,11 +344,11 @@ fn line(sampling: &Sampling, at: Duration, rate: u64, cpus: f64) -> String {
     };
     let paused = if status.paused { "  paused" } else { "" };
     format!(
-        "{:>4.0} s{paused}  {} samples, {}/s{lost}  {cpus:.2} CPUs  {} threads  {}, {}",
+        "{:>4.0} s{paused}  {}, {}/s{lost}  {cpus:.2} CPUs  {}  {}, {}",
         at.as_secs_f64(),
-        term::count(sampling.samples()),
+        roughly(sampling.samples(), "sample"),
         term::count(rate),
-        status.threads,
+        several(status.threads, "thread"),
         status.engine.map_or("?".to_owned(), |engine| engine.to_string()),
         interval(sampling.totals.interval),
     )
@@ -344,10 +368,13 @@ fn nanos(duration: Duration) -> u64 {
 
 fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
     let mode = if args.wall { "wall" } else { "cpu" };
-    let options = [("kind", "sampling"), ("mode", mode)];
+    let mut options = vec![("kind", "sampling".to_owned()), ("mode", mode.to_owned())];
+    for (key, patterns) in [("include", &args.include), ("exclude", &args.exclude)] {
+        options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
+    }
     let since_1970 = started.duration_since(UNIX_EPOCH).ok();
     RunInfo {
-        options: options.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }

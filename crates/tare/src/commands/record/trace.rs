@@ -8,16 +8,15 @@ use crate::cli::RecordArgs;
 use crate::client::Agent;
 use crate::commands::report;
 use crate::desk::{self, Desk, Order};
-use crate::figures::several;
+use crate::figures::{headline, remark, roughly, several};
 use crate::launch::Settings;
 use crate::origins::Origins;
 use crate::recorder::Recorder;
 use crate::source;
-use crate::term::{self, BOLD, DIM, Doing};
+use crate::term::{self, DIM, Doing};
 use crate::trace::{Limits, Trace};
 use anyhow::{Result, bail};
 use std::fs::File;
-use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
@@ -110,7 +109,7 @@ impl Session for TraceSession {
     }
 
     fn watch(&mut self, agent: &mut Agent, over: &dyn Fn() -> bool) -> Result<()> {
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.quiet);
         let (mut pause, mut asked) = (SHORTEST, Instant::now());
         while !over() && !self.stopped && !self.trace.is_full() && !agent.has_gone() {
             self.attend();
@@ -161,30 +160,29 @@ impl Session for TraceSession {
         let profile = source::load(&recorded.path, None)?;
         let is_recording = files.export.is_none();
         let (path, size) = files.complete(recorded.size)?;
-        outln!(
-            "{BOLD}{}{BOLD:#}: {} entries and exits of {}, {} woven; {} KiB",
-            path.display(),
+        let what = format!(
+            "{} entries and exits of {}, {} woven; {} KiB",
             term::count(trace.events),
             several(trace.threads(), "thread"),
             several(methods, "method"),
             size.div_ceil(1024),
         );
+        headline(&path, &what);
         if told_all {
             say_weaving(status);
         }
         if trace.dropped() > 0 {
-            outln!(
-                "{DIM}{} more came quicker than they could be taken, or than --rate allows; the recording \
-                 says of which threads and when{DIM:#}",
+            remark(&format!(
+                "{} more came quicker than they could be taken, or than --rate allows; the recording \
+                 says of which threads and when",
                 term::count(trace.dropped()),
-            );
+            ));
         }
         if let Some(waited) = trace.waited() {
-            outln!(
-                "{DIM}threads waited {} in all for room in their rings (--wait), which is kept out of the \
-                 times{DIM:#}",
+            remark(&format!(
+                "threads waited {} in all for room in their rings (--wait), which is kept out of the times",
                 term::time(waited),
-            );
+            ));
         }
         // What went into another tool's file is what there is of it.
         if is_recording && trace.events > 0 {
@@ -225,8 +223,9 @@ impl TraceSession {
         let mut from = File::open(&recording)?;
         if from.metadata()?.len() > MOST_COPIED {
             bail!(
-                "the trace grows in {0}; `tare report {0}` reads it at any time",
-                recording.display()
+                "the trace grows in {}; `tare report {}` reads it at any time",
+                recording.display(),
+                report::quoted(&recording),
             );
         }
         let size = std::io::copy(&mut from, &mut desk::emptied(file, &recording)?)?;
@@ -242,8 +241,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new() -> Self {
-        Progress { terminal: std::io::stderr().is_terminal(), events: 0, at: Instant::now() }
+    fn new(quiet: bool) -> Self {
+        Progress { terminal: term::shows_progress(quiet), events: 0, at: Instant::now() }
     }
 
     fn show(&mut self, trace: &Trace, began: Instant) {
@@ -253,10 +252,10 @@ impl Progress {
         let rate = (trace.events - self.events) as f64 / self.at.elapsed().as_secs_f64().max(1e-9);
         (self.events, self.at) = (trace.events, Instant::now());
         term::progress(&format!(
-            "{:>6.1} s  {} methods woven  {} events, {}/s  {} dropped",
+            "{:>6.1} s  {} woven  {}, {}/s  {} dropped",
             began.elapsed().as_secs_f64(),
-            trace.status.methods,
-            term::count(trace.events),
+            several(trace.status.methods, "method"),
+            roughly(trace.events, "event"),
             term::count(rate as u64),
             term::count(trace.dropped()),
         ));

@@ -2,8 +2,8 @@
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside};
-use crate::figures::{grouped, several};
-use crate::term::{self, DIM, plain};
+use crate::figures::{grouped, remark_aside, several};
+use crate::term::{self, plain};
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -39,11 +39,12 @@ pub fn start<const N: usize>(
     let begun = start_watched(agent, plan, &mut watch)?;
     if matches!(begun, Begun::Stopped) {
         let far = watch.woven.map_or_else(String::new, |woven| {
-            format!(" when {} of {} classes were woven", woven.done, woven.all)
+            let all = several(woven.all, "class");
+            format!(" with {} of {all} woven", woven.done)
         });
-        errln!(
-            "{DIM}tare: stopped{far}; the program's code is as it was, and nothing was recorded{DIM:#}"
-        );
+        remark_aside(&format!(
+            "stopped{far}; the program's code is as it was, and nothing was recorded"
+        ));
     }
     Ok(begun)
 }
@@ -168,16 +169,16 @@ impl<'a> Weaving<'a> {
         if self.said != Some(last.activity) && self.began.elapsed() > SOON {
             self.said = Some(last.activity);
             let classes = several(last.all, "class");
-            errln!("{DIM}tare: {} {classes}{DIM:#}", verb(last.activity));
+            remark_aside(&format!("{} {classes}", verb(last.activity)));
         }
         if stops && !self.said_stop {
             self.said_stop = true;
             let classes = several(last.now, "class");
-            errln!("{DIM}tare: stops as soon as the JVM is done with {classes}{DIM:#}");
+            remark_aside(&format!("stops as soon as the JVM is done with {classes}"));
         }
         if long && !self.said_long {
             self.said_long = true;
-            errln!("{DIM}tare: the agent does not answer; {}{DIM:#}", inside(&last));
+            remark_aside(&format!("the agent does not answer; {}", inside(&last)));
         }
     }
 
@@ -214,7 +215,7 @@ impl Watch for Weaving<'_> {
         match &self.last {
             Some(last) => format!(
                 "the agent did not answer within {patience:.1} s: {}. Once the JVM lets it, it restores the \
-                 program's code by itself; `tare detach` says how far it is, `--exclude` spares classes that \
+                 program's code by itself; `tare detach JVM` says how far it is, `--exclude` spares classes that \
                  take long",
                 inside(last)
             ),
@@ -243,12 +244,11 @@ fn before(time: Duration, stops: bool) -> String {
 
 /// The line on a terminal.
 fn line(last: &Progress, time: Duration, long: bool, stops: bool) -> String {
-    let number = |n: u64| grouped(i64::try_from(n).unwrap_or(i64::MAX));
-    let (done, all) = (number(last.done), number(last.all));
-    let time = time.as_secs_f64();
-    let mut line = format!("{time:>6.1} s  {} {done} of {all} classes", verb(last.activity));
+    let done = grouped(i64::try_from(last.done).unwrap_or(i64::MAX));
+    let (all, time) = (several(last.all, "class"), time.as_secs_f64());
+    let mut line = format!("{time:>6.1} s  {} {done} of {all}", verb(last.activity));
     if last.activity == Activity::Weaving {
-        line += &format!(", {} methods", number(last.methods));
+        line += &format!(", {}", several(last.methods, "method"));
     }
     if stops {
         line += "; stops after this batch";
@@ -273,6 +273,11 @@ mod tests {
         assert_eq!(
             line(&weaving, second, false, false),
             "   1.0 s  weaving 64 of 2,310 classes, 900 methods; Ctrl-C stops it"
+        );
+        let one = Progress { done: 0, all: 1, methods: 1, ..weaving };
+        assert_eq!(
+            line(&one, second, false, false),
+            "   1.0 s  weaving 0 of 1 class, 1 method; Ctrl-C stops it"
         );
         let restoring = Progress { activity: Activity::Restoring, ..weaving };
         assert_eq!(

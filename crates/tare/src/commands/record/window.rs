@@ -7,8 +7,9 @@ use super::STEP;
 use super::marks::{Counting, Passed, settle, since};
 use crate::cli::RecordArgs;
 use crate::client::Agent;
+use crate::figures::remark_aside;
 use crate::sampling::{DRAIN, Sampling};
-use crate::term::{self, DIM};
+use crate::term;
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -45,11 +46,15 @@ pub fn sample(
     stop: &AtomicBool,
 ) -> Result<Window> {
     let length = args.window;
-    errln!("{DIM}tare: samples for {}, before anything is timed{DIM:#}", term::time(length));
+    if !args.quiet {
+        remark_aside(&format!("samples for {}, before anything is timed", term::time(length)));
+    }
     let mut counting = Counting::begin(agent, jvm, args, stop)?;
     if let Some(counting) = &counting {
         settle(agent, jvm, stop);
-        errln!("{DIM}tare: methods that are counted meanwhile: {}{DIM:#}", counting.marks);
+        if !args.quiet {
+            remark_aside(&format!("methods that are counted meanwhile: {}", counting.marks));
+        }
     }
     let before = counting.as_mut().map(|counting| counting.look(agent)).transpose()?;
     let (sampling, began) = sample_for(agent, jvm, length, stop)?;

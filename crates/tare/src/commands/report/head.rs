@@ -114,6 +114,7 @@ fn sampled(run: &RunInfo) -> Option<String> {
     let mut text = format!("sampled by {} every {}", get("engine")?, get("interval")?);
     let mut add = |key: &str, before: &str, after: &str| {
         if let Some(value) = get(key) {
+            let after = if value == "1" { after.strip_suffix('s').unwrap_or(after) } else { after };
             text.push_str(&format!("{before}{value}{after}"));
         }
     };

@@ -3,7 +3,7 @@
 //! that was folded by its depth.
 
 use super::page::{NARROW, name};
-use crate::figures::{percent, value};
+use crate::figures::{percent, several, value};
 use crate::term::DIM;
 use anyhow::Result;
 use std::io::Write;
@@ -72,8 +72,9 @@ pub fn print(out: &mut impl Write, tree: &Tree, unit: Unit, shape: &Shape) -> Re
     for line in lines.into_iter().take(shape.most) {
         let Line { node, prefix, left_out } = line;
         if left_out > 0 {
+            let left_out = several(left_out, "call");
             let bars: String = prefix.replace('├', "│").replace('└', " ").replace(['─', '»'], " ");
-            writeln!(out, "{:blank$}{bars}{DIM}⋮ {left_out} calls, nothing beside{DIM:#}", "")?;
+            writeln!(out, "{:blank$}{bars}{DIM}⋮ {left_out}, nothing beside{DIM:#}", "")?;
         }
         let mut figures = format!(
             "  {}  {}",
