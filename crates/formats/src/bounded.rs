@@ -7,7 +7,8 @@
 //! What is still too deep keeps its outermost frames and its innermost one. Values stay.
 //!
 //! How much all stacks may take together hangs on the size of the file that they come from: numbers
-//! of rows, of contexts and of letters in a name are what a crafted file makes as large as it likes.
+//! of rows, of contexts and of letters in a name are what a crafted file makes as large as it
+//! likes.
 
 use tare_profile::{ContextId, Contexts, FrameId, MethodId, Profile, StringId, ThreadId};
 

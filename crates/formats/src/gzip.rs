@@ -45,8 +45,8 @@ struct Limits {
     profile: u64,
 }
 
-/// The unpacked content, and what was wrong at the end, if something was: what comes before a damage
-/// is still good.
+/// The unpacked content, and what was wrong at the end, if something was: what comes before a
+/// damage is still good.
 pub fn unpack(bytes: &[u8]) -> Result<(Unpacked, Option<String>), ReadError> {
     let size = bytes.len() as u64;
     unpack_up_to(
@@ -172,8 +172,8 @@ mod tests {
         assert!(matches!(unpack_up_to(&zeros, up_to(CEILING)), Err(ReadError::Unknown)));
     }
 
-    /// Each line has its own beginning, so that nothing of the contexts is shared, and the rest of it
-    /// costs the packed file nothing.
+    /// Each line has its own beginning, so that nothing of the contexts is shared, and the rest of
+    /// it costs the packed file nothing.
     #[test]
     fn lines_that_unfold_are_refused() {
         let deep = ";x".repeat(10_000);

@@ -146,8 +146,8 @@ pub struct Options<'a> {
     /// Pack the result by gzip.
     pub gzip: bool,
     /// The size of the file that the profile was read from: how much is written of stacks hangs on
-    /// it, so that a small file which was made to hurt does not become a huge one. Without it, no more
-    /// than of a small one.
+    /// it, so that a small file which was made to hurt does not become a huge one. Without it, no
+    /// more than of a small one.
     pub source: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! A profile as writers want it: stacks that are not too deep, names that are not too long, a frame for
-//! values that have no stack, and, for formats that could not show them, no values below zero.
+//! A profile as writers want it: stacks that are not too deep, names that are not too long, a frame
+//! for values that have no stack, and, for formats that could not show them, no values below zero.
 
 use crate::bounded::{CUT, FrameSize, Room, Stacks, Wanted};
 use crate::format::Format;
@@ -165,8 +165,8 @@ impl Prepared<'_> {
     }
 }
 
-/// Bytes of all names that are written if none of their parts has more than these: of each method and
-/// thread once, and again wherever the format puts the name itself.
+/// Bytes of all names that are written if none of their parts has more than these: of each method
+/// and thread once, and again wherever the format puts the name itself.
 fn names_up_to(profile: &Profile, limit: usize, format: Format, chosen: SeriesId) -> u64 {
     let text = |id: StringId| profile.strings.get(id).len().min(limit) as u64;
     let method = |id: MethodId| {

@@ -328,8 +328,8 @@ fn is_signature(name: &str) -> bool {
 }
 
 /// The classes of a class file, a jar or a directory, in order, by the name of their entry.
-/// `wanted` chooses by that name, without `.class`. In a directory, links that lead back to where they
-/// lie, and what is neither a file nor a directory, are passed by.
+/// `wanted` chooses by that name, without `.class`. In a directory, links that lead back to where
+/// they lie, and what is neither a file nor a directory, are passed by.
 pub fn classes_of(
     path: &Path,
     wanted: &dyn Fn(&str) -> bool,

@@ -32,9 +32,9 @@ impl Staging {
         &self.part
     }
 
-    /// Moves the whole result to its place. A directory that is there keeps what else is in it, and is
-    /// not replaced at once but file by file: if that fails on the way, each file is the old or the
-    /// new one.
+    /// Moves the whole result to its place. A directory that is there keeps what else is in it, and
+    /// is not replaced at once but file by file: if that fails on the way, each file is the old or
+    /// the new one.
     pub fn place(self) -> Result<(), FileError> {
         check(&self.part, &self.output)?;
         place(&self.part, &self.output)
@@ -66,8 +66,8 @@ pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether the whole of it can be moved: what is a directory here and a file there, or the other way
-/// round, is found before anything was moved.
+/// Whether the whole of it can be moved: what is a directory here and a file there, or the other
+/// way round, is found before anything was moved.
 fn check(from: &Path, to: &Path) -> Result<(), FileError> {
     match (from.is_dir(), to.is_dir()) {
         (true, false) if to.symlink_metadata().is_ok() => Err(ErrorKind::NotADirectory),

@@ -1,13 +1,13 @@
-//! Small files of a user's: read within bounds, and replaced as a whole, so that a full disk leaves what
-//! was there.
+//! Small files of a user's: read within bounds, and replaced as a whole, so that a full disk leaves
+//! what was there.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The text of a file of at most so many bytes. Opening a pipe waits for whoever writes into it, and a
-/// device may have no end, so they are refused.
+/// The text of a file of at most so many bytes. Opening a pipe waits for whoever writes into it,
+/// and a device may have no end, so they are refused.
 pub fn read_text(path: &Path, most: u64) -> Result<String> {
     let cannot = || format!("{} cannot be read", path.display());
     let kind = fs::metadata(path).with_context(cannot)?.file_type();
@@ -28,8 +28,8 @@ pub fn read_text(path: &Path, most: u64) -> Result<String> {
     Ok(text)
 }
 
-/// Writes a file beside its place and moves it there, so that a failure leaves what was there. Into a
-/// device or a pipe it is written as it comes.
+/// Writes a file beside its place and moves it there, so that a failure leaves what was there. Into
+/// a device or a pipe it is written as it comes.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_by(path, |mut file| Ok(file.write_all(bytes)?))
 }

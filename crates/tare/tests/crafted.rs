@@ -1,5 +1,6 @@
-//! Recordings that were made to hurt: a few kilobytes whose stacks and names would be gigabytes if they
-//! were written as they are. What is exported of them, and what that takes, is bounded and said.
+//! Recordings that were made to hurt: a few kilobytes whose stacks and names would be gigabytes if
+//! they were written as they are. What is exported of them, and what that takes, is bounded and
+//! said.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
