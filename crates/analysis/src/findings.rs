@@ -260,7 +260,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
     } else if let Some(error) = TargetError::of(profile, info) {
         let use_for = match error.has_compilers {
             true => "good for an order of magnitude, not for milliseconds",
-            false => "by what is native in them",
+            false => "mostly by what is native in them",
         };
         say(format!(
             "estimated for {}, from bytecodes, without native code, collections and compilations: \

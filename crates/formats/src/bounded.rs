@@ -5,32 +5,41 @@
 //! Nothing is done to a profile of common stacks. In deeper ones, from a depth on, frames that repeat
 //! those before them (a method that calls itself, or a circle of a few) join the ones that they repeat.
 //! What is still too deep keeps its outermost frames and its innermost one. Values stay.
+//!
+//! How much all stacks may take together hangs on the size of the file that they come from: numbers
+//! of rows, of contexts and of letters in a name are what a crafted file makes as large as it
+//! likes.
 
-use tare_profile::{ContextId, Contexts, FrameId, Profile, ThreadId};
+use tare_profile::{ContextId, Contexts, FrameId, MethodId, Profile, StringId, ThreadId};
 
 /// Stacks of up to this many frames are written as they are. It is many times what frameworks need.
 const COMMON_DEPTH: usize = 512;
 /// Frames that one stack may have; what the other samplers of the JVM allow at most.
 const MOST_FRAMES: usize = 2_048;
-/// Bytes of all stacks together, about.
+/// No stack is cut to fewer frames: its outermost ones, the mark of the cut, and its innermost one.
+const FEWEST_FRAMES: usize = 4;
+/// Bytes of all stacks together, about, whatever the size of the file that they come from.
 const BYTES: u64 = 128 << 20;
-/// Where there are very many stacks, they may have as many frames each on the average.
-const FRAMES_PER_STACK: u64 = 128;
+/// And no more than these, whatever its size.
+const MOST_BYTES: u64 = 8 << 30;
+/// Frames for each byte of that file. A sample takes some two bytes at least, so its stack may have
+/// twice as many.
+const FRAMES_PER_BYTE: u64 = 32;
 /// The longest circle of calls that is known as one.
 const LONGEST_CIRCLE: usize = 8;
 
 /// The innermost frame of a stack that was cut stands below this one.
 pub const CUT: &str = "[… frames folded …]";
 
-/// What is written of a profile's stacks, and about how many bytes a frame takes.
+/// Which of a profile's stacks are written.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Stacks {
     /// Those of every row.
-    OfRows { bytes: u64 },
+    OfRows,
     /// Each once for each thread.
-    OfThreads { bytes: u64 },
+    OfThreads,
     /// Each once.
-    Once { bytes: u64 },
+    Once,
     /// None: a table has what calls what.
     Table,
 }
@@ -38,13 +47,41 @@ pub enum Stacks {
 impl Stacks {
     /// Without those that are written once for all.
     fn merged(self, mut all: Vec<(ContextId, ThreadId)>) -> Vec<(ContextId, ThreadId)> {
-        if !matches!(self, Stacks::OfRows { .. }) {
+        if self != Stacks::OfRows {
             all.sort_unstable();
             all.dedup();
         }
         all
     }
 }
+
+/// About how many bytes a frame takes each time it is written.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FrameSize {
+    pub bytes: u64,
+    /// And its name.
+    pub named: bool,
+}
+
+/// How much may be written.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Room {
+    /// The size of the file that the profile comes from, if it comes from one.
+    pub source: Option<u64>,
+    pub frame: FrameSize,
+}
+
+impl Room {
+    fn bytes(self) -> u64 {
+        let frames = self.source.unwrap_or(0).saturating_mul(FRAMES_PER_BYTE);
+        // A name that is longer than most is not worth more.
+        let each = self.frame.bytes + if self.frame.named { COMMON_NAME } else { 0 };
+        frames.saturating_mul(each).clamp(BYTES, MOST_BYTES)
+    }
+}
+
+/// Letters of a method's name, with its class.
+const COMMON_NAME: u64 = 40;
 
 /// Where contexts went, and how many stacks with values are not what they were.
 pub struct Bounded {
@@ -61,6 +98,9 @@ pub struct Bounded {
 pub struct Wanted<'p> {
     profile: &'p Profile,
     stacks: Stacks,
+    room: Room,
+    /// What a frame takes each time it is written, by its number.
+    sizes: Vec<u64>,
     depth: Vec<u32>,
     /// The stacks that are written, by context and thread.
     written: Vec<(ContextId, ThreadId)>,
@@ -73,6 +113,7 @@ impl<'p> Wanted<'p> {
     pub fn new(
         profile: &'p Profile,
         stacks: Stacks,
+        room: Room,
         rows: impl Iterator<Item = (ContextId, ThreadId)>,
     ) -> Self {
         let mut held = vec![false; profile.contexts.len()];
@@ -80,29 +121,33 @@ impl<'p> Wanted<'p> {
         for (context, thread) in rows {
             held[context.index()] = true;
             match stacks {
-                Stacks::OfRows { .. } | Stacks::OfThreads { .. } => written.push((context, thread)),
-                Stacks::Once { .. } => written.push((context, ThreadId::UNKNOWN)),
+                Stacks::OfRows | Stacks::OfThreads => written.push((context, thread)),
+                Stacks::Once => written.push((context, ThreadId::UNKNOWN)),
                 Stacks::Table => {}
             }
         }
         let depth = depths(&profile.contexts);
-        Wanted { profile, stacks, depth, written: stacks.merged(written), held }
+        let sizes = sizes(profile, room.frame);
+        Wanted { profile, stacks, room, sizes, depth, written: stacks.merged(written), held }
     }
 
     pub fn is_too_deep(&self) -> bool {
         let deepest = self.depth.iter().max().map_or(0, |depth| *depth as usize);
-        deepest > COMMON_DEPTH || !self.fits(&self.written, &self.depth)
+        deepest > COMMON_DEPTH || !self.fits(&self.written, &self.profile.contexts)
     }
 
-    fn fits(&self, written: &[(ContextId, ThreadId)], depth: &[u32]) -> bool {
-        let bytes = match self.stacks {
-            Stacks::OfRows { bytes } | Stacks::OfThreads { bytes } | Stacks::Once { bytes } => {
-                bytes
-            }
-            Stacks::Table => return true,
-        };
-        let most = (BYTES / bytes).max(FRAMES_PER_STACK.saturating_mul(written.len() as u64));
-        written.iter().map(|(at, _)| u64::from(depth[at.index()])).sum::<u64>() <= most
+    fn fits(&self, written: &[(ContextId, ThreadId)], contexts: &Contexts) -> bool {
+        if self.stacks == Stacks::Table {
+            return true;
+        }
+        let mut sizes = vec![0_u64; contexts.len()];
+        for (id, parent, frame) in contexts.iter() {
+            // The frame that marks a cut is none of the profile's.
+            let own = self.sizes.get(frame.index()).copied().unwrap_or(self.room.frame.bytes);
+            sizes[id.index()] = sizes[parent.index()].saturating_add(own);
+        }
+        let all = written.iter().fold(0_u64, |sum, (at, _)| sum.saturating_add(sizes[at.index()]));
+        all <= self.room.bytes()
     }
 
     /// Shorter stacks, with `cut` as the frame that marks a cut.
@@ -111,10 +156,10 @@ impl<'p> Wanted<'p> {
         let mut limit = MOST_FRAMES;
         loop {
             let mut bounded = fold(&self.profile.contexts, &repeats, cut, limit);
-            let depth = depths(&bounded.contexts);
             let moved = self.written.iter().map(|(at, of)| (bounded.place[at.index()], *of));
-            let fits = self.fits(&self.stacks.merged(moved.collect()), &depth);
-            if fits || limit as u64 <= FRAMES_PER_STACK {
+            let fits = self.fits(&self.stacks.merged(moved.collect()), &bounded.contexts);
+            if fits || limit <= FEWEST_FRAMES {
+                let depth = depths(&bounded.contexts);
                 for at in (0..self.held.len()).filter(|at| self.held[*at]) {
                     let place = bounded.place[at];
                     let parent = bounded.contexts.parent(place);
@@ -129,6 +174,17 @@ impl<'p> Wanted<'p> {
             limit /= 2;
         }
     }
+}
+
+/// What each frame takes.
+fn sizes(profile: &Profile, frame: FrameSize) -> Vec<u64> {
+    let text = |id: StringId| profile.strings.get(id).len() as u64;
+    let size = |method: MethodId| {
+        let method = profile.methods.get(method);
+        let name = if frame.named { text(method.class) + text(method.name) } else { 0 };
+        frame.bytes + name
+    };
+    profile.frames.iter().map(|(_, frame)| size(frame.method)).collect()
 }
 
 fn depths(contexts: &Contexts) -> Vec<u32> {
@@ -225,10 +281,16 @@ mod tests {
         profile
     }
 
+    const SMALL: FrameSize = FrameSize { bytes: 8, named: false };
+
     fn bound(profile: &Profile, stacks: Stacks) -> Option<(Profile, Bounded)> {
+        bound_in(profile, stacks, Room { source: None, frame: SMALL })
+    }
+
+    fn bound_in(profile: &Profile, stacks: Stacks, room: Room) -> Option<(Profile, Bounded)> {
         let series = profile.series(SeriesId::new(0));
         let rows = series.rows().map(|row| (row.context, row.thread));
-        let wanted = Wanted::new(profile, stacks, rows);
+        let wanted = Wanted::new(profile, stacks, room, rows);
         let mut named = profile.clone();
         let cut = named.special(CUT);
         wanted.is_too_deep().then(|| (named, wanted.bounded(cut)))
@@ -242,7 +304,7 @@ mod tests {
     #[test]
     fn common_stacks_are_left_alone() {
         let profile = chain((0..COMMON_DEPTH).map(|_| "a".to_owned()));
-        assert!(bound(&profile, Stacks::OfRows { bytes: 8 }).is_none());
+        assert!(bound(&profile, Stacks::OfRows).is_none());
     }
 
     #[test]
@@ -250,7 +312,7 @@ mod tests {
         for circle in 1..=LONGEST_CIRCLE {
             let deep = (0..9_000).map(|n| format!("m{}", n % circle));
             let profile = chain(deep.chain(["x".to_owned(), "y".to_owned()]));
-            let (profile, bounded) = bound(&profile, Stacks::OfRows { bytes: 8 }).unwrap();
+            let (profile, bounded) = bound(&profile, Stacks::OfRows).unwrap();
             let last = bounded.place[profile.contexts.len() - 1];
             let stack = names(&profile, &bounded.contexts, last);
             assert!(stack.len() < COMMON_DEPTH + 3 * circle + 3, "{circle}: {}", stack.len());
@@ -263,7 +325,7 @@ mod tests {
     #[test]
     fn what_repeats_nothing_is_cut_and_keeps_its_innermost_frame() {
         let profile = chain((0..5_000).map(|n| format!("m{n}")));
-        let (profile, bounded) = bound(&profile, Stacks::Once { bytes: 8 }).unwrap();
+        let (profile, bounded) = bound(&profile, Stacks::Once).unwrap();
         let last = bounded.place[profile.contexts.len() - 1];
         let stack = names(&profile, &bounded.contexts, last);
         assert_eq!((stack[0].as_str(), stack[1].as_str()), ("m4999", CUT));
@@ -274,11 +336,34 @@ mod tests {
     #[test]
     fn all_stacks_together_are_bounded() {
         let profile = chain((0..100_000).map(|n| format!("m{n}")));
-        let (_, bounded) = bound(&profile, Stacks::OfRows { bytes: 8 }).unwrap();
+        let (_, bounded) = bound(&profile, Stacks::OfRows).unwrap();
         let depths = depths(&bounded.contexts);
         let frames: u64 = bounded.place.iter().map(|at| u64::from(depths[at.index()])).sum();
         assert!(frames <= BYTES / 8, "{frames}");
         let (_, table) = bound(&profile, Stacks::Table).unwrap();
         assert_eq!((bounded.limit, table.limit), (128, MOST_FRAMES));
+    }
+    /// Rows and letters of names cost a crafted file next to nothing.
+    #[test]
+    fn neither_many_rows_nor_long_names_make_room() {
+        let mut profile = chain((0..1_000).map(|n| format!("m{n}")));
+        let deepest = ContextId::new(1_000);
+        for _ in 0..400_000 {
+            let row = Row::new(deepest, ThreadId::UNKNOWN, 1);
+            profile.series_mut(SeriesId::new(0)).push(row);
+        }
+        let (_, bounded) = bound(&profile, Stacks::OfRows).unwrap();
+        assert_eq!(bounded.limit, 32, "frames of so many stacks in 128 MiB");
+        // The same of an honest file, which has some bytes for each of them.
+        let room = Room { source: Some(2_500_000), frame: SMALL };
+        let (_, bounded) = bound_in(&profile, Stacks::OfRows, room).unwrap();
+        assert_eq!(bounded.limit, 128);
+
+        let long = "x".repeat(20_000);
+        let profile = chain((0..1_000).map(|n| format!("{n}{long}")));
+        let frame = FrameSize { named: true, ..SMALL };
+        let room = Room { source: Some(10_000), frame };
+        let (_, bounded) = bound_in(&profile, Stacks::OfThreads, room).unwrap();
+        assert!(bounded.limit <= 16, "{}", bounded.limit);
     }
 }

@@ -10,7 +10,7 @@ use crate::prepared::NO_STACK;
 use std::collections::HashMap;
 use std::io::Write;
 use tare_profile::{
-    LossKind, MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId, ValueKind,
+    FrameId, LossKind, MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId, ValueKind,
 };
 
 /// More frames than this are no stack. The JVM's own limit is far below.
@@ -95,25 +95,61 @@ pub fn looks_like(bytes: &[u8]) -> bool {
     lines.first().is_some_and(|line| split(line).is_some())
 }
 
+/// Whether a file that begins like this is read as collapsed stacks and as nothing else.
+pub fn is_read_first(bytes: &[u8]) -> bool {
+    !crate::jfr::looks_like(bytes) && looks_like(bytes)
+}
+
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    let mut profile = Profile::new();
-    let series = profile.add_series(SeriesInfo::new("collapsed", ValueKind::Samples));
-    let mut frames = HashMap::new();
-    let mut threads = HashMap::new();
-    let (mut good, mut bad) = (0_u64, 0_u64);
-    for line in bytes.split(|&byte| byte == b'\n').filter(|line| !is_blank(line)) {
+    let mut reader = Reader::default();
+    bytes.split(|&byte| byte == b'\n').for_each(|line| reader.line(line));
+    reader.finish()
+}
+
+/// Reads line by line.
+pub struct Reader {
+    profile: Profile,
+    series: SeriesId,
+    frames: HashMap<Vec<u8>, FrameId>,
+    threads: HashMap<(String, u64), ThreadId>,
+    /// Bytes of the names of frames.
+    names: usize,
+    good: u64,
+    bad: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        let mut profile = Profile::new();
+        let series = profile.add_series(SeriesInfo::new("collapsed", ValueKind::Samples));
+        let (frames, threads) = (HashMap::new(), HashMap::new());
+        Reader { profile, series, frames, threads, names: 0, good: 0, bad: 0 }
+    }
+}
+
+impl Reader {
+    /// Bytes that are held, about.
+    pub fn memory(&self) -> u64 {
+        (self.profile.memory() + self.names) as u64
+    }
+
+    pub fn line(&mut self, line: &[u8]) {
+        if is_blank(line) {
+            return;
+        }
         let Some((stack, value)) = split(line) else {
-            bad += 1;
-            continue;
+            self.bad += 1;
+            return;
         };
-        good += 1;
+        self.good += 1;
+        let profile = &mut self.profile;
         let mut thread = ThreadId::UNKNOWN;
         let mut context = tare_profile::ContextId::ROOT;
         for (depth, text) in stack.split(|&byte| byte == b';').enumerate() {
             if depth == 0
                 && let Some(known) = as_thread(text)
             {
-                thread = *threads.entry(known).or_insert_with_key(|(name, number)| {
+                thread = *self.threads.entry(known).or_insert_with_key(|(name, number)| {
                     let name = profile.strings.intern(name);
                     let os_id = Some(*number);
                     profile.threads.push(Thread { name, os_id, ..Thread::default() })
@@ -127,26 +163,30 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
             if text == NO_STACK.as_bytes() || text.is_empty() {
                 continue;
             }
-            let frame = match frames.get(text) {
+            let frame = match self.frames.get(text) {
                 Some(frame) => *frame,
                 None => {
-                    let frame = names::frame(&mut profile, &String::from_utf8_lossy(text));
-                    frames.insert(text, frame);
+                    let frame = names::frame(profile, &String::from_utf8_lossy(text));
+                    self.frames.insert(text.to_vec(), frame);
+                    self.names += text.len();
                     frame
                 }
             };
             context = profile.contexts.child(context, frame);
         }
-        profile.series_mut(series).push(Row::new(context, thread, value));
+        profile.series_mut(self.series).push(Row::new(context, thread, value));
     }
-    if good == 0 {
-        return Err(ReadError::malformed("collapsed", 0, "no line is a stack and a number"));
+
+    pub fn finish(mut self) -> Result<Profile, ReadError> {
+        if self.good == 0 {
+            return Err(ReadError::malformed("collapsed", 0, "no line is a stack and a number"));
+        }
+        if self.bad > 0 {
+            let reason = "not a stack and a number";
+            self.profile.run.lose(LossKind::Damaged, "lines", self.bad, reason);
+        }
+        Ok(self.profile)
     }
-    if bad > 0 {
-        let reason = "not a stack and a number";
-        profile.run.lose(LossKind::Damaged, "lines", bad, reason);
-    }
-    Ok(profile)
 }
 
 fn is_blank(line: &[u8]) -> bool {

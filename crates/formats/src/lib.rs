@@ -47,6 +47,7 @@ pub use error::{ReadError, WriteError};
 pub use format::Format;
 pub use select::{default_series, series_name};
 
+use crate::gzip::Unpacked;
 use crate::prepared::{Prepared, prepared};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -99,7 +100,10 @@ pub fn open_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
         return read(bytes);
     }
     let (unpacked, problem) = gzip::unpack(bytes)?;
-    let mut profile = read(&unpacked)?;
+    let mut profile = match unpacked {
+        Unpacked::Bytes(bytes) => read(&bytes)?,
+        Unpacked::Profile(profile) => *profile,
+    };
     if let Some(problem) = problem {
         let reason = format!("the packed file is damaged ({problem}); its beginning was read");
         profile.run.lose(LossKind::Damaged, "files", 1, &reason);
@@ -141,6 +145,10 @@ pub struct Options<'a> {
     pub scatter: Option<Scatter>,
     /// Pack the result by gzip.
     pub gzip: bool,
+    /// The size of the file that the profile was read from: how much is written of stacks hangs on
+    /// it, so that a small file which was made to hurt does not become a huge one. Without it, no
+    /// more than of a small one.
+    pub source: Option<u64>,
 }
 
 /// What chance does to sums of a profile and of the baseline.
@@ -153,7 +161,7 @@ pub struct Scatter {
 }
 
 /// Writes a profile. What comes back are sentences about what could not be written as it is: stacks of
-/// thousands of frames, which are shortened.
+/// thousands of frames and names without an end, which are shortened.
 pub fn write(
     profile: &Profile,
     format: Format,
@@ -164,11 +172,11 @@ pub fn write(
         Some(series) => series,
         None => default_series(profile)?,
     };
-    let Prepared { profile, notes } = prepared(profile, format, series);
+    let Prepared { profile, notes } = prepared(profile, format, series, options.source);
     let baseline = match options.baseline {
         Some(baseline) => {
             let series = default_series(baseline).unwrap_or(SeriesId::new(0));
-            Some(prepared(baseline, format, series).profile)
+            Some(prepared(baseline, format, series, options.source).profile)
         }
         None => None,
     };

@@ -1,14 +1,26 @@
-//! A profile as writers want it: stacks that are not too deep, a frame for values that have no stack,
-//! and, for formats that could not show them, no values below zero.
+//! A profile as writers want it: stacks that are not too deep, names that are not too long, a frame
+//! for values that have no stack, and, for formats that could not show them, no values below zero.
 
-use crate::bounded::{CUT, Stacks, Wanted};
+use crate::bounded::{CUT, FrameSize, Room, Stacks, Wanted};
 use crate::format::Format;
 use crate::settled::settled;
 use std::borrow::Cow;
-use tare_profile::{ContextId, Event, EventTable, LossKind, Profile, Row, Series, SeriesId};
+use tare_profile::{
+    ContextId, Event, EventTable, FieldValue, LossKind, MethodId, Profile, Row, Series, SeriesId,
+    StringId, Strings, ThreadId,
+};
 
 /// The only frame of a value without a stack. Readers take it for what it is.
 pub const NO_STACK: &str = "[no stack]";
+
+/// Bytes of a text. HotSpot allows as many for a name, and native ones are seldom as long.
+const LONGEST_NAME: usize = 1 << 16;
+const SHORTEST_NAME: usize = 64;
+/// Bytes of all names together, whatever the size of the file that they come from; for each byte of
+/// that file, which has some for each call of a trace; and at most.
+const NAMES: u64 = 64 << 20;
+const NAMES_PER_BYTE: u64 = 64;
+const MOST_NAMES: u64 = 8 << 30;
 
 /// The profile to be written, and what a user should know of the difference.
 pub struct Prepared<'p> {
@@ -16,9 +28,16 @@ pub struct Prepared<'p> {
     pub notes: Vec<String>,
 }
 
-pub fn prepared(profile: &Profile, format: Format, chosen: SeriesId) -> Prepared<'_> {
+/// `source` is the size of the file that the profile comes from.
+pub fn prepared(
+    profile: &Profile,
+    format: Format,
+    chosen: SeriesId,
+    source: Option<u64>,
+) -> Prepared<'_> {
     let mut prepared = Prepared { profile: Cow::Borrowed(profile), notes: Vec::new() };
-    prepared.bound_stacks(format, chosen);
+    prepared.bound_names(format, chosen, source);
+    prepared.bound_stacks(format, chosen, source);
     // Only events of our own hold them: other readers count them as if they were above, or not at all.
     if format != Format::Jfr {
         prepared.settle();
@@ -26,21 +45,47 @@ pub fn prepared(profile: &Profile, format: Format, chosen: SeriesId) -> Prepared
     prepared
 }
 
-/// What a format writes of stacks.
-fn stacks_of(format: Format) -> Stacks {
-    match format {
-        Format::Collapsed => Stacks::OfThreads { bytes: 40 },
-        Format::Pprof => Stacks::OfThreads { bytes: 3 },
-        Format::Speedscope => Stacks::OfRows { bytes: 6 },
-        Format::Chrome => Stacks::OfRows { bytes: 120 },
-        Format::Jfr => Stacks::Once { bytes: 16 },
-        Format::Otlp => Stacks::Once { bytes: 3 },
-        Format::Html | Format::Firefox | Format::Callgrind => Stacks::Table,
-    }
+/// What a format writes of stacks, and about what it takes.
+fn stacks_of(format: Format) -> (Stacks, FrameSize) {
+    let (stacks, bytes) = match format {
+        Format::Collapsed => (Stacks::OfThreads, 1),
+        Format::Pprof => (Stacks::OfThreads, 3),
+        Format::Speedscope => (Stacks::OfRows, 6),
+        Format::Chrome => (Stacks::OfRows, 80),
+        Format::Jfr => (Stacks::Once, 16),
+        Format::Otlp => (Stacks::Once, 3),
+        Format::Html | Format::Firefox | Format::Callgrind => (Stacks::Table, 0),
+    };
+    // The others write a name once and then its number.
+    let named = matches!(format, Format::Collapsed | Format::Chrome);
+    (stacks, FrameSize { bytes, named })
 }
 
 impl Prepared<'_> {
-    fn bound_stacks(&mut self, format: Format, chosen: SeriesId) {
+    /// Shortens texts that are longer than any name is, so that all names of methods together fit.
+    fn bound_names(&mut self, format: Format, chosen: SeriesId, source: Option<u64>) {
+        let profile = &*self.profile;
+        let room = source.unwrap_or(0).saturating_mul(NAMES_PER_BYTE).clamp(NAMES, MOST_NAMES);
+        let mut limit = LONGEST_NAME;
+        while limit > SHORTEST_NAME && names_up_to(profile, limit, format, chosen) > room {
+            limit /= 2;
+        }
+        let too_long = profile.strings.iter().filter(|(_, text)| text.len() > limit).count() as u64;
+        if too_long == 0 {
+            return;
+        }
+        let mut strings = Strings::default();
+        for (_, text) in profile.strings.iter().skip(1) {
+            strings.push(&shortened(text, limit));
+        }
+        let what = format!("no more than {limit} bytes of each are written");
+        self.notes.push(format!("{too_long} long names: {what}"));
+        let profile = self.profile.to_mut();
+        profile.strings = strings;
+        profile.run.lose(LossKind::Folded, "long names", too_long, &what);
+    }
+
+    fn bound_stacks(&mut self, format: Format, chosen: SeriesId, source: Option<u64>) {
         let profile = &*self.profile;
         let written = |id: SeriesId| {
             id == chosen
@@ -58,7 +103,9 @@ impl Prepared<'_> {
         let events = profile.all_events().filter(|_| format == Format::Jfr);
         let events = events.flat_map(|(_, table)| table.events());
         let events = events.map(|event| (event.context, event.thread));
-        let wanted = Wanted::new(profile, stacks_of(format), rows.chain(events));
+        let (stacks, frame) = stacks_of(format);
+        let room = Room { source, frame };
+        let wanted = Wanted::new(profile, stacks, room, rows.chain(events));
         let too_deep = wanted.is_too_deep();
         if !too_deep && !stackless {
             return;
@@ -117,6 +164,54 @@ impl Prepared<'_> {
             *self.profile.to_mut().series_mut(id) = series;
         }
     }
+}
+
+/// Bytes of all names that are written if none of their parts has more than these: of each method
+/// and thread once, and again wherever the format puts the name itself.
+fn names_up_to(profile: &Profile, limit: usize, format: Format, chosen: SeriesId) -> u64 {
+    let text = |id: StringId| profile.strings.get(id).len().min(limit) as u64;
+    let method = |id: MethodId| {
+        let method = profile.methods.get(id);
+        text(method.class) + text(method.name)
+    };
+    let thread = |id: ThreadId| text(profile.threads.get(id).name);
+    let methods = profile.methods.iter().map(|(id, row)| {
+        let more = [row.descriptor, row.file].into_iter().map(text).sum::<u64>();
+        method(id) + more
+    });
+    let mut all =
+        methods.sum::<u64>() + profile.threads.iter().map(|(id, _)| thread(id)).sum::<u64>();
+    if format == Format::Collapsed {
+        all += profile.series(chosen).rows().map(|row| thread(row.thread)).sum::<u64>();
+    }
+    if matches!(format, Format::Chrome | Format::Firefox | Format::Jfr) {
+        for (_, table) in profile.all_events() {
+            for (row, event) in table.events().enumerate() {
+                let frame = profile.contexts.frame(event.context);
+                all += frame.map_or(0, |frame| method(profile.frames.get(frame).method));
+                let fields = (0..table.fields().len()).filter_map(|at| table.field(row, at));
+                all += fields
+                    .map(|value| match value {
+                        FieldValue::Text(id) => text(id),
+                        FieldValue::Thread(id) => thread(id),
+                        FieldValue::Integer(_) | FieldValue::Real(_) => 0,
+                    })
+                    .sum::<u64>();
+            }
+        }
+    }
+    all
+}
+
+/// Its beginning and its end, which tells more of a name than its middle.
+fn shortened(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit {
+        return Cow::Borrowed(text);
+    }
+    let half = (limit - "…".len()) / 2;
+    let head = (0..=half).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let tail = (text.len() - half..).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
 }
 
 /// The names of a profile, without contexts, rows and events.

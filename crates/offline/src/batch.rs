@@ -8,6 +8,8 @@ use crate::modes::{Mode, Modes, default_targets};
 use crate::{manifest, module, portable};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_classfile::attributes::LineNumber;
 use tare_classfile::mutf8::decode_lossy;
@@ -108,6 +110,8 @@ pub struct Batch {
     /// Filled when [`Batch::keep_rows`] was called.
     pub rows: Vec<Row>,
     keep: bool,
+    /// Set by whoever wants no more of it.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Batch {
@@ -137,7 +141,17 @@ impl Batch {
             totals: Totals::default(),
             rows: Vec::new(),
             keep: false,
+            stop: None,
         }
+    }
+
+    /// Files are woven until this is set; then nothing arrives, and nothing is left behind.
+    pub fn stop_at(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = Some(stop);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Remembers from now on what became of each method.

@@ -26,8 +26,12 @@ pub enum FileError {
     Zip(PathBuf, zip::result::ZipError),
     /// Neither a class nor a jar nor a directory.
     NotKnown(PathBuf),
+    /// A device or a pipe, which may have no end.
+    NotAFile(PathBuf),
     /// The output would overwrite the input.
     SameFile(PathBuf),
+    /// Somebody wanted it to end ([`Batch::stop_at`]).
+    Stopped,
 }
 
 impl fmt::Display for FileError {
@@ -37,6 +41,14 @@ impl fmt::Display for FileError {
             FileError::Zip(path, e) => write!(f, "{} is not a readable jar: {e}", path.display()),
             FileError::NotKnown(path) => {
                 write!(f, "{} is neither a class file nor a jar nor a directory", path.display())
+            }
+            FileError::NotAFile(path) => write!(
+                f,
+                "{} is no file but a device or a pipe, which may have no end",
+                path.display()
+            ),
+            FileError::Stopped => {
+                write!(f, "it was stopped; nothing was written, and what was there stays")
             }
             FileError::SameFile(path) => {
                 write!(f, "{} is input and output; name another output", path.display())
@@ -71,6 +83,10 @@ fn kind_of(start: &[u8]) -> Kind {
 }
 
 fn kind_of_file(path: &Path) -> Result<Kind, FileError> {
+    // Opening a pipe would wait for somebody who writes to it.
+    if !fs::metadata(path).map_err(io(path))?.is_file() {
+        return Err(FileError::NotAFile(path.to_owned()));
+    }
     let mut start = Vec::new();
     let file = File::open(path).map_err(io(path))?;
     file.take(4).read_to_end(&mut start).map_err(io(path))?;
@@ -86,6 +102,16 @@ pub fn weave_path(
     output: &Path,
     results: &[&Path],
 ) -> Result<(), FileError> {
+    weave_aside(batch, input, output, results)?.place()
+}
+
+/// The same, but for the last step: [`Staging::place`] takes the result to `output`.
+pub fn weave_aside(
+    batch: &mut Batch,
+    input: &Path,
+    output: &Path,
+    results: &[&Path],
+) -> Result<Staging, FileError> {
     if real(input).is_some() && real(input) == real(output) {
         return Err(FileError::SameFile(input.to_owned()));
     }
@@ -101,7 +127,7 @@ pub fn weave_path(
             Kind::Other => return Err(FileError::NotKnown(input.to_owned())),
         }
     }
-    staging.place()
+    if batch.is_stopped() { Err(FileError::Stopped) } else { Ok(staging) }
 }
 
 fn real(path: &Path) -> Option<PathBuf> {
@@ -133,6 +159,9 @@ impl Walk<'_> {
         // The order decides ids, and a directory has none of its own.
         entries.sort();
         for entry in entries {
+            if self.batch.is_stopped() {
+                return Err(FileError::Stopped);
+            }
             let Some(name) = entry.file_name().filter(|name| !is_own_part(name)) else { continue };
             let reason = self.why_not(&entry);
             match reason {
@@ -191,9 +220,11 @@ fn weave_jar(
     let reader = BufReader::new(File::open(input).map_err(io(input))?);
     let mut archive = ZipArchive::new(reader).map_err(zip(input))?;
     let file = BufWriter::new(File::create(output).map_err(io(output))?);
-    copy_woven(batch, &mut archive, file, Nesting { depth: 0, level })
-        .map_err(zip(input))
-        .and_then(|mut file| file.flush().map_err(io(output)))
+    let copied = copy_woven(batch, &mut archive, file, Nesting { depth: 0, level });
+    if batch.is_stopped() {
+        return Err(FileError::Stopped);
+    }
+    copied.map_err(zip(input)).and_then(|mut file| file.flush().map_err(io(output)))
 }
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
@@ -225,6 +256,9 @@ fn copy_woven<R: Read + Seek, W: Write + Seek>(
         writer.write_all(&bytes)?;
     }
     for index in 0..from.len() {
+        if batch.is_stopped() {
+            return Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into());
+        }
         let replaced = {
             let mut entry = from.by_index(index)?;
             let name = entry.name()?.into_owned();
@@ -294,23 +328,38 @@ fn is_signature(name: &str) -> bool {
 }
 
 /// The classes of a class file, a jar or a directory, in order, by the name of their entry.
-/// `wanted` chooses by that name, without `.class`.
+/// `wanted` chooses by that name, without `.class`. In a directory, links that lead back to where
+/// they lie, and what is neither a file nor a directory, are passed by.
 pub fn classes_of(
     path: &Path,
     wanted: &dyn Fn(&str) -> bool,
     found: &mut dyn FnMut(&str, &[u8]),
 ) -> Result<(), FileError> {
+    classes_below(path, &mut Vec::new(), wanted, found)
+}
+
+/// `above` are the directories on the way to this path, by their canonical paths.
+fn classes_below(
+    path: &Path,
+    above: &mut Vec<PathBuf>,
+    wanted: &dyn Fn(&str) -> bool,
+    found: &mut dyn FnMut(&str, &[u8]),
+) -> Result<(), FileError> {
     if path.is_dir() {
+        above.push(fs::canonicalize(path).map_err(io(path))?);
         let mut entries: Vec<PathBuf> = fs::read_dir(path)
             .and_then(|list| list.map(|entry| Ok(entry?.path())).collect())
             .map_err(io(path))?;
         entries.sort();
         for entry in entries {
-            let known = entry.is_dir() || !matches!(kind_of_file(&entry)?, Kind::Other);
+            let Some(real) = real(&entry).filter(|real| !above.contains(real)) else { continue };
+            let known =
+                real.is_dir() || real.is_file() && !matches!(kind_of_file(&entry)?, Kind::Other);
             if known {
-                classes_of(&entry, wanted, found)?;
+                classes_below(&entry, above, wanted, found)?;
             }
         }
+        above.pop();
         return Ok(());
     }
     match kind_of_file(path)? {
@@ -318,7 +367,10 @@ pub fn classes_of(
             let name = path.with_extension("");
             let name = name.to_string_lossy();
             if wanted(&name) {
-                found(&name, &fs::read(path).map_err(io(path))?);
+                let mut bytes = Vec::new();
+                let file = File::open(path).map_err(io(path))?;
+                file.take(LARGEST).read_to_end(&mut bytes).map_err(io(path))?;
+                found(&name, &bytes);
             }
             Ok(())
         }
@@ -326,12 +378,12 @@ pub fn classes_of(
             let reader = BufReader::new(File::open(path).map_err(io(path))?);
             let mut archive = ZipArchive::new(reader).map_err(zip(path))?;
             for index in 0..archive.len() {
-                let mut entry = archive.by_index(index).map_err(zip(path))?;
+                let entry = archive.by_index(index).map_err(zip(path))?;
                 let name = entry.name().map_err(zip(path))?.into_owned();
                 let Some(name) = name.strip_suffix(".class") else { continue };
                 if wanted(name) && entry.size() <= LARGEST {
                     let mut bytes = Vec::new();
-                    entry.read_to_end(&mut bytes).map_err(io(path))?;
+                    entry.take(LARGEST).read_to_end(&mut bytes).map_err(io(path))?;
                     found(name, &bytes);
                 }
             }

@@ -17,7 +17,7 @@ pub mod portable;
 mod staging;
 
 pub use batch::{Batch, Row, Settings, Totals, Wanted};
-pub use files::{FileError, classes_of, weave_path};
+pub use files::{FileError, classes_of, weave_aside, weave_path};
 pub use kernels::Mix;
 pub use modes::{Mode, ModeError, Modes};
 pub use staging::Staging;

@@ -4,6 +4,7 @@
 use crate::files::{FileError, io};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What the names of such places begin with. Who reads a directory passes them by: they may lie in
@@ -31,8 +32,11 @@ impl Staging {
         &self.part
     }
 
-    /// Moves the whole result to its place. A directory that is there keeps what else is in it.
+    /// Moves the whole result to its place. A directory that is there keeps what else is in it, and
+    /// is not replaced at once but file by file: if that fails on the way, each file is the old or
+    /// the new one.
     pub fn place(self) -> Result<(), FileError> {
+        check(&self.part, &self.output)?;
         place(&self.part, &self.output)
     }
 }
@@ -62,13 +66,39 @@ pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Whether the whole of it can be moved: what is a directory here and a file there, or the other
+/// way round, is found before anything was moved.
+fn check(from: &Path, to: &Path) -> Result<(), FileError> {
+    match (from.is_dir(), to.is_dir()) {
+        (true, false) if to.symlink_metadata().is_ok() => Err(ErrorKind::NotADirectory),
+        (false, true) => Err(ErrorKind::IsADirectory),
+        _ => Ok(()),
+    }
+    .map_err(|kind| io(to)(kind.into()))?;
+    if from.is_dir() && to.is_dir() {
+        for entry in entries(from)? {
+            check(&entry, &to.join(entry.file_name().unwrap_or_default()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Each file is replaced at once, so that it is the old or the new one whatever happens meanwhile.
 fn place(from: &Path, to: &Path) -> Result<(), FileError> {
     if !(from.is_dir() && to.is_dir()) {
         return fs::rename(from, to).map_err(io(to));
     }
-    for entry in fs::read_dir(from).map_err(io(from))? {
-        let entry = entry.map_err(io(from))?;
-        place(&entry.path(), &to.join(entry.file_name()))?;
+    for entry in entries(from)? {
+        place(&entry, &to.join(entry.file_name().unwrap_or_default()))?;
     }
     Ok(())
+}
+
+/// In the order of their names.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let list = fs::read_dir(directory)
+        .and_then(|list| list.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());
+    let mut list = list.map_err(io(directory))?;
+    list.sort();
+    Ok(list)
 }

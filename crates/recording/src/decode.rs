@@ -59,6 +59,16 @@ enum Target {
     Nowhere,
 }
 
+impl Target {
+    /// Bytes of sums so far; what rows take is known before they are taken.
+    fn memory(&self) -> usize {
+        match self {
+            Target::Sums(merger) => merger.memory(),
+            Target::Rows(_) | Target::Nowhere => 0,
+        }
+    }
+}
+
 impl<'o> Decoder<'o> {
     pub fn new(options: &'o LoadOptions, budget: u64) -> Self {
         Decoder {
@@ -382,16 +392,18 @@ impl<'o> Decoder<'o> {
     }
 
     fn values(&mut self, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
-        // Sums take memory per pair and rows take it per row, but both take time per row.
-        self.charge(chunk.rows, 24)?;
+        // Rows take memory each; sums take it per pair, but time per row.
+        self.charge(chunk.rows, if self.options.merge { 6 } else { 24 })?;
         let mut target = self.series.remove(&number).unwrap_or_else(|| {
             // What the values count is lost; that they add up to something is not.
             let kind = ValueKind::Other { name: DAMAGED.to_owned(), unit: Unit::Count };
             self.target(number, SeriesInfo::new(DAMAGED, kind))
         });
+        let before = target.memory();
         let outcome = self.values_to(&mut target, chunk);
+        let taken = target.memory().saturating_sub(before);
         self.series.insert(number, target);
-        outcome
+        outcome.and_then(|()| self.charge(1, taken))
     }
 
     fn values_to(&mut self, target: &mut Target, chunk: &Chunk<'_>) -> Result<(), Refusal> {

@@ -39,9 +39,11 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
-    /// An honest file unfolds to a few times its size; a hostile one would to thousands.
+    /// An honest file unfolds to a few times its size; a hostile one would to thousands. Only
+    /// threads that wait for hours, again and again in the same places, are packed as well as that,
+    /// hence the base.
     pub(crate) fn limit(&self, file_size: u64) -> u64 {
-        const BASE: u64 = 1 << 30;
+        const BASE: u64 = 256 << 20;
         const RATIO: u64 = 64;
         self.memory_limit.unwrap_or(file_size.saturating_mul(RATIO).saturating_add(BASE))
     }

@@ -1,6 +1,7 @@
 //! What bytecodes cost on some JVM: from measured kernels to nanoseconds for each kind, and the small text
 //! file that has them.
 
+use crate::files;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,6 +11,9 @@ use tare_offline::{Mix, portable};
 use tare_protocol::COST_PS;
 
 const HEAD: &str = "# tare target 1: nanoseconds by kind of bytecode";
+
+/// Bytes of a file of costs, and of what the kernels say: each has some dozens of lines.
+pub const LARGEST: u64 = 1 << 20;
 
 /// Rounds of the fit; it comes to rest long before.
 const ROUNDS: usize = 20_000;
@@ -69,8 +73,7 @@ impl Target {
     }
 
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("{} cannot be read", path.display()))?;
+        let text = files::read_text(path, LARGEST)?;
         Self::parse(&text).with_context(|| {
             format!("{} is no target; `tare calibrate-target` makes one", path.display())
         })

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// All paths below a directory, relative to it.
 fn below(directory: &Path) -> Vec<String> {
@@ -89,4 +89,93 @@ fn links_in_a_circle_and_sockets_are_passed_by() {
     for part in ["dangling, a link that leads nowhere", "socket, neither a file nor a directory"] {
         assert!(said.contains(part), "{said}");
     }
+}
+
+/// What is on its way below a directory.
+fn parts(directory: &Path) -> Vec<String> {
+    below(directory).into_iter().filter(|path| path.contains(".tare-part-")).collect()
+}
+
+/// What could not be moved is found before anything is.
+#[test]
+fn a_result_that_does_not_fit_leaves_what_was_there() {
+    let scratch = Scratch::new("instrument-conflict");
+    fs::create_dir_all(scratch.0.join("out/sub/inner.txt")).unwrap();
+    fs::write(scratch.0.join("out/note.txt"), "old").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+    let words = ["instrument", ".", "-o", "out"];
+    let output = command.args(words).current_dir(&scratch.0).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("inner.txt"), "{said}");
+    assert_eq!(fs::read_to_string(scratch.0.join("out/note.txt")).unwrap(), "old");
+    assert_eq!(parts(&scratch.0), [""; 0]);
+}
+
+/// The runtime is larger than all else, so it is what does not fit.
+#[test]
+fn without_its_runtime_no_result_arrives() {
+    for inputs in [&["note.txt.d"][..], &["note.txt.d", "sub"]] {
+        let scratch = Scratch::new("instrument-full");
+        fs::create_dir(scratch.0.join("note.txt.d")).unwrap();
+        fs::write(scratch.0.join("note.txt.d/note.txt"), "a note").unwrap();
+        let mut command = Command::new("sh");
+        let limited = "ulimit -f 8; exec \"$@\"";
+        command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_tare"), "instrument"]);
+        command.args(inputs).args(["-o", "out"]);
+        let output = command.current_dir(&scratch.0).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("tare-runtime.jar"), "{said}");
+        assert!(!scratch.0.join("out").exists(), "{said}");
+        assert_eq!(parts(&scratch.0), [""; 0]);
+    }
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    let scratch = Scratch::new("instrument-interrupted");
+    for number in 0..5_000 {
+        fs::write(scratch.0.join(format!("sub/{number}.txt")), "a note").unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+    let words = ["instrument", "sub", "-o", "out"];
+    command.args(words).current_dir(&scratch.0).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let begun = || {
+        fs::read_dir(&scratch.0)
+            .unwrap()
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with(".tare-part-"))
+    };
+    while !begun() && running.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let pid = running.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).output().unwrap();
+    let output = running.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(parts(&scratch.0), [""; 0], "{said}");
+    // It may have been as quick as that.
+    let done = output.status.success();
+    assert_eq!(scratch.0.join("out").exists(), done, "{said}");
+    assert!(done || said.contains("it was stopped"), "{said}");
+}
+
+#[test]
+fn classes_are_not_looked_for_in_circles_and_pipes() {
+    let scratch = Scratch::new("class-print");
+    symlink(&scratch.0, scratch.0.join("sub/up")).unwrap();
+    symlink("nowhere", scratch.0.join("sub/dangling")).unwrap();
+    let pipe = scratch.0.join("sub/pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let print = |path: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+        let output = command.args(["class", "print"]).arg(path).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = print(&scratch.0);
+    assert!(said.contains("holds no class"), "{said}");
+    let said = print(&pipe);
+    assert!(said.contains("a device or a pipe"), "{said}");
 }

@@ -2,9 +2,11 @@
 //! says and by the readers that people use; deep recursion stays small; a dump has the format of its name.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use tare_jvm_tests::{Demo, Scratch, Tare, classes_in, control_socket, env, jdk, skip, wait_until};
 
 /// Recurses nine thousand calls deep while another thread waits now and then.
@@ -88,6 +90,130 @@ fn hot_methods(file: &Path) -> Option<(i64, i64, i64)> {
     Some((samples[0], samples.iter().sum(), count.parse().expect("a number")))
 }
 
+/// The total that a flame graph of collapsed stacks has by inferno.
+fn by_inferno(text: &[u8]) -> i64 {
+    let mut svg = Vec::new();
+    let mut options = inferno::flamegraph::Options::default();
+    inferno::flamegraph::from_reader(&mut options, text, &mut svg).expect("a flame graph");
+    let svg = String::from_utf8(svg).expect("text");
+    let all = svg.split_once("<title>all (").expect("all").1.split_once(" samples").unwrap().0;
+    all.replace(',', "").parse().expect("a number")
+}
+
+/// Totals of an OTLP file by type of value, as code that prost makes of its messages reads them.
+fn by_protobuf(bytes: &[u8]) -> BTreeMap<String, i64> {
+    let data = <otlp::ProfilesData as prost::Message>::decode(bytes).expect("profiles");
+    let strings = data.dictionary.expect("a dictionary").strings;
+    let mut types = BTreeMap::new();
+    for resource in data.resources {
+        for profile in resource.scopes.into_iter().flat_map(|scope| scope.profiles) {
+            let kind = profile.sample_type.expect("a type of values").name;
+            let sum = profile.samples.iter().flat_map(|sample| &sample.values).sum();
+            let twice = types.insert(strings[kind as usize].clone(), sum);
+            assert_eq!(twice, None, "two profiles of one type would be added up");
+        }
+    }
+    types
+}
+
+/// What of OpenTelemetry's profiles (v1development) leads to values, written down from its own
+/// description of the messages.
+mod otlp {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ProfilesData {
+        #[prost(message, repeated, tag = "1")]
+        pub resources: Vec<ResourceProfiles>,
+        #[prost(message, optional, tag = "2")]
+        pub dictionary: Option<ProfilesDictionary>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ProfilesDictionary {
+        #[prost(string, repeated, tag = "5")]
+        pub strings: Vec<String>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ResourceProfiles {
+        #[prost(message, repeated, tag = "2")]
+        pub scopes: Vec<ScopeProfiles>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ScopeProfiles {
+        #[prost(message, repeated, tag = "2")]
+        pub profiles: Vec<Profile>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Profile {
+        #[prost(message, optional, tag = "1")]
+        pub sample_type: Option<ValueType>,
+        #[prost(message, repeated, tag = "2")]
+        pub samples: Vec<Sample>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ValueType {
+        #[prost(int32, tag = "1")]
+        pub name: i32,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Sample {
+        #[prost(int64, repeated, tag = "4")]
+        pub values: Vec<i64>,
+    }
+}
+
+/// The script of speedscope's page, from npm; kept where fetched runtimes are.
+fn speedscope() -> Option<PathBuf> {
+    const VERSION: &str = "1.25.0";
+    let cache = std::env::var_os("TARE_CACHE").filter(|cache| !cache.is_empty());
+    let cache = cache.map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
+    let home = cache.join(format!("npm-speedscope-{VERSION}"));
+    let release = home.join("node_modules/speedscope/dist/release");
+    if !release.is_dir() {
+        let package = format!("speedscope@{VERSION}");
+        let words = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
+        let _ = Command::new("npm").args(words).arg(&home).arg(package).output();
+    }
+    let is_bundle = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("speedscope-") && name.ends_with(".js")
+    };
+    let entries = fs::read_dir(&release).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).find(is_bundle)
+}
+
+/// Totals and names of the profiles that speedscope's own importer finds in each of some files;
+/// `None`, loudly, where there is no node, or npm cannot fetch it.
+fn by_speedscope(files: &[PathBuf; 3]) -> Option<[Vec<(f64, String)>; 3]> {
+    const WHAT: &str = "speedscope's importer";
+    // Tests that run side by side fetch it once.
+    static BUNDLE: LazyLock<Option<PathBuf>> = LazyLock::new(speedscope);
+    let Some(bundle) = &*BUNDLE else {
+        skip(WHAT, "npm is not here, or could not fetch it");
+        return None;
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/speedscope.js");
+    let mut command = Command::new("node");
+    let Ok(output) = command.arg(script).arg(bundle).args(files).output() else {
+        skip(WHAT, "there is no node");
+        return None;
+    };
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let found: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let of_file = |at: usize| -> Vec<(f64, String)> {
+        let profiles = found[at].as_array().expect("profiles").iter();
+        let one = |one: &Value| (one[0].as_f64().unwrap(), one[1].as_str().unwrap().to_owned());
+        profiles.map(one).collect()
+    };
+    Some([of_file(0), of_file(1), of_file(2)])
+}
+
 fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
@@ -115,6 +241,22 @@ fn check_totals(recording: &Path) -> i64 {
     {
         let told = out.split_once("% of ").unwrap().1.split_once("ns total").unwrap().0;
         assert_eq!(told, total.to_string(), "{out}");
+    }
+    let text = fs::read(file("collapsed")).unwrap();
+    assert_eq!(by_inferno(&text), total);
+    let types = by_protobuf(&fs::read(file("otlp")).unwrap());
+    assert!(types.values().any(|sum| *sum == total), "{total} is in none of {types:?}");
+    if let Some(found) = by_speedscope(&["collapsed", "pb.gz", "speedscope.json"].map(file)) {
+        // Of its own format, the profiles of one series, thread by thread.
+        let series = found[2][0].1.trim_end_matches(" (no times)").rsplit_once(" · ").unwrap().1;
+        let of_it = found[2].iter().filter(|(_, name)| {
+            name.trim_end_matches(" (no times)").ends_with(&format!(" · {series}"))
+        });
+        assert_eq!(of_it.map(|(sum, _)| *sum as i64).sum::<i64>(), total);
+        // Collapsed stacks are one profile, and of pprof it shows the first type of values.
+        assert_eq!((found[0].len(), found[0][0].0 as i64), (1, total));
+        let sums: Vec<i64> = found[1].iter().map(|(sum, _)| *sum as i64).collect();
+        assert!(sums.contains(&total), "{total} is none of {sums:?}");
     }
     let speedscope = json(&file("speedscope.json"));
     let profiles = speedscope["profiles"].as_array().unwrap().iter();

@@ -2,7 +2,8 @@
 
 use crate::busy::Watch;
 use crate::cli::CalibrateArgs;
-use crate::target::Target;
+use crate::files;
+use crate::target::{LARGEST, Target};
 use crate::term;
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
@@ -29,11 +30,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
         return Ok(());
     }
     let (measured, others) = match &args.measured {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("{} cannot be read", path.display()))?;
-            (text, None)
-        }
+        Some(path) => (files::read_text(path, LARGEST)?, None),
         None => measure_undisturbed(args)?,
     };
     let target = Target::measured(&measured)?;
@@ -45,9 +42,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
         ));
     }
     match &args.output {
-        Some(path) => {
-            std::fs::write(path, &text).with_context(|| format!("writing {}", path.display()))?;
-        }
+        Some(path) => files::replace(path, text.as_bytes())?,
         None => term::stdout().write_all(text.as_bytes())?,
     }
     errln!(
@@ -60,7 +55,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
 
 fn write_jar(path: &Path) -> Result<()> {
     let jar = portable::jar().context("making the runtime's jar")?;
-    std::fs::write(path, jar).with_context(|| format!("writing {}", path.display()))
+    files::replace(path, &jar)
 }
 
 /// The same, unless others use the machine, before it or meanwhile: with `--force` by how much.

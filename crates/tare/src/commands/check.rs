@@ -9,6 +9,7 @@ mod compare;
 use super::record;
 use crate::cli::{CheckArgs, RecordArgs};
 use crate::figures::{grouped, several};
+use crate::files;
 use crate::source;
 use crate::term::{BAD, BOLD, GOOD, WARN, plain};
 use anyhow::{Context, Result, bail};
@@ -25,6 +26,9 @@ use tare_protocol::CHECK_PREFIX;
 
 /// The exit status for what grew, as of `tare diff --threshold`.
 const GREW: u8 = 3;
+
+/// Bytes of a baseline: a line for each case and each of the dearest methods.
+const LARGEST_BASELINE: u64 = 64 << 20;
 
 /// The method that runs a piece of forked work (of [`record::FORK_JOIN`]).
 const PIECE: &str = "doExec";
@@ -48,16 +52,16 @@ const FRAMEWORKS: [&str; 14] = [
 ];
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
-    let old = match std::fs::read_to_string(&args.baseline) {
-        Ok(text) => {
+    let old = match (args.baseline.exists(), args.update) {
+        (true, _) => {
+            let text = files::read_text(&args.baseline, LARGEST_BASELINE)?;
             Some(Baseline::parse(&text).with_context(|| args.baseline.display().to_string())?)
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && args.update => None,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!(
+        (false, true) => None,
+        (false, false) => bail!(
             "there is no baseline {}; the first one is written with --update",
             args.baseline.display()
         ),
-        Err(e) => return Err(e).context(format!("cannot read {}", args.baseline.display())),
     };
     let room = Room::new()?;
     let status = record::launched_quietly(record_args(args, &room.0)?)?;
@@ -74,8 +78,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     }
     if args.update {
         let path = &args.baseline;
-        std::fs::write(path, new.folded().to_text())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        files::replace(path, new.folded().to_text().as_bytes())?;
         let cases = several(new.cases.len(), "case");
         outln!("{GOOD}{}{GOOD:#}: {cases}", path.display());
         if let Some(old) = old {

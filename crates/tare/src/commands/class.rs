@@ -4,6 +4,7 @@
 use crate::cli::{ClassCommand, WeaveArgs};
 use crate::figures::several;
 use crate::term::{self, plain};
+use crate::{files, interrupt};
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -86,10 +87,11 @@ fn weave(args: &WeaveArgs) -> Result<()> {
     {
         bail!("there is no directory {} to write to; create it first", parent.display());
     }
+    batch.stop_at(interrupt::flag()?);
     weave_path(&mut batch, &args.input, &args.output, &[])
         .with_context(|| format!("weaving {}", args.input.display()))?;
     if let Some(file) = &args.map {
-        write_map(file, &batch.rows).with_context(|| format!("writing {}", file.display()))?;
+        files::replace_by(file, |file| Ok(write_map(file, &batch.rows)?))?;
     }
     report(&batch.totals, &batch.rows, args);
     if args.json {
@@ -98,8 +100,8 @@ fn weave(args: &WeaveArgs) -> Result<()> {
     Ok(())
 }
 
-fn write_map(file: &Path, rows: &[Row]) -> std::io::Result<()> {
-    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+fn write_map(file: std::fs::File, rows: &[Row]) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(file);
     for row in rows {
         writeln!(
             out,

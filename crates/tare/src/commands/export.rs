@@ -56,6 +56,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         baseline: baseline.as_ref(),
         scatter,
         gzip,
+        source: size_of(&args.file),
     };
     let size = write(&profile, format, options, &args.output)?;
     let (name, series) = (args.output.display(), profile.series(series));
@@ -80,7 +81,9 @@ pub fn save(recording: &Path, format: Format, gzip: bool, path: &Path) -> Result
     let profile = load(None, recording, format)?;
     let series = source::metrics(&profile, None)?.first().copied();
     let title = path.file_name().unwrap_or_default().to_string_lossy();
-    let options = Options { series, threads: true, title: &title, gzip, ..Options::default() };
+    let source = size_of(recording);
+    let options =
+        Options { series, threads: true, title: &title, gzip, source, ..Options::default() };
     write(&profile, format, options, path)
 }
 
@@ -105,6 +108,11 @@ fn load(view: Option<&ViewArgs>, path: &Path, format: Format) -> Result<Profile>
         errln!("{WARN}tare:{WARN:#} {}: damaged: {count} {name} ({reason})", path.display());
     }
     Ok(profile)
+}
+
+/// Of a recording that is under way nobody knows it.
+fn size_of(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|file| file.len())
 }
 
 /// What a calibration leaves open is no bound that another tool should show as one.

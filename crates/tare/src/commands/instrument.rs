@@ -4,11 +4,16 @@
 use crate::cli::InstrumentArgs;
 use crate::commands::class::{LISTED, list_passed_by, list_refused};
 use crate::figures::several;
+use crate::interrupt;
 use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tare_offline::{Batch, Blocks, Staging, Wanted, classes_of, portable, weave_path};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tare_offline::{
+    Batch, Blocks, FileError, Staging, Wanted, classes_of, portable, weave_aside, weave_path,
+};
 use tare_protocol::{BlockAnalysis, Pattern, is_jdk};
 
 pub fn run(args: &InstrumentArgs) -> Result<()> {
@@ -24,31 +29,57 @@ pub fn run(args: &InstrumentArgs) -> Result<()> {
     check_runtime(&beside, &outputs)?;
     let wanted = wanted(args.counted.include.clone(), args.counted.exclude.clone());
     let mut batch = Batch::portable(blocks, args.allow_huge, wanted)?;
-    // Of several, all or none arrive.
-    let staging = several.then(|| Staging::new(&args.output));
-    if let Some(staging) = &staging {
+    let stop = interrupt::flag()?;
+    batch.stop_at(Arc::clone(&stop));
+    // All of it is written before anything arrives, and the runtime arrives first: a result without
+    // it would not run.
+    let runtime = portable::jar().context("making the runtime's jar")?;
+    let staging = if several {
+        let staging = Staging::new(&args.output);
         let path = staging.path();
         fs::create_dir(path).with_context(|| format!("creating {}", path.display()))?;
-    }
-    for (input, output) in args.inputs.iter().zip(&outputs) {
-        let to = match (&staging, output.file_name()) {
-            (Some(staging), Some(name)) => staging.path().join(name),
-            _ => output.clone(),
-        };
+        for (input, output) in args.inputs.iter().zip(&outputs) {
+            refuse_same(input, output)?;
+            let to = path.join(output.file_name().unwrap_or_default());
+            weave_path(&mut batch, input, &to, &[&args.output, &beside])
+                .with_context(|| doing(input))?;
+        }
+        staging
+    } else {
+        let (input, output) = (&args.inputs[0], &outputs[0]);
         refuse_same(input, output)?;
-        weave_path(&mut batch, input, &to, &[&args.output, &beside])
-            .with_context(|| format!("instrumenting {}", input.display()))?;
+        weave_aside(&mut batch, input, output, &[&args.output, &beside])
+            .with_context(|| doing(input))?
+    };
+    if several && !args.output.is_dir() {
+        // There is no place for the runtime yet; it comes with the rest.
+        write_runtime(&staging.path().join(portable::JAR), &runtime)?;
+        end_if(&stop)?;
+    } else {
+        let aside = Staging::new(&beside);
+        write_runtime(aside.path(), &runtime)?;
+        end_if(&stop)?;
+        aside.place()?;
     }
-    if let Some(staging) = staging {
-        staging.place()?;
-    }
+    staging.place()?;
     if batch.totals.changed == 0 {
         errln!("{WARN}tare:{WARN:#} no class was woven; {}", why_nothing(&batch));
     }
-    let runtime = portable::jar().context("making the runtime's jar")?;
-    fs::write(&beside, runtime).with_context(|| format!("writing {}", beside.display()))?;
     report(&batch, args, &beside);
     Ok(())
+}
+
+fn doing(input: &Path) -> String {
+    format!("instrumenting {}", input.display())
+}
+
+fn write_runtime(path: &Path, runtime: &[u8]) -> Result<()> {
+    fs::write(path, runtime).with_context(|| format!("writing {}", path.display()))
+}
+
+/// The last moment at which nothing has arrived.
+fn end_if(stop: &AtomicBool) -> Result<()> {
+    if interrupt::is_set(stop) { Err(FileError::Stopped.into()) } else { Ok(()) }
 }
 
 /// Where each input goes.

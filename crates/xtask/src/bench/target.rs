@@ -18,12 +18,14 @@ use std::process::Command;
 pub const HELP: &str = "\
 Measures how far estimates of processor time on another JVM are off.
 
-Usage: cargo xtask bench target [--jdk N] [--tare FILE] [--minutes N] [--write-docs] [NAME…]
+Usage: cargo xtask bench target [--jdk N] [--tare FILE] [--minutes N] [--force] [--write-docs]
+                                [NAME…]
 
 Targets are the JDK's interpreter (-Xint), and the JVM as it is, with its compilers; each is calibrated first. Of each program (without NAMEs: fib, trees, javac, h2, saxon, on small inputs) one iteration is
 estimated from all bytecodes that it executes, the JDK's among them, counted on the JVM as it is; and measured on the
 target: processor time of its thread, the mean of several iterations.
---minutes begins no further program after that time; --write-docs writes docs/target-error.md.
+--minutes begins no further program after that time; --force calibrates on a busy machine, too, and
+the page says so; --write-docs writes docs/target-error.md.
 ";
 
 const PROGRAMS: [&str; 5] = ["fib", "trees", "javac", "h2", "saxon"];
@@ -49,12 +51,14 @@ pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 17)? else { return Ok(()) };
     let Options { jdk, tare, write_docs: write, rest, .. } = options;
     let (mut names, mut minutes) = (Vec::new(), f64::MAX);
+    let mut force = false;
     let mut rest = rest.into_iter();
     while let Some(word) = rest.next() {
         match word {
             "--minutes" => {
                 minutes = rest.next().context("--minutes needs a value")?.parse()?;
             }
+            "--force" => force = true,
             name if workloads::names().any(|known| known == name) => names.push(name),
             _ => bail!("{word} is neither an option nor a program; see --help"),
         }
@@ -77,7 +81,8 @@ pub fn run(words: &[&str]) -> Result<()> {
         let file = ready.work.join(format!("target-{at}.txt"));
         println!("calibrating: {name}");
         let mut calibrate = Command::new(&ready.tare);
-        calibrate.arg("calibrate-target").arg("-o").arg(&file).arg("--");
+        calibrate.arg("calibrate-target").args(force.then_some("--force"));
+        calibrate.arg("-o").arg(&file).arg("--");
         shell::output(calibrate.arg(bench.jdk.home.join("bin/java")).args(*options))?;
         targets.push(file);
     }
@@ -95,7 +100,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             lines.push(line);
         }
     }
-    let page = page(&lines, bench.jdk);
+    let page = page(&lines, bench.jdk, force);
     print!("\n{page}");
     if write {
         let path = ready.workspace.root.join("docs/target-error.md");
@@ -165,7 +170,7 @@ fn row(line: &Line) -> String {
     format!("| {program} | {target} | {off:+.0} % |")
 }
 
-fn page(lines: &[Line], jdk: &Jdk) -> String {
+fn page(lines: &[Line], jdk: &Jdk, force: bool) -> String {
     let mut page = format!(
         "# How far estimates for another JVM are off\n\n\
          This page is generated; `cargo xtask bench target --write-docs` writes it anew. Do not edit it. JDK {}; how far the processor time of an iteration, estimated from bytecodes \
@@ -173,6 +178,14 @@ fn page(lines: &[Line], jdk: &Jdk) -> String {
          | program | target | off by |\n|---|---|--:|\n",
         jdk.version
     );
+    if force {
+        // A sentence of the head, before the table.
+        page = page.replacen(
+            "\n\n| program",
+            " Others used the machine meanwhile (`--force`).\n\n| program",
+            1,
+        );
+    }
     for line in lines {
         page += &(row(line) + "\n");
     }
@@ -194,5 +207,30 @@ fn page(lines: &[Line], jdk: &Jdk) -> String {
             spread.exp()
         );
     }
-    page
+    page + "\nIf estimates of each program were multiplied by what the others were off by, on \
+            (geometric) average:\n\n"
+        + &left_out(lines)
+}
+
+/// How far estimates would be off that were corrected by a factor which the other programs tell,
+/// beside how far they are without: on the average of all programs, as a factor.
+fn left_out(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for (target, ..) in TARGETS {
+        let of_it = lines.iter().filter(|line| line.target == target && line.estimated > 0.0);
+        let logs: Vec<f64> = of_it.map(|line| (line.measured / line.estimated).ln()).collect();
+        if logs.len() < 3 {
+            continue;
+        }
+        let (count, sum) = (logs.len() as f64, logs.iter().sum::<f64>());
+        let off = |errors: Vec<f64>| (errors.iter().map(|e| e.abs()).sum::<f64>() / count).exp();
+        let corrected = logs.iter().map(|log| (sum - log) / (count - 1.0) - log).collect();
+        text += &format!(
+            "- {target}: by ×{:.2} in place of ×{:.2}; the factor of all programs is {:.1}\n",
+            off(corrected),
+            off(logs),
+            (sum / count).exp()
+        );
+    }
+    text
 }

@@ -9,6 +9,7 @@ use crate::commands::report;
 use crate::desk::{self, Desk, Order};
 use crate::exact;
 use crate::figures::{headline, remark, remark_aside, roughly, several};
+use crate::files::replace_by;
 use crate::keep::Keeper;
 use crate::launch::Settings;
 use crate::origins::Origins;
@@ -190,8 +191,7 @@ impl Session for SamplingSession {
             Store::Memory(mut keeper) => {
                 keeper.look(&mut sampling)?;
                 let doing = || format!("cannot write {}", files.recording.display());
-                let file = File::create(&files.recording).with_context(doing)?;
-                keeper.dump(file).with_context(doing)?.1
+                replace_by(&files.recording, |file| keeper.dump(file)).with_context(doing)?.1
             }
         };
         let outside = sampling.outside();

@@ -13,8 +13,8 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     root.insert("run".into(), run(&report.profile.run));
     let mut metric = metric(report.info());
     if let Some(error) = TargetError::of(report.profile, report.info()) {
-        metric["too_low_by_factor"] =
-            json!({ "least": error.too_low[0], "most": error.too_low[1] });
+        let ([least, most], typical) = (error.too_low, error.typical);
+        metric["too_low_by_factor"] = json!({ "least": least, "most": most, "typical": typical });
     }
     root.insert("metric".into(), metric);
     root.insert("total".into(), tree.sum(0).into());
