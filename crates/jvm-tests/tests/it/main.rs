@@ -47,6 +47,7 @@ mod never_woven;
 mod not_a_jvm;
 mod other_jvms;
 mod other_user;
+mod outlived;
 mod pages;
 mod planted_files;
 mod recorder_killed;
