@@ -10,6 +10,7 @@ pub use memory::{Arena, NameFile};
 
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
+use crate::headway;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
@@ -168,6 +169,9 @@ enum Owner {
 /// Increments are stamped with the second in which their stretch began.
 const BUCKET: u64 = 1_000_000_000;
 
+/// Contexts between two words of how far a look is.
+const STRETCH: usize = 1 << 14;
+
 /// No two nodes of a page begin within so many bytes.
 const NODE_SPACE: usize = layout::node::SIZE_COUNTED;
 
@@ -276,10 +280,14 @@ impl Exact {
         let in_nanos = |ticks: u64| nanos(snapshot, ticks.cast_signed());
         self.regions.look(snapshot, &threads, &self.status.regions, time, in_nanos, profile);
         self.untimed.clear();
+        headway::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
+                if at % STRETCH == 0 {
+                    headway::more(STRETCH.min(tree.nodes.len() - at));
+                }
                 let nothing = node.method == layout::REST && node.count == 0;
                 if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {
                     contexts.push(ContextId::ROOT);

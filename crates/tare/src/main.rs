@@ -16,6 +16,7 @@ mod documented;
 mod exact;
 mod figures;
 mod guard;
+mod headway;
 mod keep;
 mod launch;
 mod library;
