@@ -27,6 +27,8 @@ public final class TareTasks {
     private static final int TASKS = 65536;
     private static final int TASK_PLACES = 16;
     private static final long ON_ITS_WAY = 1L << 31;
+    /** Begun by {@link #before}; whoever runs it ends it, or {@link #after} does. */
+    private static final long TAKEN = 1L << 30;
     private static final int TREE_NUMBER = (1 << 20) - 1;
 
     private TareTasks() {}
@@ -120,7 +122,11 @@ public final class TareTasks {
         long noted = (long) hash << 32 | ON_ITS_WAY | from & TREE_NUMBER;
         for (int i = 0; i < TASK_PLACES; i++) {
             int at = hash + i & TASKS - 1;
-            if (at != 0 && U.compareAndSetLong(null, table + ((long) at << 3), 0, noted)) {
+            long place = table + ((long) at << 3);
+            long there = U.getLong(place);
+            // One that is taken may never be ended; a task that comes again has its place.
+            boolean free = there == 0 || there >>> 32 == hash && (there & TAKEN) != 0;
+            if (at != 0 && free && U.compareAndSetLong(null, place, there, noted)) {
                 return;
             }
         }
@@ -132,27 +138,32 @@ public final class TareTasks {
         return begins(task, false);
     }
 
-    /** What is known already to be run is found again by who runs it. */
-    private static long begins(Object task, boolean keep) {
+    /** With {@code take}, it stays noted for who runs it. */
+    private static long begins(Object task, boolean take) {
         long table = tasks;
         if (table == 0 || task == null) {
             return 0;
         }
         int hash = System.identityHashCode(task);
+        long node = here();
         for (int i = 0; i < TASK_PLACES; i++) {
             long place = table + ((long) (hash + i & TASKS - 1) << 3);
             long noted = U.getLong(place);
-            if (noted >>> 32 == hash && (noted & ON_ITS_WAY) != 0
-                && (keep || U.compareAndSetLong(null, place, noted, 0))) {
-                int id = FROM_TASK - ((int) noted & TREE_NUMBER);
-                long node = here();
-                if (node == 0) {
-                    return begin(Thread.currentThread(), id);
+            if (noted >>> 32 != hash || (noted & ON_ITS_WAY) == 0) {
+                continue;
+            }
+            int id = FROM_TASK - ((int) noted & TREE_NUMBER);
+            boolean taken = (noted & TAKEN) != 0;
+            if (taken && (take || node == 0 || U.getInt(node + METHOD) != id)) {
+                continue; // By another thread.
+            }
+            long left = take && node == 0 ? noted | TAKEN : 0;
+            if (U.compareAndSetLong(null, place, noted, left)) {
+                if (taken) {
+                    return begun(Thread.currentThread(), parent(node));
                 }
                 // Who runs it inside the subgraph anyway has it where it was called.
-                long outer = parent(node);
-                return keep || U.getInt(node + METHOD) != id || U.getInt(outer + METHOD) != ROOT ? 0
-                    : begun(Thread.currentThread(), outer);
+                return node != 0 ? 0 : begin(Thread.currentThread(), id);
             }
         }
         return 0;
@@ -223,7 +234,7 @@ public final class TareTasks {
         for (int i = 0; hash != 0 && i < TASK_PLACES; i++) {
             long place = table + ((long) (hash + i & TASKS - 1) << 3);
             long noted = U.getLong(place);
-            if (noted >>> 32 == hash && (noted & ON_ITS_WAY) != 0
+            if (noted >>> 32 == hash && (noted & TAKEN) != 0
                 && U.compareAndSetLong(null, place, noted, 0)) {
                 return;
             }
