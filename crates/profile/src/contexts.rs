@@ -2,7 +2,7 @@
 //!
 //! Ordering invariant: a parent stands before its children. So one sweep forwards visits callers
 //! before callees, and one sweep backwards sums subtrees, without recursion and without child lists.
-//! A node takes eight bytes, and four to five more while new ones are being looked up.
+//! A node takes eight bytes, and four to nine more while new ones are being looked up.
 
 use crate::handle::{ContextId, FrameId};
 use crate::index::Index;
@@ -20,7 +20,63 @@ struct Node {
 pub struct Contexts {
     nodes: Vec<Node>,
     /// Made when it is first needed: a profile that is only read does without.
-    index: Option<Index>,
+    index: Option<Children>,
+}
+
+/// Which children contexts have. Trees grow along paths: a context mostly has one child or none, made just after it. So the
+/// first few children of neighbours lie together, where looking them up meets memory that was
+/// just in use, and only the others are found by a hash, which is anywhere.
+#[derive(Clone, Debug)]
+struct Children {
+    /// For each [`NEIGHBOURS`] rows, the first that have one of them as their parent; the free places are the last ones.
+    near: Vec<[u32; NEIGHBOURS]>,
+    far: Index,
+}
+
+const NEIGHBOURS: usize = 8;
+const FREE: u32 = u32::MAX;
+
+impl Children {
+    fn of(nodes: &[Node]) -> Self {
+        let near = vec![[FREE; NEIGHBOURS]; nodes.len().div_ceil(NEIGHBOURS)];
+        let mut all = Children { near, far: Index::of(0, |_, _| 0) };
+        for (row, node) in (0..).zip(nodes) {
+            all.insert(*node, row, nodes);
+        }
+        all
+    }
+
+    fn find(&self, node: Node, nodes: &[Node]) -> Option<u32> {
+        let line = self.near.get(node.parent as usize / NEIGHBOURS)?;
+        for &row in line {
+            if row == FREE {
+                return None;
+            }
+            if nodes[row as usize] == node {
+                return Some(row);
+            }
+        }
+        self.far.find(hash(&self.far, node), |row| nodes[row as usize] == node)
+    }
+
+    /// Adds a row that `find` did not find.
+    fn insert(&mut self, node: Node, row: u32, nodes: &[Node]) {
+        let line = node.parent as usize / NEIGHBOURS;
+        if line >= self.near.len() {
+            self.near.resize(line + 1, [FREE; NEIGHBOURS]);
+        }
+        match self.near[line].iter_mut().find(|place| **place == FREE) {
+            Some(place) => *place = row,
+            None => {
+                let code = hash(&self.far, node);
+                self.far.insert(code, row, |index, row| hash(index, nodes[row as usize]));
+            }
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.near.capacity() * size_of::<[u32; NEIGHBOURS]>() + self.far.memory()
+    }
 }
 
 impl Default for Contexts {
@@ -38,17 +94,14 @@ impl Contexts {
         assert!(parent.index() < self.nodes.len(), "the parent is not of this profile");
         let node = Node { parent: parent.raw(), frame: frame.raw() };
         let nodes = &mut self.nodes;
-        let index = self.index.get_or_insert_with(|| {
-            Index::of(nodes.len() as u32, |index, row| hash(index, nodes[row as usize]))
-        });
-        let code = hash(index, node);
-        if let Some(row) = index.find(code, |row| nodes[row as usize] == node) {
+        let children = self.index.get_or_insert_with(|| Children::of(nodes));
+        if let Some(row) = children.find(node, nodes) {
             return ContextId::new(row);
         }
         let row = u32::try_from(nodes.len()).ok().filter(|&row| row < u32::MAX);
         let row = row.expect("more than 2³²−1 contexts");
         nodes.push(node);
-        index.insert(code, row, |index, row| hash(index, nodes[row as usize]));
+        children.insert(node, row, nodes);
         ContextId::new(row)
     }
 
@@ -118,7 +171,7 @@ impl Contexts {
 
     /// Bytes on the heap.
     pub fn memory(&self) -> usize {
-        let index = self.index.as_ref().map_or(0, Index::memory);
+        let index = self.index.as_ref().map_or(0, Children::memory);
         self.nodes.capacity() * size_of::<Node>() + index
     }
 }
@@ -149,6 +202,33 @@ mod tests {
             (contexts.frame(ContextId::ROOT), contexts.parent(ContextId::ROOT)),
             (None, None)
         );
+    }
+
+    #[test]
+    fn children_are_found_again_however_many_a_context_has() {
+        let mut contexts = Contexts::default();
+        // A chain, from every tenth of which a hundred others hang, and one from which all do.
+        let mut made = Vec::new();
+        let mut parent = ContextId::ROOT;
+        for n in 0..1000_u32 {
+            let width = if n == 500 { 10_000 } else { 100 * u32::from(n % 10 == 0) };
+            made.extend((0..=width).map(|w| (parent, frame(w), contexts.child(parent, frame(w)))));
+            parent = contexts.child(parent, frame(0));
+        }
+        let count = contexts.len();
+        let check = |contexts: &mut Contexts| {
+            for &(parent, frame, id) in &made {
+                assert_eq!(contexts.child(parent, frame), id);
+                assert_eq!((contexts.parent(id), contexts.frame(id)), (Some(parent), Some(frame)));
+            }
+            assert_eq!(contexts.len(), count);
+        };
+        check(&mut contexts);
+        // And in a table that was read whole.
+        let mut read = Contexts::default();
+        let pushed = contexts.iter().all(|(_, parent, frame)| read.push(parent, frame).is_some());
+        assert!(pushed);
+        check(&mut read);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_profile::{Merger, Profile, RunInfo, Thread, TimeAxis};
 
 /// Writes one profile, as it grows.
@@ -25,6 +26,7 @@ pub struct Writer<W: Write> {
     failed: bool,
     entries: Vec<Entry>,
     written: Written,
+    told: Option<&'static AtomicU64>,
 }
 
 /// How far each table has been written.
@@ -100,6 +102,7 @@ impl<W: Write> Writer<W> {
             failed: false,
             entries: Vec::new(),
             written: Written::default(),
+            told: None,
         })
     }
 
@@ -148,6 +151,11 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&block::trailer(start, self.file))?;
         self.out.flush()?;
         Ok(self.out)
+    }
+
+    /// Adds the bytes of each block to this number, for whoever waits for all of them.
+    pub fn tell(&mut self, written: &'static AtomicU64) {
+        self.told = Some(written);
     }
 
     /// Bytes written so far.
@@ -317,6 +325,9 @@ impl<W: Write> Writer<W> {
             self.entries.push(Entry { offset: self.offset, kind, number, first_row, rows, times });
         }
         self.offset += bytes.len() as u64;
+        if let Some(told) = self.told {
+            told.fetch_add(bytes.len() as u64, Relaxed);
+        }
         self.sequence = self.sequence.wrapping_add(1);
         Ok(())
     }

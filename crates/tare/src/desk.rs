@@ -16,6 +16,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
@@ -101,6 +102,8 @@ pub fn emptied(mut file: File, growing: &Path) -> Result<File> {
 /// The listening side. What is at its place vanishes with it.
 pub struct Desk {
     listener: UnixListener,
+    /// Who wants the recording to end, and what they are told when its file is complete.
+    ending: RefCell<Vec<(UnixStream, String)>>,
     _place: Place,
 }
 
@@ -117,34 +120,49 @@ impl Desk {
             bail!("another recording of JVM {pid} takes orders already");
         }
         let (listener, place) = Place::bind(pid)?;
-        Ok(Desk { listener, _place: place })
+        Ok(Desk { listener, ending: RefCell::default(), _place: place })
     }
 
-    /// Carries out one order, if somebody has one.
+    /// Carries out one order, if somebody has one. The answer to [`Order::Stop`] waits for
+    /// [`Desk::complete`].
     pub fn serve(&self, mut carry_out: impl FnMut(Order) -> Result<String>) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         // Whoever hangs up, or is not entitled, gets nothing; the recording goes on.
-        let _ = answer(stream, &mut carry_out);
+        let _ = self.answer(stream, &mut carry_out);
     }
-}
 
-fn answer(
-    mut stream: UnixStream,
-    carry_out: &mut dyn FnMut(Order) -> Result<String>,
-) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    if let Err(reason) = place::may_order(&stream) {
-        return stream.write_all(format!("error {reason}\n").as_bytes());
+    /// The recording has ended, and its file is complete.
+    pub fn complete(self) {
+        for (mut stream, text) in self.ending.into_inner() {
+            let _ = stream.write_all(format!("ok {}\n", text.replace('\n', " ")).as_bytes());
+        }
     }
-    let (line, file) = hear(&stream)?;
-    let said = match Order::parse(line.trim_end(), file).and_then(carry_out) {
-        Ok(text) => format!("ok {text}"),
-        Err(error) => format!("error {error:#}"),
-    };
-    // One line, whatever an error says.
-    stream.write_all(format!("{}\n", said.replace('\n', " ")).as_bytes())
+
+    fn answer(
+        &self,
+        mut stream: UnixStream,
+        carry_out: &mut dyn FnMut(Order) -> Result<String>,
+    ) -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        if let Err(reason) = place::may_order(&stream) {
+            return stream.write_all(format!("error {reason}\n").as_bytes());
+        }
+        let (line, file) = hear(&stream)?;
+        let order = Order::parse(line.trim_end(), file);
+        let ends = matches!(order, Ok(Order::Stop));
+        let said = match order.and_then(carry_out) {
+            Ok(text) if ends => {
+                self.ending.borrow_mut().push((stream, text));
+                return Ok(());
+            }
+            Ok(text) => format!("ok {text}"),
+            Err(error) => format!("error {error:#}"),
+        };
+        // One line, whatever an error says.
+        stream.write_all(format!("{}\n", said.replace('\n', " ")).as_bytes())
+    }
 }
 
 /// One line, and the descriptor that came with it.
@@ -228,7 +246,17 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     let parts = [IoSlice::new(line.as_bytes())];
     let sent = sendmsg(&stream, &parts, &mut extra, SendFlags::NOSIGNAL)?;
     stream.write_all(&line.as_bytes()[sent..])?;
-    let line = answer_line(stream, ANSWER).context("the recording did not answer")?;
+    let heard = answer_line(stream, ANSWER);
+    if let (Err(error), Order::Stop) = (&heard, order)
+        && matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    {
+        bail!(
+            "the recording is stopping, and its file is not complete after {} s; it is when its \
+             `tare record` has returned",
+            ANSWER.as_secs()
+        );
+    }
+    let line = heard.context("the recording did not answer")?;
     match line.trim_end().split_once(' ') {
         Some(("ok", text)) => Ok(text.to_owned()),
         Some(("error", text)) => bail!("{}", plain(text)),
@@ -356,6 +384,31 @@ mod tests {
         });
         assert!(answer_line(asks, Duration::from_millis(100)).is_err());
         trickle.join().unwrap();
+    }
+
+    #[test]
+    fn who_stops_a_recording_is_answered_when_its_file_is_complete() {
+        use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+        static COMPLETE: AtomicBool = AtomicBool::new(false);
+        let pid = u32::MAX - std::process::id() - (1 << 24);
+        let us = rustix::process::geteuid().as_raw();
+        let desk = Desk::open_for(pid).unwrap();
+        let asking = std::thread::spawn(move || {
+            let answer = ask_for(pid, us, &Order::Stop).unwrap();
+            (answer, COMPLETE.load(SeqCst))
+        });
+        let mut stops = 0;
+        while stops == 0 {
+            desk.serve(|order| {
+                stops += u32::from(matches!(order, Order::Stop));
+                Ok("stopped".to_owned())
+            });
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        COMPLETE.store(true, SeqCst);
+        desk.complete();
+        assert_eq!(asking.join().unwrap(), (Some("stopped".to_owned()), true));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub use memory::{Arena, NameFile};
 
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
+use crate::headway;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
@@ -94,6 +95,8 @@ pub struct Exact {
     frames: HashMap<i32, FrameId>,
     /// What is known of each node, by the page and the place in it where it lies.
     pages: Vec<Vec<Seen>>,
+    /// In the same places, what sessions have that do more than count calls.
+    figures: Vec<Vec<Figures>>,
     threads: HashMap<Owner, ThreadId>,
     /// When the last look was, in nanoseconds since the start of the run.
     looked: u64,
@@ -123,14 +126,14 @@ struct Timed {
 struct AllSeries {
     calls: SeriesId,
     times: Option<Timed>,
-    /// In the order of [`Seen::counted`].
+    /// In the order of [`Figures::counted`].
     counted: [Option<SeriesId>; COUNTED],
 }
 
 /// What a node may count beside its calls: bytecodes, objects, bytes.
 const COUNTED: usize = 3;
 
-/// A node as it was at the last look.
+/// A node as it was at the last look. There may be many millions, so it is as small as can be.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     /// The root for nodes that are not shown.
@@ -140,6 +143,11 @@ struct Seen {
     method: i32,
     look: u32,
     count: u64,
+}
+
+/// What a node has beside its calls.
+#[derive(Clone, Copy, Default)]
+struct Figures {
     /// Those of the calls that have no time.
     untimed: u64,
     /// Those that made timed calls.
@@ -161,6 +169,9 @@ enum Owner {
 /// Increments are stamped with the second in which their stretch began.
 const BUCKET: u64 = 1_000_000_000;
 
+/// Contexts between two words of how far a look is.
+const STRETCH: usize = 1 << 14;
+
 /// No two nodes of a page begin within so many bytes.
 const NODE_SPACE: usize = layout::node::SIZE_COUNTED;
 
@@ -175,6 +186,7 @@ impl Exact {
             series: None,
             frames: HashMap::new(),
             pages: Vec::new(),
+            figures: Vec::new(),
             threads: HashMap::new(),
             looked: 0,
             totals: Totals::default(),
@@ -259,6 +271,7 @@ impl Exact {
         let AllSeries { calls, times, counted } = self.series(snapshot, profile);
         let rest = rest_name(snapshot);
         let samples = snapshot.holds == Holds::Samples;
+        let more_than_calls = snapshot.holds != Holds::Nothing;
         self.totals = Totals { trees: snapshot.trees.len(), samples, ..Totals::default() };
         self.look += 1;
         let pruned = snapshot.pruned != self.missing.pruned;
@@ -267,16 +280,25 @@ impl Exact {
         let in_nanos = |ticks: u64| nanos(snapshot, ticks.cast_signed());
         self.regions.look(snapshot, &threads, &self.status.regions, time, in_nanos, profile);
         self.untimed.clear();
+        headway::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
+                if at % STRETCH == 0 {
+                    headway::more(STRETCH.min(tree.nodes.len() - at));
+                }
                 let nothing = node.method == layout::REST && node.count == 0;
                 if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {
                     contexts.push(ContextId::ROOT);
                     continue;
                 }
-                let mut before = self.seen(node.at).copied().unwrap_or_default();
+                let (page, place) = self.place(node.at, more_than_calls);
+                let mut before = self.pages[page][place];
+                let mut had = match more_than_calls {
+                    true => self.figures[page][place],
+                    false => Figures::default(),
+                };
                 let above = contexts[node.parent as usize];
                 // A place that was pruned is used again, also that of a node above. And what the rest
                 // is called may change, when memory ends in a session of limited depth.
@@ -290,8 +312,8 @@ impl Exact {
                     profile.contexts.child(above, frame)
                 };
                 if before.context != context {
-                    self.take_back(before, snapshot, profile);
-                    before = Seen::default();
+                    self.take_back(before, had, snapshot, profile);
+                    (before, had) = (Seen::default(), Figures::default());
                 }
                 contexts.push(context);
                 let now = Seen {
@@ -300,13 +322,15 @@ impl Exact {
                     method: node.method,
                     look: self.look,
                     count: node.count,
+                };
+                let has = Figures {
                     untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
                     calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: [self.bytecodes(node), node.objects, node.bytes],
                 };
-                if now.untimed > 0 {
-                    *of_method(&mut self.untimed, node.method) += now.untimed;
+                if times.is_some() && has.untimed > 0 {
+                    *of_method(&mut self.untimed, node.method) += has.untimed;
                 }
                 // Less than before, if it was pruned and came back.
                 let more = now.count.wrapping_sub(before.count).cast_signed();
@@ -315,16 +339,16 @@ impl Exact {
                     profile.series_mut(calls).push(row);
                 }
                 if let Some(times) = times
-                    && now.net != before.net
+                    && has.net != had.net
                 {
-                    let more = nanos(snapshot, now.net.wrapping_sub(before.net));
+                    let more = nanos(snapshot, has.net.wrapping_sub(had.net));
                     let row = Row::new(context, thread, more).at(time);
                     profile.series_mut(times.net).push(row);
                 }
                 let of_calls = times.map(|times| {
                     [
-                        (times.untimed, now.untimed.wrapping_sub(before.untimed)),
-                        (times.calling, now.calling.wrapping_sub(before.calling)),
+                        (times.untimed, has.untimed.wrapping_sub(had.untimed)),
+                        (times.calling, has.calling.wrapping_sub(had.calling)),
                     ]
                 });
                 for (series, more) in of_calls.into_iter().flatten().filter(|(_, more)| *more != 0)
@@ -333,17 +357,18 @@ impl Exact {
                     profile.series_mut(series).push(row);
                 }
                 for (at, series) in counted.iter().enumerate() {
-                    let more = now.counted[at].wrapping_sub(before.counted[at]).cast_signed();
+                    let more = has.counted[at].wrapping_sub(had.counted[at]).cast_signed();
                     if let (Some(series), true) = (series, more != 0) {
                         let row = Row::new(context, thread, more).at(time);
                         profile.series_mut(*series).push(row);
                     }
                 }
-                if let Some(seen) = self.seen(node.at) {
-                    *seen = now;
+                self.pages[page][place] = now;
+                if more_than_calls {
+                    self.figures[page][place] = has;
                 }
                 self.totals.calls += node.count;
-                self.totals.untimed += if times.is_some() { now.untimed } else { 0 };
+                self.totals.untimed += if times.is_some() { has.untimed } else { 0 };
                 self.totals.bytecodes += node.bytecodes;
                 self.totals.contexts += usize::from(node.method != layout::REST);
             }
@@ -361,7 +386,7 @@ impl Exact {
     }
 
     /// Takes a node's figures out of its context again: they are now in the rest of another.
-    fn take_back(&self, seen: Seen, snapshot: &Snapshot, profile: &mut Profile) {
+    fn take_back(&self, seen: Seen, had: Figures, snapshot: &Snapshot, profile: &mut Profile) {
         let Some(AllSeries { calls, times, counted }) = self.series else { return };
         let time = self.looked / BUCKET * BUCKET;
         if seen.count > 0 {
@@ -369,21 +394,21 @@ impl Exact {
             profile.series_mut(calls).push(Row::new(seen.context, seen.thread, less).at(time));
         }
         if let Some(times) = times
-            && seen.net != 0
+            && had.net != 0
         {
-            let less = nanos(snapshot, seen.net.wrapping_neg());
+            let less = nanos(snapshot, had.net.wrapping_neg());
             profile.series_mut(times.net).push(Row::new(seen.context, seen.thread, less).at(time));
         }
         let of_calls =
-            times.map(|times| [(times.untimed, seen.untimed), (times.calling, seen.calling)]);
-        for (series, had) in of_calls.into_iter().flatten().filter(|(_, had)| *had != 0) {
-            let less = had.cast_signed().wrapping_neg();
+            times.map(|times| [(times.untimed, had.untimed), (times.calling, had.calling)]);
+        for (series, was) in of_calls.into_iter().flatten().filter(|(_, was)| *was != 0) {
+            let less = was.cast_signed().wrapping_neg();
             let row = Row::new(seen.context, seen.thread, less).at(time);
             profile.series_mut(series).push(row);
         }
-        for (series, had) in counted.iter().zip(seen.counted) {
-            if let (Some(series), true) = (series, had > 0) {
-                let less = had.wrapping_neg().cast_signed();
+        for (series, was) in counted.iter().zip(had.counted) {
+            if let (Some(series), true) = (series, was > 0) {
+                let less = was.wrapping_neg().cast_signed();
                 let row = Row::new(seen.context, seen.thread, less).at(time);
                 profile.series_mut(*series).push(row);
             }
@@ -392,9 +417,13 @@ impl Exact {
 
     fn take_back_what_is_gone(&mut self, snapshot: &Snapshot, profile: &mut Profile) {
         let mut pages = std::mem::take(&mut self.pages);
-        let gone = |seen: &&mut Seen| seen.context != ContextId::ROOT && seen.look != self.look;
-        for seen in pages.iter_mut().flatten().filter(gone) {
-            self.take_back(std::mem::take(seen), snapshot, profile);
+        for (page, seen) in pages.iter_mut().enumerate() {
+            let gone = |seen: &Seen| seen.context != ContextId::ROOT && seen.look != self.look;
+            for (place, seen) in seen.iter_mut().enumerate().filter(|(_, seen)| gone(seen)) {
+                let had = self.figures.get(page).and_then(|page| page.get(place));
+                let had = had.copied().unwrap_or_default();
+                self.take_back(std::mem::take(seen), had, snapshot, profile);
+            }
         }
         self.pages = pages;
     }
@@ -428,17 +457,22 @@ impl Exact {
         })
     }
 
-    /// The place for what is known of a node.
-    fn seen(&mut self, node: u32) -> Option<&mut Seen> {
+    /// Where what is known of a node is: the page, and the place in it.
+    fn place(&mut self, node: u32, more_than_calls: bool) -> (usize, usize) {
         let (page, place) = (node as usize / layout::PAGE, node as usize % layout::PAGE);
-        if self.pages.len() <= page {
-            self.pages.resize_with(page + 1, Vec::new);
+        fn has<T: Clone + Default>(pages: &mut Vec<Vec<T>>, page: usize) {
+            if pages.len() <= page {
+                pages.resize_with(page + 1, Vec::new);
+            }
+            if pages[page].is_empty() {
+                pages[page].resize(layout::PAGE / NODE_SPACE, T::default());
+            }
         }
-        let page = &mut self.pages[page];
-        if page.is_empty() {
-            page.resize(layout::PAGE / NODE_SPACE, Seen::default());
+        has(&mut self.pages, page);
+        if more_than_calls {
+            has(&mut self.figures, page);
         }
-        page.get_mut(place / NODE_SPACE)
+        (page, place / NODE_SPACE)
     }
 
     fn thread(&mut self, tree: &Tree, profile: &mut Profile) -> ThreadId {

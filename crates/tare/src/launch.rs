@@ -3,6 +3,7 @@
 //! Each JVM that comes up with our agent reports at a socket of ours before its `main` runs and
 //! holds that connection until it ends. The program's input, output and exit status stay its own.
 
+use crate::headway::Headway;
 use crate::library;
 use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
@@ -10,6 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -34,6 +36,8 @@ pub struct Launched {
     pub status: ExitStatus,
     /// How many JVMs reported.
     pub guests: usize,
+    /// Whether a signal came before all that was recorded of them was complete.
+    pub interrupted: bool,
     /// It was started without the agent, which was said already.
     bare: bool,
 }
@@ -126,9 +130,9 @@ pub fn launch(
     let guests = meeting.receive(attend);
     let status = child.wait().context("cannot wait for the program")?;
     ended.store(true, Relaxed);
-    guests.settle(&enough);
+    let interrupted = !guests.settle(&enough, &mut Here::new());
     let guests = guests.book().seen;
-    Ok(Launched { status, guests, bare: archiving.is_some() })
+    Ok(Launched { status, guests, interrupted, bare: archiving.is_some() })
 }
 
 fn forward(pid: u32, signal: i32) {
@@ -249,7 +253,7 @@ impl Meeting {
                 for stream in listener.incoming().flatten() {
                     let (guests, attend) = (guests.clone(), Arc::clone(&attend));
                     thread::spawn(move || {
-                        if let Some(guest) = hear(stream) {
+                        if let Some(guest) = hear(stream, guests.book().leave.clone()) {
                             let pid = guest.pid;
                             guests.come(pid);
                             attend(guest);
@@ -284,6 +288,58 @@ struct Book {
     seen: usize,
     /// The pids of those that are still attended to.
     present: Vec<u32>,
+    /// Set when the command has ended and those that go on are to be left.
+    leave: Arc<AtomicBool>,
+}
+
+/// What is around somebody who waits.
+trait Around {
+    /// Since the command has ended.
+    fn elapsed(&self) -> Duration;
+    fn pause(&mut self);
+    fn has_ended(&self, pid: u32) -> bool;
+    fn say(&mut self, text: &str);
+    fn warn(&mut self, text: &str);
+    /// How far the recordings are.
+    fn headway(&self) -> String;
+}
+
+/// The true surroundings.
+struct Here {
+    since: Instant,
+    then: Headway,
+}
+
+impl Here {
+    fn new() -> Self {
+        Here { since: Instant::now(), then: Headway::now() }
+    }
+}
+
+impl Around for Here {
+    fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    fn pause(&mut self) {
+        thread::sleep(Duration::from_millis(10));
+    }
+
+    fn has_ended(&self, pid: u32) -> bool {
+        tare_attach::inspect(pid).is_err()
+    }
+
+    fn say(&mut self, text: &str) {
+        errln!("{DIM}tare: {text}{DIM:#}");
+    }
+
+    fn warn(&mut self, text: &str) {
+        errln!("{WARN}tare: {text}{WARN:#}");
+    }
+
+    fn headway(&self) -> String {
+        Headway::now().since(self.then)
+    }
 }
 
 impl Guests {
@@ -301,39 +357,42 @@ impl Guests {
         self.book().present.retain(|present| *present != pid);
     }
 
-    /// Waits for the attendants of JVMs that have ended, for as long as they take: until then the recording
-    /// is not complete. A JVM that outlives the command (a build daemon) is not waited for. `enough` is
-    /// a signal that comes meanwhile.
-    fn settle(&self, enough: &AtomicBool) {
-        let since = Instant::now();
+    /// Waits for the attendants, for as long as they take: until then the recordings are not complete. A JVM
+    /// that outlives the command (a build daemon) is left after a moment, which ends its recording.
+    /// False if `enough`, a signal that comes meanwhile, ended it before.
+    fn settle(&self, enough: &AtomicBool, around: &mut impl Around) -> bool {
         let mut say_at = SAY_AFTER;
         loop {
-            let present = self.book().present.clone();
-            if present.is_empty() {
-                return;
-            }
-            let gone = present.iter().find(|pid| tare_attach::inspect(**pid).is_err());
-            let Some(pid) = gone else {
-                if since.elapsed() > GRACE {
-                    return;
-                }
-                thread::sleep(Duration::from_millis(10));
-                continue;
+            let (present, leave) = {
+                let book = self.book();
+                (book.present.clone(), Arc::clone(&book.leave))
             };
+            let Some(&first) = present.first() else { return true };
+            let ended = present.iter().find(|pid| around.has_ended(**pid)).copied();
             if enough.load(Relaxed) {
-                errln!(
-                    "{WARN}tare: stopped before the recording of JVM {pid} was complete{WARN:#}"
-                );
-                return;
+                around.warn(&format!(
+                    "stopped before the recording of JVM {} was complete",
+                    ended.unwrap_or(first)
+                ));
+                return false;
             }
-            if since.elapsed() > say_at {
-                errln!(
-                    "{DIM}tare: the program has ended; completing the recording of JVM {pid} ({} s) …{DIM:#}",
-                    since.elapsed().as_secs()
-                );
-                say_at = since.elapsed() + SAY_EVERY;
+            let passed = around.elapsed();
+            let lives = present.iter().find(|pid| !around.has_ended(**pid));
+            if let Some(pid) = lives.filter(|_| passed > GRACE)
+                && !leave.swap(true, Relaxed)
+            {
+                around.say(&format!("JVM {pid} outlives its command, and is left alone now"));
             }
-            thread::sleep(Duration::from_millis(10));
+            if passed > say_at {
+                around.say(&format!(
+                    "the program has ended; completing the recording of JVM {} ({} s): {} …",
+                    ended.unwrap_or(first),
+                    passed.as_secs(),
+                    around.headway(),
+                ));
+                say_at = passed + SAY_EVERY;
+            }
+            around.pause();
         }
     }
 }
@@ -346,6 +405,7 @@ pub struct Guest {
     pub pid: u32,
     pub started: Started,
     stream: UnixStream,
+    leave: Arc<AtomicBool>,
 }
 
 impl fmt::Display for Guest {
@@ -361,22 +421,40 @@ impl Guest {
     /// Lets the JVM's `main` run.
     pub fn let_go(mut self) -> Running {
         let _ = self.stream.write_all(&Response::Ok.to_message().encode());
-        Running(self.stream)
+        Running { stream: self.stream, leave: self.leave }
     }
 }
 
 /// A launched JVM in its program.
-pub struct Running(UnixStream);
+pub struct Running {
+    stream: UnixStream,
+    leave: Arc<AtomicBool>,
+}
 
 impl Running {
+    /// Whether the command has ended and this JVM has not.
+    pub fn is_left(&self) -> bool {
+        self.leave.load(Relaxed)
+    }
+
     /// Returns when the JVM has ended or the agent has left it: nothing more is said on this
-    /// connection.
-    pub fn wait(mut self) {
-        let _ = std::io::copy(&mut self.0, &mut std::io::sink());
+    /// connection. Or when it is left.
+    pub fn wait(&mut self) {
+        const STEP: Duration = Duration::from_millis(50);
+        let mut portion = [0; 256];
+        let _ = self.stream.set_read_timeout(Some(STEP));
+        while !self.is_left() {
+            match self.stream.read(&mut portion) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(e) if matches!(e.kind(), WouldBlock | TimedOut | Interrupted) => {}
+                Err(_) => return,
+            }
+        }
     }
 }
 
-fn hear(mut stream: UnixStream) -> Option<Guest> {
+fn hear(mut stream: UnixStream, leave: Arc<AtomicBool>) -> Option<Guest> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let mut decoder = Decoder::default();
     let mut portion = [0; 4096];
@@ -394,7 +472,7 @@ fn hear(mut stream: UnixStream) -> Option<Guest> {
     // The JVM may count pids differently (a container); the kernel tells its pid here.
     let pid = rustix::net::sockopt::socket_peercred(stream.as_fd())
         .map_or(started.pid, |c| c.pid.as_raw_nonzero().get().cast_unsigned());
-    Some(Guest { pid, started, stream })
+    Some(Guest { pid, started, stream, leave })
 }
 
 #[cfg(test)]
@@ -416,28 +494,100 @@ mod tests {
         assert_eq!(flags, "-XX:+A -XX:+B -XX:-B -x", "the user's flags come after ours");
     }
 
+    /// Each pause is ten seconds long. What happens at which of them is told.
+    struct Fake<'a> {
+        pauses: u64,
+        ended: bool,
+        at: &'a dyn Fn(u64),
+        said: Vec<String>,
+    }
+
+    impl<'a> Fake<'a> {
+        fn new(ended: bool, at: &'a dyn Fn(u64)) -> Self {
+            Fake { pauses: 0, ended, at, said: Vec::new() }
+        }
+    }
+
+    impl Around for Fake<'_> {
+        fn elapsed(&self) -> Duration {
+            Duration::from_secs(10 * self.pauses)
+        }
+
+        fn pause(&mut self) {
+            self.pauses += 1;
+            assert!(self.pauses < 10_000, "waits for ever");
+            (self.at)(self.pauses);
+        }
+
+        fn has_ended(&self, _: u32) -> bool {
+            self.ended
+        }
+
+        fn say(&mut self, text: &str) {
+            self.said.push(text.to_owned());
+        }
+
+        fn warn(&mut self, text: &str) {
+            self.say(text);
+        }
+
+        fn headway(&self) -> String {
+            format!("{} MiB written", self.pauses)
+        }
+    }
+
     #[test]
     fn a_recording_of_a_jvm_that_has_ended_is_waited_for() {
         let guests = Guests::default();
-        // No process has this number: such a JVM has ended.
-        let gone = i32::MAX.cast_unsigned();
-        guests.come(gone);
-        let done = Arc::new(AtomicBool::new(false));
-        let attendant = thread::spawn({
-            let (guests, done) = (guests.clone(), Arc::clone(&done));
-            move || {
-                thread::sleep(3 * GRACE);
-                done.store(true, Relaxed);
-                guests.go(gone);
+        guests.come(7);
+        let at = |pause| {
+            if pause == 360 {
+                guests.go(7);
             }
-        });
-        guests.settle(&AtomicBool::new(false));
-        assert!(done.load(Relaxed), "the command would have returned before the file was complete");
-        attendant.join().unwrap();
-        // A second Ctrl-C is heard, and a JVM that goes on is not waited for.
-        guests.come(gone);
-        guests.settle(&AtomicBool::new(true));
-        guests.go(gone);
+        };
+        let mut around = Fake::new(true, &at);
+        assert!(guests.settle(&AtomicBool::new(false), &mut around));
+        assert_eq!(around.pauses, 360, "an hour is what it takes");
+        let Fake { said, .. } = around;
+        assert!(
+            said.len() > 100 && said.iter().all(|line| line.contains("MiB written")),
+            "{said:?}"
+        );
+        assert_ne!(said[10], said[11], "it says how far it is");
+        assert!(!guests.book().leave.load(Relaxed), "it has ended by itself");
+    }
+
+    #[test]
+    fn a_signal_ends_the_waiting_and_what_is_not_complete_is_told() {
+        let guests = Guests::default();
+        guests.come(7);
+        let enough = AtomicBool::new(false);
+        for ended in [true, false] {
+            enough.store(false, Relaxed);
+            let at = |pause| enough.store(pause == 5, Relaxed);
+            let mut around = Fake::new(ended, &at);
+            assert!(!guests.settle(&enough, &mut around));
+            let last = around.said.last().map_or("", String::as_str);
+            assert_eq!(last, "stopped before the recording of JVM 7 was complete");
+        }
+    }
+
+    #[test]
+    fn a_jvm_that_outlives_its_command_is_left_and_its_recording_completed() {
+        let guests = Guests::default();
+        guests.come(7);
+        // Whoever attends to it sees that it is to be left, and takes two minutes to complete.
+        let seen = AtomicBool::new(false);
+        let at = |pause| {
+            seen.fetch_or(guests.book().leave.load(Relaxed), Relaxed);
+            if pause == 12 {
+                guests.go(7);
+            }
+        };
+        let mut around = Fake::new(false, &at);
+        assert!(guests.settle(&AtomicBool::new(false), &mut around));
+        assert!(seen.load(Relaxed), "nobody was told to leave");
+        assert_eq!(around.pauses, 12);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod exact;
 mod figures;
 mod files;
 mod guard;
+mod headway;
 mod interrupt;
 mod keep;
 mod launch;

@@ -5,6 +5,7 @@
 //! What is measured, and how, is the business of the [`Source`]s; what the file looks like that of
 //! `tare-recording`.
 
+use crate::headway;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ impl Recorder {
         profile.run = run.clone();
         // The file says whose it is from the beginning.
         let writer = create(path).and_then(|mut writer| {
+            writer.tell(&headway::BYTES);
             writer.write(&profile)?;
             Ok(writer)
         });

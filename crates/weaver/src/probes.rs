@@ -65,7 +65,8 @@ impl Call {
 /// Entry and exit of a method. A reified stack (BC5) has the same shape: push, pop, pop, reset.
 #[derive(Clone, Debug)]
 pub struct FrameProbe {
-    /// Runs once per invocation; returns the token, which lives in a local of its own.
+    /// Runs once per invocation; returns the token, which lives in a local of its own. May take a
+    /// parameter.
     pub enter: Call,
     /// Runs before each return.
     pub exit: Call,
@@ -252,7 +253,8 @@ impl Probes {
         let entry = set.entry.as_ref().map(|x| c.closing(x, &entry_args, None)).transpose()?;
         let mut frames = Vec::new();
         for f in &set.frames {
-            let (enter, token) = c.opening(&f.enter, &[Arg::MethodId, Arg::MethodName])?;
+            let (enter, token) =
+                c.opening(&f.enter, &[Arg::MethodId, Arg::MethodName, Arg::Parameter(0)])?;
             let token_or =
                 |extra: &[Arg]| [&[Arg::Token, Arg::MethodId, Arg::Count], extra].concat();
             let exit = c.closing(&f.exit, &token_or(&[]), Some(&token))?;

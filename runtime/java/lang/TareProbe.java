@@ -345,6 +345,12 @@ public final class TareProbe {
         return token != 0 && leaves ? ~token : token;
     }
 
+    /** The token of what a thread began below the root of its tree. */
+    static long begun(Thread thread, long root) {
+        long token = FIELD ? root : root | place(entry(thread)) << PLACE;
+        return (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0 ? ~token : token;
+    }
+
     /** A thread comes in from outside: the root of its tree, or zero when there is no room. */
     static long arrive(Thread thread, long mark) {
         long start = mark << 32;

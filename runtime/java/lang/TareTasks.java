@@ -4,6 +4,7 @@ import static java.lang.TareClock.held;
 import static java.lang.TareClock.unpaused;
 import static java.lang.TareLayout.*;
 import static java.lang.TareProbe.begin;
+import static java.lang.TareProbe.begun;
 import static java.lang.TareProbe.exit;
 import static java.lang.TareThreads.*;
 import static java.lang.TareTree.*;
@@ -15,7 +16,8 @@ import jdk.internal.misc.Unsafe;
  *
  * <p>A thread that is started inside the subgraph is inside from its first moment on, below a node that
  * tells from which tree it was started. A task is noted when it is handed over, and is below such a node
- * for as long as it runs, whichever thread runs it. These nodes have no times.
+ * for as long as it runs, whichever thread runs it. These nodes have no times. An exception that leaves a task
+ * is noted like one: whoever handles it as uncaught is below the same node.
  */
 public final class TareTasks {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -25,6 +27,8 @@ public final class TareTasks {
     private static final int TASKS = 65536;
     private static final int TASK_PLACES = 16;
     private static final long ON_ITS_WAY = 1L << 31;
+    /** Begun by {@link #before}; whoever runs it ends it, or {@link #after} does. */
+    private static final long TAKEN = 1L << 30;
     private static final int TREE_NUMBER = (1 << 20) - 1;
 
     private TareTasks() {}
@@ -118,7 +122,11 @@ public final class TareTasks {
         long noted = (long) hash << 32 | ON_ITS_WAY | from & TREE_NUMBER;
         for (int i = 0; i < TASK_PLACES; i++) {
             int at = hash + i & TASKS - 1;
-            if (at != 0 && U.compareAndSetLong(null, table + ((long) at << 3), 0, noted)) {
+            long place = table + ((long) at << 3);
+            long there = U.getLong(place);
+            // One that is taken may never be ended; a task that comes again has its place.
+            boolean free = there == 0 || there >>> 32 == hash && (there & TAKEN) != 0;
+            if (at != 0 && free && U.compareAndSetLong(null, place, there, noted)) {
                 return;
             }
         }
@@ -127,19 +135,35 @@ public final class TareTasks {
 
     /** A task is about to be run by this thread. */
     public static long begins(Object task) {
+        return begins(task, false);
+    }
+
+    /** With {@code take}, it stays noted for who runs it. */
+    private static long begins(Object task, boolean take) {
         long table = tasks;
         if (table == 0 || task == null) {
             return 0;
         }
         int hash = System.identityHashCode(task);
+        long node = here();
         for (int i = 0; i < TASK_PLACES; i++) {
             long place = table + ((long) (hash + i & TASKS - 1) << 3);
             long noted = U.getLong(place);
-            if (noted >>> 32 == hash && (noted & ON_ITS_WAY) != 0
-                && U.compareAndSetLong(null, place, noted, 0)) {
+            if (noted >>> 32 != hash || (noted & ON_ITS_WAY) == 0) {
+                continue;
+            }
+            int id = FROM_TASK - ((int) noted & TREE_NUMBER);
+            boolean taken = (noted & TAKEN) != 0;
+            if (taken && (take || node == 0 || U.getInt(node + METHOD) != id)) {
+                continue; // By another thread.
+            }
+            long left = take && node == 0 ? noted | TAKEN : 0;
+            if (U.compareAndSetLong(null, place, noted, left)) {
+                if (taken) {
+                    return begun(Thread.currentThread(), parent(node));
+                }
                 // Who runs it inside the subgraph anyway has it where it was called.
-                return here() != 0 ? 0
-                    : begin(Thread.currentThread(), FROM_TASK - ((int) noted & TREE_NUMBER));
+                return node != 0 ? 0 : begin(Thread.currentThread(), id);
             }
         }
         return 0;
@@ -149,14 +173,49 @@ public final class TareTasks {
         exit(token);
     }
 
-    // A thread that waited for a task when we came runs the old code around it; what the pool calls
-    // before and after each task is entered anew.
-
-    public static void before(Object task) {
-        begins(task);
+    /** A task ends by an exception, which nobody catches but the thread's handler. */
+    public static void fails(Throwable exception, long token) {
+        if (token != 0) {
+            resubmits(exception);
+            exit(token);
+        }
     }
 
-    public static void after() {
+    /** An exception that nobody caught is about to be handled, at the end of this thread. */
+    public static long handles(Object exception) {
+        long token = begins(exception);
+        if (token != 0) {
+            // The task has been counted.
+            long node = here();
+            if (node != 0 && U.getInt(node + METHOD) <= FROM_TASK) {
+                U.putLong(node + COUNT, U.getLong(node + COUNT) - 1);
+            }
+        }
+        return token;
+    }
+
+    // A thread that waited for a task when we came runs the old code around it; what the pool calls
+    // before and after each task is entered anew. New code meets both, too: what was begun before
+    // is then ended by who runs the task, because a pool may well override what comes after.
+
+    public static void before(Object task) {
+        leave();
+        begins(task, true);
+    }
+
+    public static void after(Object task, Object exception) {
+        long node = tasks == 0 ? 0 : here();
+        if (node != 0) {
+            if (exception != null) {
+                resubmits(exception);
+            }
+            leave();
+            forget(task);
+        }
+    }
+
+    /** Ends the task that this thread runs, if it is one that nobody else ends. */
+    private static void leave() {
         long node = tasks == 0 ? 0 : here();
         while (node != 0 && (node & LOW) != 0 && U.getInt(node + METHOD) != ROOT) {
             long outer = parent(node);
@@ -166,6 +225,19 @@ public final class TareTasks {
                 return;
             }
             node = outer;
+        }
+    }
+
+    private static void forget(Object task) {
+        long table = tasks;
+        int hash = table == 0 || task == null ? 0 : System.identityHashCode(task);
+        for (int i = 0; hash != 0 && i < TASK_PLACES; i++) {
+            long place = table + ((long) (hash + i & TASKS - 1) << 3);
+            long noted = U.getLong(place);
+            if (noted >>> 32 == hash && (noted & TAKEN) != 0
+                && U.compareAndSetLong(null, place, noted, 0)) {
+                return;
+            }
         }
     }
 }

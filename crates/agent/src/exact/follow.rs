@@ -9,7 +9,7 @@ use super::inject::Part;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_classfile::descriptor::{MethodDescriptor, slots};
-use tare_weaver::{Arg, Call, CallProbe, MethodInfo, ProbeSet, Probes};
+use tare_weaver::{Arg, Call, CallProbe, FrameProbe, MethodInfo, ProbeSet, Probes};
 
 /// Entries of the table of tasks. The first one counts those that found no place.
 pub const TASKS: usize = 1 << 16;
@@ -23,6 +23,7 @@ const SCHEDULED: &str = "java/util/concurrent/ScheduledThreadPoolExecutor";
 const FORK_JOIN_POOL: &str = "java/util/concurrent/ForkJoinPool";
 const FORK_JOIN_TASK: &str = "java/util/concurrent/ForkJoinTask";
 
+const RUN: (&str, &str, &str) = ("java/lang/Runnable", "run", "()V");
 const RUNNABLE: &[u8] = b"Ljava/lang/Runnable;";
 const SCHEDULED_TASK: &[u8] = b"Ljava/util/concurrent/RunnableScheduledFuture;";
 const FORKED_TASK: &[u8] = b"Ljava/util/concurrent/ForkJoinTask;";
@@ -57,6 +58,7 @@ pub struct Follow {
     serves: Probes,
     before: Probes,
     after: Probes,
+    handles: Probes,
 }
 
 impl Follow {
@@ -68,13 +70,15 @@ impl Follow {
         let serves = || Call::new(&owner, "serves", "()V", &[]);
         let checked = |set| Probes::new(set).map_err(|_| "the probes do not fit their runtime");
         let at_entry = |entry| checked(ProbeSet { entry: Some(entry), ..ProbeSet::default() });
-        let around = |class: &str, method: &str, descriptor: &str, entry: Option<Call>| {
-            let end = Call::new(&owner, "ends", "(J)V", &[Arg::Token]);
+        let end = Call::new(&owner, "ends", "(J)V", &[Arg::Token]);
+        let fails =
+            Call::new(&owner, "fails", "(Ljava/lang/Throwable;J)V", &[Arg::Exception, Arg::Token]);
+        let around = |(class, method, descriptor): (&str, &str, &str), entry, thrown: &Call| {
             let call = CallProbe {
                 targets: vec![(class.to_owned(), method.to_owned(), descriptor.to_owned(), 0)],
                 before: Call::new(&owner, "begins", "(Ljava/lang/Object;)J", &[Arg::Object]),
                 after: end.clone(),
-                after_throw: Some(end),
+                after_throw: Some(thrown.clone()),
             };
             checked(ProbeSet { entry, call: Some(call), ..ProbeSet::default() })
         };
@@ -84,12 +88,32 @@ impl Follow {
                 .map(|p| at_entry(given("submits", p)))
                 .collect::<Result<_, _>>()?,
             resubmits: at_entry(given("resubmits", 1))?,
-            works: around("java/lang/Runnable", "run", "()V", Some(serves()))?,
-            runs: around("java/lang/Runnable", "run", "()V", None)?,
-            executes: around(FORK_JOIN_TASK, "exec", "()Z", None)?,
+            works: around(RUN, Some(serves()), &fails)?,
+            runs: around(RUN, None, &fails)?,
+            // What a forked task throws is caught at once, and kept for whoever joins it.
+            executes: around((FORK_JOIN_TASK, "exec", "()Z"), None, &end)?,
             serves: at_entry(serves())?,
             before: at_entry(given("before", 2))?,
-            after: at_entry(Call::new(&owner, "after", "()V", &[]))?,
+            after: at_entry(Call::new(
+                &owner,
+                "after",
+                "(Ljava/lang/Object;Ljava/lang/Object;)V",
+                &[Arg::Parameter(1), Arg::Parameter(2)],
+            ))?,
+            handles: checked(ProbeSet {
+                frames: vec![FrameProbe {
+                    enter: Call::new(
+                        &owner,
+                        "handles",
+                        "(Ljava/lang/Object;)J",
+                        &[Arg::Parameter(1)],
+                    ),
+                    exit: end.clone(),
+                    exit_throw: Some(end.clone()),
+                    caught: None,
+                }],
+                ..ProbeSet::default()
+            })?,
         })
     }
 
@@ -98,6 +122,7 @@ impl Follow {
         match (class, info.name) {
             (THREAD, b"start") => Some(&self.starts),
             (THREAD, b"runWith") => Some(&self.runs),
+            (THREAD, b"dispatchUncaughtException") => Some(&self.handles),
             (BUILDERS, b"newVirtualThread") => self.submits(info, RUNNABLE),
             (POOL, b"execute") => self.submits(info, RUNNABLE),
             (POOL, b"runWorker") => Some(&self.works),

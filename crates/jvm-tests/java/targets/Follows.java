@@ -9,9 +9,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RecursiveAction;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -28,6 +30,14 @@ public final class Follows {
     static final ForkJoinPool FORKS = new ForkJoinPool(2);
     static final ScheduledExecutorService LATER = Executors.newScheduledThreadPool(1);
     static final Method VIRTUAL = virtual();
+    /** Its threads die, and others take their places. */
+    static final ExecutorService FAILING = Executors.newFixedThreadPool(1);
+    /** Does not tell the class that it extends what comes after a task. */
+    static final ExecutorService OWN =
+        new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>()) {
+            @Override
+            protected void afterExecute(Runnable task, Throwable exception) {}
+        };
 
     static void count(String name) {
         COUNTS.computeIfAbsent(name, key -> new AtomicLong()).incrementAndGet();
@@ -37,6 +47,9 @@ public final class Follows {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         // Made outside the root, as most pools are.
         POOL.submit(() -> 1).get();
+        FAILING.submit(() -> 1).get();
+        OWN.submit(() -> 1).get();
+        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> ((Failure) failure).handled());
         System.out.println("ready");
         int rounds = rounds(arguments);
         for (; rounds > 0 || rounds < 0 && in.readLine() != null; rounds--) {
@@ -46,6 +59,8 @@ public final class Follows {
             System.out.println("done");
         }
         POOL.shutdown();
+        FAILING.shutdown();
+        OWN.shutdown();
         FORKS.shutdown();
         LATER.shutdown();
     }
@@ -87,10 +102,30 @@ public final class Follows {
         if (VIRTUAL != null) {
             ((Thread) VIRTUAL.invoke(null, new Task(inside))).join();
         }
+        fail(FAILING::execute, inside);
+        fail(OWN::execute, inside);
+        fail(task -> new Thread(task).start(), inside);
+        if (VIRTUAL != null) {
+            fail(task -> VIRTUAL.invoke(null, task), inside);
+        }
+        for (int i = 0; i < 2; i++) {
+            OWN.submit(new Task(inside)).get();
+        }
         if (!inside && FRESH.get() != null) {
             FRESH.get().submit(new Task(false)).get();
             FRESH.get().shutdown();
         }
+    }
+
+    interface Way {
+        void run(Runnable task) throws Exception;
+    }
+
+    /** Has somebody run what fails, and waits until it is handled as a failure that nobody caught. */
+    static void fail(Way way, boolean inside) throws Exception {
+        Failure failure = new Failure(inside);
+        way.run(failure::thrown);
+        failure.handled.await();
     }
 
     /** Runs three times, each by itself; more than that counts for nobody. */
@@ -135,6 +170,29 @@ public final class Follows {
                 count("Follows$Task.work");
             }
             return 1;
+        }
+    }
+
+    static final class Failure extends RuntimeException {
+        final CountDownLatch handled = new CountDownLatch(1);
+        private final boolean inside;
+
+        Failure(boolean inside) {
+            this.inside = inside;
+        }
+
+        void thrown() {
+            if (inside) {
+                count("Follows$Failure.thrown");
+            }
+            throw this;
+        }
+
+        void handled() {
+            if (inside) {
+                count("Follows$Failure.handled");
+            }
+            handled.countDown();
         }
     }
 

@@ -53,6 +53,21 @@ on_each_jdk! {
         assert_eq!(recorded.profile.contexts.len(), 1 << 21, "one for each path, and the root");
     }
 
+    /// The file is complete when the command returns, however much there was to write at the end.
+    fn hundreds_of_thousands_of_contexts_are_there_when_the_command_returns(jdk) {
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        let options = ["--count", "-q", "--memory", "512M", "--include", "Contexts$Drawn"];
+        let mut command = record(&options, &file);
+        command.extend(java(jdk, classes(), &["Contexts", "drawn", "25000"]));
+        let text = Tare::this().run(&command).ok().to_owned();
+        let recorded = Recorded::open(&file);
+        assert!(recorded.losses().is_empty(), "{:?}", recorded.losses());
+        assert_eq!(recorded.counts().values().sum::<i64>(), counted(&text)["wandering"]);
+        let contexts = recorded.profile.contexts.len();
+        assert!(contexts > 200_000, "{contexts} contexts");
+    }
+
     fn recursion_is_folded(jdk) {
         let options = ["--count", "--fold-recursion", "--memory", "8M"];
         let (text, recorded) = run(jdk, &["50000"], &options);

@@ -21,6 +21,17 @@ fn assert_origins(recorded: &Recorded) {
     }
 }
 
+/// Whatever fails and is caught by nobody is handled below the task that failed, which counts once.
+fn assert_failures(recorded: &Recorded, truth: &Counts) {
+    let calls = |name: &str| truth.get(name).copied().unwrap_or(0);
+    assert!(calls("Follows$Failure.handled") > 0, "{truth:?}");
+    assert_eq!(calls("Follows$Failure.handled"), calls("Follows$Failure.thrown"));
+    let failed = recorded.at("virtual threads", &[".[task of main]", "Follows$Failure.thrown"]);
+    let tasks = recorded.at("virtual threads", &[".[task of main]"]);
+    let ran = recorded.at("virtual threads", &[".[task of main]", "Follows$Task.run"]);
+    assert_eq!(tasks, failed + ran, "each virtual thread ran one task");
+}
+
 fn assert_counts(truth: &Counts, found: &Counts, what: &str) {
     assert!(truth.len() > 3, "{truth:?}");
     let found = found.iter().filter(|(name, _)| truth.contains_key(*name));
@@ -46,6 +57,7 @@ on_each_jdk! {
             let (truth, recorded) = launched(jdk, options);
             assert_counts(&truth, &recorded.counts(), options[options.len() - 1]);
             assert_origins(&recorded);
+            assert_failures(&recorded, &truth);
         }
     }
 

@@ -49,6 +49,7 @@ mod not_a_jvm;
 mod on_a_terminal;
 mod other_jvms;
 mod other_user;
+mod outlived;
 mod overflows;
 mod pages;
 mod planted_files;

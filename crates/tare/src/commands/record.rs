@@ -260,7 +260,7 @@ struct Tally {
 impl Tally {
     /// A program may start JVMs that nobody cares about, but one recording there must be.
     fn is_good(&self) -> bool {
-        self.failed == 0 && (self.good > 0 || self.empty.len() + self.unbegun == 0)
+        self.failed == 0 && self.good > 0
     }
 
     /// Says what was not recorded: that is an error only if there is nothing else.
@@ -310,7 +310,7 @@ fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
     if !for_check {
         tally.say(quiet);
     }
-    Ok((launched.status, launched.guests > 0 && tally.is_good()))
+    Ok((launched.status, !launched.interrupted && tally.is_good()))
 }
 
 /// `begun` tells whether the recording had begun, if there is an error.
@@ -329,9 +329,9 @@ fn record_guest<S: Session>(
         errln!("{DIM}tare: recording {what}{DIM:#}");
     }
     *begun = true;
-    let running = guest.let_go();
+    let mut running = guest.let_go();
     let clock = Clock::new(args);
-    let watched = session.watch(&mut agent, &|| clock.is_over());
+    let watched = session.watch(&mut agent, &|| clock.is_over() || running.is_left());
     clock.say_if_early(&agent);
     session.end(&mut agent);
     let kept = session.keep(watched)?;
@@ -484,6 +484,21 @@ mod tests {
             assert_eq!(short_name(name), file, "{name:?}");
         }
         assert!(short_name(&"x".repeat(5000)).len() < 100);
+    }
+
+    #[test]
+    fn what_measured_nothing_is_not_good() {
+        let empty = || vec!["nothing".to_owned()];
+        for (tally, is_good) in [
+            (Tally::default(), false),
+            (Tally { good: 1, ..Tally::default() }, true),
+            (Tally { good: 1, empty: empty(), unbegun: 1, failed: 0 }, true),
+            (Tally { good: 1, failed: 1, ..Tally::default() }, false),
+            (Tally { empty: empty(), ..Tally::default() }, false),
+            (Tally { unbegun: 1, ..Tally::default() }, false),
+        ] {
+            assert_eq!(tally.is_good(), is_good, "{} good, {} failed", tally.good, tally.failed);
+        }
     }
 
     #[test]

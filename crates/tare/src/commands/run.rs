@@ -15,10 +15,15 @@ pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
             errln!("{DIM}tare: {guest} is up with the agent inside{DIM:#}");
         }
         let (pid, what) = (guest.pid, guest.to_string());
-        guest.let_go().wait();
+        let mut running = guest.let_go();
+        running.wait();
         if !quiet {
             let ended = tare_attach::inspect(pid).is_err();
-            let how = if ended { "ended" } else { "goes on without the agent," };
+            let how = match ended {
+                true => "ended",
+                false if running.is_left() => "goes on",
+                false => "goes on without the agent,",
+            };
             let after = term::time(began.elapsed());
             errln!("{DIM}tare: {what} {how} after {after}{DIM:#}");
         }

@@ -181,7 +181,8 @@ impl Session for SamplingSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<Kept> {
-        let SamplingSession { mut sampling, store, files, by_thread, quiet, wanted, .. } = self;
+        let SamplingSession { mut sampling, store, files, desk, by_thread, quiet, wanted, .. } =
+            self;
         let size = match store {
             Store::File(recorder) => {
                 let finished = recorder.finish(&mut [&mut sampling]);
@@ -202,10 +203,12 @@ impl Session for SamplingSession {
         };
         if quiet {
             files.complete(size)?;
+            desk.into_iter().for_each(Desk::complete);
             return Ok(kept);
         }
         let profile = source::load(&files.recording, None)?;
         let (path, size) = files.complete(size)?;
+        desk.into_iter().for_each(Desk::complete);
         let what = format!(
             "{} in {}; {} KiB",
             roughly(sampling.samples(), "sample"),

@@ -139,7 +139,7 @@ impl Session for TraceSession {
     }
 
     fn keep(self, watched: Result<()>) -> Result<Kept> {
-        let TraceSession { mut trace, recorder, files, wanted, told_all, quiet, .. } = self;
+        let TraceSession { mut trace, recorder, files, wanted, told_all, quiet, desk, .. } = self;
         trace.over = true;
         let finished = recorder.finish(&mut [&mut trace]);
         watched?;
@@ -155,11 +155,13 @@ impl Session for TraceSession {
         };
         if quiet {
             files.complete(recorded.size)?;
+            desk.into_iter().for_each(Desk::complete);
             return Ok(kept);
         }
         let profile = source::load(&recorded.path, None)?;
         let is_recording = files.export.is_none();
         let (path, size) = files.complete(recorded.size)?;
+        desk.into_iter().for_each(Desk::complete);
         let what = format!(
             "{} entries and exits of {}, {} woven; {} KiB",
             term::count(trace.events),
