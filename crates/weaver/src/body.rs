@@ -118,8 +118,6 @@ pub(crate) struct Input<'m, 'p> {
     pub locals: &'m NewLocals,
     /// Lengths of blocks for the count and for activation; empty when there is none.
     pub weights: &'m [u32],
-    /// Length of the block at the entry, when the probe there takes it.
-    pub first_block: u32,
     pub ticks: &'m [u32],
     pub crossings: &'m [Crossing],
     /// Whether the woven method needs frames.
@@ -231,8 +229,7 @@ impl Body {
         }
         if let Some(entry) = probes.entry {
             self.asm.begin();
-            let weight = input.first_block;
-            self.call(input, pool, entry, Given { weight, ..Given::default() })?;
+            self.call(input, pool, entry, Given::default())?;
         }
         for (i, frame) in probes.frames.iter().enumerate() {
             self.asm.begin();

@@ -1,6 +1,6 @@
 //! Weaves one method: scan, analyse, emit, and write its attributes again.
 
-use crate::blocks::{self, Blocks};
+use crate::blocks;
 use crate::body::{Body, Input, NewLocals, Stop};
 use crate::check::{Check, Woven};
 use crate::constructor;
@@ -152,12 +152,6 @@ impl<'a> Method<'_, 'a> {
             in_local_0 = constructor::mark(&mut cx, scan, initial, frames.clone(), use_frames)?;
         }
 
-        let mut first_block = 0;
-        if probes.weighs_entry() {
-            let costs = probes.set.entry_costs.as_deref();
-            blocks::weigh(&Blocks::Default, costs, code.code, scan, &class.pool, weights);
-            first_block = weights.first().copied().unwrap_or(0);
-        }
         weights.clear();
         if let Some(count) = &probes.set.count {
             blocks::weigh(
@@ -203,7 +197,6 @@ impl<'a> Method<'_, 'a> {
             clones: &class_probes.clones,
             locals: &locals,
             weights,
-            first_block,
             ticks,
             crossings: cross,
             frames: use_frames,

@@ -85,19 +85,6 @@ impl MethodInfo<'_> {
                 && !matches!(insn.opcode, op::JSR | op::JSR_W | op::RET | op::WIDE)
         })
     }
-
-    /// Whether a call that throws nothing runs each instruction once: there is one way through
-    /// the code, and it ends with it.
-    pub fn is_straight(&self) -> bool {
-        Insns::from(self.code, 0).all(|insn| {
-            let Ok(insn) = insn else { return false };
-            let flow = bits_of(insn.opcode) & (bits::JUMP | bits::NO_FALL);
-            let last = insn.offset as usize + insn.bytes.len() == self.code.len();
-            flow & bits::JUMP == 0
-                && (flow & bits::NO_FALL != 0) == last
-                && !matches!(insn.opcode, op::JSR | op::JSR_W | op::RET | op::WIDE)
-        })
-    }
 }
 
 /// The probes that one method gets.

@@ -150,10 +150,8 @@ pub struct RegionProbe {
 #[derive(Clone, Debug, Default)]
 pub struct ProbeSet {
     /// Runs first at entry, and has nothing at the end: enough for methods that call nothing. May
-    /// take a parameter, and as [`Arg::Weight`] the bytecodes from the entry to the first branch.
+    /// take a parameter.
     pub entry: Option<Call>,
-    /// What a bytecode counts for in the weight of the entry, by opcode, when that is not one each.
-    pub entry_costs: Option<Arc<[u32; 256]>>,
     pub frames: Vec<FrameProbe>,
     pub count: Option<CountProbe>,
     pub activation: Option<ActivationProbe>,
@@ -249,7 +247,7 @@ pub struct Probes {
 impl Probes {
     pub fn new(set: ProbeSet) -> Result<Self, ProbeError> {
         let mut c = Checker { calls: Vec::new(), count: set.count.is_some() };
-        let entry_args = [Arg::MethodId, Arg::Parameter(0), Arg::Weight];
+        let entry_args = [Arg::MethodId, Arg::Parameter(0)];
         let entry = set.entry.as_ref().map(|x| c.closing(x, &entry_args, None)).transpose()?;
         let mut frames = Vec::new();
         for f in &set.frames {
@@ -327,11 +325,6 @@ impl Probes {
             call_throw,
             region,
         })
-    }
-
-    /// Whether the call at entry takes the length of the first block.
-    pub(crate) fn weighs_entry(&self) -> bool {
-        self.set.entry.as_ref().is_some_and(|call| call.args.contains(&Arg::Weight))
     }
 
     /// Whether the count goes out at loop heads.

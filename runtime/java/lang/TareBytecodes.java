@@ -100,29 +100,9 @@ public final class TareBytecodes {
         return method > 0 ? page(node) + T_ROOT + U.getInt(base + H_NODE) : 0;
     }
 
-    // A method that calls nothing and has one way through it tells all at its entry.
-
-    @ForceInline
-    public static void leafCounted(int id, int bytecodes) {
-        Thread thread = Thread.currentThread();
-        long node = get(thread, entry(thread));
-        if (node > 0) {
-            countAll(node, id, bytecodes);
-        }
-    }
-
-    @ForceInline
-    public static void leafRootCounted(int id, int bytecodes) {
-        Thread thread = Thread.currentThread();
-        long node = get(thread, entry(thread));
-        if (node <= 0 || !countAll(node, id, bytecodes)) {
-            exitCounted(begin(thread, id), bytecodes);
-        }
-    }
-
-    // One with branches tells its call at its entry, and at its end only what takes no more of the
-    // stack: it must not fail by an overflow after it ran. Inside the subgraph the child that it was counted
-    // in is the last one then; from outside there is none yet, and all is told at the end.
+    // A method that calls nothing and has no loop tells its call at its entry, and at its end only what
+    // takes no more of the stack: it must not fail by an overflow after it ran. Inside the subgraph the child
+    // that it was counted in is the last one then; from outside there is none yet, and all is told at the end.
 
     @ForceInline
     public static void leafBegun(int id) {
@@ -160,12 +140,33 @@ public final class TareBytecodes {
     @ForceInline
     private static boolean spendLast(long node, int id, int bytecodes) {
         long child = node + U.getInt(node + LAST);
-        if (U.getInt(child + METHOD) != id) {
+        int method = U.getInt(child + METHOD);
+        if (method != id && method != REST) {
             spendFar(node, bytecodes);
             return node >>> 32 == session;
         }
         U.putLong(child + BYTECODES, U.getLong(child + BYTECODES) + bytecodes);
         return true;
+    }
+
+    // For agents in Java, which hear of both together, all is told at the end.
+
+    @ForceInline
+    public static void leafCounted(int id, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node > 0) {
+            countAll(node, id, bytecodes);
+        }
+    }
+
+    @ForceInline
+    public static void leafRootCounted(int id, int bytecodes) {
+        Thread thread = Thread.currentThread();
+        long node = get(thread, entry(thread));
+        if (node <= 0 || !countAll(node, id, bytecodes)) {
+            exitCounted(begin(thread, id), bytecodes);
+        }
     }
 
     /** Counts a call and its bytecodes; false when the node is older than this session. */

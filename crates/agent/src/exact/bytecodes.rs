@@ -55,15 +55,12 @@ fn threshold(costs: Option<&Costs>) -> u32 {
 const NAMES_CLASSES: u16 = 49;
 
 /// Probes of methods where the subgraph may begin and of the others, and of those that call
-/// nothing and have no loop, or not even a branch; and of methods in old class files, if allocations
-/// are counted.
+/// nothing and have no loop; and of methods in old class files, if allocations are counted.
 pub struct BytecodeProbes {
     root: Probes,
     inner: Probes,
     root_leaf: Probes,
     inner_leaf: Probes,
-    /// Only where a block counts as a whole, even if an exception cuts it short.
-    straight: Option<(Probes, Probes)>,
     root_old: Probes,
     inner_old: Probes,
 }
@@ -88,12 +85,6 @@ impl BytecodeProbes {
             inner: frame("enter", false)?,
             root_leaf: leaf(owner, true, &blocks, costs)?,
             inner_leaf: leaf(owner, false, &blocks, costs)?,
-            straight: match analysis {
-                BlockAnalysis::Default => {
-                    Some((straight(owner, true, costs)?, straight(owner, false, costs)?))
-                }
-                BlockAnalysis::Precise => None,
-            },
             root_old: frame("enterRoot", true)?,
             inner_old: frame("enter", true)?,
         })
@@ -131,19 +122,12 @@ impl BytecodeProbes {
             inner: frame()?,
             root_leaf: leaf()?,
             inner_leaf: leaf()?,
-            straight: None,
             root_old: frame()?,
             inner_old: frame()?,
         })
     }
 
     pub fn choose(&self, begins: bool, leaf: bool, info: &MethodInfo<'_>) -> &Probes {
-        if leaf
-            && info.is_straight()
-            && let Some((root, inner)) = &self.straight
-        {
-            return if begins { root } else { inner };
-        }
         match (begins, leaf, info.major() < NAMES_CLASSES) {
             (true, false, false) => &self.root,
             (false, false, false) => &self.inner,
@@ -233,14 +217,6 @@ fn told_at_the_end(
 fn at_the_end(part: Part, name: &str, blocks: &Blocks, costs: Option<&Costs>) -> CountProbe {
     let flush = call(part, name, "(II)V", &[Arg::MethodId, Arg::Count]);
     CountProbe { blocks: blocks.clone(), costs: costs.cloned(), flush, threshold: 0 }
-}
-
-/// What all calls of a method execute is known beforehand, and told at the entry.
-fn straight(part: Part, root: bool, costs: Option<&Costs>) -> Result<Probes, &'static str> {
-    let name = if root { "leafRootCounted" } else { "leafCounted" };
-    let entry = Some(call(part, name, "(II)V", &[Arg::MethodId, Arg::Weight]));
-    let entry_costs = costs.cloned();
-    Probes::new(ProbeSet { entry, entry_costs, ..ProbeSet::default() }).map_err(|_| UNFIT)
 }
 
 /// Why there are objects without bytes.

@@ -156,7 +156,6 @@ pub fn probes(mode: &str) -> Option<Probes> {
         "calls" => ProbeSet { call: Some(calls()), ..none() },
         "all" => ProbeSet {
             entry: None,
-            entry_costs: None,
             frames: vec![frame(), stack()],
             count: Some(count(Blocks::Precise)),
             activation: Some(activation(Placement::EveryBlock)),
