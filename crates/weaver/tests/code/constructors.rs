@@ -186,6 +186,7 @@ stack 3 locals 3
 26: lload_1
 27: invokestatic R.exitThrow:(J)V
 30: athrow
+try 18-22 22 any
 try 6-9 18 any
 try 6-10 26 any
 try 18-26 26 any

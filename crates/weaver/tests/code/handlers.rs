@@ -67,6 +67,7 @@ stack 3 locals 3
 27: lload_1
 28: invokestatic R.exitThrow:(J)V
 31: athrow
+try 14-18 18 java/lang/Error
 try 6-14 14 java/lang/Error
 try 18-22 14 java/lang/Error
 try 6-9 27 any
@@ -79,6 +80,36 @@ line 14 2
 var 18-27 0
 ",
     );
+}
+
+/// A reset that overflows the stack goes on with a handler that catches such errors, whatever its
+/// tables call them; one of other exceptions is left.
+#[test]
+fn a_reset_that_overflows_the_stack_leads_to_who_catches_that() {
+    let rows = |kind: &str| {
+        let text = "method f ()V static 1 1
+             a:
+                invokestatic A.b:()V
+                return
+             h:
+                astore_0
+                invokestatic A.c:()V
+                return
+                try a h h KIND
+                frame h [] [TYPE]";
+        let name = if kind == "any" { "java/lang/Throwable" } else { kind };
+        let text = woven("entry", "f", &text.replace("KIND", kind).replace("TYPE", name), &[]);
+        text.lines().filter(|line| line.starts_with("try 14-18 18 ")).count()
+    };
+    for kind in ["any", "java/lang/Throwable", "java/lang/Error"] {
+        assert_eq!(rows(kind), 1, "{kind}");
+    }
+    for kind in ["java/lang/VirtualMachineError", "java/lang/StackOverflowError"] {
+        assert_eq!(rows(kind), 1, "{kind}");
+    }
+    for kind in ["java/lang/Exception", "java/lang/OutOfMemoryError"] {
+        assert_eq!(rows(kind), 0, "{kind}");
+    }
 }
 
 /// The handler of a `synchronized` block releases the lock, protects itself and must stay free of
@@ -203,6 +234,7 @@ stack 3 locals 5
 33: lload_3
 34: invokestatic R.exitThrow:(J)V
 37: athrow
+try 18-22 22 any
 try 8-11 18 any
 try 8-13 28 any
 try 18-31 28 any
