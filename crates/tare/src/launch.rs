@@ -253,7 +253,9 @@ impl Meeting {
                 for stream in listener.incoming().flatten() {
                     let (guests, attend) = (guests.clone(), Arc::clone(&attend));
                     thread::spawn(move || {
-                        if let Some(guest) = hear(stream, guests.book().leave.clone()) {
+                        // Not in the condition, which would hold the book until the end.
+                        let leave = Arc::clone(&guests.book().leave);
+                        if let Some(guest) = hear(stream, leave) {
                             let pid = guest.pid;
                             guests.come(pid);
                             attend(guest);
