@@ -319,7 +319,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             let above = (upper - sum).max(0) as f64 / sum as f64 * 100.0;
             say(format!(
                 "the whole is between − {below:.1} % and + {above:.1} % of what is shown, as far \
-                 as samples and scale go (±, 95 %); a program that ran otherwise while it was \
+                 as samples and scale go; a program that ran otherwise while it was \
                  sampled is not in that"
             ));
         }
