@@ -55,7 +55,7 @@ on_each_jdk! {
         target.ask("release");
         let outcome = recording.wait();
         assert_eq!(outcome.code, 130, "{}", outcome.describe());
-        let (_, said) = outcome.err.split_once("stopped when ").expect("a word of it");
+        let (_, said) = outcome.err.split_once("stopped with ").expect("a word of it");
         let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(numbers[0] < numbers[1], "{}", outcome.describe());
         assert!(!file.exists());
@@ -124,7 +124,7 @@ on_each_jdk! {
         // The first has the agent leave, which takes its socket away at once.
         for _ in 0..2 {
             let detach = Tare::this().run(&["detach", &name, "--timeout", "1s"]);
-            detach.fails(1, &["has not left", "restoring 1 of 1 classes"]);
+            detach.fails(1, &["has not left", "restoring 1 of 1 class "]);
         }
         let listed = Tare::this().listed(target.pid()).expect("it is a JVM");
         assert_eq!(listed["agent"], "leaving");
