@@ -98,7 +98,7 @@ on_each_jdk! {
         target.ask("release");
         let (code, text) = terminal.finish();
         assert_eq!(code, Some(130), "{text}");
-        for part in ["attaching to JVM", "the agent gets ready", "stopped when ", "is as it was"] {
+        for part in ["attaching to JVM", "the agent gets ready", "stopped with ", "is as it was"] {
             assert!(text.contains(part), "{part:?} is not in {text:?}");
         }
         assert!(!scratch.join("x.tare").exists());
