@@ -148,7 +148,8 @@ impl Agent {
             match watch.turn() {
                 Turn::Wait => {}
                 Turn::Moves => heard = Instant::now(),
-                Turn::Stop if !stops => {
+                // What has been answered already is over: it is not stopped any more.
+                Turn::Stop if !stops && !self.has_come() => {
                     stops = true;
                     self.send(&Request::ExactStop)?;
                 }
@@ -168,6 +169,12 @@ impl Agent {
                 Err(e) => bail!("the connection to the agent broke: {e}"),
             }
         }
+    }
+
+    /// Whether something of the agent's waits to be read.
+    fn has_come(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(&self.stream, &mut [0_u8; 1], flags).is_ok_and(|(got, _)| got > 0)
     }
 
     fn send(&mut self, request: &Request) -> Result<()> {

@@ -189,6 +189,7 @@ on_each_jdk! {
             assert_harmless("explain", &both(&outcome), false);
             outcome.code == 0 && outcome.out.contains("INJECTED")
         });
+        wait_until("it has begun its file", || scratch.join("r.tare").exists());
         recording.signal(rustix::process::Signal::INT);
         assert_harmless("record --root", &both(&recording.wait()), true);
         assert_no_trace(target.pid());

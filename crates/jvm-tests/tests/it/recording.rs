@@ -161,7 +161,8 @@ pub fn begin(target: &str, options: &[&str], file: &Path) -> Running {
     let mut is_over = false;
     wait_until("the recording is on", || {
         is_over = recording.has_ended();
-        is_over || is_on(target)
+        // The agent is ready a moment before the tool has heard of it, and begins its file.
+        is_over || (is_on(target) && file.exists())
     });
     assert!(!is_over, "no recording began: {}", recording.wait().describe());
     recording
