@@ -54,6 +54,14 @@ on_each_jdk! {
                 engines.as_array().is_some_and(|engines| !engines.is_empty())
             });
             target.check_works();
+            if mode == ["--wall"] {
+                // The class path is looked at for what was sampled.
+                let report = ["report", &name, "--idle", "--native", "--format", "json"];
+                wait_until("there are samples", || {
+                    let outcome = Tare::this().run(&report);
+                    outcome.code == 0 && outcome.json()["total"].as_i64().unwrap_or(0) > 0
+                });
+            }
             recording.signal(rustix::process::Signal::INT);
             recording.wait().ok();
             let losses = Recorded::open(file.as_ref()).losses().join("\n");
