@@ -1,11 +1,11 @@
 //! `cargo xtask api`: the jar that agents written in Java are compiled against, and the examples.
 
-use crate::setup;
-use crate::shell::{self, Workspace};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tare_toolbox::setup;
+use tare_toolbox::shell::{self, Workspace};
 
 /// The examples, and the jars that they get.
 const EXAMPLES: [(&str, &str); 2] = [

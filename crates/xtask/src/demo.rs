@@ -3,8 +3,6 @@
 //! Everything that Tare does here is done by the `tare` binary, and each command is shown before
 //! its output. The tour grows with Tare: add a step to [`tour`].
 
-use crate::setup::{RELEASE, compiler};
-use crate::shell::{self, Workspace};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
+use tare_toolbox::setup::{RELEASE, compiler};
+use tare_toolbox::shell::{self, Workspace};
 
 /// One thread that is always busy, so that there is something to see and a core left for others; and it ends by
 /// itself after some time, whatever happens to us.

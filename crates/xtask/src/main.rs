@@ -8,18 +8,14 @@ mod api;
 mod bench;
 mod corpus;
 mod demo;
-mod jdks;
 mod repeat;
-mod runtimes;
 mod same;
-mod setup;
-mod shell;
 mod soak;
-mod stages;
 mod test;
 mod tidy;
 
 use std::process::ExitCode;
+use tare_toolbox::setup;
 
 const HELP: &str = "\
 Everything in this repository that is not plain cargo.
@@ -66,10 +62,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["bench", "--help" | "-h"] => {
-            print!("{}", bench::HELP);
-            Ok(())
-        }
+        ["bench", options @ ..] => return bench::run(options),
         ["same", "--help" | "-h"] => {
             print!("{}", same::HELP);
             Ok(())
@@ -87,7 +80,6 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["api"] => api::run(),
-        ["bench", options @ ..] => bench::run(options),
         ["demo"] => demo::run(),
         ["same", options @ ..] => same::run(options),
         ["setup"] => setup::run(),

@@ -3,7 +3,6 @@
 //! `cargo xtask test --times N --beside M`. A run that fails does not stop the others. What it said
 //! is kept in a file; the summary counts the failures of each test. What is run, `test` decides.
 
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,6 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use tare_toolbox::shell;
 
 /// What `cargo xtask test` was asked for.
 #[derive(Debug, PartialEq, Eq)]

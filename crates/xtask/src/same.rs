@@ -1,17 +1,17 @@
 //! `cargo xtask same`: whether real programs give the same profile in bytecodes in every run, and
 //! whether `tare check` finds a small regression on a busy machine and blames nothing else.
 
-use crate::corpus::subjects::{Subject, fetch};
-use crate::jdks::Jdk;
-use crate::setup;
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use tare_toolbox::jars::{fetch, jars_in};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::setup;
+use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
 Whether profiles in bytecodes are the same in every run.
@@ -130,7 +130,7 @@ impl Bench {
         let text = |path: PathBuf| path.display().to_string();
         let jars = |stages: &mut Stages, name: &str, artifact: &str| -> Result<Vec<String>> {
             let place = fetch(stages, name, &[artifact]).context("what it needs cannot be had")?;
-            Ok(Subject::jars(&place)?.into_iter().map(text).collect())
+            Ok(jars_in(&place)?.into_iter().map(text).collect())
         };
         let classes = text(self.work.join("classes"));
         let class_path = |mut parts: Vec<String>| {
@@ -383,7 +383,7 @@ fn power(bench: &Bench, clean: usize, bad: usize) -> Result<()> {
     let place = place.context("the sources cannot be had")?;
     let source = bench.work.join("lang3");
     fs::create_dir_all(&source)?;
-    for jar in Subject::jars(&place)? {
+    for jar in jars_in(&place)? {
         let mut unpack = Command::new(bench.javac.home.join("bin/jar"));
         shell::run(unpack.current_dir(&source).arg("-xf").arg(jar))?;
     }

@@ -3,16 +3,16 @@
 //!
 //! What counts as a failure: a program or `tare` that does not end well, and any crash report of the JVM.
 
-use crate::corpus::subjects::{Subject, fetch};
-use crate::jdks::Jdk;
-use crate::setup;
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tare_toolbox::jars::{fetch, jars_in};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::setup;
+use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
 Whether sampling ever ends a JVM.
@@ -173,7 +173,7 @@ fn compiler(jdk: &Jdk) -> Result<Vec<String>> {
             .into());
     }
     let place = fetch(&mut Stages::new(), "ecj", &[ECJ]).context("there is no compiler for it")?;
-    let jar = Subject::jars(&place)?.into_iter().next().context("Maven fetched no jar")?;
+    let jar = jars_in(&place)?.into_iter().next().context("Maven fetched no jar")?;
     let release = jdk.major.min(21).to_string();
     let words = ["-jar", &jar.display().to_string(), "-nowarn", "--release", &release];
     Ok(words.map(str::to_owned).into())

@@ -5,14 +5,15 @@
 
 use crate::bench;
 use crate::repeat::{Busy, Options, Tally};
-use crate::setup::{self, Ready};
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
 use crate::tidy;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
+use tare_toolbox::jars::fetched_async_profiler;
+use tare_toolbox::setup::{self, Ready};
+use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::stages::Stages;
 
 /// The build id of "the next version", a second build that the tests bring into JVMs which this
 /// version has left.
@@ -42,7 +43,7 @@ pub fn run(options: &Options<'_>) -> Result<()> {
         if let Some(built) = built {
             jvm_tests(&mut stages, &workspace, &ready, &built, options)?;
             if filters.is_empty() {
-                stages.run("benchmarks, as a smoke test", || smoke(&ready, &built));
+                stages.run("benchmarks, as a smoke test", || smoke(&workspace, &ready, &built));
             }
         }
         for (_, jdk) in &ready.runtimes {
@@ -144,7 +145,7 @@ fn jvm_test_command(
         .env("TARE_AGENT", built.bin.join("libtare_agent.so"))
         .env("TARE_NEXT_BIN", built.next_bin.join("tare"))
         .env("TARE_NEXT_AGENT", built.next_bin.join("libtare_agent.so"));
-    if let Some(library) = crate::bench::fetched_async_profiler(&ready.javac, work) {
+    if let Some(library) = fetched_async_profiler(&ready.javac, work) {
         command.env("TARE_TEST_ASYNC_PROFILER", library);
     }
     // A person's own options must not reach the programs under test.
@@ -166,12 +167,13 @@ fn note_skipped(stages: &mut Stages, skipped: &Path) -> Result<()> {
 }
 
 /// Whether every configuration of the benchmarks still runs; how long it takes is not looked at.
-fn smoke(ready: &Ready, built: &Built) -> Result<()> {
+fn smoke(workspace: &Workspace, ready: &Ready, built: &Built) -> Result<()> {
     let newest = ready.runtimes.iter().filter(|(_, jdk)| jdk.is_ok()).map(|(major, _)| major).max();
     let major = newest.context("there is no JDK to measure")?.to_string();
     let tare = built.bin.join("tare");
     let tare = tare.to_str().context("a path that is no text")?;
-    bench::run(&["--quick", "--jdk", &major, "--tare", tare, "fib", "trees"])
+    let words = ["--quick", "--jdk", &major, "--tare", tare, "fib", "trees"];
+    shell::run(&mut bench::command(workspace, &words))
 }
 
 /// `17=/path:21=/path`, without the versions that are missing.

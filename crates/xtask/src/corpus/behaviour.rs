@@ -5,10 +5,8 @@
 //! output and into its directory must be equal. javac and the database run on a woven java.base
 //! as well, so that nearly every instruction of theirs is woven.
 
-use super::subjects::{self, Subject};
+use super::subjects;
 use super::{Corpus, HUGE, judge, weave};
-use crate::jdks::Jdk;
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,6 +14,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+use tare_toolbox::jars::jars_in;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
 
 /// What a program wrote: its output, and each file below its directory.
 #[derive(PartialEq, Eq)]
@@ -201,7 +202,7 @@ fn javac(corpus: &mut Corpus, jdk: &Jdk, mode: &str, woven: &Path) {
             command
         };
         let untouched = written(&work, |out| run(out, &[]))?;
-        let jars = Subject::jars(woven)?;
+        let jars = jars_in(woven)?;
         let changed = written(&work, |out| run(out, &jars))?;
         same(&untouched, &changed, 100)
     });
@@ -213,11 +214,11 @@ fn sources(corpus: &mut Corpus) -> Option<Vec<PathBuf>> {
     let directory = corpus.work.join("javac-sources");
     if !directory.is_dir()
         && let Some(jars) =
-            subjects::fetch(&mut corpus.stages, "commons-lang3-sources", &[artifact])
+            tare_toolbox::jars::fetch(&mut corpus.stages, "commons-lang3-sources", &[artifact])
     {
         corpus.stages.run("unpacking sources", || {
             fs::create_dir_all(&directory)?;
-            for jar in Subject::jars(&jars)? {
+            for jar in jars_in(&jars)? {
                 let python = ["-m", "zipfile", "-e"];
                 shell::run(Command::new("python3").args(python).arg(jar).arg(&directory))?;
             }
@@ -252,12 +253,12 @@ fn other(corpus: &mut Corpus, program: &Program, jdk: &Jdk, mode: &str, platform
         }
         let run = |out: &Path, classes: &Path, jars: &[PathBuf]| {
             let mut path = OsString::from(&driver.classes);
-            for jar in Subject::jars(classes).unwrap_or_default() {
+            for jar in jars_in(classes).unwrap_or_default() {
                 path.push(":");
                 path.push(jar);
             }
             // The compiled program's class path is the same in both runs: it may be written down.
-            let library = Subject::jars(&subject.classes).unwrap_or_default();
+            let library = jars_in(&subject.classes).unwrap_or_default();
             let library: Vec<_> = library.iter().map(|jar| jar.to_string_lossy()).collect();
             let mut command = driver.java(jdk);
             command.args([
@@ -278,7 +279,7 @@ fn other(corpus: &mut Corpus, program: &Program, jdk: &Jdk, mode: &str, platform
             command
         };
         let untouched = written(&work, |out| run(out, &subject.classes, &[]))?;
-        let jars = Subject::jars(platform)?;
+        let jars = jars_in(platform)?;
         let changed = written(&work, |out| run(out, &woven, &jars))?;
         let _ = fs::remove_dir_all(&woven);
         same(&untouched, &changed, if program.source.is_some() { 500 } else { 20 })

@@ -6,14 +6,15 @@
 
 use super::subjects::{self, Subject};
 use super::{Corpus, judge, weave};
-use crate::jdks::Jdk;
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tare_toolbox::jars::jars_in;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
 
 /// The compilers, by the options that leave only one of them.
 const COMPILERS: [(&str, &str); 2] =
@@ -62,7 +63,7 @@ fn javac(command: &mut Command, corpus: &Corpus, classes: &Path, woven: bool) ->
     let only = |jar: &PathBuf| {
         jar.file_stem().is_some_and(|name| name == "jdk.compiler" || name == "java.compiler")
     };
-    let jars: Vec<PathBuf> = Subject::jars(classes)?.into_iter().filter(only).collect();
+    let jars: Vec<PathBuf> = jars_in(classes)?.into_iter().filter(only).collect();
     command.args(judge::patches(&corpus.driver, &jars, woven));
     command.args(["-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-proc:none", "-d"]);
     let out = corpus.work.join("compiled");
@@ -82,7 +83,7 @@ fn javac(command: &mut Command, corpus: &Corpus, classes: &Path, woven: bool) ->
 fn h2(command: &mut Command, corpus: &Corpus, classes: &Path, _woven: bool) -> Result<()> {
     command.args(judge::patches(&corpus.driver, &[], false)).arg("-cp");
     let mut path = OsString::from(&corpus.driver.classes);
-    for jar in Subject::jars(classes)? {
+    for jar in jars_in(classes)? {
         path.push(":");
         path.push(jar);
     }

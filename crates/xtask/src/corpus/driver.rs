@@ -1,12 +1,12 @@
 //! The Java side of the corpus, compiled once: what dumps a JDK, links classes, makes broken ones,
 //! and the probe runtime that woven classes call.
 
-use crate::jdks::Jdk;
-use crate::shell::{self, Workspace};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell::{self, Workspace};
 
 pub struct Driver {
     /// Class path of the programs in package `weave`.

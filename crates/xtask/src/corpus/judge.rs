@@ -6,13 +6,14 @@
 
 use super::driver::{BROKEN, Driver};
 use super::subjects::{Kind, Subject};
-use crate::jdks::Jdk;
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tare_toolbox::jars::jars_in;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
 
 /// Which classes did not pass, and why.
 #[derive(Default)]
@@ -109,7 +110,7 @@ pub fn link(
         .arg("-XX:-PrintWarnings")
         .arg("-Xlog:disable")
         .arg(format!("-Xlog:class+init=info:file={}:none:filecount=0", log.display()));
-    let jars = Subject::jars(classes)?;
+    let jars = jars_in(classes)?;
     let woven = classes != subject.classes;
     match &subject.kind {
         Kind::Jdk(_) => {
@@ -233,10 +234,10 @@ pub fn asm(
     // Compiled code pays here, unlike in a run that only links.
     command.args(["-XX:TieredStopAtLevel=4", "--add-modules=ALL-SYSTEM", "-cp"]).arg(path);
     command.arg(patch("java.base", std::slice::from_ref(&driver.patch)));
-    command.arg("weave.AsmJudge").arg(&out).args(Subject::jars(classes)?);
+    command.arg("weave.AsmJudge").arg(&out).args(jars_in(classes)?);
     command.arg(&driver.broken_jar).arg("--");
     if let Kind::Jars = subject.kind {
-        command.args(Subject::jars(&subject.classes)?);
+        command.args(jars_in(&subject.classes)?);
     }
     shell::output(&mut command)?;
     let mut verdict = Verdict::read(&out)?;

@@ -12,10 +12,6 @@ mod mutated;
 pub mod subjects;
 mod table;
 
-use crate::jdks::Jdk;
-use crate::setup;
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use driver::Driver;
 use std::path::{Path, PathBuf};
@@ -23,6 +19,10 @@ use std::process::Command;
 use std::{fs, time::Instant};
 use subjects::{Kind, Subject};
 use table::{Row, Table};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::setup;
+use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
 Weaves real classes in every mode and links them with full verification in real JVMs.

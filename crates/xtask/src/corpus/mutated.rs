@@ -5,6 +5,7 @@ use super::subjects::{self, Kind, Subject};
 use super::{Corpus, HUGE, judge, weave};
 use anyhow::{Result, bail};
 use std::fs;
+use tare_toolbox::jars::jars_in;
 
 /// The jars whose classes are changed: modern code, and old code with subroutines.
 const GROUPS: [&str; 2] = ["h2", "old"];
@@ -16,7 +17,7 @@ pub fn run(corpus: &mut Corpus, count: u32) -> Result<()> {
     let chosen = subjects::jars(&mut corpus.stages, |name| GROUPS.contains(&name));
     let mut jars = Vec::new();
     for subject in &chosen {
-        jars.extend(Subject::jars(&subject.classes)?);
+        jars.extend(jars_in(&subject.classes)?);
     }
     if jars.is_empty() {
         bail!("there are no jars to take classes from");
@@ -28,7 +29,7 @@ pub fn run(corpus: &mut Corpus, count: u32) -> Result<()> {
         let _ = fs::remove_dir_all(&classes);
         let mut command = corpus.driver.java(first);
         command.arg("-cp").arg(&corpus.driver.classes).arg("weave.Mutate").arg(&classes);
-        crate::shell::run(command.args([SEED, &count.to_string()]).args(&jars))
+        tare_toolbox::shell::run(command.args([SEED, &count.to_string()]).args(&jars))
     });
     if made.is_none() {
         return Ok(());

@@ -69,8 +69,19 @@ const RULES: &[Rule] = &[
     // A witness shares nothing with what it testifies about.
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     Rule { package: "tare-test-natives", ours: &[], others: Some(&["jvmti-bindings"]) },
-    // It must build quickly on a fresh machine, before anything else.
-    Rule { package: "tare-xtask", ours: &[], others: Some(&["anyhow", "serde_json"]) },
+    // These must build quickly on a fresh machine, before anything else.
+    Rule { package: "tare-toolbox", ours: &[], others: Some(&["anyhow", "serde_json"]) },
+    Rule {
+        package: "tare-xtask",
+        ours: &["tare-toolbox"],
+        others: Some(&["anyhow", "serde_json"]),
+    },
+    // It knows Tare by its commands, as a user does.
+    Rule {
+        package: "tare-bench",
+        ours: &["tare-toolbox"],
+        others: Some(&["anyhow", "serde_json"]),
+    },
     // It knows Tare as a user does: by its binaries, its protocol, what travels along with that,
     // and its recordings.
     Rule {

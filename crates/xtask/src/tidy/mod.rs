@@ -8,10 +8,10 @@ mod figures;
 mod files;
 mod layers;
 
-use crate::shell::{Workspace, output};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 use std::{env, fs};
+use tare_toolbox::shell::{Workspace, output};
 
 /// A file as git would store it.
 pub struct SourceFile {

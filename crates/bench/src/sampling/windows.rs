@@ -1,19 +1,19 @@
 //! One warm JVM, and windows in it: plain, ours, async-profiler's, at each interval.
 
-use crate::bench::config::{Bench, Config, Every};
-use crate::bench::overlap::{self, Leaves};
-use crate::bench::program::{Amount, Program};
-use crate::bench::recorder::Recorder;
-use crate::bench::stats::median;
-use crate::bench::workloads::Workload;
-use crate::jdks::Jdk;
-use crate::shell;
+use crate::config::{Bench, Config, Every};
+use crate::overlap::{self, Leaves};
+use crate::program::{Amount, Program};
+use crate::recorder::Recorder;
+use crate::stats::median;
+use crate::workloads::Workload;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
 
 /// Who samples in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

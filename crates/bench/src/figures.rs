@@ -145,8 +145,8 @@ pub fn groups(rows: &[Row]) -> Vec<(&Row, Vec<&Row>)> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::bench::config::{Jfr, Mode, Pauses};
-    use crate::bench::program::Times;
+    use crate::config::{Jfr, Mode, Pauses};
+    use crate::program::Times;
 
     /// A row whose launches have these medians.
     pub fn row(config: Config, medians: &[f64]) -> Row {

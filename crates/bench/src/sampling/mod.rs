@@ -17,12 +17,13 @@ use super::peers::Peers;
 use super::program::Amount;
 use super::ready::Ready;
 use super::workloads::{self, Workload};
-use crate::jdks::Jdk;
-use crate::shell::Workspace;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::PathBuf;
+use tare_toolbox::jars::async_profiler;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell::Workspace;
+use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
 Measures what sampling costs beside async-profiler, and how far their profiles agree.
@@ -123,7 +124,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut stages = Stages::new();
     let kitchen = ready.kitchen(args.quick);
     let jdks = super::jdks(&args.jdks, &mut stages)?;
-    let async_profiler = workloads::async_profiler(&kitchen, &mut stages);
+    let async_profiler = async_profiler(kitchen.javac, kitchen.work, &mut stages);
     if async_profiler.is_none() {
         bail!("without async-profiler there is nothing to measure beside");
     }

@@ -9,9 +9,6 @@ use super::program::Program;
 use super::ready::Ready;
 use super::recorder::Recorder;
 use super::{jdks, machine, write};
-use crate::jdks::Jdk;
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -20,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::stages::Stages;
 
 const INCLUDE: &str = "bench.cost.Cases*";
 

@@ -107,8 +107,8 @@ fn bar(axis: &Axis, y: f64, config: Config, figures: &Figures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::config::{Jfr, Mode};
-    use crate::bench::figures::tests::row;
+    use crate::config::{Jfr, Mode};
+    use crate::figures::tests::row;
 
     #[test]
     fn the_axis_doubles_by_equal_steps() {

@@ -10,13 +10,13 @@ use super::program::{Amount, Program};
 use super::recorder::Recorder;
 use super::stats::median;
 use super::workloads::Workload;
-use crate::jdks::Jdk;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use tare_toolbox::jdks::Jdk;
 
 struct Course {
     /// Long enough for the budget to be settled: what was woven anew must be compiled again.

@@ -11,12 +11,13 @@ use super::peers::Peers;
 use super::ready::Ready;
 use super::stats::median;
 use super::workloads::{self, Workload};
-use crate::jdks::Jdk;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use tare_toolbox::jars::async_profiler;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
 Tells where the time of each mode with probes goes: a profile of the profiler.
@@ -105,7 +106,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let ready = Ready::alone(tare)?;
     let mut stages = Stages::new();
     let kitchen = ready.kitchen(quick);
-    let async_profiler = workloads::async_profiler(&kitchen, &mut stages);
+    let async_profiler = async_profiler(kitchen.javac, kitchen.work, &mut stages);
     if async_profiler.is_none() {
         bail!("async-profiler, which samples the program meanwhile, cannot be had");
     }

@@ -15,14 +15,14 @@ use super::ready::Ready;
 use super::recorder::{Counts, Recorder, live};
 use super::workloads::{self, Workload};
 use super::{jdks, machine, write};
-use crate::jdks::Jdk;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::stages::Stages;
 
-pub const HELP: &str = "\
+const HELP: &str = "\
 Compares what `tare record --exact --root` finds with recordings for which everything was woven.
 
 Usage: cargo xtask bench subgraph [OPTION…] [NAME…]
@@ -138,6 +138,10 @@ fn differences(one: &Counts, other: &Counts) -> Vec<String> {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
+    if matches!(words, ["--help" | "-h"]) {
+        print!("{HELP}");
+        return Ok(());
+    }
     let args = Args::parse(words)?;
     let ready = Ready::beside_others(args.tare.clone())?;
     let Ready { workspace, tare, work, .. } = &ready;

@@ -128,8 +128,8 @@ fn recorded(rows: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::figures::tests::row;
-    use crate::bench::program::Amount;
+    use crate::figures::tests::row;
+    use crate::program::Amount;
 
     #[test]
     fn the_page_names_machine_versions_commands_and_figures() {

@@ -6,14 +6,14 @@ use super::options::Options;
 use super::program::{Amount, Program};
 use super::ready::Ready;
 use super::workloads::{self, Workload};
-use crate::jdks::Jdk;
-use crate::shell;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
+use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
 Measures how far estimates of processor time on another JVM are off.

@@ -3,14 +3,14 @@
 use super::options::Options;
 use super::ready::Ready;
 use super::{jdks, machine, write};
-use crate::shell;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use tare_toolbox::shell;
+use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
 Measures how quickly the events of one thread are taken from its ring, at several rates of calls.

@@ -1,109 +1,22 @@
-//! `cargo xtask bench`: what profiling costs, measured beside the plain program in the same run.
+//! The question that is asked most: workloads under several configurations, in turns with the plain
+//! program, and the ratios. `peers`, `bytecodes`, `suite` and `demotion` ask it of others.
 //!
-//! This file reads the command line and walks over workloads, JDKs and launches. `workloads` and
-//! `config` say what is run and how, `ready` prepares it, `program` talks with a JVM, `stats` and
-//! `figures` make numbers of it, `table`, `plot` and `docs` show them. No time is ever asserted: a benchmark reports.
+//! This file reads its options and walks over workloads, JDKs and launches; `config` says what each
+//! configuration is.
 
-mod accuracy;
-mod config;
-mod demotion;
-mod docs;
-mod figures;
-mod machine;
-mod options;
-mod overlap;
-mod own;
-mod peers;
-mod plot;
-mod program;
-mod ready;
-mod recorder;
-mod regions;
-mod sampling;
-mod scale;
-mod server;
-mod stats;
-mod subgraph;
-mod table;
-mod target;
-mod trace;
-mod whole;
-mod workloads;
-
-// The weaving corpus fetches jars; its modules are not open to us, and fetching is written once.
-#[allow(dead_code, clippy::duplicate_mod)]
-#[path = "../corpus/driver.rs"]
-mod driver;
-#[allow(dead_code, clippy::duplicate_mod)]
-#[path = "../corpus/subjects.rs"]
-mod subjects;
-
-use crate::jdks::{self, Jdk};
-use crate::runtimes::cache_dir;
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
+use crate::config::{self, Bench, Config, Mode};
+use crate::figures::{self, Row};
+use crate::peers::Peers;
+use crate::ready::Ready;
+use crate::workloads::{self, Workload};
+use crate::{HELP, command, demotion, docs, jdks, machine, plot, revision, stats, table, write};
 use anyhow::{Context, Result, bail};
-use config::{Bench, Config, Mode};
-use figures::Row;
-use peers::Peers;
-use ready::Ready;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
-use workloads::Workload;
-
-pub use workloads::fetched_async_profiler;
-
-pub const HELP: &str = "\
-Measures what profiling costs: plain and profiled JVMs in turns, and their ratios.
-
-Usage: cargo xtask bench [OPTION…] [NAME…]
-       cargo xtask bench whole [OPTION…] [PART…]       everything below, one after the other; see its --help
-       cargo xtask bench suite [OPTION…] [NAME…]       all workloads, and means over them
-       cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
-       cargo xtask bench server [OPTION…]              a server under load; see its --help
-       cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
-       cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
-       cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
-       cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
-       cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
-
-Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure, spark) and small ones that
-are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
-h2, and `all` means all of them. Configurations are the plain program, our
-exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
-async-profiler. With the name
-`peers` they are the plain program, our times of all methods and of what one root reaches, VisualVM's
-the same, and the JVM's own method events, on small inputs; without NAMEs, trees is among the workloads. With the
-name `bytecodes` they are the plain program and the ways to count and to sample executed bytecodes; how far samples
-agree with the exact profile is told as well. With the name `suite` they are the modes that people use most, of all workloads
-on JDK 25, with geometric means over them. With the name `demotion` they are the plain program, counts, and times
-with and without a budget for the probes, of javac. Two benchmarks never run at the same time on a machine: the
-second one waits.
-
-With the name `accuracy` as the first word it measures how right times are, not what they cost:
-programs whose true costs are known, beside what Tare says of them, by every way of compensation.
-It takes --quick, --jdk, --tare, --json, --mode (compiled or interpreted; default: both), --write-docs, and
---seed N[,N…] for further programs that are drawn from these numbers.
-
-With the name `scale` as the first word it measures how cost grows with threads (10 to 10,000), classes
-(1,000 to 50,000) and contexts (1,000 to 10 million); see its --help.
-
-Options:
-  --quick          a smoke test in a few minutes: small inputs, one launch, one JDK
-  --brief          measure one iteration and a second of each launch, after fewer; with suite, without the attached mode
-  --launches N     JVM launches of each configuration (default: 5; 1 with --quick)
-  --minutes N      begin no further launches after that time, but one of each in any case; with suite, no
-                   further workload
-  --jdk N[,N…]     the JDKs to run on (default: 17,25; 25 with --quick)
-  --json FILE      where all that was measured goes (default: bench/results.json in the target
-                   directory)
-  --tare FILE      measure this `tare` instead of building one
-  --write-docs     write docs/benchmarks.md, bench/results.svg and README's table from this run; with
-                   peers docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md,
-                   with demotion docs/demotion.md
-";
+use tare_toolbox::jars::async_profiler;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::stages::Stages;
 
 /// What `--brief` leaves out, for the reader of a page.
 const BRIEFLY: &str = "Briefly: three iterations and three seconds to warm up, one iteration and a second measured, nothing attached to";
@@ -245,23 +158,6 @@ impl Args {
 }
 
 pub fn run(words: &[&str]) -> Result<()> {
-    match words {
-        ["accuracy", options @ ..] => return accuracy::run(options),
-        ["sampling", options @ ..] => return sampling::run(options),
-        ["regions", options @ ..] => return regions::run(options),
-        ["scale", options @ ..] => return scale::run(options),
-        ["trace", options @ ..] => return trace::run(options),
-        ["whole", options @ ..] => return whole::run(options),
-        ["self", options @ ..] => return own::run(options),
-        ["subgraph", "--help" | "-h"] => {
-            print!("{}", subgraph::HELP);
-            return Ok(());
-        }
-        ["subgraph", rest @ ..] => return subgraph::run(rest),
-        ["target", rest @ ..] => return target::run(rest),
-        ["server", rest @ ..] => return server::run(rest),
-        _ => {}
-    }
     let args = Args::parse(words)?;
     let ready = Ready::alone(args.tare.clone())?;
     let Ready { workspace, tare, work, .. } = &ready;
@@ -286,7 +182,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     let async_profiler = match with_peers {
         true => None,
-        false => workloads::async_profiler(&kitchen, &mut stages),
+        false => async_profiler(kitchen.javac, work, &mut stages),
     };
     let jdks = jdks(&args.jdks, &mut stages)?;
     let others = match with_peers {
@@ -384,52 +280,6 @@ pub fn run(words: &[&str]) -> Result<()> {
         Ok(())
     });
     stages.finish()
-}
-
-/// The command of this run, without what only this machine knows.
-fn command(words: &[&str]) -> String {
-    let mut shown = vec!["cargo", "xtask", "bench"];
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        match *word {
-            "--json" | "--tare" => _ = rest.next(),
-            word => shown.push(word),
-        }
-    }
-    shown.join(" ")
-}
-
-/// The commit that was measured, and whether the sources were as in it.
-fn revision(workspace: &Workspace) -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let mut git = Command::new("git");
-        shell::output(git.current_dir(&workspace.root).args(arguments)).ok()
-    };
-    let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    // What an earlier part of the same run has written is no change of what is measured.
-    let sources = [".", ":!docs", ":!README.md", ":!bench/*.svg"];
-    let status = ["status", "--porcelain", "--untracked-files=no", "--"];
-    let changes = git(&[&status[..], &sources].concat())?;
-    let more = if changes.trim().is_empty() { "" } else { ", with changes" };
-    Some(format!("{}{more}", commit.trim()))
-}
-
-fn jdks(wanted: &[u32], stages: &mut Stages) -> Result<Vec<Jdk>> {
-    let found = jdks::find(&cache_dir()?);
-    let mut jdks = Vec::new();
-    for &major in wanted {
-        match jdks::runtime(&found, major) {
-            Some(jdk) => {
-                println!("Java {major}: {}", jdk.describe());
-                jdks.push(jdk.clone());
-            }
-            None => stages.note(format!("NOT COVERED: there is no JDK {major} on this machine")),
-        }
-    }
-    if jdks.is_empty() {
-        bail!("none of these JDKs is here: {wanted:?}; `cargo xtask setup` fetches some");
-    }
-    Ok(jdks)
 }
 
 /// A workload on a JDK, with all of its configurations.
@@ -549,12 +399,6 @@ fn write_results(json: &Path, svg: &Path, about: &docs::About, rows: &[Row]) -> 
     write(svg, &plot::svg(rows))
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
-    println!("wrote {}", path.display());
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -571,11 +415,5 @@ mod tests {
         for wrong in [&["--launches", "0"][..], &["--jdk", "x"], &["--jdk"], &["--no"], &["fob"]] {
             assert!(Args::parse(wrong).is_err(), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn paths_of_this_machine_do_not_reach_the_documentation() {
-        let words = ["fib", "--json", "out/x.json", "--launches", "3", "--tare", "y/tare"];
-        assert_eq!(command(&words), "cargo xtask bench fib --launches 3");
     }
 }

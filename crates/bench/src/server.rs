@@ -7,12 +7,12 @@ use super::recorder::Recorder;
 use super::stats::median;
 use super::workloads::{self, WEB_ROOT};
 use super::{jdks, machine, write};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
 Profiles one root of a server under load, several times over, and tells what the requests felt of it.

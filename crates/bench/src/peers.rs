@@ -3,14 +3,14 @@
 
 use super::config::Extent;
 use super::workloads::{Kitchen, Workload};
-use crate::jdks::Jdk;
-use crate::runtimes::cache_dir;
-use crate::shell::{self, which};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::runtimes::cache_dir;
+use tare_toolbox::shell::{self, which};
+use tare_toolbox::stages::Stages;
 
 /// Debian's packages with VisualVM's profiler and what it stands on.
 const PACKAGES: [&str; 3] = ["visualvm", "libvisualvm-jni", "libnb-platform18-java"];

@@ -1,6 +1,5 @@
 //! A `tare record` beside the program that it records, and what a live report of it says.
 
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tare_toolbox::shell;
 
 /// Invocations by method.
 pub type Counts = BTreeMap<String, i64>;

@@ -8,12 +8,12 @@ use super::program::{Amount, Program, Times};
 use super::ready::temporary_option;
 use super::recorder::Recorder;
 use super::workloads::Workload;
-use crate::jdks::Jdk;
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

@@ -3,13 +3,13 @@
 
 use super::machine;
 use super::workloads::{self, Kitchen};
-use crate::jdks::Jdk;
-use crate::runtimes::cache_dir;
-use crate::setup::compiler;
-use crate::shell::{self, Workspace};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::runtimes::cache_dir;
+use tare_toolbox::setup::compiler;
+use tare_toolbox::shell::{self, Workspace};
 
 pub struct Ready {
     pub workspace: Workspace,

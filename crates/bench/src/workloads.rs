@@ -4,15 +4,15 @@
 //! corpus uses as well; what was fetched once is never fetched again.
 
 use super::program::Amount;
-use super::subjects::{Subject, fetch, fetched};
-use crate::jdks::Jdk;
-use crate::runtimes::jars_of;
-use crate::shell::{self, Workspace};
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tare_toolbox::jars::{fetch, jars_in, unpack};
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::runtimes::jars_of;
+use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::stages::Stages;
 
 /// A workload, ready to run.
 pub struct Workload {
@@ -194,14 +194,6 @@ const SCALA_SOURCES: &str =
     "org.scala-lang.modules:scala-parser-combinators_2.13:2.4.0:jar:sources";
 /// Of PyPI's pyspark.
 const SPARK: &str = "4.2.1";
-const ASYNC_PROFILER: &str = "tools.profiler:async-profiler:4.0";
-
-/// Where the library for this machine is in its jar.
-const ASYNC_LIBRARY: &str = if cfg!(target_arch = "aarch64") {
-    "linux-arm64/libasyncProfiler.so"
-} else {
-    "linux-x64/libasyncProfiler.so"
-};
 
 /// The package that javac compiles, of about eight thousand lines.
 const PACKAGE: &str = "org/apache/commons/lang3/time";
@@ -288,7 +280,7 @@ fn by_size(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Resul
         return Ok(Some((what, Vec::new(), vec![size.to_string()])));
     }
     let Some(place) = fetch(stages, recipe.name, recipe.artifacts) else { return Ok(None) };
-    let mut libraries = Subject::jars(&place)?;
+    let mut libraries = jars_in(&place)?;
     if recipe.compiled_with {
         libraries = with_own(recipe.name, libraries, kitchen)?;
     }
@@ -314,7 +306,7 @@ fn javac(kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
     } else {
         let group = "commons-lang3-sources";
         let Some(place) = fetch(stages, group, &[SOURCES]) else { return Ok(None) };
-        let root = unpack(kitchen, &place, group)?;
+        let root = unpack(kitchen.javac, kitchen.work, &place, group)?;
         (root.clone(), root.join(PACKAGE), format!("`{PACKAGE}` of {SOURCES}"))
     };
     let arguments = [root, directory].map(|path| path.display().to_string()).into();
@@ -328,9 +320,9 @@ fn scala(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<
     else {
         return Ok(None);
     };
-    let jars = Subject::jars(&compiler)?;
+    let jars = jars_in(&compiler)?;
     let library = std::env::join_paths(&jars).context("the class path")?;
-    let root = unpack(kitchen, &sources, group)?;
+    let root = unpack(kitchen.javac, kitchen.work, &sources, group)?;
     let arguments = vec![root.display().to_string(), library.to_string_lossy().into_owned()];
     Ok(Some((format!("{} on {SCALA_SOURCES}", recipe.artifacts[0]), jars, arguments)))
 }
@@ -338,7 +330,7 @@ fn scala(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<
 /// It comes from PyPI, whose package has all the jars in it.
 fn spark(recipe: &Recipe, kitchen: &Kitchen<'_>, stages: &mut Stages) -> Result<Prepared> {
     let jars = match jars_of("pyspark", SPARK) {
-        Ok(place) => Subject::jars(&place)?,
+        Ok(place) => jars_in(&place)?,
         Err(error) => {
             stages.note(format!("NOT COVERED: spark: {error:#}"));
             return Ok(None);
@@ -369,39 +361,4 @@ fn opened() -> Vec<String> {
         "sun.util.calendar",
     ];
     PACKAGES.map(|package| format!("--add-opens=java.base/{package}=ALL-UNNAMED")).into()
-}
-
-/// async-profiler's library; `None` if it cannot be had.
-pub fn async_profiler(kitchen: &Kitchen<'_>, stages: &mut Stages) -> Option<PathBuf> {
-    let place = fetch(stages, "async-profiler", &[ASYNC_PROFILER])?;
-    let unpacked = unpack(kitchen, &place, "async-profiler").ok()?;
-    let library = unpacked.join(ASYNC_LIBRARY);
-    if !library.is_file() {
-        stages.note(format!("NOT COVERED: {ASYNC_PROFILER} has no {ASYNC_LIBRARY}"));
-        return None;
-    }
-    Some(library)
-}
-
-/// The same for those who can do without: only if it was fetched at some time.
-pub fn fetched_async_profiler(javac: &Jdk, work: &Path) -> Option<PathBuf> {
-    let place = fetched("async-profiler", &[ASYNC_PROFILER])?;
-    let library = unpack_jars(javac, work, &place, "async-profiler").ok()?.join(ASYNC_LIBRARY);
-    library.is_file().then_some(library)
-}
-
-/// Unpacks the jars of a directory, with the JDK's own tool.
-fn unpack(kitchen: &Kitchen<'_>, jars: &Path, name: &str) -> Result<PathBuf> {
-    unpack_jars(kitchen.javac, kitchen.work, jars, name)
-}
-
-fn unpack_jars(javac: &Jdk, work: &Path, jars: &Path, name: &str) -> Result<PathBuf> {
-    let place = work.join(name);
-    let _ = fs::remove_dir_all(&place);
-    fs::create_dir_all(&place)?;
-    for jar in Subject::jars(jars)? {
-        let mut command = Command::new(javac.home.join("bin/jar"));
-        shell::run(command.current_dir(&place).arg("-xf").arg(jar))?;
-    }
-    Ok(place)
 }

@@ -13,13 +13,13 @@ use super::ready::Ready;
 use super::recorder::Recorder;
 use super::stats::median;
 use super::workloads::Workload;
-use crate::jdks::Jdk;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::{self, Write as _};
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Instant;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
 Measures how cost grows with threads, classes and contexts.

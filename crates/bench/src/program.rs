@@ -4,13 +4,13 @@
 //! begin with `bench`, and whatever else comes is what the profiler says.
 
 use super::stats::median;
-use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
+use tare_toolbox::shell;
 
 /// Longer than any iteration under any profiler here; a program that is silent for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -142,8 +142,8 @@ pub fn markdown(plain: &Row, rows: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::config::Mode;
-    use crate::bench::figures::tests::row;
+    use crate::config::Mode;
+    use crate::figures::tests::row;
 
     fn rows() -> [Row; 2] {
         [

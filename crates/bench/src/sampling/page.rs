@@ -1,14 +1,14 @@
 //! docs/sampling-figures.md: one piece of text for each program and JDK, and the page that they make.
 
 use super::windows::{COMPARED, Held, Kind, Measured, Windows};
-use crate::bench::config::{Config, Every, Launch};
-use crate::bench::stats::{Ratio, median, ratio};
-use crate::bench::workloads::Workload;
-use crate::jdks::Jdk;
+use crate::config::{Config, Every, Launch};
+use crate::stats::{Ratio, median, ratio};
+use crate::workloads::Workload;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use tare_toolbox::jdks::Jdk;
 
 /// What is told of a run beside its figures.
 pub struct About {

@@ -6,13 +6,13 @@ use super::ready::Ready;
 use super::recorder::Recorder;
 use super::trace::{ROUNDS, best};
 use super::{jdks, machine, write};
-use crate::shell;
-use crate::stages::Stages;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tare_toolbox::shell;
+use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
 Measures what a passage of a code region costs, at several distances between two passages.
