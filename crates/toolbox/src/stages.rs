@@ -11,9 +11,15 @@ pub struct Stages {
     notes: Vec<String>,
 }
 
+impl Default for Stages {
+    fn default() -> Self {
+        Stages { begun: Instant::now(), done: Vec::new(), notes: Vec::new() }
+    }
+}
+
 impl Stages {
     pub fn new() -> Self {
-        Stages { begun: Instant::now(), done: Vec::new(), notes: Vec::new() }
+        Stages::default()
     }
 
     /// Runs one stage; its value is there only if it went well.
