@@ -2,7 +2,7 @@
 //!
 //! It is asked before anything is woven, so that a misspelt name is told at the start of a recording.
 
-use crate::classes::Classes;
+use crate::jvm::classes::Classes;
 use crate::jvm::{Failure, Jni, Jvmti};
 use jvmti_bindings::sys::jni::jclass;
 use jvmti_bindings::sys::jvmti;

@@ -4,6 +4,11 @@
 //! JVM and stay valid for the process's life (`JavaVM`) or until [`Jvmti::dispose`]; afterwards
 //! HotSpot answers calls on them with an error, so a late call fails instead of crashing.
 
+pub mod classes;
+pub mod inspect;
+mod methods;
+pub mod threads;
+
 use jvmti_bindings::sys::jni::{self, JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti::{
     self, jvmtiCapabilities, jvmtiEnv, jvmtiError, jvmtiEvent, jvmtiEventCallbacks,
@@ -20,6 +25,13 @@ const INTERFACE: jni::jint = jvmti::JVMTI_VERSION_11;
 pub struct Failure {
     pub call: &'static str,
     pub error: jvmtiError,
+}
+
+impl Failure {
+    /// For a function that this JVM's table does not have.
+    pub(crate) fn not_available(call: &'static str) -> Self {
+        Failure { call, error: jvmti::JVMTI_ERROR_NOT_AVAILABLE }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -41,10 +53,7 @@ macro_rules! call {
         match unsafe { (*(*$env.0).functions).$name } {
             // SAFETY: as above.
             Some(function) => check(stringify!($name), unsafe { function($env.0 $(, $arg)*) }),
-            None => Err(Failure {
-                call: stringify!($name),
-                error: jvmti::JVMTI_ERROR_NOT_AVAILABLE,
-            }),
+            None => Err($crate::jvm::Failure::not_available(stringify!($name))),
         }
     }};
 }
@@ -242,6 +251,12 @@ impl Jvmti {
         let first = (count > 0).then(|| unsafe { *groups });
         self.deallocate(groups.cast());
         first
+    }
+
+    /// The address of a function of libjvm.
+    pub fn inside_libjvm(self) -> *const std::ffi::c_void {
+        // SAFETY: the environment's table is readable; its functions are libjvm's.
+        unsafe { (*(*self.0).functions).GetVersionNumber.map_or(ptr::null(), |f| f as *const _) }
     }
 
     pub fn potential_capabilities(self) -> Result<jvmtiCapabilities, Failure> {

@@ -4,23 +4,25 @@
 //! happens between them is in `lifecycle`. The agent's rule: say it once, profile less, never
 //! hurt the program. It knows nothing of reports.
 
-mod classes;
 mod control;
 mod counters;
 mod doing;
 mod events;
 mod exact;
-mod facts;
 mod fits;
 mod gate;
 mod jvm;
+mod kernel;
 mod lifecycle;
 mod loaders;
 mod perf_memory;
 mod rendezvous;
 mod sampling;
 mod shared_memory;
+mod signal_chain;
 mod socket;
+mod stacks;
+mod stream;
 mod thread;
 mod vm_tables;
 

@@ -3,10 +3,9 @@
 //! A tag on the loader is the quick way to its number, but tags go with the JVMTI environment that
 //! set them, at every detach. So loaders are also kept by weak references, by hash.
 
-use crate::classes;
-use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use crate::jvm::classes;
+use crate::jvm::{Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jint, jlong, jobject};
-use jvmti_bindings::sys::jvmti;
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};

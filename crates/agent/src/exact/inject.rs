@@ -1,8 +1,8 @@
 //! Brings the probe runtime into the JVM, under a name that carries the build.
 
-use crate::classes::OwnClass;
 use crate::gate;
 use crate::jvm::Jni;
+use crate::jvm::classes::OwnClass;
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use std::ffi::{CString, c_void};
 use std::ops::Index;

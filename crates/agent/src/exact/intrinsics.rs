@@ -12,7 +12,7 @@
 
 use super::own_memory::{read, write};
 use super::{Between, Engine, FROM_THE_START, dotted, locked, redefined, rules};
-use crate::classes::{Classes, name_of};
+use crate::jvm::classes::{Classes, name_of};
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::vm_tables::Tables;
 use jvmti_bindings::sys::jni::{jclass, jmethodID};

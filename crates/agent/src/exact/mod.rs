@@ -45,9 +45,9 @@ mod trace;
 mod waiters;
 mod weaving;
 
-use crate::classes::{Classes, is_about_a_class};
 use crate::events;
 use crate::gate;
+use crate::jvm::classes::{Classes, is_about_a_class};
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;

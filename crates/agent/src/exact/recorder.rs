@@ -6,8 +6,8 @@
 //! end. Nobody has to pay for that who only wants to count.
 
 use super::{Engine, dotted};
-use crate::classes::Classes;
 use crate::jvm::Jni;
+use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;

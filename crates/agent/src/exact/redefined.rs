@@ -6,8 +6,8 @@
 //! while nothing is recorded we do not see; that it happened, a counter of the JVM tells.
 
 use super::{Engine, REGISTRY, dotted, engine, locked, this_thread};
-use crate::classes::Classes;
 use crate::jvm::Jni;
+use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

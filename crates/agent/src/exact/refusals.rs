@@ -1,7 +1,7 @@
 //! What was not woven and why: a count for each reason, with the first names.
 
 use super::{Engine, REGISTRY, dotted, locked};
-use crate::classes::Classes;
+use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;

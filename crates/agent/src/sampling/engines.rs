@@ -1,9 +1,10 @@
 //! What makes threads tell where they are: a timer or a perf event for each thread. All that we open
 //! stays below a quarter of what the process may have.
 
-use super::kernel::{self, PerfEvent};
 use super::locked;
-use super::threads::Record;
+use super::perf::{self, PerfEvent};
+use crate::kernel;
+use crate::stream::threads::Record;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -133,13 +134,13 @@ pub fn event(engine: SampleEngine) -> PerfEvent {
 
 fn try_perf(engine: SampleEngine) -> io::Result<Choice> {
     let tid = kernel::gettid();
-    let open = |kernel| kernel::open_perf(tid, event(engine), 10_000_000, kernel);
+    let open = |kernel| perf::open(tid, event(engine), 10_000_000, kernel);
     if let Ok(fd) = open(true) {
-        kernel::close(fd);
+        perf::close(fd);
         return Ok(Choice { engine, kernel: true, asked: false, notes: Vec::new() });
     }
     let fd = open(false)?;
-    kernel::close(fd);
+    perf::close(fd);
     let note = "The kernel does not let us see its part (kernel.perf_event_paranoid): time spent \
                 there is charged to where the program goes on.";
     Ok(Choice { engine, kernel: false, asked: false, notes: vec![note.into()] })
@@ -197,17 +198,17 @@ impl Armer {
             return false;
         }
         let first = self.first(interval);
-        match kernel::open_perf(tid, event(self.engine), self.period(first), self.kernel) {
+        match perf::open(tid, event(self.engine), self.period(first), self.kernel) {
             Ok(fd) => {
                 // As if the rest of the first interval had been charged already.
                 let used = kernel::clock(kernel::thread_clock(tid));
                 record.charged.store((used + first).saturating_sub(interval), Relaxed);
                 record.fresh.store(1, Relaxed);
                 if self.frames {
-                    record.pages.store(kernel::map_records(fd), Relaxed);
+                    record.pages.store(perf::map_records(fd), Relaxed);
                 }
                 record.fd.store(fd, Relaxed);
-                kernel::enable_perf_once(fd);
+                perf::enable_once(fd);
                 true
             }
             Err(_) => {
@@ -246,7 +247,7 @@ impl Armer {
         }
         let fd = record.fd.swap(-1, SeqCst);
         if fd >= 0 {
-            kernel::disable_perf(fd);
+            perf::disable(fd);
             let pages = record.pages.swap(0, SeqCst);
             let taken = InUse { record, fd, pages };
             if record.is_inside() {
@@ -270,9 +271,9 @@ impl Armer {
 
     fn release(&self, taken: &InUse) {
         if taken.pages != 0 {
-            kernel::unmap_records(taken.pages);
+            perf::unmap_records(taken.pages);
         }
-        kernel::close(taken.fd);
+        perf::close(taken.fd);
         self.descriptors.fetch_sub(1, Relaxed);
     }
 
@@ -285,12 +286,12 @@ impl Armer {
         }
         let fd = record.fd.load(Relaxed);
         if fd >= 0 {
-            kernel::disable_perf(fd);
+            perf::disable(fd);
             if interval != 0 {
                 let used = kernel::clock(kernel::thread_clock(tid));
                 record.charged.store((used + first).saturating_sub(interval), Relaxed);
-                kernel::set_perf_period(fd, self.period(interval));
-                kernel::enable_perf_once(fd);
+                perf::set_period(fd, self.period(interval));
+                perf::enable_once(fd);
             }
         }
     }

@@ -9,17 +9,19 @@
 //! In wall-clock mode `clock_gettime` twice.
 
 use super::engines;
-use super::frames::{Frame, Frames};
-use super::guard::{self, LANDINGS, Previous};
-use super::hotspot::Layout;
-use super::kernel;
-use super::methods::IdLayout;
 use super::own;
-use super::ring::Ring;
-use super::threads::{self, Record};
-use super::traces::Traces;
-use super::virtuals::VirtualIds;
-use super::walk::{FramePointers, Memory, NativeStep, Own, Place, Registers, Walker};
+use super::perf;
+use crate::kernel;
+use crate::signal_chain::Previous;
+use crate::stacks::fault_guard::{self, LANDINGS};
+use crate::stacks::frames::{Frame, Frames};
+use crate::stacks::hotspot::Layout;
+use crate::stacks::methods::IdLayout;
+use crate::stacks::virtual_threads::VirtualIds;
+use crate::stacks::walk::{FramePointers, Memory, NativeStep, Own, Place, Registers, Walker};
+use crate::stream::ring::Ring;
+use crate::stream::threads::{self, Record};
+use crate::stream::traces::Traces;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -231,9 +233,9 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
             shared.own(now().saturating_sub(began));
             if record.fresh.swap(0, Relaxed) != 0 {
                 let interval = shared.interval.load(Relaxed);
-                kernel::set_perf_period(fd, engines::period(shared.engine, interval));
+                perf::set_period(fd, engines::period(shared.engine, interval));
             }
-            kernel::enable_perf_once(fd);
+            perf::enable_once(fd);
         }
         Cause::Asked => shared.asked(tid, record, &registers),
     }
@@ -373,7 +375,7 @@ extern "C" fn walk(argument: *mut c_void) {
     // SAFETY: `Shared::stack` passes a `Walk` that lives across the call.
     let Some(walk) = (unsafe { argument.cast::<Walk<'_>>().as_mut() }) else { return };
     if walk.pages != 0 {
-        kernel::kernel_frames(walk.pages, &Own, |address| {
+        perf::kernel_frames(walk.pages, &Own, |address| {
             walk.frames.push(Frame::kernel(address));
         });
     }
@@ -506,7 +508,7 @@ impl Shared {
         let argument = (&raw mut job).cast();
         // SAFETY: `walk` calls nothing outside this library and owns nothing; what it has pushed
         // so far stays when it is ended by a fault.
-        if !unsafe { guard::run(index, tid, walk, argument) } {
+        if !unsafe { fault_guard::run(index, tid, walk, argument) } {
             self.ring.add(Counter::Faults, 1);
         }
         // SAFETY: a field of ours; volatile because a fault may have ended the writer.

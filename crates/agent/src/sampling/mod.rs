@@ -1,52 +1,39 @@
 //! Sampling: every thread tells from time to time where it is.
 //!
 //! Who does what: timers, perf events or the sampler thread (`engines`, `sampler`) raise a signal
-//! on a thread; its handler (`handler`) walks the stack (`walk`, under `guard`, by the offsets in
-//! `hotspot`) and appends to the shared memory (`ring`, `traces`); the control thread adds names
-//! (`names`) and looks after threads (`threads`) and memory, in [`tick`]. The JVM's callbacks for threads
+//! on a thread; its handler (`handler`) walks the stack (`crate::stacks`) and appends to the shared memory
+//! (`crate::stream`); the control thread adds names and looks after threads and memory, in [`tick`]. The JVM's callbacks for threads
 //! and classes only touch the table of threads and the ring.
 //!
 //! A session belongs to a connection. It ends in this order: threads are disarmed, handlers find
 //! nothing any more, those inside are waited for, names are completed, memory goes.
 
-mod code;
 mod engines;
-mod frames;
-mod guard;
 mod handler;
-mod hotspot;
-mod ids;
-mod java;
-mod kernel;
-mod methods;
-mod names;
 mod older;
 mod own;
-mod pace;
-mod ring;
+mod perf;
 mod sampler;
-mod threads;
-mod traces;
-mod virtuals;
-mod walk;
-#[cfg(test)]
-mod walk_tests;
 mod watch;
 
 use crate::events;
+use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
+use crate::kernel;
+use crate::stacks::fault_guard;
+use crate::stacks::hotspot::Layout;
+use crate::stacks::ids::{MethodIds, Sweep};
+use crate::stream::names::MethodNames;
+use crate::stream::pace::Pace;
+use crate::stream::ring::Ring;
+use crate::stream::threads;
+use crate::stream::traces::Traces;
 use crate::vm_tables::{Missing, Tables};
 use engines::{Armer, Choice};
 use handler::{Buffers, Shared};
-use hotspot::Layout;
-use ids::{MethodIds, Sweep};
-use java::ThreadFields;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
-use names::MethodNames;
 use older::Known;
-use pace::Pace;
-use ring::Ring;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,7 +43,6 @@ use tare_arena::samples::layout::header;
 use tare_arena::samples::{Counter, SampleThread, Special};
 use tare_protocol::{SampleEngine, SamplePlan, SampleStatus};
 use tare_unwind::{Budget, Generation, Modules};
-use traces::Traces;
 use watch::Watch;
 
 const EVENTS: [jvmtiEvent; 3] = [
@@ -172,10 +158,10 @@ pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<[File; 
     };
     let choice = choose(&plan, interval, layout.as_ref().err())?;
     let fields = jni.thread_fields().ok_or(StartError::Unknown("the fields of Thread".into()))?;
-    guard::learn_code()
+    fault_guard::learn_code()
         .then_some(())
         .ok_or_else(|| StartError::Signal(io::Error::other("/proc/self/maps is not readable")))?;
-    guard::install().and_then(|_| handler::install()).map_err(StartError::Signal)?;
+    fault_guard::install().and_then(|_| handler::install()).map_err(StartError::Signal)?;
     let table = threads::make().ok_or_else(|| StartError::Memory(out_of_memory()))?;
     let depth = plan.depth.clamp(*DEPTH.start(), *DEPTH.end()) as usize;
     let shared = Arc::new(Shared {
@@ -390,7 +376,7 @@ impl Session {
         let began = Instant::now();
         let ids = &self.watch.ids;
         let prepared =
-            jni.frame(|| jvmti.with_loaded_classes(jni, |classes| classes.take_ids(jvmti, ids)));
+            jni.frame(|| jvmti.with_loaded_classes(jni, |classes| ids.add_classes(jvmti, classes)));
         self.prepared = (prepared.and_then(Result::ok).unwrap_or(0), began.elapsed());
         for (key, (class, name, descriptor)) in self.watch.shared.waits.iter().zip(WAIT_METHODS) {
             key.store(jni.method_key(class, name, descriptor), Relaxed);
@@ -446,7 +432,7 @@ impl Session {
     /// Another profiler that came after us may have put its handlers over ours. Then threads were
     /// asked in vain, and a perf event that nobody answered stays silent: all are armed anew.
     fn stay_on_top(&mut self) {
-        let faults = guard::install().unwrap_or(false);
+        let faults = fault_guard::install().unwrap_or(false);
         let signals = handler::install().unwrap_or(false);
         if signals {
             self.rearm(self.watch.shared.paused.load(Relaxed));

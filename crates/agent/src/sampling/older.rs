@@ -3,9 +3,11 @@
 //! HotSpot's own structure says so, where its tables tell how to read it. Otherwise the clocks do: the JVM tells a Java
 //! thread's processor time, the kernel that of each of its threads, and both to the nanosecond.
 
-use super::java::ThreadFields;
-use super::{Watch, guard, kernel, sampler, walk};
+use super::{Watch, sampler};
+use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Jni, Jvmti};
+use crate::kernel;
+use crate::stacks::{fault_guard, walk};
 use jvmti_bindings::sys::jni::jobject;
 use std::collections::HashMap;
 use std::fs;
@@ -80,7 +82,7 @@ impl Watch {
         let (index, _) = self.shared.buffers.take(tid)?;
         let mut job = Job(at, None);
         // SAFETY: `read` does nothing but read.
-        let done = unsafe { guard::run(index, tid, read, (&raw mut job).cast()) };
+        let done = unsafe { fault_guard::run(index, tid, read, (&raw mut job).cast()) };
         self.shared.buffers.give_back(index);
         if done { job.1 } else { None }
     }

@@ -2,7 +2,8 @@
 //! back. Found by a thread of ours that watches its own clock while signals come, before a session begins.
 
 use super::engines::{self, Choice};
-use super::kernel;
+use super::perf;
+use crate::kernel;
 use crate::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::*};
@@ -22,7 +23,7 @@ const GAP: u64 = 1_500;
 pub fn is_watched(fd: i32) -> bool {
     let ours = fd >= 0 && EVENT.load(SeqCst) == fd;
     if ours {
-        kernel::enable_perf_once(fd);
+        perf::enable_once(fd);
     }
     ours
 }
@@ -46,14 +47,14 @@ fn watch(choice: &Choice) -> u64 {
         SampleEngine::PerfClock | SampleEngine::PerfCycles => {
             let period = engines::period(choice.engine, INTERVAL);
             let event = engines::event(choice.engine);
-            let Ok(fd) = kernel::open_perf(tid, event, period, choice.kernel) else { return 0 };
+            let Ok(fd) = perf::open(tid, event, period, choice.kernel) else { return 0 };
             EVENT.store(fd, SeqCst);
-            kernel::enable_perf_once(fd);
+            perf::enable_once(fd);
             let found = gap();
-            kernel::disable_perf(fd);
+            perf::disable(fd);
             // A signal that is under way comes now, and finds its event.
             EVENT.store(-1, SeqCst);
-            kernel::close(fd);
+            perf::close(fd);
             found
         }
         SampleEngine::Timer => {

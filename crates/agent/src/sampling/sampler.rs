@@ -6,12 +6,12 @@
 //! and one record accounts for the whole time when it runs again (or after a second, for those who
 //! watch). So ten thousand idle threads cost one clock reading each, in turn.
 
-use super::frames::Frame;
-use super::kernel;
-use super::threads::Record;
 use super::{Watch, locked};
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, Vm};
+use crate::kernel;
+use crate::stacks::frames::Frame;
+use crate::stream::threads::Record;
 use crate::thread::Handle;
 use std::collections::HashMap;
 use std::io;

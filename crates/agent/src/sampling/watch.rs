@@ -3,12 +3,13 @@
 
 use super::engines::Armer;
 use super::handler::Shared;
-use super::hotspot::Layout;
-use super::ids::MethodIds;
-use super::java::ThreadFields;
 use super::older::{self, Known};
-use super::threads::{Record, Table};
-use super::{kernel, sampler};
+use super::sampler;
+use crate::jvm::threads::ThreadFields;
+use crate::kernel;
+use crate::stacks::hotspot::Layout;
+use crate::stacks::ids::MethodIds;
+use crate::stream::threads::{Record, Table};
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 use super::super::{Between, Engine, locked, redefined, rules};
 use super::loading::{Made, read_pool};
 use super::{Initialiser, Subgraph, past};
-use crate::classes::Classes;
-use crate::facts::MethodOf;
 use crate::jvm::Jni;
+use crate::jvm::classes::Classes;
+use crate::jvm::inspect::MethodOf;
 use crate::loaders;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::HashMap;

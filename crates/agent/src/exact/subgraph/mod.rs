@@ -21,7 +21,7 @@ pub use entries::{bell, class_load, class_prepared, explain, first, revealed, wo
 
 use super::inject::{Part, Runtime};
 use super::{Between, Engine, Purpose, locked, nanos_of, redefined, rules};
-use crate::facts::WeakClass;
+use crate::jvm::inspect::WeakClass;
 use crate::jvm::{Jni, Jvmti};
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
 use room::Room;

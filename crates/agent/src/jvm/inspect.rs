@@ -1,9 +1,9 @@
 //! What the JVM tells of classes that are loaded already: supertypes, methods, constants, code. And
 //! of the thread that asks: what is on its stack, which locks it holds.
 //!
-//! Belongs to `jvm`; apart only because it is a subject of its own. Nothing here changes the JVM.
+//! Nothing here changes the JVM.
 
-use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use super::{Failure, Jni, Jvmti, call, check};
 use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jint, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{
     self, jvmtiExtensionFunction, jvmtiExtensionFunctionInfo, jvmtiFrameInfo, jvmtiParamInfo,

@@ -1,6 +1,6 @@
 //! Work that takes long in a process of thousands of threads, kept to a small part of the time.
 
-use super::kernel;
+use crate::kernel;
 use std::time::{Duration, Instant};
 
 /// Says when such work is due again, from what it took the last time.

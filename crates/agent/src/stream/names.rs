@@ -7,8 +7,8 @@
 //! The JVM is asked only about ids that it has given (`ids`). A class tells its ids on the thread that
 //! prepares it, perhaps a moment after another thread was sampled in it: so an unknown id gets some time.
 
-use super::ids::MethodIds;
 use super::ring::Ring;
+use crate::stacks::ids::MethodIds;
 use std::collections::{HashSet, VecDeque};
 use tare_arena::samples::layout::{frame, record, trace};
 use tare_arena::samples::{Counter, SampleMethod};
@@ -83,8 +83,8 @@ impl MethodNames {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frames::Frame;
     use super::*;
+    use crate::stacks::frames::Frame;
     use tare_arena::samples::layout::RING_LARGEST;
     use tare_arena::samples::{How, Record, Stream};
 

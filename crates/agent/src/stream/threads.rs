@@ -5,7 +5,7 @@
 //! no lock: a record's id is stored last when it is added and cleared first when it is removed.
 //! Adding and removing are behind one lock, which is held for moments and never by a handler.
 
-use super::kernel;
+use crate::kernel;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 

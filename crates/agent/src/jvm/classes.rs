@@ -1,8 +1,6 @@
 //! The JVM's calls about classes: which are loaded, changing them, defining one of our own.
-//!
-//! Belongs to `jvm`; apart only because it is a subject of its own.
 
-use crate::jvm::{Failure, Jni, Jvmti, call, check};
+use super::{Failure, Jni, Jvmti, call, check};
 use crate::loaders;
 use jvmti_bindings::sys::jni::{self, jclass, jlong, jobject, jthread};
 use jvmti_bindings::sys::jvmti;

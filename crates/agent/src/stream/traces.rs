@@ -6,8 +6,8 @@
 //! nobody waits. 64 bits of hash stand for the stack: two stacks of a session that share them are a
 //! matter of one in 10^7 even for a million stacks.
 
-use super::frames::Frame;
 use super::ring::Ring;
+use crate::stacks::frames::Frame;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use tare_arena::samples::Counter;
 

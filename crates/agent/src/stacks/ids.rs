@@ -8,6 +8,7 @@
 //! Classes tell their ids when they are prepared, on any thread; the control thread asks.
 
 use crate::jvm::Jvmti;
+use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,11 @@ impl MethodIds {
         let Some(ids) = jvmti.method_ids(class) else { return false };
         self.given().extend(ids);
         true
+    }
+
+    /// Takes in the ids of all methods of these classes; returns how many classes.
+    pub fn add_classes(&self, jvmti: Jvmti, classes: &Classes<'_>) -> u64 {
+        classes.list().iter().filter(|class| self.add_class(jvmti, **class)).count() as u64
     }
 
     /// Takes in an id that the JVM gave on another occasion.

@@ -6,9 +6,9 @@
 //! with others a reference is not an address. Where class and field stand in an object is learned from one that is made for
 //! it, since no table tells.
 
-use super::java::ThreadFields;
 use super::walk::Memory;
 use crate::jvm::Jni;
+use crate::jvm::threads::ThreadFields;
 use crate::vm_tables::Tables;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 

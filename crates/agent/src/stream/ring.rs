@@ -19,7 +19,7 @@ use tare_arena::samples::layout::{
 };
 use tare_arena::samples::{Counter, Special};
 
-use super::frames::Frame;
+use crate::stacks::frames::Frame;
 
 pub struct Ring {
     file: File,
