@@ -15,6 +15,7 @@ const AGENT_SOURCES: &[&str] = &[
     "crates/arena",
     "crates/callgraph",
     "crates/classfile",
+    "crates/java-names",
     "crates/protocol",
     "crates/unwind",
     "crates/weaver",

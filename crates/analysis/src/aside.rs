@@ -7,6 +7,7 @@
 
 use crate::idle::{STATES, Wait, Waits};
 use std::collections::{HashMap, HashSet};
+use tare_java_names::{JvmThread, jvm_thread};
 use tare_profile::{
     ContextId, Contexts, FrameId, MethodKind, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId,
     ThreadKind, ValueKind,
@@ -224,44 +225,17 @@ fn part_of(
     context: ContextId,
     thread: ThreadId,
 ) -> Option<&'static str> {
-    const COMPILERS: [&str; 3] = ["C1 ", "C2 ", "JVMCI"];
-    const COLLECTORS: [&str; 15] = [
-        "GC Thread#",
-        "G1 ",
-        "Shenandoah",
-        "StringDedup",
-        "ZDirector",
-        "ZDriver",
-        "ZStat",
-        "ZWorker",
-        "ZUncommitter",
-        "ZUnmapper",
-        "ZRelocation",
-        "XDirector",
-        "XDriver",
-        "XStat",
-        "XWorker",
-    ];
-    /// They can run Java, and mostly do not.
-    const SERVICES: [&str; 5] = [
-        "Signal Dispatcher",
-        "Attach Listener",
-        "Notification Thread",
-        "Service Thread",
-        "Monitor Deflation",
-    ];
     if java[context.index()] {
         return None;
     }
-    let name = profile.thread_name(thread);
-    let is_one = |names: &[&str]| names.iter().any(|beginning| name.starts_with(beginning));
-    match profile.threads.get(thread).kind {
-        ThreadKind::Native => Some(NATIVE_THREADS),
-        ThreadKind::Vm if is_one(&COMPILERS) => Some("compilers"),
-        ThreadKind::Vm if is_one(&COLLECTORS) => Some("collectors"),
-        ThreadKind::Vm => Some("other"),
-        ThreadKind::Java if is_one(&SERVICES) => Some("other"),
-        ThreadKind::Java | ThreadKind::Virtual => None,
+    let of_jvm = jvm_thread(&profile.thread_name(thread));
+    match (profile.threads.get(thread).kind, of_jvm) {
+        (ThreadKind::Native, _) => Some(NATIVE_THREADS),
+        (ThreadKind::Vm, Some(JvmThread::Compiler)) => Some("compilers"),
+        (ThreadKind::Vm, Some(JvmThread::Collector)) => Some("collectors"),
+        (ThreadKind::Vm, _) => Some("other"),
+        (ThreadKind::Java, Some(JvmThread::Service)) => Some("other"),
+        (ThreadKind::Java | ThreadKind::Virtual, _) => None,
     }
 }
 

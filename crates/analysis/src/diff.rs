@@ -8,10 +8,10 @@ use crate::aside::{NO_JAVA, OF_JVM, OF_NATIVE};
 use crate::filter::{AnalysisError, Filter};
 use crate::hot::{Hot, hot_list};
 use crate::labels::{Label, LabelKind};
-use crate::names::stable;
 use crate::noise::{Noise, Parted, Spread, TOO_FEW, deviations};
 use crate::tree::{NodeId, Tree};
 use std::collections::HashMap;
+use tare_java_names::stable;
 use tare_profile::{ContextId, Contexts, FrameId, Profile, SeriesId};
 
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 
 use crate::aside::{OF_JVM, OF_NATIVE};
 use crate::filter::{Filter, Grouping};
-use crate::names::{is_jdk_class, package_of};
 use std::collections::HashMap;
+use tare_java_names::{is_jdk, package_of};
 use tare_profile::{FrameId, Method, MethodId, MethodKind, Profile, StringId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ pub(crate) fn label_frames(profile: &Profile, filter: &Filter) -> Labelling {
     for (id, frame) in profile.frames.iter() {
         let method = profile.methods.get(frame.method);
         let foreign = matches!(method.kind, MethodKind::Native | MethodKind::Kernel);
-        if filter.hide_jdk && is_jdk(profile, method) || filter.java_only && foreign {
+        if filter.hide_jdk && is_jdk_method(profile, method) || filter.java_only && foreign {
             of_frame.push(None);
             continue;
         }
@@ -148,8 +148,8 @@ fn tell_apart(profile: &Profile, labels: &mut [Label]) {
     }
 }
 
-fn is_jdk(profile: &Profile, method: &Method) -> bool {
-    method.kind == MethodKind::Java && is_jdk_class(profile.strings.get(method.class))
+fn is_jdk_method(profile: &Profile, method: &Method) -> bool {
+    method.kind == MethodKind::Java && is_jdk(profile.strings.get(method.class))
 }
 
 /// `(ILjava/lang/String;[J)V` as `(int, String, long[])`; empty for what is no descriptor.

@@ -52,7 +52,7 @@ pub use join::{JOINED, Joined, JoinedSums, OWN, WINDOW, join, mark};
 pub use labels::{Label, LabelKind};
 pub use method_type::MethodType;
 pub use metrics::{default_metrics, find_metric};
-pub use names::{Pattern, is_jdk_class, package_of, stable};
+pub use names::Pattern;
 pub use narrow::narrow;
 pub use noise::Noise;
 pub use probes::PROBE_TIME;

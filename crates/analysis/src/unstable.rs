@@ -1,6 +1,7 @@
 //! What differs from run to run of a program that does the same, and says nothing about it: work of
 //! the JDK that depends on the collector, on how often something ran before, or on who came first.
 
+use tare_java_names::{JvmThread, jvm_thread};
 use tare_profile::Profile;
 
 /// Packages and classes of the JDK whose work depends on warm-up, on loading or on waiting.
@@ -27,18 +28,6 @@ const PREFIXES: [&str; 16] = [
     "java.util.concurrent.SynchronousQueue",
 ];
 
-/// Threads of the JVM and of the JDK that work when they like.
-const THREADS: [&str; 8] = [
-    "Reference Handler",
-    "Finalizer",
-    "Common-Cleaner",
-    "Cleaner-",
-    "Signal Dispatcher",
-    "Attach Listener",
-    "Notification Thread",
-    "process reaper",
-];
-
 /// Whether a method, by its name with its class, is such work.
 pub fn is_unstable(method: &str) -> bool {
     PREFIXES.iter().any(|prefix| method.starts_with(prefix))
@@ -63,9 +52,9 @@ pub(crate) fn contexts(profile: &Profile) -> Vec<bool> {
     below
 }
 
-/// Whether a thread of this name is none of the program's.
+/// Whether a thread of this name is none of the program's and runs Java when it likes.
 pub fn is_service(thread: &str) -> bool {
-    THREADS.iter().any(|name| thread.starts_with(name))
+    matches!(jvm_thread(thread), Some(JvmThread::Service | JvmThread::Helper))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::json::{self, column, optional};
 use crate::merged::{self, Labels};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+use tare_java_names::is_jdk;
 use tare_profile::{
     ContextId, EventTable, FieldType, FieldValue, MethodKind, Profile, Series, SeriesId, StringId,
     Strings, ThreadId, TimeAxis, Unit, ValueKind,
@@ -27,11 +28,7 @@ const CATEGORIES: [(&str, &str); 6] = [
 
 fn category(text: &str, kind: MethodKind) -> usize {
     match kind {
-        MethodKind::Java
-            if ["java.", "javax.", "jdk.", "sun."].iter().any(|p| text.starts_with(p)) =>
-        {
-            2
-        }
+        MethodKind::Java if is_jdk(text) => 2,
         MethodKind::Java => 1,
         MethodKind::Native => 3,
         MethodKind::Kernel => 4,

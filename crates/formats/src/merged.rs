@@ -2,6 +2,7 @@
 //! line, overload or compilation tier.
 
 use std::collections::HashMap;
+use tare_java_names::stable;
 use tare_profile::{
     ContextId, Contexts, FrameId, Merger, MethodKind, Profile, Row, Series, ThreadId,
 };
@@ -41,30 +42,12 @@ impl Labels {
             .iter()
             .map(|(id, method)| {
                 let name = profile.method_name(id);
-                let text = if self.stable { without_numbers(&name) } else { name };
+                let text = if self.stable { stable(&name) } else { name };
                 self.intern(Label { text, kind: method.kind })
             })
             .collect();
         profile.frames.iter().map(|(_, frame)| methods[frame.method.index()]).collect()
     }
-}
-
-/// `a.B$$Lambda/0x00007f12.run` and `a.B$$Lambda$14.0x7f.run` as `a.B$$Lambda.run`.
-fn without_numbers(name: &str) -> String {
-    let Some((before, rest)) = name.split_once("$$Lambda") else { return cut_address(name) };
-    let digits = |c: char| c.is_ascii_digit();
-    let rest = match rest.strip_prefix('$') {
-        Some(number) if number.starts_with(digits) => number.trim_start_matches(digits),
-        _ => rest,
-    };
-    cut_address(&format!("{before}$$Lambda{rest}"))
-}
-
-/// Without the address of a hidden class.
-fn cut_address(name: &str) -> String {
-    let Some(at) = name.find(".0x").or_else(|| name.find("/0x")) else { return name.to_owned() };
-    let rest = name[at + 3..].trim_start_matches(|c: char| c.is_ascii_hexdigit());
-    format!("{}{rest}", &name[..at])
 }
 
 /// A tree of labels. The frames of [`Merged::nodes`] are numbers of labels.
@@ -127,7 +110,7 @@ mod tests {
 
     #[test]
     fn names_of_two_runs_meet() {
-        for (name, stable) in [
+        for (name, expected) in [
             ("a.B$$Lambda/0x00007f12.run", "a.B$$Lambda.run"),
             ("a.B$$Lambda$14/0x7f.run", "a.B$$Lambda.run"),
             ("a.B$$Lambda$14.run", "a.B$$Lambda.run"),
@@ -137,7 +120,7 @@ mod tests {
             ),
             ("a.B.run", "a.B.run"),
         ] {
-            assert_eq!(without_numbers(name), stable);
+            assert_eq!(stable(name), expected);
         }
     }
 }

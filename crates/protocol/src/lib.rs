@@ -31,7 +31,7 @@ pub use names::{
 };
 pub use nearest::{Nearest, nearest};
 pub use options::{AgentOptions, GRACE, OptionError};
-pub use pattern::{Pattern, PatternError, is_jdk};
+pub use pattern::{Pattern, PatternError};
 pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};

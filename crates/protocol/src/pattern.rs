@@ -5,26 +5,6 @@
 
 use std::fmt;
 
-/// What is left out unless a pattern names it: the JDK's own classes.
-const JDK: [&str; 10] = [
-    "java/",
-    "javax/",
-    "jdk/",
-    "sun/",
-    "com/sun/",
-    "org/graalvm/",
-    "org/ietf/jgss/",
-    "org/jcp/xml/",
-    "org/w3c/dom/",
-    "org/xml/sax/",
-];
-
-/// Whether a class, spelled `java/lang/String`, is one of the JDK's, by its name.
-#[must_use]
-pub fn is_jdk(class: &str) -> bool {
-    JDK.iter().any(|prefix| class.starts_with(prefix))
-}
-
 /// A checked pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {

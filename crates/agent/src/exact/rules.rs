@@ -3,7 +3,7 @@
 //! The list is short, and everything on it that a pattern asked for is named in the recording.
 
 use tare_classfile::{ClassFile, annotations};
-pub use tare_protocol::is_jdk;
+pub use tare_java_names::is_jdk;
 use tare_protocol::{ExactPlan, MethodPattern};
 
 const STANDS_ON: &str = "the probes themselves call it";

@@ -20,7 +20,8 @@ use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_analysis::{is_jdk_class, is_service, is_unstable, stable};
+use tare_analysis::{is_service, is_unstable};
+use tare_java_names::{is_jdk, stable};
 use tare_profile::{ContextId, LossKind, Profile, ValueKind};
 use tare_protocol::CHECK_PREFIX;
 
@@ -213,7 +214,7 @@ fn places(profile: &Profile, roots: bool) -> Vec<Place> {
             Place::Nowhere => Place::Nowhere,
             _ if name == "<clinit>" || is_unstable(class) => Place::Nowhere,
             // How the JDK gets from the piece to the program's code is its own business.
-            Place::Outside if in_pieces[parent.index()] && is_jdk_class(class) => Place::Outside,
+            Place::Outside if in_pieces[parent.index()] && is_jdk(class) => Place::Outside,
             Place::Outside => Place::In(id),
             inside => inside,
         };

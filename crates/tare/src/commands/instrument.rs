@@ -11,10 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tare_java_names::is_jdk;
 use tare_offline::{
     Batch, Blocks, FileError, Staging, Wanted, classes_of, portable, weave_aside, weave_path,
 };
-use tare_protocol::{BlockAnalysis, Pattern, is_jdk};
+use tare_protocol::{BlockAnalysis, Pattern};
 
 pub fn run(args: &InstrumentArgs) -> Result<()> {
     let blocks = match args.counted.blocks {

@@ -5,12 +5,12 @@
 //! The stream tells each thing once; what has been read is kept here, since the agent forgets it.
 
 use crate::origins::Origins;
-use crate::sampling::threads;
 use std::collections::HashMap;
 use tare_arena::samples::{
     Frame as SampleFrame, How, Record, Sample, SampleMethod, SampleThread, Special, State,
     ThreadType, Trace,
 };
+use tare_java_names::{jvm_thread, stable};
 use tare_profile::{
     ContextId, Execution, Frame, FrameId, LossKind, Method, MethodId, MethodKind, Profile, Row,
     RunInfo, SeriesId, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
@@ -275,7 +275,7 @@ impl<A: Addresses> Collector<A> {
         }
         let kind = match thread.kind {
             ThreadType::Java => ThreadKind::Java,
-            ThreadType::Native if threads::is_of_jvm(&thread.name) => ThreadKind::Vm,
+            ThreadType::Native if jvm_thread(&thread.name).is_some() => ThreadKind::Vm,
             ThreadType::Native => ThreadKind::Native,
         };
         let id = profile.threads.push(Thread {
@@ -461,7 +461,7 @@ fn java_method(
         return None;
     }
     // Numbers that the JVM makes up for lambdas and other hidden classes tell nobody anything.
-    let class = tare_analysis::stable(&method.class).replace('/', ".");
+    let class = stable(&method.class).replace('/', ".");
     let class = profile.strings.intern(&class);
     let name = profile.strings.intern(&method.name);
     let descriptor = profile.strings.intern(&method.descriptor);

@@ -6,7 +6,6 @@
 
 mod collect;
 mod probes;
-mod threads;
 
 pub use collect::{Clock, Fitting};
 pub use probes::{DEPTH as PROBE_DEPTH, ProbeSamples, Taken};

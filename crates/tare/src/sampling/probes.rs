@@ -4,12 +4,12 @@
 //! A sample is the probes' if its innermost method is one of the probe runtime, and then the
 //! outermost of these says what woven code called. No native code is named, so it costs next to nothing.
 
-use super::threads;
 use std::collections::HashMap;
 use std::fs::File;
 use tare_arena::samples::{
     Frame, Record, Sample, SampleMethod, SampleThread, Stream, StreamError, ThreadType, Trace,
 };
+use tare_java_names::jvm_thread;
 
 /// Frames that are asked for: probes are the innermost, and call each other to a depth of some ten.
 pub const DEPTH: u32 = 32;
@@ -102,7 +102,7 @@ impl Records {
     /// The JVM's own threads compile woven code and collect garbage; how much of it is our doing, nobody knows.
     fn is_of_program(&self, thread: u32) -> bool {
         self.threads.get(&thread).is_none_or(|thread| {
-            let of_jvm = thread.kind == ThreadType::Native && threads::is_of_jvm(&thread.name);
+            let of_jvm = thread.kind == ThreadType::Native && jvm_thread(&thread.name).is_some();
             !of_jvm && !thread.name.starts_with(OURS)
         })
     }

@@ -19,7 +19,8 @@ struct Rule {
 }
 
 const RULES: &[Rule] = &[
-    Rule { package: "tare-protocol", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-java-names", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-protocol", ours: &["tare-java-names"], others: Some(&[]) },
     Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
     Rule { package: "tare-weaver", ours: &["tare-classfile"], others: Some(&[]) },
     Rule { package: "tare-callgraph", ours: &["tare-classfile"], others: Some(&[]) },
@@ -32,6 +33,7 @@ const RULES: &[Rule] = &[
             "tare-arena",
             "tare-callgraph",
             "tare-classfile",
+            "tare-java-names",
             "tare-protocol",
             "tare-unwind",
             "tare-weaver",
@@ -46,10 +48,14 @@ const RULES: &[Rule] = &[
     },
     // Data and computation, without files or JVMs.
     Rule { package: "tare-profile", ours: &[], others: Some(&[]) },
-    Rule { package: "tare-analysis", ours: &["tare-profile"], others: Some(&[]) },
+    Rule {
+        package: "tare-analysis",
+        ours: &["tare-java-names", "tare-profile"],
+        others: Some(&[]),
+    },
     Rule { package: "tare-symbols", ours: &["tare-unwind"], others: None },
     Rule { package: "tare-recording", ours: &["tare-profile"], others: None },
-    Rule { package: "tare-formats", ours: &["tare-profile"], others: None },
+    Rule { package: "tare-formats", ours: &["tare-java-names", "tare-profile"], others: None },
     Rule {
         package: "tare-cli",
         ours: &[
@@ -58,6 +64,7 @@ const RULES: &[Rule] = &[
             "tare-attach",
             "tare-classfile",
             "tare-formats",
+            "tare-java-names",
             "tare-offline",
             "tare-profile",
             "tare-protocol",

@@ -8,8 +8,9 @@ use crate::cli::RecordArgs;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
+use tare_java_names::is_jdk;
 use tare_profile::{ContextId, MethodKind, Profile, ValueKind};
-use tare_protocol::{Pattern, is_jdk};
+use tare_protocol::Pattern;
 
 /// A compiler, which calls more often than most programs, makes a call in so many nanoseconds.
 const CALL_EVERY_NS: f64 = 4.0;
@@ -60,7 +61,7 @@ fn share(profile: &Profile, woven: impl Fn(&str) -> bool) -> Option<f64> {
 
 pub fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
     let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits_class(class));
-    let asked = if include.is_empty() { !is_jdk(&class.replace('.', "/")) } else { fits(include) };
+    let asked = if include.is_empty() { !is_jdk(class) } else { fits(include) };
     asked && !fits(exclude)
 }
 
