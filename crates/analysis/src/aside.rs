@@ -155,10 +155,9 @@ pub fn set_aside(profile: &Profile, metric: SeriesId, what: Asides) -> Option<As
     for (_, table) in profile.all_events() {
         // Only what findings read of events: when they were and how long.
         let id = out.events_of(table.kind());
-        for (row, event) in (0..).zip(table.events()) {
-            let fields = 0..table.fields().len();
-            let values: Vec<_> = fields.filter_map(|field| table.field(row, field)).collect();
-            let event = tare_profile::Event { context: ContextId::ROOT, ..event };
+        for row in 0..table.len() {
+            let nowhere = |_| ContextId::ROOT;
+            let (event, values) = table.moved_row(row, nowhere, nowhere);
             out.events_mut(id).push(event, &values);
         }
     }

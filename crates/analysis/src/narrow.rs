@@ -67,15 +67,24 @@ pub fn narrow(
         rows.into_iter().for_each(|row| kept.push(Row { context: place(row.context), ..row }));
         out.add_made_series(kept);
     }
+    // A filter chooses events by where they were. The stacks that their fields name are not asked.
+    let mut contexts = std::mem::take(&mut out.contexts);
+    let mut whole: HashMap<ContextId, ContextId> = HashMap::new();
+    let mut place_of_field = |context: ContextId| match moved.is_some() {
+        true => *whole.entry(context).or_insert_with(|| {
+            let frames: Vec<FrameId> = profile.contexts.frames(context).collect();
+            contexts.stack(frames.into_iter().rev())
+        }),
+        false => context,
+    };
     for ((_, table), events) in profile.all_events().zip(events) {
         let id = out.events_of(table.kind());
-        for (row, event) in events {
-            let values: Vec<_> =
-                (0..table.fields().len()).filter_map(|field| table.field(row, field)).collect();
-            let event = Event { context: place(event.context), ..event };
+        for (row, _) in events {
+            let (event, values) = table.moved_row(row, place, &mut place_of_field);
             out.events_mut(id).push(event, &values);
         }
     }
+    out.contexts = contexts;
     for series in without_times {
         let reason = "they were recorded without times, and a range of time was asked for";
         out.run.lose(LossKind::Skipped, &format!("{series} values"), 1, reason);

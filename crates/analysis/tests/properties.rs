@@ -6,8 +6,8 @@ use tare_analysis::{
     neighbours,
 };
 use tare_profile::{
-    ContextId, Frame, Method, MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId,
-    TimeAxis, ValueKind,
+    ContextId, Event, EventKind, FieldType, FieldValue, Frame, FrameId, Method, MethodKind,
+    Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
 };
 
 struct Random(u64);
@@ -54,7 +54,25 @@ fn profile(seed: u64) -> Profile {
         profile.series_mut(series).push(Row::new(context, thread, value).at(time));
         profile.series_mut(calls).push(Row::new(context, thread, 1));
     }
+    // Somebody held a lock where somebody else was just sampled.
+    let locks = profile.events_of(&EventKind::new("lock", &[("holder", FieldType::Context)]));
+    let stacks: Vec<Row> = profile.series(series).rows().collect();
+    for (waiter, holder) in stacks.iter().zip(stacks.iter().skip(1)) {
+        let Row { context, thread, time, .. } = *waiter;
+        let event = Event { time, duration: 0, thread, context };
+        profile.events_mut(locks).push(event, &[FieldValue::Context(holder.context)]);
+    }
     profile
+}
+
+/// When each lock was waited for, and where it was held.
+fn holders(profile: &Profile) -> Vec<(u64, Vec<FrameId>)> {
+    let (_, locks) = profile.all_events().next().unwrap();
+    let holder = |row| match locks.field(row, 0) {
+        Some(FieldValue::Context(context)) => profile.contexts.frames(context).collect(),
+        other => panic!("{other:?} is no stack"),
+    };
+    locks.events().enumerate().map(|(row, event)| (event.time, holder(row))).collect()
 }
 
 const CPU: SeriesId = SeriesId::new(0);
@@ -211,6 +229,10 @@ fn a_narrowed_profile_has_the_tree_of_the_filter_and_keeps_threads_and_times() {
             let no_calls = timed || of(&narrowed).is_empty();
             assert_eq!(narrowed.series(CALLS).is_empty(), no_calls, "{what}");
             assert_eq!(narrowed.run.losses.len(), usize::from(timed), "{what}");
+            // Events are filtered by where they were; who held the lock is told whole.
+            let (before, after) = (holders(&profile), holders(&narrowed));
+            assert_eq!(after, holders(&restricted), "{what}");
+            assert!(after.iter().all(|holder| before.contains(holder)), "{what}");
         }
     }
 }

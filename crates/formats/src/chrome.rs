@@ -166,6 +166,9 @@ fn write_table(profile: &Profile, table: &EventTable, events: &mut Events<'_>) -
                 Some(FieldValue::Text(id)) => json::text(events.out, profile.strings.get(id))?,
                 Some(FieldValue::Thread(ThreadId::UNKNOWN)) => write!(events.out, "null")?,
                 Some(FieldValue::Thread(id)) => json::text(events.out, &profile.thread_name(id))?,
+                Some(FieldValue::Context(id)) => {
+                    json::text_or_null(events.out, profile.innermost_name(id).as_deref())?;
+                }
                 _ => write!(events.out, "null")?,
             }
         }

@@ -144,7 +144,7 @@ fn write_meta(
                 FieldType::Integer(Unit::Bytes) => "bytes",
                 FieldType::Integer(_) => "integer",
                 FieldType::Real => "decimal",
-                FieldType::Text | FieldType::Thread => "string",
+                FieldType::Text | FieldType::Thread | FieldType::Context => "string",
             };
             write!(out, "{{\"format\":\"{format}\",\"key\":")?;
             json::text(out, &field.name)?;
@@ -267,6 +267,9 @@ fn write_markers(
                 Some(FieldValue::Real(value)) if value.is_finite() => write!(out, "{value}")?,
                 Some(FieldValue::Text(id)) => json::text(out, profile.strings.get(id))?,
                 Some(FieldValue::Thread(id)) => json::text(out, &profile.thread_name(id))?,
+                Some(FieldValue::Context(id)) => {
+                    json::text_or_null(out, profile.innermost_name(id).as_deref())?;
+                }
                 _ => write!(out, "null")?,
             }
         }

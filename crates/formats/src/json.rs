@@ -7,6 +7,13 @@ pub fn text(out: &mut dyn Write, text: &str) -> io::Result<()> {
     serde_json::to_writer(out, text).map_err(io::Error::from)
 }
 
+pub fn text_or_null(out: &mut dyn Write, known: Option<&str>) -> io::Result<()> {
+    match known {
+        Some(known) => text(out, known),
+        None => out.write_all(b"null"),
+    }
+}
+
 /// `[a,b,c]`, each written by `one`.
 pub fn list<T>(
     out: &mut dyn Write,

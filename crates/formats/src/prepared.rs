@@ -6,7 +6,7 @@ use crate::format::Format;
 use crate::settled::settled;
 use std::borrow::Cow;
 use tare_profile::{
-    ContextId, Event, EventTable, FieldValue, LossKind, MethodId, Profile, Row, Series, SeriesId,
+    ContextId, EventTable, FieldValue, LossKind, MethodId, Profile, Row, Series, SeriesId,
     StringId, Strings, ThreadId,
 };
 
@@ -184,16 +184,20 @@ fn names_up_to(profile: &Profile, limit: usize, format: Format, chosen: SeriesId
     if format == Format::Collapsed {
         all += profile.series(chosen).rows().map(|row| thread(row.thread)).sum::<u64>();
     }
+    let innermost = |context: ContextId| {
+        let frame = profile.contexts.frame(context);
+        frame.map_or(0, |frame| method(profile.frames.get(frame).method))
+    };
     if matches!(format, Format::Chrome | Format::Firefox | Format::Jfr) {
         for (_, table) in profile.all_events() {
             for (row, event) in table.events().enumerate() {
-                let frame = profile.contexts.frame(event.context);
-                all += frame.map_or(0, |frame| method(profile.frames.get(frame).method));
+                all += innermost(event.context);
                 let fields = (0..table.fields().len()).filter_map(|at| table.field(row, at));
                 all += fields
                     .map(|value| match value {
                         FieldValue::Text(id) => text(id),
                         FieldValue::Thread(id) => thread(id),
+                        FieldValue::Context(id) => innermost(id),
                         FieldValue::Integer(_) | FieldValue::Real(_) => 0,
                     })
                     .sum::<u64>();
@@ -227,10 +231,8 @@ fn without_rows(profile: &Profile) -> Profile {
 
 fn add_events(out: &mut Profile, table: &EventTable, place: impl Fn(ContextId) -> ContextId) {
     let id = out.events_of(table.kind());
-    for (row, event) in table.events().enumerate() {
-        let values: Vec<_> =
-            (0..table.fields().len()).filter_map(|field| table.field(row, field)).collect();
-        let event = Event { context: place(event.context), ..event };
+    for row in 0..table.len() {
+        let (event, values) = table.moved_row(row, &place, &place);
         out.events_mut(id).push(event, &values);
     }
 }

@@ -15,6 +15,8 @@ pub enum FieldType {
     Real,
     Text,
     Thread,
+    /// A stack that is not the event's own: where a lock's owner took it.
+    Context,
 }
 
 /// The value of a field.
@@ -24,6 +26,8 @@ pub enum FieldValue {
     Real(f64),
     Text(StringId),
     Thread(ThreadId),
+    /// [`ContextId::ROOT`] if the stack is not known.
+    Context(ContextId),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,6 +126,7 @@ pub enum FieldColumn {
     Real(Column<f64>),
     Text(Column<u32>),
     Thread(Column<u32>),
+    Context(Column<u32>),
 }
 
 impl FieldColumn {
@@ -131,6 +136,7 @@ impl FieldColumn {
             FieldType::Real => FieldColumn::Real(Column::new()),
             FieldType::Text => FieldColumn::Text(Column::new()),
             FieldType::Thread => FieldColumn::Thread(Column::new()),
+            FieldType::Context => FieldColumn::Context(Column::new()),
         }
     }
 
@@ -142,6 +148,7 @@ impl FieldColumn {
             (FieldColumn::Real(column), FieldValue::Real(value)) => column.push(value),
             (FieldColumn::Text(column), FieldValue::Text(id)) => column.push(id.raw()),
             (FieldColumn::Thread(column), FieldValue::Thread(id)) => column.push(id.raw()),
+            (FieldColumn::Context(column), FieldValue::Context(id)) => column.push(id.raw()),
             _ => return false,
         }
         true
@@ -157,6 +164,9 @@ impl FieldColumn {
             FieldColumn::Thread(column) => {
                 column.get(row).map(|id| FieldValue::Thread(ThreadId::new(id)))
             }
+            FieldColumn::Context(column) => {
+                column.get(row).map(|id| FieldValue::Context(ContextId::new(id)))
+            }
         }
     }
 
@@ -164,7 +174,19 @@ impl FieldColumn {
         match self {
             FieldColumn::Integer(column) => column.clear(),
             FieldColumn::Real(column) => column.clear(),
-            FieldColumn::Text(column) | FieldColumn::Thread(column) => column.clear(),
+            FieldColumn::Text(column)
+            | FieldColumn::Thread(column)
+            | FieldColumn::Context(column) => column.clear(),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            FieldColumn::Integer(column) => column.memory(),
+            FieldColumn::Real(column) => column.memory(),
+            FieldColumn::Text(column)
+            | FieldColumn::Thread(column)
+            | FieldColumn::Context(column) => column.memory(),
         }
     }
 }
@@ -245,6 +267,26 @@ impl EventTable {
         self.fields.get(field)?.get(row)
     }
 
+    /// A row with its contexts exchanged, for another table of this kind: that of the event by
+    /// `place`, those of its fields by `place_of_field`. Whoever makes new contexts has to tell both.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn moved_row(
+        &self,
+        row: usize,
+        place: impl FnOnce(ContextId) -> ContextId,
+        mut place_of_field: impl FnMut(ContextId) -> ContextId,
+    ) -> (Event, Vec<FieldValue>) {
+        let event = self.event(row).expect("a row of the table");
+        let fields = self.fields.iter().filter_map(|column| column.get(row));
+        let fields = fields.map(|value| match value {
+            FieldValue::Context(context) => FieldValue::Context(place_of_field(context)),
+            other => other,
+        });
+        (Event { context: place(event.context), ..event }, fields.collect())
+    }
+
     /// When each event began, as in [`Event::time`]; the other columns in the same way.
     pub fn times(&self) -> &Column<u64> {
         &self.times
@@ -265,6 +307,13 @@ impl EventTable {
     /// One column per field of the kind.
     pub fn fields(&self) -> &[FieldColumn] {
         &self.fields
+    }
+
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        let common = self.times.memory() + self.durations.memory();
+        let places = self.threads.memory() + self.contexts.memory();
+        common + places + self.fields.iter().map(FieldColumn::memory).sum::<usize>()
     }
 
     /// The number of the first row held, counted from the beginning of the run.
@@ -299,6 +348,33 @@ mod tests {
         assert_eq!((table.event(0), table.event(1)), (Some(event), None));
         table.forget_rows();
         assert_eq!((table.len(), table.first_row(), table.field(0, after)), (0, 1, None));
+    }
+
+    #[test]
+    fn a_moved_row_has_new_contexts_in_its_fields_too() {
+        let kind = EventKind::new("lock", &[("owner", FieldType::Context), ("n", FieldType::Real)]);
+        let mut table = EventTable::new(kind);
+        let event = Event { time: 3, context: ContextId::new(5), ..Event::default() };
+        table.push(event, &[FieldValue::Context(ContextId::new(7)), FieldValue::Real(0.5)]);
+        let (moved, fields) = table.moved_row(
+            0,
+            |context| ContextId::new(context.raw() + 10),
+            |context| ContextId::new(context.raw() + 20),
+        );
+        assert_eq!(moved, Event { context: ContextId::new(15), ..event });
+        assert_eq!(fields, [FieldValue::Context(ContextId::new(27)), FieldValue::Real(0.5)]);
+    }
+
+    #[test]
+    fn rows_take_memory_until_they_are_forgotten() {
+        let mut table = EventTable::new(EventKind::gap());
+        let empty = table.memory();
+        for n in 0..1000 {
+            table.push(Event { time: n, ..Event::default() }, &[FieldValue::Integer(n as i64)]);
+        }
+        assert!(table.memory() >= empty + 16_000, "{} bytes", table.memory());
+        table.forget_rows();
+        assert_eq!(table.memory(), empty);
     }
 
     #[test]

@@ -108,6 +108,12 @@ impl Profile {
         }
     }
 
+    /// The name of a stack's innermost method; `None` if the stack is not known.
+    pub fn innermost_name(&self, context: ContextId) -> Option<String> {
+        let frame = self.contexts.frame(context)?;
+        Some(self.method_name(self.frames.get(frame).method))
+    }
+
     /// The name of a thread, or what else tells it from others.
     pub fn thread_name(&self, id: ThreadId) -> String {
         let thread = self.threads.get(id);
@@ -130,7 +136,8 @@ impl Profile {
     pub fn memory(&self) -> usize {
         let tables = self.strings.memory() + self.methods.memory() + self.frames.memory();
         let series: usize = self.series.iter().map(Series::memory).sum();
-        tables + self.contexts.memory() + self.threads.memory() + series
+        let events: usize = self.events.iter().map(EventTable::memory).sum();
+        tables + self.contexts.memory() + self.threads.memory() + series + events
     }
 
     /// Checks that every handle in every table names a row that is there. A profile made of the
@@ -169,6 +176,7 @@ impl Profile {
             let (column, target, rows) = match column {
                 FieldColumn::Text(column) => (column, "strings", self.strings.len()),
                 FieldColumn::Thread(column) => (column, "threads", self.threads.len()),
+                FieldColumn::Context(column) => (column, "contexts", self.contexts.len()),
                 FieldColumn::Integer(_) | FieldColumn::Real(_) => continue,
             };
             let largest = column.iter().max().unwrap_or_default() as usize;
@@ -222,7 +230,7 @@ impl std::error::Error for Invalid {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{Event, FieldValue};
+    use crate::events::{Event, FieldType, FieldValue};
     use crate::handle::StringId;
     use crate::series::Row;
     use crate::threads::Thread;
@@ -275,8 +283,15 @@ mod tests {
                 let text = FieldValue::Text(StringId::new(far));
                 p.events_mut(EventTableId::new(0)).push(Event::default(), &[text]);
             }),
+            problem(&|p| {
+                let kind = EventKind::new("lock", &[("owner's stack", FieldType::Context)]);
+                let id = p.events_of(&kind);
+                let stack = FieldValue::Context(ContextId::new(far));
+                p.events_mut(id).push(Event::default(), &[stack]);
+            }),
         ];
-        let targets = ["strings", "methods", "frames", "strings", "contexts", "threads", "strings"];
+        let targets = ["strings", "methods", "frames", "strings", "contexts", "threads"];
+        let targets = [&targets[..], &["strings", "contexts"]].concat();
         for (text, target) in found.iter().zip(targets) {
             assert!(text.contains(&format!("row 99 of {target}")), "{text}");
         }

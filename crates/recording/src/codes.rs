@@ -1,5 +1,6 @@
 //! The numbers that stand for the model's enums in a file. They are for ever; new ones are added at the
-//! end, and a reader takes a number that it does not know for the first of its enum.
+//! end. A reader takes a number that it does not know for the first of its enum, but for types of
+//! fields: how such a field is stored it cannot know, so it skips it.
 
 use tare_profile::{Estimate, Execution, FieldType, MethodKind, ThreadKind, TimeAxis, Unit};
 
@@ -120,16 +121,20 @@ pub fn of_field_type(kind: FieldType) -> u64 {
         FieldType::Real => 16,
         FieldType::Text => 17,
         FieldType::Thread => 18,
+        FieldType::Context => 19,
     }
 }
 
-pub fn field_type(code: u64) -> FieldType {
-    match code {
+/// `None` for a type of a later version, whose column cannot be read.
+pub fn field_type(code: u64) -> Option<FieldType> {
+    Some(match code {
+        0..=2 => FieldType::Integer(unit(code)),
         16 => FieldType::Real,
         17 => FieldType::Text,
         18 => FieldType::Thread,
-        code => FieldType::Integer(unit(code)),
-    }
+        19 => FieldType::Context,
+        _ => return None,
+    })
 }
 
 /// What may be absent: zero, or one more than the value.
@@ -161,8 +166,9 @@ mod tests {
             assert_eq!(of_time_axis(time_axis(code)), code);
             assert_eq!(of_option(option(code)), code);
         }
-        for code in [0, 1, 2, 16, 17, 18] {
-            assert_eq!(of_field_type(field_type(code)), code);
+        for code in 0..64 {
+            let known = [0, 1, 2, 16, 17, 18, 19].contains(&code);
+            assert_eq!(field_type(code).map(of_field_type), known.then_some(code));
         }
         for code in [16, 20, 271] {
             assert_eq!(of_execution(execution(code)), code);

@@ -8,7 +8,7 @@ use crate::codes;
 use crate::error::Warning;
 use crate::load::LoadOptions;
 use crate::rows::RowMap;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use tare_profile::{
     ContextId, Event, EventKind, EventTableId, FieldInfo, FieldType, FieldValue, Frame, FrameId,
@@ -46,6 +46,8 @@ pub struct Decoder<'o> {
     series: HashMap<u16, Target>,
     event_kinds: BTreeMap<u64, EventKind>,
     event_tables: HashMap<u64, EventTableId>,
+    /// Fields of types that this version does not know, by kind of event and field.
+    unknown_fields: BTreeSet<(String, String)>,
     damaged_context: Option<ContextId>,
     orphans: BTreeMap<&'static str, u64>,
     /// The latest time of a value or an event that was read, whether or not it is wanted.
@@ -84,6 +86,7 @@ impl<'o> Decoder<'o> {
             series: HashMap::new(),
             event_kinds: BTreeMap::new(),
             event_tables: HashMap::new(),
+            unknown_fields: BTreeSet::new(),
             damaged_context: None,
             orphans: BTreeMap::new(),
             latest: 0,
@@ -136,8 +139,10 @@ impl<'o> Decoder<'o> {
             self.profile.add_made_series(merger.finish());
         }
         let orphans = self.orphans.into_iter();
-        let warnings = orphans.map(|(table, rows)| Warning::Orphans { table, rows }).collect();
-        (self.profile, warnings)
+        let orphans = orphans.map(|(table, rows)| Warning::Orphans { table, rows });
+        let fields = self.unknown_fields.into_iter();
+        let fields = fields.map(|(event, field)| Warning::UnknownField { event, field });
+        (self.profile, orphans.chain(fields).collect())
     }
 
     /// Counts memory that a chunk is going to take.
@@ -442,9 +447,13 @@ impl<'o> Decoder<'o> {
             if self.event_tables.contains_key(&kinds[at]) {
                 return Err(Refusal::Malformed(Malformed("its kind of event is complete")));
             }
-            if let Some(kind) = self.event_kinds.get_mut(&kinds[at]) {
-                let field = FieldInfo { name: names[at].to_owned(), kind: codes::field_type(code) };
-                kind.fields.push(field);
+            let Some(kind) = self.event_kinds.get_mut(&kinds[at]) else { continue };
+            let name = names[at].to_owned();
+            match codes::field_type(code) {
+                Some(field) => kind.fields.push(FieldInfo { name, kind: field }),
+                None => {
+                    self.unknown_fields.insert((kind.name.clone(), name));
+                }
             }
         }
         Ok(())
@@ -505,6 +514,10 @@ impl<'o> Decoder<'o> {
             FieldType::Thread => {
                 let rows = chunk.numbers(&name)?.into_iter();
                 rows.map(|row| FieldValue::Thread(self.thread(row))).collect()
+            }
+            FieldType::Context => {
+                let rows = chunk.numbers(&name)?.into_iter();
+                rows.map(|row| FieldValue::Context(self.context(row))).collect()
             }
         })
     }

@@ -178,9 +178,9 @@ pub fn events(table: &EventTable, rows: Range<usize>) -> Vec<u8> {
                 None => chunk.signed(&name, column.range(rows)),
             },
             FieldColumn::Real(column) => chunk.reals(&name, rows.filter_map(|row| column.get(row))),
-            FieldColumn::Text(column) | FieldColumn::Thread(column) => {
-                numbers(chunk, &name, column, &rows)
-            }
+            FieldColumn::Text(column)
+            | FieldColumn::Thread(column)
+            | FieldColumn::Context(column) => numbers(chunk, &name, column, &rows),
         };
     }
     chunk.finish()

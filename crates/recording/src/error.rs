@@ -44,6 +44,15 @@ pub enum Warning {
     TooLarge { limit: u64 },
     /// Blocks of a kind that this version does not know.
     Unknown { blocks: u64 },
+    /// A field of events whose type this version does not know; the rest of the events is there.
+    UnknownField { event: String, field: String },
+}
+
+impl Warning {
+    /// Whether something is lost, and not only unfinished or of a later version.
+    pub(crate) fn is_damage(&self) -> bool {
+        !matches!(self, Warning::NoEnd | Warning::Unknown { .. } | Warning::UnknownField { .. })
+    }
 }
 
 impl From<io::Error> for ReadError {
@@ -110,6 +119,11 @@ impl fmt::Display for Warning {
             Warning::Unknown { blocks } => write!(
                 f,
                 "{blocks} blocks are of a kind that this tare does not know; a newer one shows more"
+            ),
+            Warning::UnknownField { event, field } => write!(
+                f,
+                "the field {field:?} of {event:?} events is of a type that this tare does not know, \
+                 and was skipped; a newer one shows it"
             ),
         }
     }

@@ -189,9 +189,7 @@ impl<R: Read + Seek> Recording<R> {
         if unknown > 0 {
             warnings.push(Warning::Unknown { blocks: unknown });
         }
-        let lost =
-            |warning: &&Warning| !matches!(warning, Warning::NoEnd | Warning::Unknown { .. });
-        if let Some(first) = warnings.iter().find(lost) {
+        if let Some(first) = warnings.iter().find(|warning| warning.is_damage()) {
             let count = damaged.max(1);
             let reason = format!("the recording is damaged: {first}");
             profile.run.lose(LossKind::Damaged, "blocks of the recording", count, &reason);

@@ -1,9 +1,13 @@
 //! Stacks of thousands of frames, as deep recursion leaves them, and crafted files whose stacks would be
 //! gigabytes if they were put down whole: what is written is bounded, says so, and has the same total.
 
+use serde_json::json;
 use std::io::{self, Write};
 use tare_formats::{Format, Options, open_bytes};
-use tare_profile::{ContextId, Profile, Row, SeriesId, SeriesInfo, ThreadId, TimeAxis, ValueKind};
+use tare_profile::{
+    ContextId, Event, EventKind, FieldType, FieldValue, Profile, Row, SeriesId, SeriesInfo,
+    ThreadId, TimeAxis, ValueKind,
+};
 
 /// Counts bytes, and refuses to take more than an exporter may write.
 struct Bounded {
@@ -97,5 +101,35 @@ fn what_is_folded_keeps_its_values() {
             rows.map(|row| row.value).sum()
         };
         assert_eq!((own("a.B.even"), own("a.B.odd")), (3_000_000, 3_000_000), "{format:?}");
+    }
+}
+
+/// A stack in a field of an event is shown by its innermost method, however deep it is.
+#[test]
+fn stacks_in_fields_are_named_by_their_innermost_method() {
+    for depth in [3, 5_000] {
+        let mut profile = chain((0..depth).map(|n| format!("m{n}")));
+        let kind = EventKind::new("lock", &[("holder", FieldType::Context)]);
+        let locks = profile.events_of(&kind);
+        let innermost = ContextId::new(profile.contexts.len() as u32 - 1);
+        for holder in [innermost, ContextId::ROOT] {
+            profile.events_mut(locks).push(Event::default(), &[FieldValue::Context(holder)]);
+        }
+        let json = |format| -> serde_json::Value {
+            let mut out = Vec::new();
+            tare_formats::write(&profile, format, Options::default(), &mut out).unwrap();
+            serde_json::from_slice(&out).unwrap()
+        };
+        let expected = [json!(format!("m{}", depth - 1)), json!(null)];
+        let chrome = json(Format::Chrome);
+        let events = chrome["traceEvents"].as_array().unwrap();
+        let locks = events.iter().filter(|event| event["name"] == "lock");
+        let holders: Vec<_> = locks.map(|event| event["args"]["holder"].clone()).collect();
+        assert_eq!(holders, expected, "{depth}");
+        let firefox = json(Format::Firefox);
+        let threads = firefox["threads"].as_array().unwrap();
+        let markers = threads.iter().flat_map(|t| t["markers"]["data"].as_array().unwrap());
+        let holders: Vec<_> = markers.map(|data| data["holder"].clone()).collect();
+        assert_eq!(holders, expected, "{depth}");
     }
 }

@@ -5,7 +5,7 @@ use crate::future::{block, header};
 use crate::made::{Random, Run, SAMPLES, dump, made};
 use crate::roundtrip::{read, written};
 use std::io::Cursor;
-use tare_profile::LossKind;
+use tare_profile::{Event, EventKind, FieldType, FieldValue, LossKind, Profile};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning, Writer};
 
 fn try_all(bytes: &[u8], what: &str) {
@@ -162,6 +162,28 @@ fn values_of_lost_contexts_are_accounted_for() {
         frames.any(|frame| loaded.profile.method_name(method(frame)) == "[unknown: damaged]")
     });
     assert!(damaged.count() > 0);
+}
+
+/// What a field of an event names may be lost as well as the event's own stack.
+#[test]
+fn fields_that_name_lost_contexts_say_so() {
+    let mut profile = Profile::new();
+    let frame = profile.special("[held]");
+    let kind = EventKind::new("lock", &[("owner's stack", FieldType::Context)]);
+    let locks = profile.events_of(&kind);
+    let stack = profile.contexts.stack([frame]);
+    profile.events_mut(locks).push(Event::default(), &[FieldValue::Context(stack)]);
+    let mut bytes = written(&profile);
+    let (.., end) = blocks(&bytes).into_iter().find(|block| block.1 == 6).unwrap();
+    bytes[end - 1] ^= 1;
+    let loaded = read(&bytes, &LoadOptions::default());
+    let orphans = Warning::Orphans { table: "values and events", rows: 1 };
+    assert!(loaded.warnings.contains(&orphans), "{:?}", loaded.warnings);
+    let (_, table) = loaded.profile.all_events().next().unwrap();
+    let Some(FieldValue::Context(stack)) = table.field(0, 0) else { panic!("no stack") };
+    let name = loaded.profile.innermost_name(stack);
+    assert_eq!(name.as_deref(), Some("[unknown: damaged]"));
+    assert_eq!(loaded.profile.check(), Ok(()));
 }
 
 #[test]

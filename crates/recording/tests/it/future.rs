@@ -3,6 +3,7 @@
 
 use crate::roundtrip::read;
 use std::io::Cursor;
+use tare_profile::{FieldValue, StringId};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 
 fn crc(bytes: &[u8]) -> u32 {
@@ -91,6 +92,35 @@ fn a_file_made_by_the_description_is_read_and_what_is_new_in_it_passed_over() {
     let context = series.row(0).unwrap().context;
     let frame = profile.contexts.frame(context).unwrap();
     assert_eq!(profile.method_name(profile.frames.get(frame).method), "A.f");
+}
+
+/// A field of a type that does not exist yet costs that field, and neither its events nor the others.
+#[test]
+fn a_field_of_an_unknown_type_is_skipped_and_told() {
+    let kinds = [column("kind", 1, &[0, 0, 0]), column("type", 1, &[99, 17, 1])];
+    let names = column("name", 4, b"\x05shape\x05cause\x04held");
+    // The column of the first is of a type that a column cannot have either.
+    let fields = [column("field:shape", 77, b"??"), column("field:cause", 1, &[2, 1])];
+    let held = column("field:held", 2, &[8, 4]);
+    let times = column("time", 1, &[3, 5]);
+    let rest = [
+        block(10, 0, &chunk(0, 1, &[column("name", 4, b"\x05pause")])),
+        block(11, 0, &chunk(0, 3, &[&kinds[..], &[names]].concat())),
+        block(12, 0, &chunk(0, 2, &[&fields[..], &[held, times]].concat())),
+    ];
+    let loaded = read(&[file(), rest.concat()].concat(), &LoadOptions::default());
+    let (event, field) = ("pause".to_owned(), "shape".to_owned());
+    let skipped = Warning::UnknownField { event, field };
+    let unknown = Warning::Unknown { blocks: 1 };
+    assert_eq!(loaded.warnings, [Warning::NoEnd, skipped, unknown]);
+    assert!(loaded.profile.run.losses.is_empty(), "nothing is damaged");
+    let (_, table) = loaded.profile.all_events().next().unwrap();
+    let known: Vec<&str> = table.kind().fields.iter().map(|field| field.name.as_str()).collect();
+    assert_eq!(known, ["cause", "held"]);
+    assert_eq!(table.times().iter().collect::<Vec<_>>(), [3, 5]);
+    let (cause, held) = (table.field(0, 0), table.field(1, 1));
+    assert_eq!(cause, Some(FieldValue::Text(StringId::new(2))));
+    assert_eq!(held, Some(FieldValue::Integer(2)));
 }
 
 #[test]

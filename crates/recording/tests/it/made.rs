@@ -125,7 +125,12 @@ impl Run {
         let event = Event { time: self.time, duration: self.random.below(1000), thread, context };
         let text = FieldValue::Text(self.profile.strings.intern("G1"));
         let n = self.random.below(1 << 40) as i64;
-        if n % 2 == 0 {
+        if n % 3 == 0 {
+            let fields = [("owner", FieldType::Thread), ("owner's stack", FieldType::Context)];
+            let lock = self.profile.events_of(&EventKind::new("lock", &fields));
+            let stack = FieldValue::Context(self.context());
+            self.profile.events_mut(lock).push(event, &[FieldValue::Thread(thread), stack]);
+        } else if n % 2 == 0 {
             let gc = self.profile.events_of(&EventKind::gc());
             let fields = [text, text, FieldValue::Integer(n), FieldValue::Integer(-n)];
             self.profile.events_mut(gc).push(event, &fields);
