@@ -1,8 +1,10 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
-use crate::term::{self, BOLD, DIM, clip, plain};
+use crate::term::{self, BOLD, DIM, WARN, clip, plain};
 use std::path::Path;
 use tare_profile::{SeriesInfo, Unit, ValueKind};
+use tare_session::Note;
+pub use tare_session::words::{grouped, roughly, several};
 
 /// A value with its unit: `1,234`, `12.3 ms`, `4.5 MB`.
 pub fn value(value: i64, unit: Unit) -> String {
@@ -34,43 +36,6 @@ pub fn amount(number: i64, info: &SeriesInfo) -> String {
         text.push_str(&format!(" ({})", plain(&info.name)));
     }
     text
-}
-
-/// Digits in groups of three.
-pub fn grouped(value: i64) -> String {
-    let digits = value.unsigned_abs().to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if value < 0 { format!("-{out}") } else { out }
-}
-
-/// `1 thread`, `12 threads`: a number as it is, and the word for it.
-pub fn several(number: impl TryInto<u64>, one: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    let digits = grouped(i64::try_from(number).unwrap_or(i64::MAX));
-    format!("{digits} {}", plural(number, one))
-}
-
-/// The same with a large number rounded: `1.2 M calls`.
-pub fn roughly(number: u64, one: &str) -> String {
-    format!("{} {}", term::count(number), plural(number, one))
-}
-
-/// A word for so many of it; the last word of several is the one that changes.
-fn plural(number: u64, one: &str) -> String {
-    if number == 1 {
-        return one.to_owned();
-    }
-    match one.strip_suffix('y') {
-        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
-        _ if one.ends_with(['s', 'x']) || one.ends_with("ch") => format!("{one}es"),
-        _ => format!("{one}s"),
-    }
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
@@ -181,6 +146,14 @@ pub fn remark_aside(text: &str) {
     }
 }
 
+/// What a session has to tell, on standard error.
+pub fn say(note: Note) {
+    match note {
+        Note::Aside(text) => remark_aside(&text),
+        Note::Warning(text) => errln!("{WARN}tare: {text}{WARN:#}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,18 +187,6 @@ mod tests {
         ] {
             assert_eq!(amount(number, &SeriesInfo::new(name, kind)), text);
         }
-    }
-
-    #[test]
-    fn one_is_singular() {
-        assert_eq!(several(1_u32, "pause"), "1 pause");
-        assert_eq!(several(0_u32, "class"), "0 classes");
-        assert_eq!(several(1_u32, "class"), "1 class");
-        assert_eq!(several(12_345_u64, "entry"), "12,345 entries");
-        assert_eq!(several(2_u32, "woven method"), "2 woven methods");
-        assert_eq!(several(2_u32, "key"), "2 keys");
-        assert_eq!(roughly(1, "call"), "1 call");
-        assert_eq!(roughly(1_234_567, "call"), "1.2 M calls");
     }
 
     #[test]

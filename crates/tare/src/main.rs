@@ -5,36 +5,21 @@ mod term;
 
 mod busy;
 mod cli;
-mod client;
 mod commands;
-mod counters;
-mod demotion;
-mod desk;
 mod doctor;
 #[cfg(test)]
 mod documented;
-mod exact;
 mod figures;
 mod files;
-mod guard;
-mod headway;
 mod interrupt;
-mod keep;
-mod launch;
-mod library;
-mod origins;
-mod perf;
-mod recorder;
-mod regions;
-mod sampling;
 mod source;
 mod target;
-mod trace;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use desk::Order;
 use std::process::ExitCode;
+use tare_session::desk::Order;
+use tare_session::guard;
 
 fn main() -> ExitCode {
     // A copy of ourselves that enters a container's namespaces must do nothing else before.
@@ -51,7 +36,7 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Explain(args)) => commands::explain::run(&args),
-        Some(Command::Guard { pid, recording }) => guard::run(pid, &recording),
+        Some(Command::Guard { pid, recording }) => guard::run(pid, &recording).map_err(Into::into),
         Some(Command::Record(args)) => return commands::record::run(*args),
         Some(Command::Dump { jvm, output }) => commands::orders::dump(&jvm, output.as_deref()),
         Some(Command::Stop { jvm }) => commands::orders::give(&jvm, &Order::Stop),

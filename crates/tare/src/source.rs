@@ -3,8 +3,6 @@
 //! Warnings about it go to standard error; what is done with the profile is left to the commands.
 
 use crate::cli::ViewArgs;
-use crate::desk::{self, Order};
-use crate::exact;
 use crate::figures::several;
 use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
@@ -19,6 +17,8 @@ use tare_analysis::{
 };
 use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis, ValueKind};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
+use tare_session::desk::{self, Order};
+use tare_session::exact;
 
 /// All times.
 const EVER: Range<u64> = 0..u64::MAX;
@@ -177,7 +177,7 @@ fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let (memory, path) = shared_memory()?;
     match desk::ask_if_any(&jvm, &Order::Dump(memory.try_clone()?))? {
         Some(_) => read_file(&path, who, time, false),
-        None => exact::live(&jvm),
+        None => Ok(exact::live(&jvm)?),
     }
 }
 

@@ -6,6 +6,7 @@ mod clean;
 mod pager;
 
 pub use clean::plain;
+pub use tare_session::words::{count, time};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -15,7 +16,6 @@ use std::fmt::Arguments;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -166,41 +166,9 @@ pub fn clip(text: &str, width: usize) -> String {
     out
 }
 
-/// `950`, `12.3 k`, `4.5 M`, `1.2 G`.
-pub fn count(n: u64) -> String {
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..1_000_000 => format!("{:.1} k", n as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} M", n as f64 / 1e6),
-        _ => format!("{:.1} G", n as f64 / 1e9),
-    }
-}
-
-/// `850 ms`, `12 s`, `3 min 5 s`, `2 h 7 min`, `4 d 3 h`.
-pub fn time(duration: Duration) -> String {
-    let s = duration.as_secs();
-    match s {
-        0 => format!("{} ms", duration.as_millis()),
-        1..60 => format!("{s} s"),
-        60..3600 => format!("{} min {} s", s / 60, s % 60),
-        3600..86_400 => format!("{} h {} min", s / 3600, s % 3600 / 60),
-        _ => format!("{} d {} h", s / 86_400, s % 86_400 / 3600),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_short_and_exact_enough() {
-        let check = |seconds: f64, text| assert_eq!(time(Duration::from_secs_f64(seconds)), text);
-        check(0.85, "850 ms");
-        check(59.9, "59 s");
-        check(185.0, "3 min 5 s");
-        check(7620.0, "2 h 7 min");
-        check(356_400.0, "4 d 3 h");
-    }
 
     #[test]
     fn clipping_counts_characters() {

@@ -68,7 +68,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let status = record::launched_quietly(record_args(args, &room.0)?)?;
     if !status.success() {
         errln!("{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared");
-        return Ok(crate::launch::exit_code(status));
+        return Ok(tare_session::launch::exit_code(status));
     }
     let new = measured(&room.0, !args.root.is_empty())?;
     if new.cases.is_empty() {

@@ -1,13 +1,13 @@
 //! `tare detach`: every agent of ours leaves the JVM, whatever its version.
 
 use crate::cli::Target;
-use crate::client::{self, Agent, Answered, Turn, Watch, inside};
 use crate::term::plain;
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
 use tare_protocol::{Progress, Request, Response};
+use tare_session::client::{self, Agent, Answered, Turn, Watch, inside};
 
 /// How often one looks whether it is done.
 const STEP: Duration = Duration::from_millis(2);

@@ -1,11 +1,11 @@
 //! `tare explain`: why a method is woven or not, from the recording that is under way.
 
 use crate::cli::ExplainArgs;
-use crate::client::{self, Found};
 use crate::figures::roughly;
 use crate::term::{self, BOLD, DIM, plain};
 use anyhow::{Result, bail};
 use tare_protocol::{Explained, Request, Response};
+use tare_session::client::{self, Found};
 
 pub fn run(args: &ExplainArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;

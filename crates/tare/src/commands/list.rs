@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
 use tare_attach::{AgentSeen, Jvm, VmKind};
+use tare_session::exact::vm;
 
 /// `tare` alone: the list, and what to try next.
 pub fn overview() -> Result<()> {
@@ -80,16 +81,6 @@ impl Row {
 /// Whether it is a JVM that we can do something with.
 pub fn is_hotspot(jvm: &Jvm) -> bool {
     matches!(jvm.vm, VmKind::HotSpot { .. })
-}
-
-/// The make of the virtual machine, as people call it.
-pub fn vm(jvm: &Jvm) -> String {
-    match &jvm.vm {
-        VmKind::HotSpot { name: Some(name) } => name.clone(),
-        VmKind::HotSpot { name: None } => "HotSpot".to_owned(),
-        VmKind::OpenJ9 => "OpenJ9".to_owned(),
-        _ => "unknown".to_owned(),
-    }
 }
 
 /// `active`: it listens; `leaving`: it was sent away, and restores what it had changed; `detached`: it was

@@ -2,7 +2,6 @@
 
 use super::export;
 use super::record::{check_output, unused};
-use crate::desk::{self, Order};
 use crate::source;
 use crate::term::plain;
 use anyhow::{Context, Result};
@@ -11,6 +10,7 @@ use std::io::{self, Seek};
 use std::path::Path;
 use tare_attach::Jvm;
 use tare_formats::Format;
+use tare_session::desk::{self, Order};
 
 pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
     check_output(output)?;
@@ -53,7 +53,7 @@ fn dump_to(jvm: &Jvm, path: &Path) -> Result<String> {
     if answer.is_err() && there.is_err() {
         let _ = fs::remove_file(path);
     }
-    answer
+    Ok(answer?)
 }
 
 pub fn give(who: &str, order: &Order) -> Result<()> {

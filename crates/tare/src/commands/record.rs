@@ -18,11 +18,8 @@ mod window;
 pub use exact::FORK_JOIN;
 
 use crate::cli::RecordArgs;
-use crate::client::Agent;
 use crate::commands::{detach, export, status};
-use crate::figures::remark_aside;
-use crate::launch::{self, Guest, Settings};
-use crate::recorder;
+use crate::figures::{remark_aside, say};
 use crate::target::Target;
 use crate::term::{self, BAD, DIM, Doing, WARN};
 use anyhow::{Context, Result, bail};
@@ -37,6 +34,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
 use tare_formats::Format;
+use tare_session::client::Agent;
+use tare_session::launch::{self, Guest, Settings};
+use tare_session::recorder;
 use trace::TraceSession;
 
 /// The option of a recording with the moment from which on all was woven, in nanoseconds since its
@@ -302,10 +302,8 @@ fn launched<S: Session>(args: RecordArgs) -> Result<(ExitStatus, bool)> {
     if let (Some(word), false) = (settings.word, quiet) {
         remark_aside(word);
     }
-    let launched = launch::launch(&command, &settings, attend)?;
-    if launched.guests == 0 {
-        launched.warn_of_no_guest();
-    }
+    let launched = launch::launch(&command, &settings, &say, attend)?;
+    launched.nobody_came().into_iter().for_each(say);
     let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
     if !for_check {
         tally.say(quiet);

@@ -1,10 +1,11 @@
 //! `tare run -- COMMAND`: starts a program with the agent inside, and tells its JVMs apart.
 
-use crate::launch::{self, Guest, Settings};
+use crate::figures::say;
 use crate::term::{self, DIM};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
+use tare_session::launch::{self, Guest, Settings};
 
 const SETTINGS: Settings = Settings { exact: false, fixed: false, flags: &[], word: None };
 
@@ -28,13 +29,11 @@ pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
             errln!("{DIM}tare: {what} {how} after {after}{DIM:#}");
         }
     };
-    match launch::launch(command, &SETTINGS, attend) {
+    match launch::launch(command, &SETTINGS, &say, attend) {
         Ok(launched) => {
-            if launched.guests == 0 && !quiet {
-                launched.warn_of_no_guest();
-            }
+            launched.nobody_came().filter(|_| !quiet).into_iter().for_each(say);
             launch::exit_code(launched.status)
         }
-        Err(e) => crate::fail(&e),
+        Err(e) => crate::fail(&e.into()),
     }
 }

@@ -1,11 +1,8 @@
 //! `tare status`: how a JVM and the agent in it are, once or until Ctrl-C.
 
 use crate::cli::{self, StatusArgs};
-use crate::client::{self, Agent, Found};
 use crate::commands::list::Row;
 use crate::figures::{roughly, several, wrap};
-use crate::library;
-use crate::sampling::interval;
 use crate::term::{self, BOLD, DIM, WARN, plain};
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
@@ -16,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
 use tare_protocol::{AgentOptions, Counters, GRACE, LoadedBy, Request, SampleStatus, Status};
+use tare_session::client::{self, Agent, Found};
+use tare_session::library;
+use tare_session::sampling::interval;
 
 pub fn run(args: &StatusArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;
@@ -208,7 +208,7 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
                 writeln!(out, "JVM {} has ended.", jvm.pid)?;
                 return Ok(());
             }
-            Err(e) => return Err(e),
+            Err(e) => return Err(e.into()),
         };
         if lines.is_multiple_of(20) {
             writeln!(
@@ -234,7 +234,7 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
         out.flush()?;
         last = now;
     }
-    agent.tell(&Request::Counters { on: false })
+    Ok(agent.tell(&Request::Counters { on: false })?)
 }
 
 /// Whether the process is gone, or goes within a moment: a JVM closes its sockets on its way out.

@@ -1,14 +1,15 @@
 //! What one JVM allows: its version, its flags, the capabilities that it grants now.
 
 use super::Check;
-use crate::client::{self, Found};
-use crate::commands::list::{is_hotspot, vm};
+use crate::commands::list::is_hotspot;
 use crate::commands::{detach, status};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tare_attach::Jvm;
 use tare_protocol::{Request, Status};
+use tare_session::client::{self, Found};
+use tare_session::exact::vm;
 
 /// Versions that the tests run on.
 const TESTED: [u32; 3] = [17, 21, 25];
@@ -116,7 +117,7 @@ fn ask(jvm: &Jvm, patience: Duration) -> anyhow::Result<Status> {
         agent.tell(&Request::Detach)?;
         detach::wait_for_threads(jvm, patience, &AtomicBool::new(false))?;
     }
-    answer
+    Ok(answer?)
 }
 
 fn warning(jvm: &Jvm) -> Option<Check> {

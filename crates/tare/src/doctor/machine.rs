@@ -1,11 +1,11 @@
 //! What this machine, this kernel and this user allow, apart from any JVM.
 
 use super::Check;
-use crate::library;
-use crate::perf::{Counter, Event};
 use std::fs;
 use std::io;
 use std::path::Path;
+use tare_session::library;
+use tare_session::perf::{Counter, Event};
 
 pub fn checks() -> Vec<Check> {
     let mut all = vec![platform(), agent(), user()];

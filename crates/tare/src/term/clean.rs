@@ -5,48 +5,12 @@
 //! [`plain`] makes one harmless line of a name. [`Clean`] stands before every output as a second
 //! net: it lets nothing through but text, line ends, tabs, and the few styles that are ours.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::{self, Write};
+pub use tare_session::words::plain;
+use tare_session::words::{escape, steers};
 
 /// The sequences of the styles in `term`; each is whole in one piece.
 const OURS: [&str; 6] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
-
-/// Whether a character does something other than to stand there: control characters, and what turns
-/// the direction of writing, ends a line, or is seen by nobody.
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            | '\u{fff9}'..='\u{fffb}')
-}
-
-/// As Java and JSON write it. No character that steers has more than four digits.
-fn escape(c: char, out: &mut String) {
-    match c {
-        '\n' => out.push_str("\\n"),
-        '\r' => out.push_str("\\r"),
-        '\t' => out.push_str("\\t"),
-        c => drop(write!(out, "\\u{:04x}", u32::from(c))),
-    }
-}
-
-/// A text of somebody else as one line that only stands there; what would do more is written as in
-/// Java's source.
-pub fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if steers(c) {
-            escape(c, &mut out);
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
-}
 
 /// A stream through which only text and our own styles pass.
 pub struct Clean<W: Write> {
@@ -146,15 +110,6 @@ mod tests {
         bytes.chunks(step).for_each(|piece| clean.write_all(piece).unwrap());
         drop(clean);
         String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn names_become_one_harmless_line() {
-        assert!(matches!(plain("com.acme.Größe"), Cow::Borrowed("com.acme.Größe")));
-        let title = plain("\u{1b}]0;pwned\u{7}\r\n\tx");
-        assert_eq!(title, "\\u001b]0;pwned\\u0007\\r\\n\\tx");
-        assert_eq!(plain("a\u{9b}31mb\u{7f}"), "a\\u009b31mb\\u007f");
-        assert_eq!(plain("\u{202e}gpj.exe\u{2066}\u{2028}"), "\\u202egpj.exe\\u2066\\u2028");
     }
 
     #[test]

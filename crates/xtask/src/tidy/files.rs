@@ -25,9 +25,9 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/test-natives/src/",
     // Asks the kernel for a perf event and a timer, for which there is no safe call.
     "crates/tare/src/doctor/machine.rs",
-    "crates/tare/src/perf.rs",
+    "crates/session/src/perf.rs",
     // Asks who is at the other end of a socket; the safe call cannot tell of a process without pid.
-    "crates/tare/src/desk/peer.rs",
+    "crates/session/src/desk/peer.rs",
     // Puts a program under a filter of system calls.
     "crates/jvm-tests/src/bin/filtered.rs",
 ];

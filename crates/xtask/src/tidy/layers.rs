@@ -56,6 +56,22 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-symbols", ours: &["tare-unwind"], others: None },
     Rule { package: "tare-recording", ours: &["tare-profile"], others: None },
     Rule { package: "tare-formats", ours: &["tare-java-names", "tare-profile"], others: None },
+    // Every front end sits on it: it knows no flags, prints nothing, and its errors can be matched.
+    Rule {
+        package: "tare-session",
+        ours: &[
+            "tare-analysis",
+            "tare-arena",
+            "tare-attach",
+            "tare-classfile",
+            "tare-java-names",
+            "tare-profile",
+            "tare-protocol",
+            "tare-recording",
+            "tare-symbols",
+        ],
+        others: Some(&["libc", "rustix", "signal-hook", "zip"]),
+    },
     Rule {
         package: "tare-cli",
         ours: &[
@@ -69,6 +85,7 @@ const RULES: &[Rule] = &[
             "tare-profile",
             "tare-protocol",
             "tare-recording",
+            "tare-session",
             "tare-symbols",
         ],
         others: None,
@@ -248,6 +265,9 @@ mod tests {
             ("tare-cli: tare-agent", "tare-cli must not depend on tare-agent"),
             ("tare-attach: ~tare-agent", "tare-attach must not depend on tare-agent"),
             ("tare-protocol: tare-classfile", "tare-protocol must not depend on tare-classfile"),
+            ("tare-session: clap", "tare-session must not link the outside package clap"),
+            ("tare-session: anyhow", "tare-session must not link the outside package anyhow"),
+            ("tare-session: tare-formats", "tare-session must not depend on tare-formats"),
             ("tare-agent: serde", "tare-agent must not link the outside package serde"),
             ("tare-classfile: libc", "tare-classfile must not link the outside package libc"),
         ] {

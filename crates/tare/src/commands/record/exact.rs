@@ -7,17 +7,8 @@ use super::{
     CHANCE_FIXED, Files, Kept, Names, STEP, Session, WOVEN_AFTER, agent_jar, predict, window,
 };
 use crate::cli::RecordArgs;
-use crate::client::Agent;
 use crate::commands::report;
-use crate::counters::Counters;
-use crate::demotion::Steering;
-use crate::exact::{self, Arena, Exact};
 use crate::figures::{headline, remark, remark_aside, roughly, several};
-use crate::guard::Guard;
-use crate::launch::Settings;
-use crate::origins::Origins;
-use crate::recorder::{Recorder, Source};
-use crate::sampling::Sampling;
 use crate::source;
 use crate::target::Target;
 use crate::term::{self, Doing};
@@ -28,6 +19,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::{Profile, RunInfo};
 use tare_protocol::{COST_PS, ExactPlan, ExactStatus, Pattern, REGIONS_MAX};
+use tare_session::client::Agent;
+use tare_session::counters::Counters;
+use tare_session::demotion::Steering;
+use tare_session::exact::{self, Arena, Exact};
+use tare_session::guard::Guard;
+use tare_session::launch::Settings;
+use tare_session::origins::Origins;
+use tare_session::recorder::{Recorder, Source};
+use tare_session::sampling::Sampling;
 
 /// For recordings that are to be the same in every run: what the JVM leaves to chance comes from a
 /// counter or a constant instead.

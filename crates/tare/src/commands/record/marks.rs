@@ -9,10 +9,6 @@ use super::predict;
 use super::weaving::{self, Begun};
 use super::window::sample_for;
 use crate::cli::RecordArgs;
-use crate::client::Agent;
-use crate::exact::{Arena, Exact};
-use crate::origins::Origins;
-use crate::recorder::Source;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -22,6 +18,10 @@ use tare_analysis::Passages;
 use tare_attach::Jvm;
 use tare_profile::{ContextId, MethodId, MethodKind, Profile, ValueKind};
 use tare_protocol::{ExactPlan, Region};
+use tare_session::client::Agent;
+use tare_session::exact::{Arena, Exact};
+use tare_session::origins::Origins;
+use tare_session::recorder::Source;
 
 /// For so long it is sampled to find methods that may be marks.
 const FIRST: Duration = Duration::from_secs(1);

@@ -5,10 +5,7 @@
 //! does not have will never come.
 
 use crate::cli::RecordArgs;
-use crate::client::Agent;
 use crate::figures::several;
-use crate::launch;
-use crate::origins::Origins;
 use crate::term::{WARN, plain};
 use anyhow::{Result, bail};
 use tare_classfile::ClassFile;
@@ -16,6 +13,9 @@ use tare_protocol::{
     ExactStatus, Fit, Found, MethodPattern, Nearest, Pattern, Refusal, Region, Request, Response,
     nearest,
 };
+use tare_session::client::Agent;
+use tare_session::launch;
+use tare_session::origins::Origins;
 
 enum Asked {
     Class(Pattern),

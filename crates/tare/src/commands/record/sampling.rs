@@ -4,17 +4,9 @@
 use super::patterns::{self, Wanted};
 use super::{Files, Kept, Names, STEP, Session};
 use crate::cli::{RecordArgs, ReportArgs};
-use crate::client::Agent;
 use crate::commands::report;
-use crate::desk::{self, Desk, Order};
-use crate::exact;
 use crate::figures::{headline, remark, remark_aside, roughly, several};
 use crate::files::replace_by;
-use crate::keep::Keeper;
-use crate::launch::Settings;
-use crate::origins::Origins;
-use crate::recorder::Recorder;
-use crate::sampling::{DRAIN, Fitting, Sampling, interval};
 use crate::source;
 use crate::term::{self, Doing, WARN};
 use anyhow::{Context, Result};
@@ -26,6 +18,14 @@ use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{Request, SampleEngine, SamplePlan};
 use tare_recording::{LoadOptions, Recording, Writer};
+use tare_session::client::Agent;
+use tare_session::desk::{self, Desk, Order};
+use tare_session::exact;
+use tare_session::keep::Keeper;
+use tare_session::launch::Settings;
+use tare_session::origins::Origins;
+use tare_session::recorder::Recorder;
+use tare_session::sampling::{DRAIN, Fitting, Sampling, interval};
 use tare_symbols::Ahead;
 
 /// The ring in the JVM that samples wait in until they are drained, twenty times a second.
@@ -192,7 +192,7 @@ impl Session for SamplingSession {
             Store::Memory(mut keeper) => {
                 keeper.look(&mut sampling)?;
                 let doing = || format!("cannot write {}", files.recording.display());
-                replace_by(&files.recording, |file| keeper.dump(file)).with_context(doing)?.1
+                replace_by(&files.recording, |file| Ok(keeper.dump(file)?)).with_context(doing)?.1
             }
         };
         let outside = sampling.outside();
@@ -260,9 +260,10 @@ impl SamplingSession {
     /// Takes the samples of the last second.
     fn look(&mut self) -> Result<()> {
         match &mut self.store {
-            Store::File(recorder) => recorder.append(&mut [&mut self.sampling]),
-            Store::Memory(keeper) => keeper.look(&mut self.sampling),
+            Store::File(recorder) => recorder.append(&mut [&mut self.sampling])?,
+            Store::Memory(keeper) => keeper.look(&mut self.sampling)?,
         }
+        Ok(())
     }
 
     fn take_orders(&mut self, agent: &mut Agent) {
@@ -282,8 +283,8 @@ impl SamplingSession {
                 let path = std::path::absolute(self.files.result())?;
                 Ok(format!("stopped; the recording is in {}", path.display()))
             }
-            Order::Pause => change(None, Some(true)).map(|()| "paused".to_owned()),
-            Order::Resume => change(None, Some(false)).map(|()| "goes on".to_owned()),
+            Order::Pause => Ok(change(None, Some(true)).map(|()| "paused".to_owned())?),
+            Order::Resume => Ok(change(None, Some(false)).map(|()| "goes on".to_owned())?),
             Order::Interval(nanos) => {
                 change(Some(nanos), None)?;
                 Ok(format!("samples every {} from now on", interval(nanos)))

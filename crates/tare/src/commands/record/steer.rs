@@ -5,15 +5,15 @@
 //! sees probes, the calibration has to do.
 
 use super::weaving;
-use crate::client::Agent;
-use crate::demotion::{Load, Steering};
-use crate::exact::Exact;
-use crate::recorder::processor_time;
-use crate::sampling::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tare_protocol::{Request, SampleEngine, SamplePlan};
+use tare_session::client::Agent;
+use tare_session::demotion::{Load, Steering};
+use tare_session::exact::Exact;
+use tare_session::recorder::processor_time;
+use tare_session::sampling::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 const RING: u64 = 8 << 20;

@@ -5,22 +5,22 @@ use super::patterns::{self, Wanted};
 use super::weaving::{self, Begun};
 use super::{Files, Kept, Names, Session, WOVEN_AFTER};
 use crate::cli::RecordArgs;
-use crate::client::Agent;
 use crate::commands::report;
-use crate::desk::{self, Desk, Order};
 use crate::figures::{headline, remark, roughly, several};
-use crate::launch::Settings;
-use crate::origins::Origins;
-use crate::recorder::Recorder;
 use crate::source;
 use crate::term::{self, DIM, Doing};
-use crate::trace::{Limits, Trace};
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
 use tare_protocol::ExactPlan;
+use tare_session::client::Agent;
+use tare_session::desk::{self, Desk, Order};
+use tare_session::launch::Settings;
+use tare_session::origins::Origins;
+use tare_session::recorder::Recorder;
+use tare_session::trace::{Limits, Trace};
 
 /// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
 const SHORTEST: Duration = Duration::from_micros(500);

@@ -1,7 +1,6 @@
 //! The two long moments of an exact recording, in which classes are woven and restored: what the terminal
 //! says meanwhile, and Ctrl-C, which is heard between two batches of classes.
 
-use crate::client::{Agent, Answered, Turn, Watch, inside};
 use crate::figures::{grouped, remark_aside, several};
 use crate::term::{self, plain};
 use anyhow::{Result, bail};
@@ -10,6 +9,7 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_protocol::{Activity, ExactPlan, Progress, Request, Response};
+use tare_session::client::{Agent, Answered, Turn, Watch, inside};
 
 /// How long one batch of classes may take on a busy machine.
 pub const WEAVING: Duration = Duration::from_secs(60);

@@ -6,9 +6,7 @@
 use super::STEP;
 use super::marks::{Counting, Passed, settle, since};
 use crate::cli::RecordArgs;
-use crate::client::Agent;
 use crate::figures::remark_aside;
-use crate::sampling::{DRAIN, Sampling};
 use crate::term;
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +14,8 @@ use std::time::{Duration, Instant};
 use tare_analysis::{WINDOW, mark};
 use tare_attach::Jvm;
 use tare_protocol::{Request, SamplePlan};
+use tare_session::client::Agent;
+use tare_session::sampling::{DRAIN, Sampling};
 
 /// Short, since there is little time, and a program bears it for so long.
 const INTERVAL: Duration = Duration::from_millis(1);

@@ -8,8 +8,8 @@
 mod peer;
 mod place;
 
-use crate::term::plain;
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, refuse};
+use crate::words::plain;
 use place::Place;
 use rustix::fs::{FileType, MemfdFlags, OFlags, memfd_create};
 use rustix::net::{
@@ -17,6 +17,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::cell::RefCell;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
@@ -83,7 +84,7 @@ fn writable(file: File) -> Result<File> {
     let flags = rustix::fs::fcntl_getfl(&file)?;
     let writes = flags & OFlags::RWMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH);
     if kind != FileType::RegularFile || !writes {
-        bail!("a dump goes into an ordinary file that is open for writing");
+        refuse!("a dump goes into an ordinary file that is open for writing");
     }
     Ok(file)
 }
@@ -92,7 +93,7 @@ fn writable(file: File) -> Result<File> {
 pub fn emptied(mut file: File, growing: &Path) -> Result<File> {
     let is = file.metadata()?;
     if growing.metadata().is_ok_and(|known| (known.dev(), known.ino()) == (is.dev(), is.ino())) {
-        bail!("{} is where the recording itself grows", growing.display());
+        refuse!("{} is where the recording itself grows", growing.display());
     }
     file.set_len(0)?;
     file.rewind()?;
@@ -117,7 +118,7 @@ impl Desk {
     /// they say is no reason to go without.
     fn open_for(pid: u32) -> Result<Self> {
         if !matches!(place::find_own(pid), Ok(None)) {
-            bail!("another recording of JVM {pid} takes orders already");
+            refuse!("another recording of JVM {pid} takes orders already");
         }
         let (listener, place) = Place::bind(pid)?;
         Ok(Desk { listener, ending: RefCell::default(), _place: place })
@@ -125,7 +126,7 @@ impl Desk {
 
     /// Carries out one order, if somebody has one. The answer to [`Order::Stop`] waits for
     /// [`Desk::complete`].
-    pub fn serve(&self, mut carry_out: impl FnMut(Order) -> Result<String>) {
+    pub fn serve<E: fmt::Display>(&self, mut carry_out: impl FnMut(Order) -> Result<String, E>) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         // Whoever hangs up, or is not entitled, gets nothing; the recording goes on.
         let _ = self.answer(stream, &mut carry_out);
@@ -138,10 +139,10 @@ impl Desk {
         }
     }
 
-    fn answer(
+    fn answer<E: fmt::Display>(
         &self,
         mut stream: UnixStream,
-        carry_out: &mut dyn FnMut(Order) -> Result<String>,
+        carry_out: &mut dyn FnMut(Order) -> Result<String, E>,
     ) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -152,13 +153,17 @@ impl Desk {
         let (line, file) = hear(&stream)?;
         let order = Order::parse(line.trim_end(), file);
         let ends = matches!(order, Ok(Order::Stop));
-        let said = match order.and_then(carry_out) {
+        let done = match order {
+            Ok(order) => carry_out(order).map_err(|error| format!("{error:#}")),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let said = match done {
             Ok(text) if ends => {
                 self.ending.borrow_mut().push((stream, text));
                 return Ok(());
             }
             Ok(text) => format!("ok {text}"),
-            Err(error) => format!("error {error:#}"),
+            Err(error) => format!("error {error}"),
         };
         // One line, whatever an error says.
         stream.write_all(format!("{}\n", said.replace('\n', " ")).as_bytes())
@@ -218,7 +223,7 @@ fn ask_foreign(stream: UnixStream, mut file: &File) -> Result<String> {
     let memory = File::from(memfd_create("tare-dump", MemfdFlags::CLOEXEC)?);
     let answer = ask_at(stream, &Order::Dump(memory.try_clone()?))?;
     if memory.metadata()?.len() > MOST_DUMPED {
-        bail!("the dump is larger than {} MiB, and is not taken", MOST_DUMPED >> 20);
+        refuse!("the dump is larger than {} MiB, and is not taken", MOST_DUMPED >> 20);
     }
     file.set_len(0)?;
     file.rewind()?;
@@ -241,7 +246,7 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut extra = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !extra.push(SendAncillaryMessage::ScmRights(&files)) {
-        bail!("no room for a descriptor");
+        refuse!("no room for a descriptor");
     }
     let parts = [IoSlice::new(line.as_bytes())];
     let sent = sendmsg(&stream, &parts, &mut extra, SendFlags::NOSIGNAL)?;
@@ -250,7 +255,7 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     if let (Err(error), Order::Stop) = (&heard, order)
         && matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
     {
-        bail!(
+        refuse!(
             "the recording is stopping, and its file is not complete after {} s; it is when its \
              `tare record` has returned",
             ANSWER.as_secs()
@@ -259,9 +264,9 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     let line = heard.context("the recording did not answer")?;
     match line.trim_end().split_once(' ') {
         Some(("ok", text)) => Ok(text.to_owned()),
-        Some(("error", text)) => bail!("{}", plain(text)),
+        Some(("error", text)) => refuse!("{}", plain(text)),
         _ if line.trim_end() == "ok" => Ok(String::new()),
-        _ => bail!("the recording ended before it answered"),
+        _ => refuse!("the recording ended before it answered"),
     }
 }
 
@@ -289,6 +294,7 @@ fn answer_line(mut stream: UnixStream, patience: Duration) -> io::Result<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     fn memory() -> File {
         File::from(memfd_create("tare-test", MemfdFlags::CLOEXEC).unwrap())
@@ -338,7 +344,7 @@ mod tests {
                         file.write_all(b"what there is")?;
                         Ok("13 bytes".to_owned())
                     }
-                    _ => bail!("not\nnow"),
+                    _ => refuse!("not\nnow"),
                 }
             });
             std::thread::sleep(Duration::from_millis(1));
@@ -401,7 +407,7 @@ mod tests {
         while stops == 0 {
             desk.serve(|order| {
                 stops += u32::from(matches!(order, Order::Stop));
-                Ok("stopped".to_owned())
+                Ok::<_, Error>("stopped".to_owned())
             });
             std::thread::sleep(Duration::from_millis(1));
         }

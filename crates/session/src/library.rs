@@ -1,6 +1,6 @@
 //! Where the agent's library file is, and that it is of this build.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, refuse};
 use std::env;
 use std::fs::{self, File};
 use std::io::Write;
@@ -35,11 +35,11 @@ pub fn locate() -> Result<PathBuf> {
         stale = Some(path);
     }
     match stale {
-        Some(path) => bail!(
+        Some(path) => refuse!(
             "{} is the agent of another build; build both again (cargo build -p tare-cli -p tare-agent)",
             path.display()
         ),
-        None => bail!(
+        None => refuse!(
             "the agent library is missing: looked for {}. Build it with `cargo build -p tare-agent`, \
              or name it in {OVERRIDE}",
             candidates.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")

@@ -3,9 +3,9 @@
 //! Finding the socket and proving that the right process listens there is `tare-attach`'s job;
 //! here are only the messages, each bounded in time.
 
-use crate::figures::several;
-use crate::term::{self, plain};
-use anyhow::{Result, bail};
+use crate::error::{Error, Result};
+use crate::words::several;
+use crate::words::{self, plain};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
 use std::fs::File;
@@ -93,7 +93,10 @@ impl Agent {
         let mut agent = Agent::of(stream, patience)?;
         let Some(first) = agent.next()? else { return Ok(None) };
         if let Ok(Response::Error { message, .. }) = Response::from_message(&first) {
-            bail!("the agent refused the connection: {}", plain(&message));
+            return Err(Error::Agent(format!(
+                "the agent refused the connection: {}",
+                plain(&message)
+            )));
         }
         agent.greeting = Greeting::from_message(&first)?;
         Ok(Some(agent))
@@ -154,7 +157,7 @@ impl Agent {
                     self.send(&Request::ExactStop)?;
                 }
                 Turn::Stop => {}
-                Turn::GiveUp => bail!(watch.given_up(self.patience)),
+                Turn::GiveUp => return Err(Error::Silent(watch.given_up(self.patience))),
                 Turn::Leave => {
                     self.owed += 1;
                     return Ok(Answered::Later);
@@ -162,11 +165,13 @@ impl Agent {
             }
             let mut portion = [0; 8192];
             match self.take(&mut portion) {
-                Ok(0) => bail!("the JVM closed the connection; has it ended?"),
+                Ok(0) => return Err(Error::Gone(None)),
                 Ok(n) => self.decoder.push(&portion[..n]),
                 Err(Errno::AGAIN | Errno::INTR) if heard.elapsed() < self.patience => {}
-                Err(Errno::AGAIN | Errno::INTR) => bail!(watch.given_up(self.patience)),
-                Err(e) => bail!("the connection to the agent broke: {e}"),
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    return Err(Error::Silent(watch.given_up(self.patience)));
+                }
+                Err(e) => return Err(broke(e)),
             }
         }
     }
@@ -179,7 +184,7 @@ impl Agent {
 
     fn send(&mut self, request: &Request) -> Result<()> {
         if let Err(e) = self.stream.write_all(&request.to_message().encode()) {
-            bail!("the JVM closed the connection ({e}); has it ended?");
+            return Err(Error::Gone(Some(e)));
         }
         Ok(())
     }
@@ -188,8 +193,8 @@ impl Agent {
     pub fn tell(&mut self, request: &Request) -> Result<()> {
         match self.ask(request)? {
             Response::Ok => Ok(()),
-            Response::Error { message, .. } => bail!("{}", plain(&message)),
-            _ => bail!("the agent gave an answer to another question"),
+            Response::Error { message, .. } => Err(Error::Agent(plain(&message).into_owned())),
+            _ => Err(Error::another_question()),
         }
     }
 
@@ -211,7 +216,8 @@ impl Agent {
 
     fn take_files<const N: usize>(&mut self) -> Result<[File; N]> {
         let files = std::mem::take(&mut self.files);
-        files.try_into().map_err(|_| anyhow::anyhow!("the agent's answer lacks its descriptors"))
+        let lacks = "the agent's answer lacks its descriptors";
+        files.try_into().map_err(|_| Error::Confused(lacks.to_owned()))
     }
 
     /// Lets answers take longer for a while, for what takes a healthy JVM long on a busy machine.
@@ -232,8 +238,8 @@ impl Agent {
     pub fn status(&mut self) -> Result<Status> {
         match self.ask(&Request::Status)? {
             Response::Status(status) => Ok(*status),
-            Response::Error { message, .. } => bail!("{}", plain(&message)),
-            _ => bail!("the agent gave an answer to another question"),
+            Response::Error { message, .. } => Err(Error::Agent(plain(&message).into_owned())),
+            _ => Err(Error::another_question()),
         }
     }
 
@@ -246,7 +252,7 @@ impl Agent {
     fn receive(&mut self) -> Result<Message> {
         match self.next()? {
             Some(message) => Ok(message),
-            None => bail!("the JVM closed the connection; has it ended?"),
+            None => Err(Error::Gone(None)),
         }
     }
 
@@ -263,12 +269,10 @@ impl Agent {
                 Ok(0) | Err(Errno::CONNRESET) => return Ok(None),
                 Ok(n) => self.decoder.push(&portion[..n]),
                 Err(Errno::INTR) if !overdue => {}
-                Err(Errno::AGAIN | Errno::INTR) => bail!(
-                    "the agent did not answer within {:.1} s; the JVM may be stopped, or stuck on \
-                     its way to a safepoint (`--timeout` waits longer)",
-                    self.patience.as_secs_f64()
-                ),
-                Err(e) => bail!("the connection to the agent broke: {e}"),
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    return Err(Error::Silent(unanswered(self.patience)));
+                }
+                Err(e) => return Err(broke(e)),
             }
         }
     }
@@ -290,6 +294,19 @@ impl Agent {
     }
 }
 
+fn broke(error: Errno) -> Error {
+    Error::from(error).during("the connection to the agent broke")
+}
+
+/// What to say of an agent that nothing more is known of.
+pub fn unanswered(patience: Duration) -> String {
+    format!(
+        "the agent did not answer within {:.1} s; the JVM may be stopped, or stuck on its way to a \
+         safepoint (`--timeout` waits longer)",
+        patience.as_secs_f64()
+    )
+}
+
 /// The memory that an agent may hand over in answer to a request, in bytes. It rounds up what is
 /// asked for, and puts a header before a ring.
 fn largest(request: &Request) -> Option<u64> {
@@ -307,12 +324,12 @@ fn largest(request: &Request) -> Option<u64> {
 fn check_size(file: &File, most: u64) -> Result<()> {
     let length = file.metadata()?.len();
     if length > most {
-        bail!(
+        return Err(Error::Confused(format!(
             "the JVM handed over memory of {} MiB, where {} MiB at most were asked for; \
              it is not to be believed, and nothing of it is read",
             length.div_ceil(1 << 20),
             most >> 20
-        );
+        )));
     }
     Ok(())
 }
@@ -322,7 +339,7 @@ pub fn hear_status(stream: &UnixStream, patience: Duration) -> Result<(Status, [
     let mut teller = Agent::of(stream.try_clone()?, patience)?;
     match Response::from_message(&teller.receive()?)? {
         Response::Status(status) => Ok((*status, teller.take_files()?)),
-        _ => bail!("a guard has to be told of a status"),
+        _ => Err(Error::Confused("a guard has to be told of a status".to_owned())),
     }
 }
 
@@ -336,9 +353,9 @@ pub fn agents(jvm: &Jvm, patience: Duration) -> Result<Vec<Agent>> {
 }
 
 /// Why an agent does not answer, if that can be seen.
-fn busy(jvm: &Jvm, error: anyhow::Error) -> anyhow::Error {
+fn busy(jvm: &Jvm, error: Error) -> Error {
     match tare_attach::progress(jvm.pid) {
-        Some(progress) => error.context(format!(
+        Some(progress) => error.during(format!(
             "JVM {} ({}) holds an agent that answers nobody now: {}",
             jvm.pid,
             jvm.name(),
@@ -354,7 +371,7 @@ pub fn inside(progress: &Progress) -> String {
     let since = now.saturating_sub(Duration::from_millis(progress.since_ms));
     format!(
         "for {} it has been inside the JVM, {}, which nothing can interrupt",
-        term::time(since),
+        words::time(since),
         what(progress)
     )
 }
@@ -377,8 +394,10 @@ pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
         match agent.ask(&Request::hello())? {
             Response::Ok => return Ok(Found::Ours(agent)),
             Response::Error { code: ErrorCode::Version, .. } => other = Some(agent),
-            Response::Error { message, .. } => bail!("the agent refused: {}", plain(&message)),
-            _ => bail!("the agent gave an answer to another question"),
+            Response::Error { message, .. } => {
+                return Err(Error::Agent(format!("the agent refused: {}", plain(&message))));
+            }
+            _ => return Err(Error::another_question()),
         }
     }
     Ok(other.map_or(Found::None, Found::Other))

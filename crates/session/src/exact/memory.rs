@@ -4,7 +4,7 @@
 //! bounded by what the JVM truly holds there: a length alone costs nobody anything, and a program
 //! that is broken, or means ill, must not bring down the machine by way of its profiler.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, refuse};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl NameFile {
     pub fn read(&self) -> Result<Names> {
         let length = self.0.metadata().context("cannot ask for the length of the names")?.len();
         if length > LONGEST_LOG {
-            bail!("the JVM's log of names claims {} MiB; it is not to be believed", length >> 20);
+            refuse!("the JVM's log of names claims {} MiB; it is not to be believed", length >> 20);
         }
         Ok(Names::read(&read_up_to(&self.0, length)?))
     }
@@ -79,7 +79,7 @@ impl Arena {
 fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
     let is = file.metadata().context("cannot ask for the memory shared with the JVM")?;
     let held = is.len().min(is.blocks().saturating_mul(512));
-    let mut bytes = vec![0; usize::try_from(length.min(held))?];
+    let mut bytes = vec![0; usize::try_from(length.min(held)).unwrap_or(usize::MAX)];
     let mut done = 0;
     while done < bytes.len() {
         match file.read_at(&mut bytes[done..], done as u64) {

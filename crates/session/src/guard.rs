@@ -5,10 +5,10 @@
 //! The tool's own looks may be far apart when trees are large; with a guard that costs no call.
 
 use crate::client;
+use crate::error::{Context, Error, Result, refuse};
 use crate::exact::{Arena, Exact};
 use crate::origins::Origins;
 use crate::recorder::Source;
-use anyhow::{Context, Result, bail};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::{self, File};
@@ -61,7 +61,7 @@ impl Guard {
             stream.write_all(&message[sent..])?;
             Guard { stream, child }
         } else {
-            bail!("no room for two descriptors");
+            refuse!("no room for two descriptors");
         };
         Ok(guard)
     }
@@ -144,7 +144,7 @@ fn rescue(mut exact: Exact, recording: &Path, on_duty_since: SystemTime) -> Resu
     part.push(".part");
     let written = Writer::create(part.as_ref())
         .and_then(|writer| writer.finish(&profile))
-        .map_err(anyhow::Error::from)
+        .map_err(Error::from)
         .and_then(|_| fs::rename(&part, &recording).map_err(Into::into));
     if written.is_err() {
         // A disk that is full has no room for half of a file either.

@@ -1,7 +1,7 @@
 //! How far this process is with completing its recordings, for whoever waits for them on another thread. With
 //! several recordings at once these are the figures of all together.
 
-use crate::term;
+use crate::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Contexts that were looked at in the looks so far, and those that these looks have in all.
@@ -40,7 +40,7 @@ impl Headway {
             0 => String::new(),
             of => {
                 let done = self.contexts.saturating_sub(then.contexts);
-                format!("{} of {} contexts, ", term::count(done), term::count(of))
+                format!("{} of {} contexts, ", words::count(done), words::count(of))
             }
         };
         format!("{contexts}{:.1} MiB written", (self.bytes - then.bytes) as f64 / 1048576.0)

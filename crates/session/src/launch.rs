@@ -3,10 +3,11 @@
 //! Each JVM that comes up with our agent reports at a socket of ours before its `main` runs and
 //! holds that connection until it ends. The program's input, output and exit status stay its own.
 
+use crate::error::{Context, Result, refuse};
 use crate::headway::Headway;
 use crate::library;
-use crate::term::{DIM, WARN, plain};
-use anyhow::{Context, Result, bail};
+use crate::note::Note;
+use crate::words::plain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::{OsStr, OsString};
@@ -43,15 +44,14 @@ pub struct Launched {
 }
 
 impl Launched {
-    pub fn warn_of_no_guest(&self) {
-        if self.bare {
-            return;
-        }
-        errln!(
-            "{WARN}tare: no JVM reported. Does the command start Java on this machine, as this \
+    /// What to tell whoever waited for JVMs and met none.
+    pub fn nobody_came(&self) -> Option<Note> {
+        let why = format!(
+            "no JVM reported. Does the command start Java on this machine, as this \
              user, with {TOOL_OPTIONS} left in its environment? (A JVM that makes an archive of its \
-             classes, as with -XX:ArchiveClassesAtExit, starts with no agent.){WARN:#}"
+             classes, as with -XX:ArchiveClassesAtExit, starts with no agent.)"
         );
+        (self.guests == 0 && !self.bare).then_some(Note::Warning(why))
     }
 }
 
@@ -74,13 +74,15 @@ pub struct Settings {
 }
 
 /// Runs a command to its end. `attend` is called, on a thread of its own, for every JVM that
-/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`].
+/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`]. `notes` hears
+/// what the user should know.
 pub fn launch(
     command: &[OsString],
     settings: &Settings,
+    notes: &dyn Fn(Note),
     attend: impl Fn(Guest) + Send + Sync + 'static,
 ) -> Result<Launched> {
-    let [program, arguments @ ..] = command else { bail!("name a command after --") };
+    let [program, arguments @ ..] = command else { refuse!("name a command after --") };
     let library = library::install()?;
     let meeting = Meeting::new()?;
     let options = AgentOptions {
@@ -94,11 +96,11 @@ pub fn launch(
     let mut child = Command::new(program);
     let archiving = is_java(program).then(|| archiving(arguments)).flatten();
     if let Some(option) = &archiving {
-        errln!(
-            "{WARN}tare: started without the agent: with {option} the JVM makes an archive of \
+        notes(Note::Warning(format!(
+            "started without the agent: with {option} the JVM makes an archive of \
              classes, where HotSpot wants no agent. Leave that option out, or attach to the \
-             program once it runs{WARN:#}"
-        );
+             program once it runs"
+        )));
         child.args(arguments);
     } else if is_java(program) {
         child.args(settings.flags).arg(&flag).args(arguments);
@@ -130,7 +132,7 @@ pub fn launch(
     let guests = meeting.receive(attend);
     let status = child.wait().context("cannot wait for the program")?;
     ended.store(true, Relaxed);
-    let interrupted = !guests.settle(&enough, &mut Here::new());
+    let interrupted = !guests.settle(&enough, &mut Here::new(notes));
     let guests = guests.book().seen;
     Ok(Launched { status, guests, interrupted, bare: archiving.is_some() })
 }
@@ -192,7 +194,7 @@ fn agent_flag(library: &Path, options: &AgentOptions) -> Result<String> {
     let path = library.to_str().context("the path of the agent library is not UTF-8")?;
     if path.contains('=') {
         // The JVM ends the path at the first of these.
-        bail!(
+        refuse!(
             "the agent library lies in {path}; a JVM cannot load it from a path with '='. \
              Set TARE_CACHE to another directory"
         );
@@ -208,7 +210,7 @@ fn tool_options(flags: &[&str], existing: Option<OsString>, flag: &str) -> Resul
     } else if !flag.contains('"') {
         format!("\"{flag}\"")
     } else {
-        bail!(
+        refuse!(
             "the path of the agent library has both spaces and quotes; \
              set TARE_CACHE to another directory"
         );
@@ -307,18 +309,19 @@ trait Around {
 }
 
 /// The true surroundings.
-struct Here {
+struct Here<'a> {
+    notes: &'a dyn Fn(Note),
     since: Instant,
     then: Headway,
 }
 
-impl Here {
-    fn new() -> Self {
-        Here { since: Instant::now(), then: Headway::now() }
+impl<'a> Here<'a> {
+    fn new(notes: &'a dyn Fn(Note)) -> Self {
+        Here { notes, since: Instant::now(), then: Headway::now() }
     }
 }
 
-impl Around for Here {
+impl Around for Here<'_> {
     fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
@@ -332,11 +335,11 @@ impl Around for Here {
     }
 
     fn say(&mut self, text: &str) {
-        errln!("{DIM}tare: {text}{DIM:#}");
+        (self.notes)(Note::Aside(text.to_owned()));
     }
 
     fn warn(&mut self, text: &str) {
-        errln!("{WARN}tare: {text}{WARN:#}");
+        (self.notes)(Note::Warning(text.to_owned()));
     }
 
     fn headway(&self) -> String {

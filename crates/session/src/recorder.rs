@@ -5,8 +5,8 @@
 //! What is measured, and how, is the business of the [`Source`]s; what the file looks like that of
 //! `tare-recording`.
 
+use crate::error::{Context, Error, Result, refuse};
 use crate::headway;
-use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -156,15 +156,15 @@ impl Recorder {
         self.profile.run = run;
     }
 
-    fn unwritten(&self, error: WriteError) -> anyhow::Error {
+    fn unwritten(&self, error: WriteError) -> Error {
         let told = format!("{} ends here, after {:.0?}", self.path.display(), self.began.elapsed());
-        anyhow::Error::from(error).context(told)
+        Error::from(error).during(told)
     }
 
     /// A disk that is nearly full ends a recording before it ends the program.
     fn leave_room(&self) -> Result<()> {
         if has_no_room(&self.path) {
-            bail!(
+            refuse!(
                 "the disk of {} is nearly full; the recording ends here, after {:.0?}",
                 self.path.display(),
                 self.began.elapsed()
@@ -206,7 +206,7 @@ fn create(path: &Path) -> Result<Writer<File>> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut part = path.clone().into_os_string();
     part.push(".part");
-    let writer = Writer::create(part.as_ref()).map_err(anyhow::Error::from);
+    let writer = Writer::create(part.as_ref()).map_err(Error::from);
     let named =
         writer.and_then(|writer| fs::rename(&part, &path).map(|()| writer).map_err(Into::into));
     if named.is_err() {

@@ -6,7 +6,7 @@
 //! root, in the same namespaces. Root in a container that shares our directories is not root here.
 
 use super::peer::peer;
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Error, Result, refuse};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -40,7 +40,7 @@ impl Place {
         for base in bases() {
             match bind_in(&base, pid) {
                 Ok(bound) => return Ok(bound),
-                Err(e) => last = Some(anyhow::Error::from(e).context(base.display().to_string())),
+                Err(e) => last = Some(Error::from(e).during(base.display().to_string())),
             }
         }
         Err(last.context("no directory to try")?).context("no place for the socket")
@@ -95,7 +95,7 @@ pub fn find(pid: u32, uid: u32) -> Result<Option<Found>> {
         return Ok(stream.map(|stream| Found { stream, foreign: true }));
     }
     if us != 0 && desks(pid, 0).next().is_some() {
-        bail!("JVM {pid} is being recorded by root; use `sudo tare`");
+        refuse!("JVM {pid} is being recorded by root; use `sudo tare`");
     }
     Ok(None)
 }
@@ -123,7 +123,7 @@ fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
         }
     }
     if deaf {
-        bail!(
+        refuse!(
             "the recording of JVM {pid} took no orders for {} s: others wait in its queue, or it is \
              stopped",
             PATIENCE.as_secs()

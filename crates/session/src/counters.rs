@@ -2,9 +2,9 @@
 //! instructions, cache misses, page faults, context switches. From outside, so the program pays nothing but
 //! what the counters themselves cost. What the machine does not have is said to be absent, with the reason.
 
+use crate::error::Result;
 use crate::perf::{self, Counter, Event};
 use crate::recorder::Source;
-use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use tare_profile::{

@@ -1,7 +1,7 @@
 //! What the search for what roots reach has found and may have missed, as the recording tells of it.
 
 use super::Exact;
-use crate::figures::several;
+use crate::words::several;
 use tare_profile::{LossKind, RunInfo};
 
 impl Exact {

@@ -10,18 +10,18 @@ pub use memory::{Arena, NameFile};
 
 use crate::client::{self, Found};
 use crate::demotion::{Costs, Load, Steering};
+use crate::error::{Result, refuse};
 use crate::headway;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
-use anyhow::{Result, bail};
 use missing::Missing;
 use std::collections::HashMap;
 use std::time::Duration;
 use tare_analysis::{CALIBRATION, CALLING, Calibration, TARGET_TIME, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
-use tare_attach::Jvm;
+use tare_attach::{Jvm, VmKind};
 use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
     Thread, ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
@@ -34,10 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The profile, as it is now, of a JVM that somebody records at this moment.
 pub fn live(jvm: &Jvm) -> Result<Profile> {
     let Found::Ours(mut agent) = client::find(jvm, PATIENCE)? else {
-        bail!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
+        refuse!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
     };
     let Some(status) = agent.status()?.exact else {
-        bail!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
+        refuse!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
     };
     let arena = Arena::new(agent.tell_for_files(&Request::ExactOpen)?);
     let mut profile = Profile::new();
@@ -59,11 +59,21 @@ pub fn run_info(jvm: &Jvm) -> RunInfo {
         main_class: jvm.name().to_owned(),
         pid: Some(jvm.pid),
         jdk: jvm.java_version.clone().unwrap_or_default(),
-        vm: crate::commands::list::vm(jvm),
+        vm: vm(jvm),
         host: text(uname.nodename()),
         os: format!("{} {}", text(uname.sysname()), text(uname.release())),
         cpus: std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()),
         ..RunInfo::default()
+    }
+}
+
+/// The name of a virtual machine.
+pub fn vm(jvm: &Jvm) -> String {
+    match &jvm.vm {
+        VmKind::HotSpot { name: Some(name) } => name.clone(),
+        VmKind::HotSpot { name: None } => "HotSpot".to_owned(),
+        VmKind::OpenJ9 => "OpenJ9".to_owned(),
+        _ => "unknown".to_owned(),
     }
 }
 

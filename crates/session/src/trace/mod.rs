@@ -7,11 +7,11 @@
 mod track;
 mod types;
 
+use crate::error::Result;
 use crate::exact::{self, NameFile};
 use crate::origins::Origins;
 use crate::recorder::Source;
-use crate::term;
-use anyhow::Result;
+use crate::words;
 use std::collections::HashMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -370,7 +370,7 @@ impl Source for Trace {
     fn account(&self, run: &mut RunInfo) {
         run.options.push(("events".to_owned(), self.events.to_string()));
         if let Some(waited) = self.waited() {
-            run.options.push(("waited for room".to_owned(), term::time(waited)));
+            run.options.push(("waited for room".to_owned(), words::time(waited)));
         }
         if !self.status.calibration.is_empty() {
             run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));

@@ -1,9 +1,9 @@
 //! The last minutes of a recording that has no end: rows older than that are let go, and what is left
 //! becomes a file when somebody asks for it.
 
+use crate::error::{Context, Result};
 use crate::recorder::Source;
-use crate::term;
-use anyhow::{Context, Result};
+use crate::words;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Keeper {
         for (key, value) in [
             ("samples", samples.to_string()),
             ("weight", weight.to_string()),
-            ("kept", term::time(self.span)),
+            ("kept", words::time(self.span)),
         ] {
             profile.run.options.push((key.to_owned(), value));
         }

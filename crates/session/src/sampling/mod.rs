@@ -10,9 +10,9 @@ mod probes;
 pub use collect::{Clock, Fitting};
 pub use probes::{DEPTH as PROBE_DEPTH, ProbeSamples, Taken};
 
+use crate::error::Result;
 use crate::origins::Origins;
 use crate::recorder::Source;
-use anyhow::Result;
 use collect::Collector;
 use std::fs::File;
 use std::time::Duration;
