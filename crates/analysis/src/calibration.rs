@@ -1,5 +1,5 @@
 //! What probes cost, as the agent measured it around work of known length, and what follows for a
-//! time that probes measured. The derivation, and where it fails, is in docs/time.md.
+//! time that probes measured. The derivation, and where it fails, is in docs/internals/times.md.
 //!
 //! A *body* is what a method takes when nothing is woven. Around it, probes measure an *inside* (from
 //! the clock's first reading to its second) and add an *outside* to the caller's time. Both depend on

@@ -2,7 +2,7 @@
 //!
 //! What was measured stays; estimates and bounds become series of their own beside it. The figures
 //! are made of sums per context, so this can be done again, in another way, at any time afterwards.
-//! The derivation, and where it fails, is in docs/time.md.
+//! The derivation, and where it fails, is in docs/internals/times.md.
 
 use crate::calibration::{Bounded, Calibration};
 use crate::pairs::{Pairs, Passed};

@@ -264,7 +264,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
         };
         say(format!(
             "estimated for {}, from bytecodes, without native code, collections and compilations: \
-             {}, {use_for} (docs/target-error.md)",
+             {}, {use_for} (docs/measured/other-jvm.md)",
             error.jvm,
             error.told()
         ));
@@ -303,7 +303,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
     }
     if info.estimate == Estimate::Compensated && info.name != JOINED {
         say("times are estimates: what probes weigh is subtracted by a calibration, and short \
-             methods that are called often can be off by a multiple (docs/accuracy.md); \
+             methods that are called often can be off by a multiple (docs/measured/accuracy.md); \
              recorded with --cpu as well, times per call are told by samples"
             .to_owned());
     }

@@ -3,7 +3,7 @@
 //!
 //! Samples know nothing of probes, so this is right for short methods too; what they cannot tell is
 //! how much work was done while they were taken. That is told by methods that were counted meanwhile, the
-//! *marks*, or else by contexts whose time is well known from the exact recording, its *anchors*. docs/time.md
+//! *marks*, or else by contexts whose time is well known from the exact recording, its *anchors*. docs/internals/times.md
 //! has the derivation.
 
 use crate::compensate::{UNTIMED, bounds_of};

@@ -1,5 +1,5 @@
 //! Times of trees by pairs of transitions: what probes weigh between one reading of the clock and the
-//! next, learned from the contexts in place. The derivation, and where it fails, is in docs/time.md.
+//! next, learned from the contexts in place. The derivation, and where it fails, is in docs/internals/times.md.
 //!
 //! A call that makes no timed call goes from its entry to its exit. One that makes some goes from entry
 //! to entry and from exit to exit, once each, and between two of its calls from exit to entry. How many

@@ -1,7 +1,7 @@
 //! What probes weigh between two events of a trace, by the sequence that the two belong to: a transition
 //! from one method into a second, and one from the second into a third, with the types of all three. Of
 //! each sequence the least that was ever seen is known: not of single times, since a processor's clock may
-//! move in steps that are as long as a probe, but of means of a few. The derivation is in docs/time.md.
+//! move in steps that are as long as a probe, but of means of a few. The derivation is in docs/internals/times.md.
 //!
 //! The table is the same whether it is filled while events come or from a file, so it knows no unit:
 //! ticks there, nanoseconds here.

@@ -178,14 +178,14 @@ pub fn run(words: &[&str]) -> Result<()> {
              - Machine: {}\n\n\
              Programs whose true costs are known, beside what Tare says of them by every way of compensation: how many \
              whole programs, methods of 100 ns and more, and shorter ones are as near to the truth as they should be. \
-             [time.md](time.md) says what the ways are. *drawn*: programs that nobody had looked at, three trees of five \
+             [How times are compensated](../internals/times.md) says what the ways are. *drawn*: programs that nobody had looked at, three trees of five \
              methods each, whose lengths (5 ns to 20 µs), kinds of work and numbers of calls are drawn from a seed. VisualVM \
              knows no JDK after 19; its self times are of a run of its own, with its calibration.\n\n```{}```\n",
             super::command(&[&["accuracy"], words].concat()),
             machine::describe(),
             summary.text(),
         );
-        write(&ready.workspace.root.join("docs/accuracy.md"), &page)?;
+        write(&ready.workspace.root.join("docs/measured/accuracy.md"), &page)?;
     }
     let cells: Vec<Value> = cells.iter().map(Cell::json).collect();
     write(&json, &format!("{:#}\n", json!({ "summary": summary.json(), "cells": cells })))?;

@@ -1,4 +1,4 @@
-//! docs/benchmarks.md, written whole from one run: nothing in it is typed by hand.
+//! A page in docs/measured/, written whole from one run: nothing in it is typed by hand.
 
 use super::config::{ALL, Config, Jfr, Mode, PEERS};
 use super::figures::{Row, groups};
@@ -7,6 +7,8 @@ use super::workloads::Workload;
 
 /// What is told of a run beside its figures.
 pub struct About {
+    /// Of the page.
+    pub title: &'static str,
     pub machine: String,
     pub jdks: Vec<(u32, String)>,
     pub launches: u32,
@@ -27,10 +29,10 @@ pub fn page(
     means: &str,
 ) -> String {
     let mut text = format!(
-        "# Benchmarks\n\n\
+        "# {}\n\n\
          This page is generated; `{}` writes it anew. Do not edit it.\n\n\
          - Machine: {}\n",
-        about.command, about.machine,
+        about.title, about.command, about.machine,
     );
     for (major, version) in &about.jdks {
         text += &format!("- JDK {major}: {version}\n");
@@ -47,7 +49,7 @@ pub fn page(
     }
     text += &format!("\n{LEGEND}\n");
     if configs == ALL {
-        text += "![The steady state](../bench/results.svg)\n";
+        text += "![The steady state](../../bench/results.svg)\n";
     }
     if !means.is_empty() {
         text += &format!("\n## Over all of them\n{means}");
@@ -76,7 +78,7 @@ pub fn page(
 }
 
 /// Around what the README quotes.
-const MARKS: [&str; 2] = ["<!-- from docs/benchmarks.md -->\n", "<!-- to here -->\n"];
+const MARKS: [&str; 2] = ["<!-- from docs/measured/cost.md -->\n", "<!-- to here -->\n"];
 
 /// The README with this run's figures in the place that is marked for them.
 pub fn quoted_in(readme: &str, rows: &[Row]) -> Option<String> {
@@ -148,6 +150,7 @@ mod tests {
             measured: Amount { iterations: 1, seconds: 0.0 },
         };
         let about = About {
+            title: "What it costs",
             machine: "one processor".to_owned(),
             jdks: vec![(17, "17.0.1".to_owned())],
             launches: 3,
@@ -160,6 +163,7 @@ mod tests {
         let page =
             page(&about, &[&workload], &rows, &ALL, ("Beside", &["a: all of it".to_owned()]), "");
         for part in [
+            "# What it costs\n",
             "one processor",
             "commit abc1234",
             "JDK 17: 17.0.1",

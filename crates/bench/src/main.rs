@@ -32,6 +32,7 @@ mod target;
 mod trace;
 mod whole;
 mod workloads;
+mod wrap;
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -87,9 +88,9 @@ Options:
   --json FILE      where all that was measured goes (default: bench/results.json in the target
                    directory)
   --tare FILE      measure this `tare` instead of building one
-  --write-docs     write docs/benchmarks.md, bench/results.svg and README's table from this run; with
-                   peers docs/peers.md, with bytecodes docs/bytecodes-cost.md, with suite docs/suite.md,
-                   with demotion docs/demotion.md
+  --write-docs     write cost.md in docs/measured/, bench/results.svg and README's table from this
+                   run; with peers peers.md, with bytecodes bytecodes.md, with suite programs.md,
+                   with demotion overhead-budget.md
 ";
 
 fn main() -> ExitCode {
@@ -170,7 +171,10 @@ fn jdks(wanted: &[u32], stages: &mut Stages) -> Result<Vec<Jdk>> {
     Ok(jdks)
 }
 
+/// Writes a file; pages are wrapped as those are that people write.
 fn write(path: &Path, text: &str) -> Result<()> {
+    let is_page = path.extension().is_some_and(|ending| ending == "md");
+    let text = if is_page { wrap::wrapped(text) } else { text.to_owned() };
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())

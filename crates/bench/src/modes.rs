@@ -45,11 +45,21 @@ impl Question {
 
     fn page(self) -> &'static str {
         match self {
-            Question::Modes => "docs/benchmarks.md",
-            Question::Peers => "docs/peers.md",
-            Question::Bytecodes => "docs/bytecodes-cost.md",
-            Question::Suite => "docs/suite.md",
-            Question::Demotion => "docs/demotion.md",
+            Question::Modes => "docs/measured/cost.md",
+            Question::Peers => "docs/measured/peers.md",
+            Question::Bytecodes => "docs/measured/bytecodes.md",
+            Question::Suite => "docs/measured/programs.md",
+            Question::Demotion => "docs/measured/overhead-budget.md",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Question::Modes => "What profiling costs",
+            Question::Peers => "Beside other profilers that see every call",
+            Question::Bytecodes => "What counting bytecodes costs",
+            Question::Suite => "What profiling costs, program by program",
+            Question::Demotion => "What times cost within a budget",
         }
     }
 
@@ -242,6 +252,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         agreements.iter().for_each(|line| println!("  {line}"));
     }
     let about = docs::About {
+        title: args.question.title(),
         machine: machine::describe(),
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
         launches: args.launches,

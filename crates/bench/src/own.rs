@@ -30,7 +30,7 @@ Options:
   --quick         small inputs
   --jdk N         the JDK to run on (default: 25)
   --tare FILE     use this `tare` instead of building one
-  --write-docs    write docs/self.md from this run
+  --write-docs    write docs/measured/self.md from this run
 ";
 
 const MODES: [Mode; 5] = [Mode::Outside, Mode::Count, Mode::Time, Mode::Bytecodes, Mode::Trace];
@@ -123,7 +123,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         page += &table;
     }
     let file = match write_docs {
-        true => ready.workspace.root.join("docs/self.md"),
+        true => ready.workspace.root.join("docs/measured/self.md"),
         false => ready.work.join("self.md"),
     };
     super::write(&file, &page)?;
@@ -141,9 +141,9 @@ fn heading(jdk: &Jdk, command: &str) -> String {
          plain run, because methods with probes in them are inlined less and share the caches with our\n\
          trees. The columns to the right are the largest among the probes. What the compiler has\n\
          inlined is told by its debug information, which is off by some instructions at times.\n\n\
-         What each mode's largest costs are, and what was tried against them: [counts and times](exact.md#what-was-tried),\n\
-         [bytecodes](bytecodes.md#where-the-time-goes), [traces](trace.md#where-the-time-goes) and\n\
-         [sampling](sampling-inside.md#where-the-time-goes), which has no probes and is not in these tables.\n",
+         What each mode's largest costs are, and what was tried against them: [counts and times](../internals/exact.md#what-was-tried),\n\
+         [bytecodes](../internals/bytecodes.md#where-the-time-goes), [traces](../internals/trace.md#where-the-time-goes) and\n\
+         [sampling](../internals/sampling.md#where-the-time-goes), which has no probes and is not in these tables.\n",
         machine::describe(),
         jdk.major,
         jdk.version,

@@ -22,7 +22,7 @@ Usage: cargo xtask bench regions [--quick] [--jdk N] [--tare FILE] [--write-docs
 A program calls a method that does next to nothing, with work between two calls. Beside the plain program: one that times
 each call itself by two readings of the clock, and `tare record --region` of that method, launched and
 attached. Each figure is from the best of eight rounds of five million calls. --quick looks at
-one distance only; --write-docs writes docs/regions.md.
+one distance only; --write-docs writes docs/measured/regions.md.
 ";
 
 /// Steps of work between two passages, each about a nanosecond.
@@ -65,7 +65,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             machine::describe(),
             jdks[0].version,
         );
-        write(&ready.workspace.root.join("docs/regions.md"), &page)?;
+        write(&ready.workspace.root.join("docs/measured/regions.md"), &page)?;
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ Options:
   --minutes N      begin no further size after that time; the smallest and the largest of all three come first
   --jdk N          the JDK to run on (default: 25)
   --tare FILE      measure this `tare` instead of building one
-  --write-docs     write docs/benchmarks-scale.md and bench/scale.svg from this run
+  --write-docs     write docs/measured/scale.md and bench/scale.svg from this run
 ";
 
 struct Dimension {
@@ -126,7 +126,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let (page_file, plot_file) = match write_docs {
         true => {
             let root = &workspace.root;
-            (root.join("docs/benchmarks-scale.md"), root.join("bench/scale.svg"))
+            (root.join("docs/measured/scale.md"), root.join("bench/scale.svg"))
         }
         false => (work.join("scale.md"), work.join("scale.svg")),
     };
@@ -196,7 +196,7 @@ fn page(command: &str, about: &str, curves: &[Curve]) -> String {
          in the same JVM; attaching: from the start of `tare record` until all is woven, longest pause: of those that \
          weaving made, and memory: the most that the JVM's process had, each beside the first line's. An asterisk: the \
          memory for trees was used up, so calls were summed up.\n\n\
-         ![How cost grows](../bench/scale.svg)\n",
+         ![How cost grows](../../bench/scale.svg)\n",
     );
     for (dimension, points) in curves {
         table(&mut text, dimension, points);

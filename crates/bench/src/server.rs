@@ -24,7 +24,7 @@ Options:
   --seconds N      how long each recording is (default: 30)
   --quick          one short recording
   --tare FILE      use this `tare` instead of building one
-  --write-docs     write docs/server.md from this run
+  --write-docs     write docs/measured/server.md from this run
 ";
 
 /// What all is compared with.
@@ -178,7 +178,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             course.outside,
             course.outside,
         );
-        write(&workspace.root.join("docs/server.md"), &page)?;
+        write(&workspace.root.join("docs/measured/server.md"), &page)?;
     }
     stages.run("no answer was wrong or missing", || {
         let errors: u64 = stretches.iter().map(|stretch| stretch.phase.errors).sum();

@@ -34,7 +34,7 @@ Options:
   --jdk N          the JDK to run on (default: 25)
   --quick          small inputs
   --tare FILE      use this `tare` instead of building one
-  --write-docs     write docs/subgraph.md from this run
+  --write-docs     write docs/measured/roots.md from this run
 ";
 
 const NAMES: [&str; 3] = ["h2", "javac", "web"];
@@ -170,7 +170,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     println!("\n{}", table(&comparisons));
     if args.write_docs {
         let text = page(&args, words, jdk, &workloads, &comparisons);
-        write(&workspace.root.join("docs/subgraph.md"), &text)?;
+        write(&workspace.root.join("docs/measured/roots.md"), &text)?;
     }
     stages.finish()
 }

@@ -8,7 +8,6 @@ use super::ready::Ready;
 use super::workloads::{self, Workload};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tare_toolbox::jdks::Jdk;
@@ -25,7 +24,7 @@ Targets are the JDK's interpreter (-Xint), and the JVM as it is, with its compil
 estimated from all bytecodes that it executes, the JDK's among them, counted on the JVM as it is; and measured on the
 target: processor time of its thread, the mean of several iterations.
 --minutes begins no further program after that time; --force calibrates on a busy machine, too, and
-the page says so; --write-docs writes docs/target-error.md.
+the page says so; --write-docs writes docs/measured/other-jvm.md.
 ";
 
 const PROGRAMS: [&str; 5] = ["fib", "trees", "javac", "h2", "saxon"];
@@ -103,8 +102,8 @@ pub fn run(words: &[&str]) -> Result<()> {
     let page = page(&lines, bench.jdk, force);
     print!("\n{page}");
     if write {
-        let path = ready.workspace.root.join("docs/target-error.md");
-        fs::write(&path, page).with_context(|| path.display().to_string())?;
+        let path = ready.workspace.root.join("docs/measured/other-jvm.md");
+        super::write(&path, &page)?;
     }
     stages.finish()
 }
@@ -174,7 +173,7 @@ fn page(lines: &[Line], jdk: &Jdk, force: bool) -> String {
     let mut page = format!(
         "# How far estimates for another JVM are off\n\n\
          This page is generated; `cargo xtask bench target --write-docs` writes it anew. Do not edit it. JDK {}; how far the processor time of an iteration, estimated from bytecodes \
-         that were counted elsewhere, is off what was measured on the target in the same run. [target.md](target.md) says what that means.\n\n\
+         that were counted elsewhere, is off what was measured on the target in the same run. [Estimate for another JVM](../guide/other-jvm.md) says what that means.\n\n\
          | program | target | off by |\n|---|---|--:|\n",
         jdk.version
     );

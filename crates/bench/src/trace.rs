@@ -20,7 +20,7 @@ Usage: cargo xtask bench trace [--quick] [--jdk N] [--tare FILE] [--ring SIZE] [
 A program calls an empty method as quickly as it can, and with work between two calls. For each pace: events per
 second that the program made, and that were taken, over all rounds; the share of all events that were dropped; and the
 time of a call when it is traced beside that when nothing is woven, in the best round.
---wait lets the program wait for room in its ring, and says how long it did; --quick looks at one pace only; --write-docs writes docs/trace-figures.md.
+--wait lets the program wait for room in its ring, and says how long it did; --quick looks at one pace only; --write-docs writes docs/measured/trace.md.
 ";
 
 /// Steps of work between two calls, each about a nanosecond.
@@ -81,12 +81,12 @@ pub fn run(words: &[&str]) -> Result<()> {
              This page is generated; `{}` writes it anew. Do not edit it.\n\n\
              - Machine: {}\n- JDK: {}\n- Ring of each thread: {ring}\n\n\
              One thread calls an empty method, with more and more work between two calls. An event is an entry or an exit. \
-             [trace.md](trace.md) says what becomes of those that are dropped.\n\n{table}",
+             [Trace every call](../guide/trace.md) says what becomes of those that are dropped.\n\n{table}",
             super::command(&[&["trace"], words].concat()),
             machine::describe(),
             jdks[0].version,
         );
-        write(&workspace.root.join("docs/trace-figures.md"), &page)?;
+        write(&workspace.root.join("docs/measured/trace.md"), &page)?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ Without PARTs it is all of them, those first whose figures are quoted most. One 
 time, does not keep the others from being measured; at the end it is told how to run again what is missing.
 
 Options:
-  --write-docs     write the pages in docs/ anew
+  --write-docs     write the pages in docs/measured/ anew
   --quick          only see whether all of it works: small inputs, and no figure that means anything
   --minutes N      begin no part that would not end within that time (default: 58)
   --tare FILE      measure this `tare` instead of building one
@@ -38,7 +38,7 @@ struct Part {
     quick: &'static [&'static str],
     /// What it takes on two cores, without what is built and fetched the first time.
     minutes: f64,
-    /// Below docs/.
+    /// Below docs/measured/.
     page: &'static str,
 }
 
@@ -57,14 +57,14 @@ const PARTS: [Part; 15] = [
         words: &["--launches", "2", "--jdk", "25", "--minutes", "4.5"],
         quick: &["--quick", "fib"],
         minutes: 6.0,
-        page: "benchmarks.md",
+        page: "cost.md",
     },
     Part {
         name: "suite",
         words: &SUITE,
         quick: &["suite", "--brief", "--quick", "web", "fib"],
         minutes: 14.0,
-        page: "suite.md",
+        page: "programs.md",
     },
     Part {
         name: "self",
@@ -78,35 +78,35 @@ const PARTS: [Part; 15] = [
         words: &["scale", "--minutes", "4"],
         quick: &["scale", "--quick"],
         minutes: 3.0,
-        page: "benchmarks-scale.md",
+        page: "scale.md",
     },
     Part {
         name: "bytecodes",
         words: &["bytecodes", "--launches", "1", "--jdk", "25"],
         quick: &["bytecodes", "--quick", "fib"],
         minutes: 3.0,
-        page: "bytecodes-cost.md",
+        page: "bytecodes.md",
     },
     Part {
         name: "sampling",
         words: &["sampling", "--rounds", "2", "--jdk", "25", "javac", "h2", "crowd"],
         quick: &["sampling", "--quick", "h2"],
         minutes: 3.5,
-        page: "sampling-figures.md",
+        page: "sampling.md",
     },
     Part {
         name: "demotion",
         words: &["demotion", "--launches", "1", "--jdk", "25"],
         quick: &["demotion", "--quick"],
         minutes: 4.0,
-        page: "demotion.md",
+        page: "overhead-budget.md",
     },
     Part {
         name: "trace",
         words: &["trace"],
         quick: &["trace", "--quick"],
         minutes: 1.0,
-        page: "trace-figures.md",
+        page: "trace.md",
     },
     Part {
         name: "regions",
@@ -134,14 +134,14 @@ const PARTS: [Part; 15] = [
         words: &["target", "--minutes", "1"],
         quick: &["target", "fib"],
         minutes: 1.5,
-        page: "target-error.md",
+        page: "other-jvm.md",
     },
     Part {
         name: "subgraph",
         words: &["subgraph", "--quick"],
         quick: &["subgraph", "--quick", "web"],
         minutes: 2.5,
-        page: "subgraph.md",
+        page: "roots.md",
     },
     Part {
         name: "peers",
@@ -155,7 +155,7 @@ const PARTS: [Part; 15] = [
         words: &["sampling", "--rounds", "2", "--jdk", "25", "start"],
         quick: &["sampling", "--quick", "start"],
         minutes: 1.0,
-        page: "sampling-figures.md",
+        page: "sampling.md",
     },
 ];
 
@@ -255,7 +255,7 @@ fn list(args: &Args<'_>) -> String {
         let command = super::command(&args.words(part));
         let _ = writeln!(
             text,
-            "{:<10} {:>4.1} min  docs/{:<22} {command}",
+            "{:<10} {:>4.1} min  docs/measured/{:<18} {command}",
             part.name, part.minutes, part.page
         );
     }
@@ -357,7 +357,7 @@ mod tests {
     /// The other direction: a page that says of itself that it is generated is one that a part writes.
     #[test]
     fn every_generated_page_has_a_part() {
-        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/measured");
         let mut found = 0;
         for entry in fs::read_dir(docs).unwrap().flatten() {
             let Ok(text) = fs::read_to_string(entry.path()) else { continue };

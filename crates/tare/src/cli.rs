@@ -194,7 +194,7 @@ pub enum Command {
     #[command(
         after_help = "Methods meet by name; numbers that the JVM makes up anew in every run (lambdas, \
                       proxies) are ignored. The overlap sums up the smaller share of each context. Of \
-                      samples, what chance explains is marked ≈ and exceeds no threshold (docs/diff.md).\n\n\
+                      samples, what chance explains is marked ≈ and exceeds no threshold (docs/guide/compare.md).\n\n\
                       EXAMPLES:\n  \
                       tare diff before.tare after.tare\n  \
                       tare diff before.tare after.tare --normalise      runs of different length\n  \
@@ -248,7 +248,7 @@ pub enum ClassCommand {
         after_help = "Methods that cannot be woven rightly stay as they are, and are listed \
                       by reason on standard error. Whatever is no class goes through unchanged; \
                       signatures of a jar are left out, because they cover what was changed.\n\n\
-                      The woven code calls static methods of the runtime class (docs/weaving.md \
+                      The woven code calls static methods of the runtime class (docs/internals/weaving.md \
                       lists them); it must be there when the program runs.\n\n\
                       EXAMPLES:\n  \
                       tare class weave --mode entry,count app.jar -o woven.jar\n  \
@@ -373,7 +373,7 @@ pub struct RecordArgs {
     /// cannot hide in it; the same seed gives the same samples
     #[arg(long, value_name = "SEED", requires = "every", help_heading = EXACT)]
     pub random: Option<u64>,
-    /// With --bytecodes: the jar of an agent written in Java (docs/agents.md), which is told of the contexts that
+    /// With --bytecodes: the jar of an agent written in Java (docs/guide/java-agents.md), which is told of the contexts that
     /// threads are in; it must be readable for the JVM
     #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT)]
     pub agent_jar: Option<PathBuf>,

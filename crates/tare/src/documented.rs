@@ -49,8 +49,7 @@ fn below(directory: &Path, ending: &str) -> Vec<PathBuf> {
 
 fn documents() -> Vec<PathBuf> {
     let root = root();
-    let docs = std::fs::read_dir(root.join("docs")).expect("the documentation is there");
-    let mut found: Vec<PathBuf> = docs.map(|entry| entry.expect("an entry").path()).collect();
+    let mut found = below(&root.join("docs"), "md");
     found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     let names =
         ["README.md", "demo/README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
@@ -152,10 +151,11 @@ fn has_flag(command: &Command, flag: &str) -> bool {
     command.get_arguments().any(has) || command.get_subcommands().any(|verb| has_flag(verb, flag))
 }
 
-/// The sources of `cargo xtask`, which read its command lines.
+/// The sources of `cargo xtask` and of the benchmarks, which read its command lines.
 fn xtask() -> &'static str {
     static SOURCES: OnceLock<String> = OnceLock::new();
-    SOURCES.get_or_init(|| sources("crates/xtask/src", "rs"))
+    SOURCES
+        .get_or_init(|| ["crates/xtask/src", "crates/bench/src"].map(|d| sources(d, "rs")).concat())
 }
 
 /// Those of the demo, which has flags of its own.

@@ -23,7 +23,7 @@ const COUNTS_SHOWN: usize = 8;
 fn tour(tare: &Tare, pid: &str) -> Result<()> {
     tare.show("Which Java programs run on this machine?", &["ps"])?;
     tare.show(
-        "Attach to it and ask how it is. (Java 21 and newer warn about that; see docs/attach.md.)",
+        "Attach to it and ask how it is. (Java 21 and newer warn about that; see docs/guide/attach.md.)",
         &["status", pid],
     )?;
     let (samples, page) = (tare.file("demo-samples.tare"), tare.file("demo.html"));

@@ -18,7 +18,7 @@ Whether profiles in bytecodes are the same in every run.
 
 Usage: cargo xtask same [--write-docs] [NAME…]
                                      all programs, or some of: demo, h2, javac, scala, xml; their rows of the
-                                     table in docs/bytecodes.md are written anew if asked for
+                                     table in docs/measured/same.md are written anew if asked for
        cargo xtask same --check [CLEAN [BAD]]
                                      how often `tare check` blames clean runs of a real library, and
                                      how often it finds one method that got about 3 % dearer, with
@@ -31,7 +31,7 @@ bytecodes, must be the same both times; and the same on all JDKs, where none of 
 ";
 
 /// The page with the table, and what stands around it there.
-const PAGE: &str = "docs/bytecodes.md";
+const PAGE: &str = "docs/measured/same.md";
 const MARKS: [&str; 2] = ["<!-- same -->\n", "<!-- /same -->"];
 
 /// Why a program of the JDK's differs.

@@ -5,7 +5,7 @@
 //! such work is still under way. Therefore there is no single figure: probes are put around both
 //! kinds, at several lengths, and the table goes to the front end, which makes bounds of it. Each
 //! figure is the best of several batches, since others on the machine can only slow us down. What
-//! the table is used for is told in docs/time.md.
+//! the table is used for is told in docs/internals/times.md.
 
 use super::clock::{nanos, probe_clock};
 use super::inject::{self, Part, Runtime};

@@ -39,12 +39,12 @@ Options:
   --rounds N      windows of each kind in a JVM, and launches of `start` (default: 6; 2 with --quick)
   --jdk N[,N…]    the JDKs to run on (default: 17,25; 25 with --quick)
   --tare FILE     measure this `tare` instead of building one
-  --write-docs    write docs/sampling-figures.md from this run and the pieces of earlier ones
+  --write-docs    write docs/measured/sampling.md from this run and the pieces of earlier ones
   --only-docs     the same without measuring anything
 ";
 
 /// Where the figures are told, in the repository.
-const PAGE: &str = "docs/sampling-figures.md";
+const PAGE: &str = "docs/measured/sampling.md";
 
 const DEFAULT: [&str; 7] = ["javac", "h2", "lucene", "saxon", CROWD, SMALLER_CROWD, START];
 const CROWD: &str = "crowd";

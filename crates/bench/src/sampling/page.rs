@@ -1,4 +1,4 @@
-//! docs/sampling-figures.md: one piece of text for each program and JDK, and the page that they make.
+//! docs/measured/sampling.md: one piece of text for each program and JDK, and the page that they make.
 
 use super::windows::{COMPARED, Held, Kind, Measured, Windows};
 use crate::config::{Config, Every, Launch};
@@ -201,7 +201,7 @@ pub fn whole(pieces: &Path) -> Result<String> {
 }
 
 const INTRODUCTION: &str = "\
-# Sampling: figures
+# What sampling costs, and how far profiles agree
 
 This page is generated from runs of `cargo xtask bench sampling --write-docs`; each part names its own. Do not edit it.
 
@@ -222,7 +222,7 @@ the rest is chance.
 **Exact times** are of some packages of the program, woven in the same JVM at the end; samples of the same run are compared with them by
 the innermost *woven* method, since a woven method's own time has all in it that it calls outside. Packages were chosen whose
 methods take longer than a probe. Times are as measured: samples of woven code see the probes, too. With everything woven
-the two agree less, whoever takes the samples: probes keep the JVM from inlining, so short methods take another share of the woven program than of the plain one, and what they would take without is an estimate (time.md). That is why
+the two agree less, whoever takes the samples: probes keep the JVM from inlining, so short methods take another share of the woven program than of the plain one, and what they would take without is an estimate ([how times are compensated](../internals/times.md)). That is why
 `tare record --exact --cpu` takes counts from the one and time from the other.
 ";
 
@@ -248,7 +248,10 @@ mod tests {
         fs::write(place.join("notes.txt"), "no piece\n").unwrap();
         let page = whole(&place).unwrap();
         fs::remove_dir_all(&place).unwrap();
-        assert!(page.starts_with("# Sampling") && page.ends_with("\n## first\n\n## second\n"));
+        assert!(
+            page.starts_with("# What sampling costs")
+                && page.ends_with("\n## first\n\n## second\n")
+        );
         assert_eq!(last_words("x/window.tare: 12 samples."), "12 samples");
     }
 }

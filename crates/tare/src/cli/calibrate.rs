@@ -8,7 +8,7 @@ pub const HELP: &str = "\
 Runs a short program on the JVM and writes nanoseconds by kind of bytecode into a small text file. With it a \
 recording on this machine estimates the processor time that the same bytecodes would take there: for an \
 interpreter off by a quarter or so, for a JVM with compilers several times too low \
-(docs/target.md). The machine must have nothing else to do meanwhile.
+(docs/guide/other-jvm.md). The machine must have nothing else to do meanwhile.
 
 A JVM of another machine needs nothing but the runtime's jar, which `tare instrument` or --jar writes: \
 java -cp tare-runtime.jar tare.runtime.Target > measured.txt

@@ -3,7 +3,7 @@
 use super::SourceFile;
 
 const README: &str = "README.md";
-const PAGE: &str = "docs/benchmarks.md";
+const PAGE: &str = "docs/measured/cost.md";
 
 /// Figures are written as ratios, `2.22×`.
 const TIMES: char = '×';

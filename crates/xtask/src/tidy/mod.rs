@@ -1,12 +1,12 @@
 //! `cargo xtask tidy`: house rules that a program can check, so that reviewers need not.
 //!
-//! `layers` knows who may depend on whom, `files` what a file may hold, `figures` where they come
-//! from. Formatting and lints are
-//! left to rustfmt and clippy. Every rule answers with lines of text: what is wrong and where.
+//! `layers` knows who may depend on whom, `files` what a file may hold, `pages` where links lead,
+//! `figures` where they come from. Formatting and lints are left to rustfmt and clippy. Every rule answers with lines of text: what is wrong and where.
 
 mod figures;
 mod files;
 mod layers;
+mod pages;
 
 use anyhow::{Context, Result, bail};
 use std::process::Command;
@@ -35,6 +35,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     problems.extend(files::check(&sources, &machine_paths(workspace)));
     problems.extend(files::check_crate_roots(&sources));
     problems.extend(figures::check(&sources));
+    problems.extend(pages::check(&sources));
     if problems.is_empty() {
         println!("tidy: {} files and {} crates are in order", sources.len(), packages.len());
         return Ok(());

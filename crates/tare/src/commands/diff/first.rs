@@ -161,7 +161,7 @@ fn same_path(diff: &Diff, path: &[String]) -> Option<usize> {
     all.into_iter().find(|at| diff.path(*at) == path)
 }
 
-/// What makes counts of the same program differ, as far as the recordings tell; docs/bytecodes.md.
+/// What makes counts of the same program differ, as far as the recordings tell; docs/guide/bytecodes.md.
 fn causes(path: &[String], profiles: [&Profile; 2]) -> Vec<String> {
     let mut causes = Vec::new();
     let [old, new] = profiles.map(|profile| &profile.run);

@@ -29,7 +29,7 @@ pub fn checked(jar: &Path) -> Result<String> {
     let Some(class) = value(&manifest, ENTRY) else {
         bail!(
             "{}: its manifest has no `{ENTRY}: com.acme.MyAgent` that says which class the agent is \
-             (docs/agents.md)",
+             (docs/guide/java-agents.md)",
             doing()
         );
     };
