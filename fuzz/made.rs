@@ -10,8 +10,8 @@ use tare_profile::{
     Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
 };
 use tare_protocol::{
-    AgentOptions, ErrorCode, ExactPlan, ExactStatus, Greeting, LoadedBy, Request, Response,
-    Started, Status,
+    AgentOptions, EngineChange, EngineName, EnginePlan, EngineStatus, ErrorCode, EventCounts,
+    ExactPlan, ExactStatus, Greeting, LoadedBy, Request, Response, Started, Status,
 };
 use tare_recording::Writer;
 
@@ -223,7 +223,11 @@ pub fn messages() -> Vec<Vec<u8>> {
         loaded_by: Some(LoadedBy::Attach),
         command: "Main \\x\ny".into(),
         capabilities: vec!["can_tag_objects".into()],
-        exact: Some(ExactStatus { refused: vec!["2 methods".into()], ..ExactStatus::default() }),
+        engines: vec![
+            EngineStatus::Counters(EventCounts { collections: 3, ..EventCounts::default() }),
+            EngineStatus::Exact(Box::new(ExactStatus { classes: 2, ..ExactStatus::default() })),
+            EngineStatus::Sampling(Box::default()),
+        ],
         ..Status::default()
     };
     let started = Started {
@@ -235,10 +239,13 @@ pub fn messages() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = [
         Request::hello(),
         Request::Status,
-        Request::Counters { on: true },
-        Request::ExactStart(Box::new(plan)),
-        Request::ExactStop,
-        Request::ExactOpen,
+        Request::Start(EnginePlan::Counters),
+        Request::Start(EnginePlan::Exact(Box::new(plan))),
+        Request::Stop(EngineName::Exact),
+        Request::Open(EngineName::Exact),
+        Request::Start(EnginePlan::Sampling(Box::default())),
+        Request::Change(EngineChange::Exact { demote: vec![3, 7] }),
+        Request::Change(EngineChange::Sampling { interval_ns: Some(7), paused: Some(true) }),
         Request::Detach,
     ]
     .iter()

@@ -22,7 +22,10 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
-use tare_protocol::{Decoder, ErrorCode, Greeting, Message, Request, Response, Status, WireError};
+use tare_protocol::{
+    Decoder, EngineChange, EngineName, EnginePlan, EngineStatus, ErrorCode, Greeting, Message,
+    Request, Response, Status, WireError,
+};
 
 /// Front ends at a time. A person has two or three; the bound keeps a runaway script from taking
 /// the program's descriptors.
@@ -282,8 +285,8 @@ impl<'a> Control<'a> {
                 Response::error(ErrorCode::Request, "say hello first")
             }
             Request::Status => self.status(),
-            Request::Counters { on } => self.switch_counters(index, *on),
-            Request::ExactStart(plan) => {
+            Request::Start(EnginePlan::Counters) => self.switch_counters(index, true),
+            Request::Start(EnginePlan::Exact(plan)) => {
                 let (jvmti, jni, plan) = (self.jvmti, self.jni, (**plan).clone());
                 let mut between = |step| self.meanwhile(Some(index), step);
                 let started = exact::start(jvmti, jni, plan, &mut between);
@@ -296,26 +299,55 @@ impl<'a> Control<'a> {
                     Err(e) => Response::error(ErrorCode::Request, e),
                 }
             }
-            Request::ExactOpen => self.hand_over(index, false),
-            Request::ExactDemote { ids } if self.connections[index].exact => {
+            Request::Start(EnginePlan::Sampling(plan)) => {
+                self.end_what_yields();
+                match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
+                    Ok(files) => {
+                        self.connections[index].samples = true;
+                        self.connections[index].yields = plan.yields;
+                        self.connections[index].files = files.into();
+                        Response::Ok
+                    }
+                    Err(e) => Response::error(ErrorCode::Request, e),
+                }
+            }
+            Request::Change(change) if !self.connections[index].has(change.engine()) => {
+                not_started(change.engine())
+            }
+            Request::Change(EngineChange::Exact { demote }) => {
                 let jni = self.jni;
                 let mut between = |step| self.meanwhile(Some(index), step);
-                let demoted = exact::demote(jni, ids, &mut between);
+                let demoted = exact::demote(jni, demote, &mut between);
                 doing::done();
                 match demoted {
                     Ok(()) => Response::Ok,
                     Err(e) => Response::error(ErrorCode::Internal, e),
                 }
             }
-            Request::ExactStop if self.connections[index].exact => {
+            Request::Change(EngineChange::Sampling { interval_ns, paused }) => {
+                sampling::change(*interval_ns, *paused);
+                Response::Ok
+            }
+            Request::Stop(engine) if !self.connections[index].has(*engine) => not_started(*engine),
+            Request::Stop(EngineName::Counters) => self.switch_counters(index, false),
+            Request::Stop(EngineName::Exact) => {
                 let before = self.wanted();
                 self.connections[index].exact = false;
                 self.settle(before, Some(index));
                 Response::Ok
             }
-            Request::ExactStop | Request::ExactDemote { .. } => {
-                Response::error(ErrorCode::Request, "this front end has begun no recording")
+            Request::Stop(EngineName::Sampling) => {
+                let before = self.wanted();
+                self.connections[index].samples = false;
+                self.connections[index].yields = false;
+                self.settle(before, Some(index));
+                Response::Ok
             }
+            Request::Open(EngineName::Exact) => self.hand_over(index, false),
+            Request::Open(engine) => Response::error(
+                ErrorCode::Request,
+                format!("engine {engine} writes nothing that a second front end could read"),
+            ),
             Request::Explain(pattern) => match exact::explain(pattern) {
                 Some(all) => Response::Explained(all),
                 None => Response::error(
@@ -329,34 +361,6 @@ impl<'a> Control<'a> {
                     Ok(all) => Response::Fitted(all),
                     Err(failure) => internal(&failure),
                 }
-            }
-            Request::SampleStart(plan) => {
-                self.end_what_yields();
-                match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
-                    Ok(files) => {
-                        self.connections[index].samples = true;
-                        self.connections[index].yields = plan.yields;
-                        self.connections[index].files = files.into();
-                        Response::Ok
-                    }
-                    Err(e) => Response::error(ErrorCode::Request, e),
-                }
-            }
-            Request::SampleChange { .. } | Request::SampleStop
-                if !self.connections[index].samples =>
-            {
-                Response::error(ErrorCode::Request, "this front end has begun no sampling")
-            }
-            Request::SampleChange { interval_ns, paused } => {
-                sampling::change(*interval_ns, *paused);
-                Response::Ok
-            }
-            Request::SampleStop => {
-                let before = self.wanted();
-                self.connections[index].samples = false;
-                self.connections[index].yields = false;
-                self.settle(before, Some(index));
-                Response::Ok
             }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
         }
@@ -397,6 +401,14 @@ impl<'a> Control<'a> {
         Response::Ok
     }
 
+    /// What is on, and how it is doing.
+    fn engines(&self) -> Vec<EngineStatus> {
+        let counters = self.wants_counters().then(|| EngineStatus::Counters(counters::read()));
+        let exact = exact::status().map(|status| EngineStatus::Exact(Box::new(status)));
+        let sampling = sampling::status().map(|status| EngineStatus::Sampling(Box::new(status)));
+        [counters, exact, sampling].into_iter().flatten().collect()
+    }
+
     fn status(&self) -> Response {
         let jvmti = self.jvmti;
         let property = |key| jvmti.system_property(key).unwrap_or_default();
@@ -427,24 +439,18 @@ impl<'a> Control<'a> {
             capabilities: capabilities.0,
             capabilities_held: capabilities.1,
             front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
-            engines: [
-                (self.wants_counters(), "counters"),
-                (self.records(), "exact"),
-                (self.samples(), "sampling"),
-            ]
-            .into_iter()
-            .filter(|(on, _)| *on)
-            .map(|(_, name)| name.to_owned())
-            .collect(),
-            exact: exact::status(),
-            sampling: sampling::status(),
-            counters: counters::read(),
+            engines: self.engines(),
+            events: counters::total().events(),
             methods_kept: remembered.methods,
             methods_kept_bytes: remembered.bytes,
             panics: gate::panics(),
             refused: self.refused,
         }))
     }
+}
+
+fn not_started(engine: EngineName) -> Response {
+    Response::error(ErrorCode::Request, format!("this front end has not started engine {engine}"))
 }
 
 fn internal(failure: &crate::jvm::Failure) -> Response {
@@ -459,6 +465,15 @@ enum Served {
 }
 
 impl Connection {
+    /// Whether this front end has started an engine that is still on.
+    fn has(&self, engine: EngineName) -> bool {
+        match engine {
+            EngineName::Counters => self.counters,
+            EngineName::Exact => self.exact,
+            EngineName::Sampling => self.samples,
+        }
+    }
+
     /// What is to be served next: what waits, before what has come since.
     fn next_message(&mut self) -> Result<Option<Message>, WireError> {
         match self.waiting.pop_front() {

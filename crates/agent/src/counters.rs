@@ -14,7 +14,8 @@ use jvmti_bindings::sys::jvmti::{
 };
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tare_protocol::Counters;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tare_protocol::EventCounts;
 
 static THREADS_STARTED: AtomicU64 = AtomicU64::new(0);
 static THREADS_ENDED: AtomicU64 = AtomicU64::new(0);
@@ -23,6 +24,9 @@ static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
 static COLLECTION_NS: AtomicU64 = AtomicU64::new(0);
 static COLLECTION_BEGAN: AtomicU64 = AtomicU64::new(0);
 static METHODS_COMPILED: AtomicU64 = AtomicU64::new(0);
+
+/// What there was when counting began. Only the control thread takes it.
+static AT_START: Mutex<EventCounts> = Mutex::new(EventCounts::NONE);
 
 const EVENTS: [jvmtiEvent; 6] = [
     jvmti::JVMTI_EVENT_THREAD_START,
@@ -52,17 +56,8 @@ pub fn install(callbacks: &mut jvmtiEventCallbacks) {
 
 /// Starts counting, from zero. After a failure nothing is left on.
 pub fn on(jvmti: Jvmti) -> Result<(), Failure> {
-    for counter in [
-        &THREADS_STARTED,
-        &THREADS_ENDED,
-        &CLASSES_PREPARED,
-        &COLLECTIONS,
-        &COLLECTION_NS,
-        &COLLECTION_BEGAN,
-        &METHODS_COMPILED,
-    ] {
-        counter.store(0, Relaxed);
-    }
+    COLLECTION_BEGAN.store(0, Relaxed);
+    *lock() = total();
     jvmti.add_capabilities(&capabilities())?;
     for (done, event) in EVENTS.into_iter().enumerate() {
         if let Err(failure) = events::on(jvmti, event) {
@@ -74,14 +69,24 @@ pub fn on(jvmti: Jvmti) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Stops counting; the figures stay readable. Only after [`on`].
+/// Stops counting. Only after [`on`].
 pub fn off(jvmti: Jvmti) {
     EVENTS.iter().for_each(|event| events::off(jvmti, *event));
     let _ = jvmti.relinquish_capabilities(&capabilities());
 }
 
-pub fn read() -> Counters {
-    Counters {
+/// What came since [`on`].
+pub fn read() -> EventCounts {
+    total().since(*lock())
+}
+
+fn lock() -> MutexGuard<'static, EventCounts> {
+    AT_START.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What came in the agent's life, for whichever engine.
+pub fn total() -> EventCounts {
+    EventCounts {
         threads_started: THREADS_STARTED.load(Relaxed),
         threads_ended: THREADS_ENDED.load(Relaxed),
         classes_prepared: CLASSES_PREPARED.load(Relaxed),

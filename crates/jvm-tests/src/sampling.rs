@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tare_arena::samples::{
     Frame, Record, Sample, SampleMethod, SampleThread, Stream, Totals, Trace,
 };
-use tare_protocol::{Request, Response, SamplePlan, SampleStatus};
+use tare_protocol::{EngineName, EnginePlan, Request, Response, SamplePlan, SampleStatus};
 
 /// A session under way.
 pub struct Sampling {
@@ -36,7 +36,7 @@ impl Sampling {
     }
 
     pub fn start_on(mut control: Control, plan: &SamplePlan) -> Result<Self, String> {
-        match control.ask(&Request::SampleStart(Box::new(plan.clone()))) {
+        match control.ask(&Request::Start(EnginePlan::Sampling(Box::new(plan.clone())))) {
             Response::Ok => {}
             other => return Err(format!("{other:?}")),
         }
@@ -57,12 +57,12 @@ impl Sampling {
     }
 
     pub fn status(&mut self) -> SampleStatus {
-        self.control.status().sampling.expect("a session is on")
+        self.control.status().sampling().cloned().expect("a session is on")
     }
 
     /// Ends the session; the connection stays.
     pub fn stop(mut self) -> (Samples, Totals, Control) {
-        assert_eq!(self.control.ask(&Request::SampleStop), Response::Ok);
+        assert_eq!(self.control.ask(&Request::Stop(EngineName::Sampling)), Response::Ok);
         self.drain();
         let totals = self.totals();
         assert!(totals.ended);

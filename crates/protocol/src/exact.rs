@@ -142,9 +142,9 @@ pub struct ExactPlan {
 }
 
 impl ExactPlan {
-    pub(crate) fn to_message(&self) -> Message {
+    pub(crate) fn add_to(&self, message: Message) -> Message {
         let bytecodes = self.bytecodes.map_or("no", BlockAnalysis::name);
-        Message::new("exact-start")
+        message
             .with("timed", self.timed)
             .with("bytecodes", bytecodes)
             .with_all("cost", &self.costs)
@@ -290,87 +290,84 @@ pub struct SubgraphStatus {
 impl SubgraphStatus {
     fn add_to(self, message: Message) -> Message {
         message
-            .with("exact-reachable", self.reachable)
-            .with("exact-waits", self.waits)
-            .with("exact-wait-ns", self.wait_ns)
-            .with("exact-longest-wait-ns", self.longest_wait_ns)
-            .with("exact-hurried", self.hurried)
-            .with("exact-gave-up", self.gave_up)
-            .with("exact-late", self.late)
+            .with("reachable", self.reachable)
+            .with("waits", self.waits)
+            .with("wait-ns", self.wait_ns)
+            .with("longest-wait-ns", self.longest_wait_ns)
+            .with("hurried", self.hurried)
+            .with("gave-up", self.gave_up)
+            .with("late", self.late)
     }
 
     fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
-        if m.get("exact-reachable").is_none() {
+        if m.get("reachable").is_none() {
             return Ok(None);
         }
         Ok(Some(SubgraphStatus {
-            reachable: m.parse("exact-reachable")?,
-            waits: m.parse("exact-waits")?,
-            wait_ns: m.parse("exact-wait-ns")?,
-            longest_wait_ns: m.parse("exact-longest-wait-ns")?,
-            hurried: m.parse("exact-hurried")?,
-            gave_up: m.parse("exact-gave-up")?,
-            late: m.parse("exact-late")?,
+            reachable: m.parse("reachable")?,
+            waits: m.parse("waits")?,
+            wait_ns: m.parse("wait-ns")?,
+            longest_wait_ns: m.parse("longest-wait-ns")?,
+            hurried: m.parse("hurried")?,
+            gave_up: m.parse("gave-up")?,
+            late: m.parse("late")?,
         }))
     }
 }
 
 impl ExactStatus {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        let message = message
-            .with("exact-session", self.session)
-            .with("exact-timed", self.timed)
-            .with("exact-costs", self.costs)
-            .with("exact-classes", self.classes)
-            .with("exact-methods", self.methods)
-            .with_all("exact-refused", &self.refused)
-            .with("exact-weaving-ns", self.weaving_ns)
-            .with("exact-pauses", self.pauses)
-            .with("exact-pause-ns", self.pause_ns)
-            .with("exact-longest-pause-ns", self.longest_pause_ns)
-            .with("exact-used", self.used)
-            .with("exact-names", self.names)
-            .with("exact-budget", self.budget)
-            .with("exact-elapsed-ns", self.elapsed_ns)
-            .with("exact-probe-ps", self.probe_ps)
-            .with_all("exact-region", &self.regions)
-            .with_all("exact-calibration", &self.calibration);
+    pub(crate) fn to_message(&self) -> Message {
+        let message = Message::new("status")
+            .with("session", self.session)
+            .with("timed", self.timed)
+            .with("costs", self.costs)
+            .with("classes", self.classes)
+            .with("methods", self.methods)
+            .with_all("refused", &self.refused)
+            .with("weaving-ns", self.weaving_ns)
+            .with("pauses", self.pauses)
+            .with("pause-ns", self.pause_ns)
+            .with("longest-pause-ns", self.longest_pause_ns)
+            .with("used", self.used)
+            .with("names", self.names)
+            .with("budget", self.budget)
+            .with("elapsed-ns", self.elapsed_ns)
+            .with("probe-ps", self.probe_ps)
+            .with_all("region", &self.regions)
+            .with_all("calibration", &self.calibration);
         match self.subgraph {
             Some(subgraph) => subgraph.add_to(message),
             None => message,
         }
     }
 
-    pub(crate) fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
-        if m.get("exact-session").is_none() {
-            return Ok(None);
-        }
-        Ok(Some(ExactStatus {
-            session: m.parse("exact-session")?,
-            timed: m.parse("exact-timed")?,
-            costs: m.parse("exact-costs")?,
-            classes: m.parse("exact-classes")?,
-            methods: m.parse("exact-methods")?,
+    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(ExactStatus {
+            session: m.parse("session")?,
+            timed: m.parse("timed")?,
+            costs: m.parse("costs")?,
+            classes: m.parse("classes")?,
+            methods: m.parse("methods")?,
             refused: refusals(m)?,
-            weaving_ns: m.parse("exact-weaving-ns")?,
-            pauses: m.parse("exact-pauses")?,
-            pause_ns: m.parse("exact-pause-ns")?,
-            longest_pause_ns: m.parse("exact-longest-pause-ns")?,
-            used: m.parse("exact-used")?,
-            names: m.parse("exact-names")?,
-            budget: m.parse("exact-budget")?,
-            elapsed_ns: m.parse("exact-elapsed-ns")?,
-            probe_ps: m.parse("exact-probe-ps")?,
-            calibration: m.list("exact-calibration"),
+            weaving_ns: m.parse("weaving-ns")?,
+            pauses: m.parse("pauses")?,
+            pause_ns: m.parse("pause-ns")?,
+            longest_pause_ns: m.parse("longest-pause-ns")?,
+            used: m.parse("used")?,
+            names: m.parse("names")?,
+            budget: m.parse("budget")?,
+            elapsed_ns: m.parse("elapsed-ns")?,
+            probe_ps: m.parse("probe-ps")?,
+            calibration: m.list("calibration"),
             subgraph: SubgraphStatus::from_message(m)?,
-            regions: all(m, "exact-region")?,
-        }))
+            regions: all(m, "region")?,
+        })
     }
 }
 
 fn refusals(m: &Message) -> Result<Vec<Refusal>, WireError> {
-    let bad = |()| WireError::BadField { verb: m.verb.clone(), key: "exact-refused" };
-    m.list("exact-refused").iter().map(|text| text.parse().map_err(bad)).collect()
+    let bad = |()| WireError::BadField { verb: m.verb.clone(), key: "refused" };
+    m.list("refused").iter().map(|text| text.parse().map_err(bad)).collect()
 }
 
 #[cfg(test)]
@@ -401,7 +398,8 @@ mod tests {
             memory: 1 << 28,
             ..ExactPlan::default()
         };
-        assert_eq!(ExactPlan::from_message(&plan.to_message()), Ok(plan));
+        let start = || Message::new("start");
+        assert_eq!(ExactPlan::from_message(&plan.add_to(start())), Ok(plan));
         let status = ExactStatus {
             session: 3,
             refused: vec![Refusal {
@@ -416,15 +414,16 @@ mod tests {
             regions: vec!["a.B:7-9".parse().unwrap()],
             ..ExactStatus::default()
         };
-        let message = status.add_to(Message::new("status"));
-        assert_eq!(ExactStatus::from_message(&message), Ok(Some(status)));
-        assert_eq!(ExactStatus::from_message(&Message::new("status")), Ok(None));
-        let bad = Message::new("status").with("exact-session", 1).with("exact-refused", "some");
-        assert!(ExactStatus::from_message(&bad).is_err());
-        let bad = ExactPlan::default().to_message().with("root", "a b");
+        assert_eq!(ExactStatus::from_message(&status.to_message()), Ok(status));
+        let bad = ExactStatus::default().to_message().with("refused", "some");
+        assert_eq!(
+            ExactStatus::from_message(&bad),
+            Err(WireError::BadField { verb: "status".into(), key: "refused" })
+        );
+        let bad = ExactPlan::default().add_to(start()).with("root", "a b");
         assert_eq!(
             ExactPlan::from_message(&bad),
-            Err(WireError::BadField { verb: "exact-start".into(), key: "root" })
+            Err(WireError::BadField { verb: "start".into(), key: "root" })
         );
     }
 }

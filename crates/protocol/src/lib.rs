@@ -5,6 +5,8 @@
 //! decoder here is total, bounded, and never panics.
 #![forbid(unsafe_code)]
 
+mod counters;
+mod engine;
 mod exact;
 mod explain;
 mod fits;
@@ -19,6 +21,8 @@ mod region;
 mod requests;
 mod sampling;
 
+pub use counters::EventCounts;
+pub use engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 pub use exact::{BlockAnalysis, COST_PS, ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
@@ -34,5 +38,5 @@ pub use options::{AgentOptions, GRACE, OptionError};
 pub use pattern::{Pattern, PatternError};
 pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
 pub use region::{REGIONS_MAX, Region};
-pub use requests::{Counters, ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
+pub use requests::{ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
 pub use sampling::{SampleEngine, SamplePlan, SampleStatus};

@@ -8,6 +8,7 @@
 //! Text, because messages are few and small and the two ends may be years apart; bulk data goes
 //! through shared memory, never through here.
 
+use crate::EngineName;
 use std::fmt;
 
 /// The longest frame either end accepts. The largest real message is a few kilobytes.
@@ -33,6 +34,10 @@ pub enum WireError {
     NoVerb,
     /// The verb is none that this end knows here.
     UnknownVerb(String),
+    /// The engine is none that this agent has.
+    UnknownEngine(String),
+    /// Nothing of this engine can be changed while it runs.
+    Unchangeable(EngineName),
     /// A field is absent or does not have the form that its key asks for.
     BadField { verb: String, key: &'static str },
 }
@@ -47,6 +52,13 @@ impl fmt::Display for WireError {
             WireError::BadLine(line) => write!(f, "a message has the malformed line {line:?}"),
             WireError::NoVerb => write!(f, "a message has no verb"),
             WireError::UnknownVerb(verb) => write!(f, "unknown message {verb:?}"),
+            WireError::UnknownEngine(name) => {
+                let known = EngineName::ALL.map(EngineName::name).join(", ");
+                write!(f, "there is no engine {name:?} here; this agent has {known}")
+            }
+            WireError::Unchangeable(engine) => {
+                write!(f, "engine {engine} has nothing that can be changed while it runs")
+            }
             WireError::BadField { verb, key } => {
                 write!(f, "message {verb:?} has no usable field {key:?}")
             }
@@ -83,6 +95,24 @@ impl Message {
     #[must_use]
     pub fn with_all(self, key: &str, values: &[impl fmt::Display]) -> Self {
         values.iter().fold(self, |message, value| message.with(key, value))
+    }
+
+    /// Adds the fields of another message, each key as `PREFIX-key`.
+    #[must_use]
+    pub(crate) fn with_part(mut self, prefix: &str, part: &Message) -> Self {
+        let keyed = part.fields.iter().map(|(key, value)| (format!("{prefix}-{key}"), value));
+        self.fields.extend(keyed.map(|(key, value)| (key, value.clone())));
+        self
+    }
+
+    /// What [`Message::with_part`] added under a prefix, as a message of its own.
+    pub(crate) fn part(&self, prefix: &str) -> Message {
+        let mut part = Message::new(&format!("{} {prefix}", self.verb));
+        let inside = |key: &str| key.strip_prefix(prefix)?.strip_prefix('-').map(str::to_owned);
+        part.fields.extend(
+            self.fields.iter().filter_map(|(key, value)| Some((inside(key)?, value.clone()))),
+        );
+        part
     }
 
     #[must_use]

@@ -2,7 +2,7 @@
 
 /// The version of the messages after the handshake. Both ends must have the same one; the frozen
 /// core (greeting, `hello`, `detach`) is understood across all versions.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The release, as users know it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -3,11 +3,13 @@
 //! Frozen for all versions: [`Greeting`], `hello`, `detach`, `ok` and `error`. With them any
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
-use crate::exact::{ExactPlan, ExactStatus, all};
+use crate::counters::EventCounts;
+use crate::engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
+use crate::exact::{ExactStatus, all};
 use crate::explain::{self, Explanations};
 use crate::fits::{self, Fit};
 use crate::progress::Progress;
-use crate::sampling::{SamplePlan, SampleStatus};
+use crate::sampling::SampleStatus;
 use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, Pattern, VERSION, WireError};
 use std::fmt;
 
@@ -52,23 +54,16 @@ pub enum Request {
         build: String,
     },
     Status,
-    /// Switches the event counters on or off, for as long as this connection lives.
-    Counters {
-        on: bool,
-    },
-    /// Begins an exact recording, which ends with this connection at the latest. Answered by
-    /// `ok` with two descriptors: the arena and the log of names; before that, by any number of
-    /// [`Progress`]. An `exact-stop` meanwhile ends it between two of them.
-    ExactStart(Box<ExactPlan>),
-    /// From now on, of the methods of a timed recording just these, by the ids of the log of names,
-    /// are only counted. Their calls appear under ids of their own, logged with the same names.
-    ExactDemote {
-        ids: Vec<u32>,
-    },
-    /// Ends it. Answered when the program's code is as it was.
-    ExactStop,
-    /// The two descriptors of a recording that another front end has begun.
-    ExactOpen,
+    /// Starts an engine, which ends with this connection at the latest. Answered by `ok`, with the
+    /// descriptors of what it writes, if it writes anything.
+    Start(EnginePlan),
+    /// Changes an engine that this connection has started.
+    Change(EngineChange),
+    /// Ends what this connection has started: the program runs as before, and all that was measured
+    /// can be read. It also ends a start, a change or a stop that is under way, between two steps.
+    Stop(EngineName),
+    /// The descriptors of what an engine writes that another front end has started.
+    Open(EngineName),
     /// What is known of the methods that fit, in a recording of what roots reach.
     Explain(MethodPattern),
     /// Which of these patterns fit anything that is loaded, and what may be meant by the others.
@@ -76,16 +71,6 @@ pub enum Request {
         classes: Vec<Pattern>,
         methods: Vec<MethodPattern>,
     },
-    /// Begins a sampling session, which ends with this connection at the latest. Answered by `ok`
-    /// with one descriptor: the stream (crates/arena, `samples`), which this front end drains.
-    SampleStart(Box<SamplePlan>),
-    /// Changes the running session of this connection: another interval, a pause, going on.
-    SampleChange {
-        interval_ns: Option<u64>,
-        paused: Option<bool>,
-    },
-    /// Ends it. Answered when no more samples come and all names are in the stream.
-    SampleStop,
     /// Removes the agent; allowed before `hello` and across versions.
     Detach,
 }
@@ -103,16 +88,10 @@ impl Request {
                 Message::new("hello").with("protocol", protocol).with("build", build)
             }
             Request::Status => Message::new("status"),
-            Request::Counters { on } => Message::new("counters").with("on", on),
-            Request::ExactStart(plan) => plan.to_message(),
-            Request::ExactDemote { ids } => Message::new("exact-demote").with_all("id", ids),
-            Request::ExactStop => Message::new("exact-stop"),
-            Request::ExactOpen => Message::new("exact-open"),
-            Request::SampleStart(plan) => plan.to_message(),
-            Request::SampleChange { interval_ns, paused } => Message::new("sample-change")
-                .with_some("interval-ns", *interval_ns)
-                .with_some("paused", *paused),
-            Request::SampleStop => Message::new("sample-stop"),
+            Request::Start(plan) => plan.to_message(),
+            Request::Change(change) => change.to_message(),
+            Request::Stop(engine) => Message::new("stop").with("engine", engine),
+            Request::Open(engine) => Message::new("open").with("engine", engine),
             Request::Explain(pattern) => Message::new("explain").with("method", pattern),
             Request::Fits { classes, methods } => {
                 Message::new("fits").with_all("class", classes).with_all("method", methods)
@@ -125,21 +104,10 @@ impl Request {
         Ok(match m.verb.as_str() {
             "hello" => Request::Hello { protocol: m.parse("protocol")?, build: m.text("build")? },
             "status" => Request::Status,
-            "counters" => Request::Counters { on: m.parse("on")? },
-            "exact-start" => Request::ExactStart(Box::new(ExactPlan::from_message(m)?)),
-            "exact-demote" => {
-                let bad = |_| WireError::BadField { verb: m.verb.clone(), key: "id" };
-                let ids = m.list("id").iter().map(|id| id.parse()).collect::<Result<_, _>>();
-                Request::ExactDemote { ids: ids.map_err(bad)? }
-            }
-            "exact-stop" => Request::ExactStop,
-            "exact-open" => Request::ExactOpen,
-            "sample-start" => Request::SampleStart(Box::new(SamplePlan::from_message(m)?)),
-            "sample-change" => Request::SampleChange {
-                interval_ns: m.get("interval-ns").map(|_| m.parse("interval-ns")).transpose()?,
-                paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
-            },
-            "sample-stop" => Request::SampleStop,
+            "start" => Request::Start(EnginePlan::from_message(m)?),
+            "change" => Request::Change(EngineChange::from_message(m)?),
+            "stop" => Request::Stop(EngineName::of(m)?),
+            "open" => Request::Open(EngineName::of(m)?),
             "explain" => Request::Explain(m.parse("method")?),
             "fits" => Request::Fits { classes: all(m, "class")?, methods: all(m, "method")? },
             "detach" => Request::Detach,
@@ -261,18 +229,6 @@ impl std::str::FromStr for LoadedBy {
     }
 }
 
-/// What happened in the JVM while the counters were on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    pub threads_started: u64,
-    pub threads_ended: u64,
-    pub classes_prepared: u64,
-    pub collections: u64,
-    /// Time between the start and the end of collections, in nanoseconds.
-    pub collection_ns: u64,
-    pub methods_compiled: u64,
-}
-
 /// The state of the JVM and of the agent in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
@@ -294,13 +250,10 @@ pub struct Status {
     pub capabilities_held: Vec<String>,
     /// Front ends connected, this one included.
     pub front_ends: u32,
-    /// What is switched on, by name; empty when the agent is idle.
-    pub engines: Vec<String>,
-    pub counters: Counters,
-    /// The exact recording under way.
-    pub exact: Option<ExactStatus>,
-    /// The sampling session under way.
-    pub sampling: Option<SampleStatus>,
+    /// What is switched on; empty when the agent is idle.
+    pub engines: Vec<EngineStatus>,
+    /// Events that the JVM has told the agent of in its life. While nothing is on, none come.
+    pub events: u64,
     /// Methods whose ids the agent remembers for recordings to come, and the bytes that it takes.
     pub methods_kept: u64,
     pub methods_kept_bytes: u64,
@@ -311,8 +264,40 @@ pub struct Status {
 }
 
 impl Status {
+    /// The names of what is switched on.
+    #[must_use]
+    pub fn engine_names(&self) -> Vec<&'static str> {
+        self.engines.iter().map(|engine| engine.engine().name()).collect()
+    }
+
+    /// What has been counted, if the counters are on.
+    #[must_use]
+    pub fn counters(&self) -> Option<&EventCounts> {
+        self.engines.iter().find_map(|engine| match engine {
+            EngineStatus::Counters(counts) => Some(counts),
+            _ => None,
+        })
+    }
+
+    /// The exact recording under way.
+    #[must_use]
+    pub fn exact(&self) -> Option<&ExactStatus> {
+        self.engines.iter().find_map(|engine| match engine {
+            EngineStatus::Exact(status) => Some(&**status),
+            _ => None,
+        })
+    }
+
+    /// The sampling session under way.
+    #[must_use]
+    pub fn sampling(&self) -> Option<&SampleStatus> {
+        self.engines.iter().find_map(|engine| match engine {
+            EngineStatus::Sampling(status) => Some(&**status),
+            _ => None,
+        })
+    }
+
     fn to_message(&self) -> Message {
-        let c = &self.counters;
         let message = Message::new("status")
             .with("pid", self.pid)
             .with("version", &self.version)
@@ -328,25 +313,12 @@ impl Status {
             .with_all("capability", &self.capabilities)
             .with_all("capability-held", &self.capabilities_held)
             .with("front-ends", self.front_ends)
-            .with_all("engine", &self.engines)
-            .with("threads-started", c.threads_started)
-            .with("threads-ended", c.threads_ended)
-            .with("classes-prepared", c.classes_prepared)
-            .with("collections", c.collections)
-            .with("collection-ns", c.collection_ns)
-            .with("methods-compiled", c.methods_compiled)
+            .with("events", self.events)
             .with("methods-kept", self.methods_kept)
             .with("methods-kept-bytes", self.methods_kept_bytes)
             .with("panics", self.panics)
             .with("refused", self.refused);
-        let message = match &self.exact {
-            Some(exact) => exact.add_to(message),
-            None => message,
-        };
-        match &self.sampling {
-            Some(sampling) => sampling.add_to(message),
-            None => message,
-        }
+        self.engines.iter().fold(message, |message, engine| engine.add_to(message))
     }
 
     fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -365,17 +337,8 @@ impl Status {
             capabilities: m.list("capability"),
             capabilities_held: m.list("capability-held"),
             front_ends: m.parse("front-ends")?,
-            engines: m.list("engine"),
-            counters: Counters {
-                threads_started: m.parse("threads-started")?,
-                threads_ended: m.parse("threads-ended")?,
-                classes_prepared: m.parse("classes-prepared")?,
-                collections: m.parse("collections")?,
-                collection_ns: m.parse("collection-ns")?,
-                methods_compiled: m.parse("methods-compiled")?,
-            },
-            exact: ExactStatus::from_message(m)?,
-            sampling: SampleStatus::from_message(m)?,
+            engines: EngineStatus::all_of(m)?,
+            events: m.parse("events")?,
             methods_kept: m.parse("methods-kept")?,
             methods_kept_bytes: m.parse("methods-kept-bytes")?,
             panics: m.parse("panics")?,
@@ -428,12 +391,6 @@ mod tests {
         for request in [
             Request::hello(),
             Request::Status,
-            Request::Counters { on: true },
-            Request::Counters { on: false },
-            Request::SampleStart(Box::default()),
-            Request::SampleChange { interval_ns: Some(7), paused: None },
-            Request::SampleChange { interval_ns: None, paused: Some(true) },
-            Request::SampleStop,
             Request::Explain("com.acme.Orders.place".parse().unwrap()),
             Request::Detach,
         ] {
@@ -444,8 +401,10 @@ mod tests {
             loaded_by: Some(LoadedBy::Attach),
             command: "Main --x\ny".into(),
             capabilities: vec!["can_tag_objects".into(), "can_suspend".into()],
-            engines: vec!["counters".into()],
-            counters: Counters { collections: 3, collection_ns: 5, ..Counters::default() },
+            engines: vec![EngineStatus::Counters(EventCounts {
+                collections: 3,
+                ..EventCounts::default()
+            })],
             ..Status::default()
         };
         for response in [

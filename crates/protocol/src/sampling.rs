@@ -88,9 +88,9 @@ impl Default for SamplePlan {
 }
 
 impl SamplePlan {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("sample-start")
-            .with_some("engine", self.engine)
+    pub(crate) fn add_to(&self, message: Message) -> Message {
+        message
+            .with_some("sample-engine", self.engine)
             .with("wall", self.wall)
             .with("interval-ns", self.interval_ns)
             .with("depth", self.depth)
@@ -102,7 +102,7 @@ impl SamplePlan {
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
         Ok(SamplePlan {
-            engine: m.get("engine").map(|_| m.parse("engine")).transpose()?,
+            engine: m.get("sample-engine").map(|_| m.parse("sample-engine")).transpose()?,
             wall: m.parse("wall")?,
             interval_ns: m.parse("interval-ns")?,
             depth: m.parse("depth")?,
@@ -150,56 +150,53 @@ pub struct SampleStatus {
 }
 
 impl SampleStatus {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message
-            .with("sample-session", self.session)
+    pub(crate) fn to_message(&self) -> Message {
+        Message::new("status")
+            .with("session", self.session)
             .with_some("sample-engine", self.engine)
-            .with("sample-wall", self.wall)
-            .with("sample-paused", self.paused)
-            .with("sample-interval-ns", self.interval_ns)
-            .with("sample-got-ns", self.got_ns)
-            .with("sample-samples", self.samples)
-            .with("sample-weight-ns", self.weight_ns)
-            .with("sample-overruns", self.overruns)
-            .with_all("sample-failure", &self.failures)
-            .with_all("sample-lost", &self.lost)
-            .with("sample-threads", self.threads)
-            .with("sample-threads-seen", self.threads_seen)
-            .with("sample-resources", self.resources)
-            .with("sample-resources-most", self.resources_most)
-            .with("sample-kernel", self.kernel)
-            .with("sample-prepared-classes", self.prepared_classes)
-            .with("sample-preparing-ns", self.preparing_ns)
-            .with("sample-elapsed-ns", self.elapsed_ns)
-            .with_all("sample-note", &self.notes)
+            .with("wall", self.wall)
+            .with("paused", self.paused)
+            .with("interval-ns", self.interval_ns)
+            .with("got-ns", self.got_ns)
+            .with("samples", self.samples)
+            .with("weight-ns", self.weight_ns)
+            .with("overruns", self.overruns)
+            .with_all("failure", &self.failures)
+            .with_all("lost", &self.lost)
+            .with("threads", self.threads)
+            .with("threads-seen", self.threads_seen)
+            .with("resources", self.resources)
+            .with("resources-most", self.resources_most)
+            .with("kernel", self.kernel)
+            .with("prepared-classes", self.prepared_classes)
+            .with("preparing-ns", self.preparing_ns)
+            .with("elapsed-ns", self.elapsed_ns)
+            .with_all("note", &self.notes)
     }
 
-    pub(crate) fn from_message(m: &Message) -> Result<Option<Self>, WireError> {
-        if m.get("sample-session").is_none() {
-            return Ok(None);
-        }
-        Ok(Some(SampleStatus {
-            session: m.parse("sample-session")?,
+    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(SampleStatus {
+            session: m.parse("session")?,
             engine: m.get("sample-engine").and_then(|name| name.parse().ok()),
-            wall: m.parse("sample-wall")?,
-            paused: m.parse("sample-paused")?,
-            interval_ns: m.parse("sample-interval-ns")?,
-            got_ns: m.parse("sample-got-ns")?,
-            samples: m.parse("sample-samples")?,
-            weight_ns: m.parse("sample-weight-ns")?,
-            overruns: m.parse("sample-overruns")?,
-            failures: m.list("sample-failure"),
-            lost: m.list("sample-lost"),
-            threads: m.parse("sample-threads")?,
-            threads_seen: m.parse("sample-threads-seen")?,
-            resources: m.parse("sample-resources")?,
-            resources_most: m.parse("sample-resources-most")?,
-            kernel: m.parse("sample-kernel")?,
-            prepared_classes: m.parse("sample-prepared-classes")?,
-            preparing_ns: m.parse("sample-preparing-ns")?,
-            elapsed_ns: m.parse("sample-elapsed-ns")?,
-            notes: m.list("sample-note"),
-        }))
+            wall: m.parse("wall")?,
+            paused: m.parse("paused")?,
+            interval_ns: m.parse("interval-ns")?,
+            got_ns: m.parse("got-ns")?,
+            samples: m.parse("samples")?,
+            weight_ns: m.parse("weight-ns")?,
+            overruns: m.parse("overruns")?,
+            failures: m.list("failure"),
+            lost: m.list("lost"),
+            threads: m.parse("threads")?,
+            threads_seen: m.parse("threads-seen")?,
+            resources: m.parse("resources")?,
+            resources_most: m.parse("resources-most")?,
+            kernel: m.parse("kernel")?,
+            prepared_classes: m.parse("prepared-classes")?,
+            preparing_ns: m.parse("preparing-ns")?,
+            elapsed_ns: m.parse("elapsed-ns")?,
+            notes: m.list("note"),
+        })
     }
 }
 
@@ -211,9 +208,11 @@ mod tests {
     fn plans_and_states_come_back_as_they_were_sent() {
         for engine in SampleEngine::ALL.into_iter().map(Some).chain([None]) {
             let plan = SamplePlan { engine, wall: true, yields: true, ..SamplePlan::default() };
-            assert_eq!(SamplePlan::from_message(&plan.to_message()), Ok(plan));
+            let message = plan.add_to(Message::new("start"));
+            assert_eq!(SamplePlan::from_message(&message), Ok(plan));
         }
-        let bad = SamplePlan::default().to_message().with("engine", "steam");
+        let bad = Message::new("start").with("sample-engine", "steam");
+        let bad = SamplePlan::default().add_to(bad);
         assert!(SamplePlan::from_message(&bad).is_err());
         let status = SampleStatus {
             session: 2,
@@ -222,8 +221,7 @@ mod tests {
             notes: vec!["No.".into(), "Nor that.".into()],
             ..SampleStatus::default()
         };
-        let message = status.add_to(Message::new("status"));
-        assert_eq!(SampleStatus::from_message(&message), Ok(Some(status)));
-        assert_eq!(SampleStatus::from_message(&Message::new("status")), Ok(None));
+        assert_eq!(SampleStatus::from_message(&status.to_message()), Ok(status));
+        assert!(SampleStatus::from_message(&Message::new("status")).is_err());
     }
 }

@@ -17,7 +17,8 @@ use tare_arena::layout::SLOT_BYTES;
 use tare_arena::samples::layout::RING_SMALLEST;
 use tare_attach::Jvm;
 use tare_protocol::{
-    Activity, Decoder, ErrorCode, Greeting, Message, Progress, Request, Response, Status,
+    Activity, Decoder, EngineName, EnginePlan, ErrorCode, Greeting, Message, Progress, Request,
+    Response, Status,
 };
 
 /// The most descriptors that are kept of what an agent sends.
@@ -154,7 +155,7 @@ impl Agent {
                 // What has been answered already is over: it is not stopped any more.
                 Turn::Stop if !stops && !self.has_come() => {
                     stops = true;
-                    self.send(&Request::ExactStop)?;
+                    self.send(&Request::Stop(EngineName::Exact))?;
                 }
                 Turn::Stop => {}
                 Turn::GiveUp => return Err(Error::Silent(watch.given_up(self.patience))),
@@ -311,12 +312,12 @@ pub fn unanswered(patience: Duration) -> String {
 /// asked for, and puts a header before a ring.
 fn largest(request: &Request) -> Option<u64> {
     match request {
-        Request::ExactStart(plan) => Some(plan.memory.max(SMALLEST_ARENA)),
-        Request::SampleStart(plan) => {
+        Request::Start(EnginePlan::Exact(plan)) => Some(plan.memory.max(SMALLEST_ARENA)),
+        Request::Start(EnginePlan::Sampling(plan)) => {
             Some(plan.memory.max(RING_SMALLEST).saturating_mul(2).saturating_add(RING_SMALLEST))
         }
         // Whoever began it knows; a session has no more than this.
-        Request::ExactOpen => Some(SLOT_BYTES),
+        Request::Open(EngineName::Exact) => Some(SLOT_BYTES),
         _ => None,
     }
 }
@@ -407,7 +408,7 @@ pub fn find(jvm: &Jvm, patience: Duration) -> Result<Found> {
 mod tests {
     use super::*;
     use rustix::fs::{MemfdFlags, memfd_create};
-    use tare_protocol::{ExactPlan, SamplePlan};
+    use tare_protocol::{EngineChange, ExactPlan, SamplePlan};
 
     #[test]
     fn an_answer_that_nobody_waited_for_is_not_taken_for_another() {
@@ -428,7 +429,7 @@ mod tests {
 
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut agent = Agent::of(ours, Duration::from_secs(60)).unwrap();
-        let demote = Request::ExactDemote { ids: vec![1] };
+        let demote = Request::Change(EngineChange::Exact { demote: vec![1] });
         let left = agent.ask_watched(&demote, &mut Impatient).unwrap();
         assert!(matches!(left, Answered::Later));
         let mut say = |response: Response| {
@@ -440,17 +441,22 @@ mod tests {
         agent.status().unwrap();
         say(Response::error(ErrorCode::Internal, "too late"));
         say(Response::Ok);
-        agent.tell(&Request::ExactStop).unwrap();
+        agent.tell(&Request::Stop(EngineName::Exact)).unwrap();
         say(Response::error(ErrorCode::Internal, "not now"));
-        assert!(agent.tell(&Request::ExactStop).is_err(), "nothing is owed any more");
+        assert!(agent.tell(&Request::Stop(EngineName::Exact)).is_err(), "nothing is owed any more");
     }
 
     #[test]
     fn memory_larger_than_was_asked_for_is_refused() {
         let memory = 64 << 20;
-        let exact = Request::ExactStart(Box::new(ExactPlan { memory, ..ExactPlan::default() }));
-        let samples =
-            Request::SampleStart(Box::new(SamplePlan { memory, ..SamplePlan::default() }));
+        let exact = Request::Start(EnginePlan::Exact(Box::new(ExactPlan {
+            memory,
+            ..ExactPlan::default()
+        })));
+        let samples = Request::Start(EnginePlan::Sampling(Box::new(SamplePlan {
+            memory,
+            ..SamplePlan::default()
+        })));
         for request in [exact, samples] {
             let most = largest(&request).unwrap();
             assert!((memory..=3 * memory).contains(&most), "{most}");

@@ -26,7 +26,7 @@ use tare_profile::{
     ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
     Thread, ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
 };
-use tare_protocol::{COST_PS, ExactStatus, Request};
+use tare_protocol::{COST_PS, EngineName, ExactStatus, Request};
 
 /// How long a JVM may take to answer somebody who only looks.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,10 +36,10 @@ pub fn live(jvm: &Jvm) -> Result<Profile> {
     let Found::Ours(mut agent) = client::find(jvm, PATIENCE)? else {
         refuse!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
     };
-    let Some(status) = agent.status()?.exact else {
+    let Some(status) = agent.status()?.exact().cloned() else {
         refuse!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
     };
-    let arena = Arena::new(agent.tell_for_files(&Request::ExactOpen)?);
+    let arena = Arena::new(agent.tell_for_files(&Request::Open(EngineName::Exact))?);
     let mut profile = Profile::new();
     profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(jvm) };
     let elapsed = profile.run.duration;

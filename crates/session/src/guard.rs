@@ -95,7 +95,7 @@ pub fn run(pid: u32, recording: &Path) -> Result<()> {
     }
     let arena = Arena::new(memory);
     wait_for_quiet(&arena)?;
-    let exact = Exact::new(arena, status.exact.unwrap_or_default(), origins);
+    let exact = Exact::new(arena, status.exact().cloned().unwrap_or_default(), origins);
     rescue(exact, recording, on_duty_since)
 }
 

@@ -11,7 +11,7 @@ use crate::sampling;
 use crate::socket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tare_protocol::{Message, Progress, Request, Response};
+use tare_protocol::{EngineName, Message, Progress, Request, Response};
 
 /// Messages that wait on one connection; of more, nothing is read from it.
 const MOST_WAITING: usize = 16;
@@ -35,8 +35,9 @@ impl Control<'_> {
         if let Some(listener) = self.listener {
             self.accept(listener);
         }
-        let unwanted =
-            |connection: &Connection| connection.ended || connection.has_asked(&Request::ExactStop);
+        let unwanted = |connection: &Connection| {
+            connection.ended || connection.has_asked(&Request::Stop(EngineName::Exact))
+        };
         let left_alone = owner.and_then(|owner| self.connections.get(owner)).is_some_and(unwanted);
         let sent_away = self.connections.iter().any(|c| c.has_asked(&Request::Detach));
         !(left_alone || sent_away || self.session.vm_is_dead())

@@ -77,7 +77,7 @@ pub struct Stream {
 const PORTION: usize = 4 * record::LARGEST;
 
 impl Stream {
-    /// The descriptors are those that came with the answer to `sample-start`.
+    /// The descriptors are those that came with the answer to `start engine=sampling`.
     pub fn new([file, position]: [File; 2]) -> Result<Self, StreamError> {
         let head = read_header(&file)?;
         if field(&head, header::MAGIC) != layout::MAGIC {

@@ -66,7 +66,7 @@ on_each_jdk! {
                 && {
                     let mut control = tare_jvm_tests::Control::connect(target.pid());
                     control.greet();
-                    control.status().engines == ["counters"]
+                    control.status().engine_names() == ["counters"]
                 }
         });
         target.tell("exit 5");

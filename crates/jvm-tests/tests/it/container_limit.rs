@@ -6,7 +6,7 @@ use crate::recording::{Counts, Recorded, begin, end};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tare_jvm_tests::{Control, Scratch, Target, classes, on_each_jdk, skip, wait_until};
-use tare_protocol::{ExactPlan, Request, Response};
+use tare_protocol::{EnginePlan, ExactPlan, Request, Response};
 
 const OPTIONS: [&str; 3] = ["--count", "--include", "Branches$Paths"];
 
@@ -70,7 +70,7 @@ on_each_jdk! {
         group.leave_room(16 << 20);
         for trace in [0, 1 << 16] {
             let plan = ExactPlan { memory: 64 << 20, trace, ..ExactPlan::default() };
-            let Response::Error { message, .. } = control.ask(&Request::ExactStart(Box::new(plan)))
+            let Response::Error { message, .. } = control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan))))
             else {
                 panic!("it began");
             };

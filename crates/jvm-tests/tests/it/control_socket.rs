@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use tare_jvm_tests::{
     Control, Seeded, Target, Usage, control_socket, jdk, on_each_jdk, wait_until,
 };
-use tare_protocol::{Message, Request, Response};
+use tare_protocol::{EnginePlan, Message, Request, Response};
 
 fn start() -> Target {
     Target::idle(jdk()).vm("-Xcheck:jni").vm(agentpath("")).start()
@@ -51,7 +51,7 @@ fn garbage() {
         (Message::new("dance").encode(), "unknown message"),
         (Message::new("hello").encode(), "no usable field"),
         (Message::new("status").encode(), "say hello first"),
-        (Request::Counters { on: true }.to_message().encode(), "say hello first"),
+        (Request::Start(EnginePlan::Counters).to_message().encode(), "say hello first"),
     ] {
         let mut control = Control::connect(target.pid());
         control.send(&bytes).unwrap();

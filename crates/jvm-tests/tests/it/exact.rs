@@ -6,6 +6,7 @@ use crate::recording::{
     Counts, Recorded, begin, counted, end, java, launched, record, recorded, wait_until_on,
 };
 use tare_jvm_tests::{Demo, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request};
 
 /// Every method that the program counted must have been recorded as often.
 fn assert_equal(truth: &Counts, recorded: &Counts) {
@@ -184,16 +185,16 @@ on_each_jdk! {
             tare_jvm_tests::Control::connect(demo.target.pid())
         };
         control.greet();
-        let plan = tare_protocol::ExactPlan { memory: 16 << 20, ..Default::default() };
+        let plan = ExactPlan { memory: 16 << 20, ..Default::default() };
         for round in 0..100 {
-            let plan = tare_protocol::ExactPlan { timed: round % 2 == 1, ..plan.clone() };
-            control.ask(&tare_protocol::Request::ExactStart(Box::new(plan)));
+            let plan = ExactPlan { timed: round % 2 == 1, ..plan.clone() };
+            control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan))));
             let status = control.status();
-            let exact = status.exact.expect("a recording");
+            let exact = status.exact().cloned().expect("a recording");
             assert!(exact.methods > 100, "round {round}: {exact:?}");
             assert!(exact.refused.is_empty(), "round {round}: {exact:?}");
-            control.ask(&tare_protocol::Request::ExactStop);
-            assert_eq!(control.status().exact, None);
+            control.ask(&Request::Stop(EngineName::Exact));
+            assert_eq!(control.status().exact(), None);
             assert_eq!(control.status().panics, 0);
         }
         demo.check_answers();

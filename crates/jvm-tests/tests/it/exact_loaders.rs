@@ -5,7 +5,7 @@ use crate::common::agentpath;
 use crate::recording::{Recorded, begin, end};
 use std::fs;
 use tare_jvm_tests::{Control, Jdk, Scratch, Target, on_each_jdk, wait_until};
-use tare_protocol::{ExactPlan, Request, Response};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, Response};
 
 /// Methods of the class that comes and goes.
 const METHODS: u64 = 12;
@@ -55,11 +55,11 @@ on_each_jdk! {
         let before = resident(target.pid());
         let mut after_sessions = Vec::new();
         for session in 1..=3 {
-            assert_eq!(control.ask(&Request::ExactStart(Box::new(plan()))), Response::Ok);
+            assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan())))), Response::Ok);
             control.files.clear();
             target.ask(&format!("load {LOADS}"));
             target.ask("work");
-            let status = control.status().exact.expect("it is on");
+            let status = control.status().exact().cloned().expect("it is on");
             assert!(status.methods >= LOADS * (METHODS - 1), "{status:?}");
             assert!(status.names > LOADS * METHODS * 30, "{status:?}");
             assert!(status.names + status.used <= status.budget, "{status:?}");
@@ -68,8 +68,8 @@ on_each_jdk! {
                 let (kept, bytes) = forgotten(&mut target, &mut control, "during a session");
                 assert!(bytes < 64 * 1024, "{bytes} bytes for {kept} methods");
             }
-            assert_eq!(control.ask(&Request::ExactStop), Response::Ok);
-            assert!(control.status().exact.is_none());
+            assert_eq!(control.ask(&Request::Stop(EngineName::Exact)), Response::Ok);
+            assert!(control.status().exact().is_none());
             after_sessions.push(forgotten(&mut target, &mut control, "after a session").0);
             println!("session {session}: {before} kB before, {} kB now", resident(target.pid()));
         }
@@ -93,7 +93,7 @@ on_each_jdk! {
         target.ask("load 6000");
         let mut control = Control::connect(target.pid());
         control.greet();
-        let status = control.status().exact.expect("it is on");
+        let status = control.status().exact().cloned().expect("it is on");
         assert_eq!(status.budget, 8 << 20);
         assert!(status.names <= status.budget / 2, "{status:?}");
         assert!(status.names + status.used <= status.budget, "{status:?}");

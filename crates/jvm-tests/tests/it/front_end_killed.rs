@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 use tare_jvm_tests::{Control, Demo, Seeded, Tare, control_dirs, on_each_jdk, wait_until};
-use tare_protocol::{Request, Response};
+use tare_protocol::{EnginePlan, Request, Response};
 
 const KILLS: u64 = 50;
 
@@ -46,16 +46,16 @@ on_each_jdk! {
     }
 }
 
-/// How many thread starts the JVM tells the agent of when a client visits the demo, for whom it
-/// starts one.
+/// How many events the JVM tells the agent of when a client visits the demo, which starts a
+/// thread for it.
 fn events_of_a_visit(demo: &Demo, switched_on: bool) -> u64 {
     let mut control = Control::connect(demo.target.pid());
     control.greet();
     if switched_on {
-        assert_eq!(control.ask(&Request::Counters { on: true }), Response::Ok);
+        assert_eq!(control.ask(&Request::Start(EnginePlan::Counters)), Response::Ok);
     }
-    let before = control.status().counters.threads_started;
+    let before = control.status().events;
     demo.visit();
-    control.status().counters.threads_started - before
+    control.status().events - before
     // The connection ends here as a killed front end's does, without switching anything off.
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tare_jvm_tests::{
     Control, Jdk, Running, Scratch, Tare, Target, classes, java_agent, on_each_jdk, wait_until,
 };
-use tare_protocol::{ExactPlan, Request, Response};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, Response};
 
 /// So many classes that they do not go to the JVM at once.
 const MANY: [&str; 4] = ["--include", "java.util.**", "--include", "Meddled*"];
@@ -100,12 +100,12 @@ on_each_jdk! {
         target.ask("release");
         let mut control = Control::connect(target.pid());
         control.greet();
-        wait_until("the recording is off", || control.status().exact.is_none());
+        wait_until("the recording is off", || control.status().exact().is_none());
         // What was woven is restored: another recording finds all as it was.
-        assert_eq!(control.ask(&Request::ExactStart(one_class())), Response::Ok);
-        let status = control.status().exact.expect("a recording");
+        assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(one_class()))), Response::Ok);
+        let status = control.status().exact().cloned().expect("a recording");
         assert_eq!((status.classes, status.refused), (1, vec![]));
-        assert_eq!(control.ask(&Request::ExactStop), Response::Ok);
+        assert_eq!(control.ask(&Request::Stop(EngineName::Exact)), Response::Ok);
         drop(control);
         Tare::this().run(&["detach", &target.name()]).ok();
         assert_no_trace(target.pid());
@@ -120,7 +120,7 @@ on_each_jdk! {
         Tare::this().run(&["status", &name]).ok();
         let mut control = Control::connect(target.pid());
         control.greet();
-        assert_eq!(control.ask(&Request::ExactStart(one_class())), Response::Ok);
+        assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(one_class()))), Response::Ok);
         target.ask("hold");
         // The first has the agent leave, which takes its socket away at once.
         for _ in 0..2 {

@@ -2,7 +2,7 @@
 
 use crate::common::{agentpath, assert_no_java_thread, assert_no_trace, nameless_files};
 use tare_jvm_tests::{Control, Target, control_dirs, on_each_jdk, own_mappings};
-use tare_protocol::{LoadedBy, Request, Response};
+use tare_protocol::{EngineName, EnginePlan, LoadedBy, Request, Response, Status};
 
 on_each_jdk! {
     /// Greeting, status, counters, detach, with the JVM checking every JNI call of ours.
@@ -21,20 +21,21 @@ on_each_jdk! {
         assert_eq!((status.front_ends, status.panics, status.refused), (1, 0, 0));
         assert!(status.engines.is_empty(), "{status:?}");
 
-        assert_eq!(control.ask(&Request::Counters { on: true }), Response::Ok);
-        let before = control.status().counters;
+        assert_eq!(control.ask(&Request::Start(EnginePlan::Counters)), Response::Ok);
+        let counters = |status: &Status| *status.counters().expect("they are on");
+        let before = counters(&control.status());
         target.check_works();
         target.ask("gc");
         let status = control.status();
-        assert_eq!(status.engines, ["counters"]);
-        assert!(status.counters.threads_started > before.threads_started, "{status:?}");
-        assert!(status.counters.collections > before.collections, "{status:?}");
+        assert_eq!(status.engine_names(), ["counters"]);
+        assert!(counters(&status).threads_started > before.threads_started, "{status:?}");
+        assert!(counters(&status).collections > before.collections, "{status:?}");
 
-        assert_eq!(control.ask(&Request::Counters { on: false }), Response::Ok);
-        assert!(control.status().engines.is_empty());
-        let off = control.status().counters;
+        assert_eq!(control.ask(&Request::Stop(EngineName::Counters)), Response::Ok);
+        let off = control.status();
+        assert!(off.engines.is_empty(), "{off:?}");
         target.check_works();
-        assert_eq!(control.status().counters, off, "counted while switched off");
+        assert_eq!(control.status().events, off.events, "told of events while switched off");
 
         assert_eq!(control.ask(&Request::Detach), Response::Ok);
         drop(control);
@@ -51,7 +52,7 @@ on_each_jdk! {
             let target = Target::idle(jdk).vm("-Xcheck:jni").vm(agentpath("")).start();
             let mut control = Control::connect(target.pid());
             control.greet();
-            assert_eq!(control.ask(&Request::Counters { on: true }), Response::Ok);
+            assert_eq!(control.ask(&Request::Start(EnginePlan::Counters)), Response::Ok);
             (target, control)
         };
         let gone = |pid| assert!(control_dirs("/tmp".as_ref(), pid).is_empty(), "a file is left");

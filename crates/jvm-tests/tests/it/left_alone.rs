@@ -32,7 +32,7 @@ on_each_jdk! {
         sleep(Duration::from_secs(4));
         assert!(is_in(pid), "it has left a front end behind");
         silent.greet();
-        assert_eq!(silent.status().engines, [""; 0]);
+        assert_eq!(silent.status().engine_names(), [""; 0]);
         drop(silent);
         assert_no_trace(pid);
         target.check_works();

@@ -3,7 +3,7 @@
 
 use crate::recording::{Recorded, java, record};
 use tare_jvm_tests::{Control, Scratch, Tare, Target, classes, java_agent, on_each_jdk};
-use tare_protocol::{ExactPlan, ExactStatus, Request};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, ExactStatus, Request};
 
 on_each_jdk! {
     fn exceptions_are_named(jdk) {
@@ -48,11 +48,11 @@ on_each_jdk! {
             let exclude = ["Meddler*", "Work$Plugin"].map(|text| text.parse().expect("a pattern"));
             let plan =
                 ExactPlan { memory: 16 << 20, exclude: exclude.into(), ..Default::default() };
-            control.ask(&Request::ExactStart(Box::new(plan)));
-            let exact = control.status().exact.expect("a recording");
+            control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan))));
+            let exact = control.status().exact().cloned().expect("a recording");
             target.tell("go");
             target.wait_for("done");
-            control.ask(&Request::ExactStop);
+            control.ask(&Request::Stop(EngineName::Exact));
             target.tell("go");
             target.wait_for("done");
             exact

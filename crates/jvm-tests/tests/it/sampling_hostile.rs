@@ -10,7 +10,7 @@ use tare_jvm_tests::{
     Control, Jdk, Samples, Sampling, Scratch, Target, TargetBuilder, modern_classes,
     no_crash_files, on_each_jdk, skip, wait_until,
 };
-use tare_protocol::{Request, SampleEngine, SamplePlan};
+use tare_protocol::{EnginePlan, Request, SampleEngine, SamplePlan};
 
 fn sampled(jdk: &Jdk) -> TargetBuilder {
     Target::java(jdk).vm(agentpath("")).main("Sampled")
@@ -220,7 +220,7 @@ on_each_jdk! {
         let mut control = Control::connect(target.pid());
         control.greet();
         let timers = SamplePlan { engine: Some(SampleEngine::Timer), ..plan(1_000, false) };
-        let refused = control.ask(&Request::SampleStart(Box::new(timers)));
+        let refused = control.ask(&Request::Start(EnginePlan::Sampling(Box::new(timers))));
         assert!(format!("{refused:?}").contains("gHotSpotVMStructs"), "{refused:?}");
         drop(control);
         let mut sampling = Sampling::start(target.pid(), &plan(5_000, false));

@@ -9,7 +9,9 @@ use tare_jvm_tests::{
     Control, Jdk, Sampling, Scratch, Seeded, Target, TargetBuilder, no_crash_files, on_each_jdk,
     wait_until,
 };
-use tare_protocol::{Request, Response, SampleEngine, SamplePlan};
+use tare_protocol::{
+    EngineChange, EngineName, EnginePlan, Request, Response, SampleEngine, SamplePlan,
+};
 
 fn sampled(jdk: &Jdk) -> TargetBuilder {
     Target::java(jdk).vm("-Xmx256m").vm(agentpath("")).main("Sampled")
@@ -60,7 +62,7 @@ on_each_jdk! {
             let wall = round % 4 == 3;
             let plan = SamplePlan { engine, wall, ..plan(1_000) };
             let mut sampling = Sampling::start_on(control, &plan).expect("a session");
-            let again = sampling.control.ask(&Request::SampleStart(Box::default()));
+            let again = sampling.control.ask(&Request::Start(EnginePlan::Sampling(Box::default())));
             assert!(matches!(again, Response::Error { .. }), "{again:?}");
             sleep(Duration::from_millis(seeded.below(150)));
             sampling.drain();
@@ -103,9 +105,9 @@ on_each_jdk! {
         wait_until("samples have come", || first.drain().all.len() > 20);
         let mut second = Sampling::start(target.pid(), &plan(1_000));
         assert!(first.totals().ended);
-        let answer = first.control.ask(&Request::SampleStop);
+        let answer = first.control.ask(&Request::Stop(EngineName::Sampling));
         assert!(matches!(answer, Response::Error { .. }), "{answer:?}");
-        let answer = first.control.ask(&Request::SampleStart(Box::new(own)));
+        let answer = first.control.ask(&Request::Start(EnginePlan::Sampling(Box::new(own))));
         assert!(matches!(answer, Response::Error { .. }), "{answer:?}");
         wait_until("samples have come", || second.drain().all.len() > 20);
         assert!(!second.totals().ended);
@@ -136,7 +138,7 @@ on_each_jdk! {
         let target = sampled(jdk).arg("seventy-thirty").start();
         let mut sampling = Sampling::start(target.pid(), &plan(20_000));
         let change = |sampling: &mut Sampling, interval_ns, paused| {
-            let answer = sampling.control.ask(&Request::SampleChange { interval_ns, paused });
+            let answer = sampling.control.ask(&Request::Change(EngineChange::Sampling { interval_ns, paused }));
             assert_eq!(answer, Response::Ok);
         };
         wait_until("samples have come", || sampling.drain().all.len() > 5);

@@ -6,7 +6,7 @@ use crate::common::agentpath;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use tare_jvm_tests::{Control, Jdk, Seeded, Target, on_each_jdk};
-use tare_protocol::{ExactPlan, Request, Response, SamplePlan};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, Response, SamplePlan};
 
 /// Memory that front ends write: how far they have read.
 const THEIRS: [&str; 2] = ["tare-tails", "tare-position"];
@@ -93,7 +93,7 @@ on_each_jdk! {
         let (mut target, mut control) = start(jdk);
         target.ask("busy 2");
         for trace in [0, 1 << 16] {
-            assert_eq!(control.ask(&Request::ExactStart(Box::new(plan(trace)))), Response::Ok);
+            assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan(trace))))), Response::Ok);
             let tails = assert_given(&mut control, 2, usize::from(trace > 0));
             for (name, file) in opened(target.pid()) {
                 assert_fixed(&name, &file);
@@ -101,24 +101,24 @@ on_each_jdk! {
             // Somebody else who looks on drains nothing, and gets nothing to write.
             let mut other = Control::connect(target.pid());
             other.greet();
-            assert_eq!(other.ask(&Request::ExactOpen), Response::Ok);
+            assert_eq!(other.ask(&Request::Open(EngineName::Exact)), Response::Ok);
             assert_given(&mut other, 2, 0);
             if let Some(tails) = tails {
                 scribble(&tails, 300);
             }
             target.check_works();
-            assert_eq!(control.ask(&Request::ExactStop), Response::Ok);
+            assert_eq!(control.ask(&Request::Stop(EngineName::Exact)), Response::Ok);
             target.check_works();
         }
         let plan = SamplePlan { interval_ns: 1_000_000, ..SamplePlan::default() };
-        assert_eq!(control.ask(&Request::SampleStart(Box::new(plan))), Response::Ok);
+        assert_eq!(control.ask(&Request::Start(EnginePlan::Sampling(Box::new(plan)))), Response::Ok);
         let position = assert_given(&mut control, 1, 1).expect("a position to write");
         for (name, file) in opened(target.pid()) {
             assert_fixed(&name, &file);
         }
         scribble(&position, 300);
-        assert!(control.status().sampling.is_some());
-        assert_eq!(control.ask(&Request::SampleStop), Response::Ok);
+        assert!(control.status().sampling().is_some());
+        assert_eq!(control.ask(&Request::Stop(EngineName::Sampling)), Response::Ok);
         assert_eq!(control.status().panics, 0);
         target.check_works();
         target.finish();

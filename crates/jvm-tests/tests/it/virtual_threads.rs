@@ -4,7 +4,7 @@ use crate::common::assert_no_trace;
 use tare_jvm_tests::{
     Control, Demo, Jdk, Tare, Target, TargetBuilder, modern_classes, on_each_jdk, skip,
 };
-use tare_protocol::{Request, Response};
+use tare_protocol::{EnginePlan, Request, Response};
 
 const TEST: &str = "virtual threads of their own source";
 
@@ -30,7 +30,7 @@ on_each_jdk! {
             assert!(status["threads"].as_u64().is_some_and(|n| n < 200), "{status}");
             let mut control = Control::connect(pid);
             control.greet();
-            assert_eq!(control.ask(&Request::Counters { on: true }), Response::Ok);
+            assert_eq!(control.ask(&Request::Start(EnginePlan::Counters)), Response::Ok);
             target.tell("");
             target.wait_for("work: ");
             Tare::this().run(&["detach", &name]).ok();

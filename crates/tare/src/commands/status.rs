@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{AgentOptions, Counters, GRACE, LoadedBy, Request, SampleStatus, Status};
+use tare_protocol::{
+    AgentOptions, EngineName, EnginePlan, EventCounts, GRACE, LoadedBy, Request, SampleStatus,
+    Status,
+};
 use tare_session::client::{self, Agent, Found};
 use tare_session::library;
 use tare_session::sampling::interval;
@@ -119,10 +122,10 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
     let on = if status.engines.is_empty() {
         "nothing; the agent is idle".to_owned()
     } else {
-        status.engines.join(", ")
+        status.engine_names().join(", ")
     };
     row("switched on", on)?;
-    if let Some(sampling) = &status.sampling {
+    if let Some(sampling) = status.sampling() {
         row("sampling", describe(sampling))?;
         for note in &sampling.notes {
             row("", note.clone())?;
@@ -142,8 +145,7 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
         ),
     )?;
     if status.methods_kept > 0 {
-        let bytes =
-            status.methods_kept_bytes + status.exact.as_ref().map_or(0, |exact| exact.names);
+        let bytes = status.methods_kept_bytes + status.exact().map_or(0, |exact| exact.names);
         let methods = roughly(status.methods_kept, "woven method");
         row("remembers", format!("{methods}, in {} kB", bytes.div_ceil(1000)))?;
     }
@@ -192,9 +194,9 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    agent.tell(&Request::Counters { on: true })?;
+    agent.tell(&Request::Start(EnginePlan::Counters))?;
     let mut out = term::stdout();
-    let mut last = Counters::default();
+    let mut last = EventCounts::default();
     let began = Instant::now();
     let mut lines = 0_u32;
     while !stop.load(Ordering::Relaxed) {
@@ -217,24 +219,25 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
             )?;
         }
         lines += 1;
-        let now = status.counters;
+        let now = status.counters().copied().unwrap_or(last);
+        let new = now.since(last);
         writeln!(
             out,
             "{:>6.1} s  {:>7}  {:>8}  {:>6}  {:>7}  {:>7}  {:>8}  {:>3}  {:>4.1} ms",
             began.elapsed().as_secs_f64(),
             status.threads,
-            now.threads_started - last.threads_started,
-            now.threads_ended - last.threads_ended,
+            new.threads_started,
+            new.threads_ended,
             status.classes,
-            now.classes_prepared - last.classes_prepared,
-            now.methods_compiled - last.methods_compiled,
-            now.collections - last.collections,
-            (now.collection_ns - last.collection_ns) as f64 / 1e6,
+            new.classes_prepared,
+            new.methods_compiled,
+            new.collections,
+            new.collection_ns as f64 / 1e6,
         )?;
         out.flush()?;
         last = now;
     }
-    Ok(agent.tell(&Request::Counters { on: false })?)
+    Ok(agent.tell(&Request::Stop(EngineName::Counters))?)
 }
 
 /// Whether the process is gone, or goes within a moment: a JVM closes its sockets on its way out.
@@ -275,7 +278,7 @@ struct Json<'a> {
     capabilities: &'a [String],
     capabilities_held: &'a [String],
     front_ends: u32,
-    engines: &'a [String],
+    engines: Vec<&'static str>,
     methods_kept: u64,
     methods_kept_bytes: u64,
     panics: u64,
@@ -299,7 +302,7 @@ impl<'a> Json<'a> {
             capabilities: &status.capabilities,
             capabilities_held: &status.capabilities_held,
             front_ends: status.front_ends,
-            engines: &status.engines,
+            engines: status.engine_names(),
             methods_kept: status.methods_kept,
             methods_kept_bytes: status.methods_kept_bytes,
             panics: status.panics,

@@ -149,10 +149,11 @@ impl Session for ExactSession {
         let recorder = Recorder::begin(&files.recording, run, began)?;
         // A program may end before the first look.
         let status = agent.status()?;
-        status.exact.iter().for_each(|exact| patterns::say_unseen(exact, args));
+        status.exact().into_iter().for_each(|exact| patterns::say_unseen(exact, args));
         // A machine that has no room for one more process has other worries.
         let guard = Guard::set(jvm, &files.recording, &memory, &status).ok();
-        let mut exact = Exact::new(Arena::new(memory), status.exact.unwrap_or_default(), origins);
+        let mut exact =
+            Exact::new(Arena::new(memory), status.exact().cloned().unwrap_or_default(), origins);
         exact.steering = args.overhead.map(Steering::new);
         let beside = Beside::begin(agent, &mut exact);
         let counters = args.counters.then(|| Counters::begin(jvm.pid));
@@ -181,7 +182,9 @@ impl Session for ExactSession {
             self.beside.steer(agent, &mut self.exact, over, self.quiet);
             if self.recorder.is_due() {
                 // The agent notes the time when it is asked; calls under way are counted up to it.
-                let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
+                let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) else {
+                    break;
+                };
                 self.exact.status = status;
                 let (sampled, counters) = (self.sampled.as_mut(), self.counters.as_mut());
                 self.recorder.append(&mut sources(&mut self.exact, sampled, counters))?;
@@ -193,7 +196,7 @@ impl Session for ExactSession {
 
     fn end(&mut self, agent: &mut Agent) -> bool {
         if let Ok(status) = agent.status()
-            && let Some(status) = status.exact
+            && let Some(status) = status.exact().cloned()
         {
             self.exact.status = status;
             self.told_all = true;

@@ -114,14 +114,14 @@ impl Counting {
         };
         let begun = weaving::start_trial(agent, plan, stop, args.quiet)?;
         let Begun::Woven(memory) = begun else { return Ok(None) };
-        let status = agent.status()?.exact.unwrap_or_default();
+        let status = agent.status()?.exact().cloned().unwrap_or_default();
         let exact = Exact::new(Arena::new(memory), status, Origins::of(jvm));
         Ok(Some(Counting { exact, profile: Profile::new(), marks, quiet: args.quiet }))
     }
 
     /// How often each was called so far.
     pub fn look(&mut self, agent: &mut Agent) -> Result<Passed> {
-        if let Some(status) = agent.status()?.exact {
+        if let Some(status) = agent.status()?.exact().cloned() {
             self.exact.status = status;
         }
         self.exact.look_once(&mut self.profile, 0)?;

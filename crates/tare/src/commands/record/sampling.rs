@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
-use tare_protocol::{Request, SampleEngine, SamplePlan};
+use tare_protocol::{EngineChange, EngineName, EnginePlan, Request, SampleEngine, SamplePlan};
 use tare_recording::{LoadOptions, Recording, Writer};
 use tare_session::client::Agent;
 use tare_session::desk::{self, Desk, Order};
@@ -110,12 +110,12 @@ impl Session for SamplingSession {
         let with_kernel = plan.kernel && !plan.wall && plan.engine != Some(SampleEngine::Timer);
         let kernel = with_kernel.then(Ahead::begin);
         let starting = Doing::say("taking in the JVM's threads", args.quiet);
-        let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+        let stream = agent.tell_for_files(&Request::Start(EnginePlan::Sampling(Box::new(plan))))?;
         drop(starting);
         // The agent's clock began after its preparations, just before it answered.
         let began = Instant::now();
         let started = SystemTime::now();
-        let status = agent.status()?.sampling.unwrap_or_default();
+        let status = agent.status()?.sampling().cloned().unwrap_or_default();
         for note in status.notes.iter().filter(|_| !args.quiet) {
             remark_aside(&term::plain(note));
         }
@@ -161,7 +161,7 @@ impl Session for SamplingSession {
             self.take_orders(agent);
             if self.is_due() {
                 // What the agent says of itself is not worth losing samples for.
-                if let Ok(Some(status)) = agent.status().map(|status| status.sampling) {
+                if let Ok(Some(status)) = agent.status().map(|status| status.sampling().cloned()) {
                     self.sampling.status = status;
                 }
                 self.look()?;
@@ -172,10 +172,10 @@ impl Session for SamplingSession {
     }
 
     fn end(&mut self, agent: &mut Agent) -> bool {
-        if let Ok(Some(status)) = agent.status().map(|status| status.sampling) {
+        if let Ok(Some(status)) = agent.status().map(|status| status.sampling().cloned()) {
             self.sampling.status = status;
         }
-        let alive = agent.tell(&Request::SampleStop).is_ok();
+        let alive = agent.tell(&Request::Stop(EngineName::Sampling)).is_ok();
         self.sampling.end();
         alive
     }
@@ -273,8 +273,9 @@ impl SamplingSession {
     }
 
     fn carry_out(&mut self, agent: &mut Agent, order: Order) -> Result<String> {
-        let mut change =
-            |interval_ns, paused| agent.tell(&Request::SampleChange { interval_ns, paused });
+        let mut change = |interval_ns, paused| {
+            agent.tell(&Request::Change(EngineChange::Sampling { interval_ns, paused }))
+        };
         match order {
             Order::Dump(file) => self.dump(file),
             Order::Stop => {

@@ -8,7 +8,7 @@ use super::weaving;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use tare_protocol::{Request, SampleEngine, SamplePlan};
+use tare_protocol::{EngineName, EnginePlan, Request, SampleEngine, SamplePlan};
 use tare_session::client::Agent;
 use tare_session::demotion::{Load, Steering};
 use tare_session::exact::Exact;
@@ -59,7 +59,7 @@ impl Beside {
             return;
         };
         // The agent notes the time when it is asked; calls under way have time up to it.
-        if let Ok(Some(status)) = agent.status().map(|status| status.exact) {
+        if let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) {
             exact.status = status;
         }
         if steering.in_window() {
@@ -87,7 +87,7 @@ impl Beside {
     pub fn stop(&mut self, agent: &mut Agent) -> Option<Taken> {
         let samples = self.samples.take()?;
         // A session that was ended for another front end's is not ours to end.
-        let _ = agent.tell(&Request::SampleStop);
+        let _ = agent.tell(&Request::Stop(EngineName::Sampling));
         Some(samples.end())
     }
 }
@@ -110,10 +110,10 @@ fn start(agent: &mut Agent) -> Result<ProbeSamples> {
         yields: true,
         ..SamplePlan::default()
     };
-    let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
-    let engine = agent.status()?.sampling.and_then(|sampling| sampling.engine);
+    let stream = agent.tell_for_files(&Request::Start(EnginePlan::Sampling(Box::new(plan))))?;
+    let engine = agent.status()?.sampling().and_then(|sampling| sampling.engine);
     if engine.is_none_or(|engine| engine == SampleEngine::Safepoint) {
-        agent.tell(&Request::SampleStop)?;
+        agent.tell(&Request::Stop(EngineName::Sampling))?;
         bail!("samples at safepoints do not see probes");
     }
     Ok(ProbeSamples::new(stream)?)

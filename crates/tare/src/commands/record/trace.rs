@@ -92,7 +92,7 @@ impl Session for TraceSession {
         let mut run = run_info(jvm, args, started);
         run.options.push((WOVEN_AFTER.to_owned(), began.elapsed().as_nanos().to_string()));
         let recorder = Recorder::begin(&files.recording, run, began)?;
-        let status = agent.status()?.exact.unwrap_or_default();
+        let status = agent.status()?.exact().cloned().unwrap_or_default();
         let limits = Limits { rate: args.rate, most: args.events };
         let trace = Trace::new(memory, status, origins, limits, began)?;
         Ok(Some(TraceSession {
@@ -122,7 +122,9 @@ impl Session for TraceSession {
             }
             if asked.elapsed() >= SECOND {
                 asked = Instant::now();
-                let Ok(Some(status)) = agent.status().map(|status| status.exact) else { break };
+                let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) else {
+                    break;
+                };
                 self.trace.status = status;
                 progress.show(&self.trace, self.began);
             }
@@ -131,7 +133,7 @@ impl Session for TraceSession {
     }
 
     fn end(&mut self, agent: &mut Agent) -> bool {
-        if let Ok(Some(status)) = agent.status().map(|status| status.exact) {
+        if let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) {
             self.trace.status = status;
             self.told_all = true;
         }

@@ -8,7 +8,9 @@ use std::fs::File;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tare_protocol::{Activity, ExactPlan, Progress, Request, Response};
+use tare_protocol::{
+    Activity, EngineChange, EngineName, EnginePlan, ExactPlan, Progress, Request, Response,
+};
 use tare_session::client::{Agent, Answered, Turn, Watch, inside};
 
 /// How long one batch of classes may take on a busy machine.
@@ -64,7 +66,7 @@ fn start_watched<const N: usize>(
     plan: ExactPlan,
     watch: &mut Weaving<'_>,
 ) -> Result<Begun<N>> {
-    let start = Request::ExactStart(Box::new(plan));
+    let start = Request::Start(EnginePlan::Exact(Box::new(plan)));
     let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&start, watch));
     watch.clear();
     match answered? {
@@ -85,7 +87,7 @@ pub fn demote(
 ) -> Result<()> {
     let mut watch = Weaving::new(None, quiet);
     watch.over = Some(over);
-    let demote = Request::ExactDemote { ids };
+    let demote = Request::Change(EngineChange::Exact { demote: ids });
     let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&demote, &mut watch));
     watch.clear();
     match answered? {
@@ -98,7 +100,8 @@ pub fn demote(
 /// Has it restore everything.
 pub fn stop(agent: &mut Agent, quiet: bool) -> Result<()> {
     let mut watch = Weaving::new(None, quiet);
-    let answered = agent.patiently(WEAVING, |a| a.ask_watched(&Request::ExactStop, &mut watch));
+    let answered =
+        agent.patiently(WEAVING, |a| a.ask_watched(&Request::Stop(EngineName::Exact), &mut watch));
     watch.clear();
     match answered? {
         Answered::With(Response::Ok) => Ok(()),

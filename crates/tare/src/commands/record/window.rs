@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_analysis::{WINDOW, mark};
 use tare_attach::Jvm;
-use tare_protocol::{Request, SamplePlan};
+use tare_protocol::{EngineName, EnginePlan, Request, SamplePlan};
 use tare_session::client::Agent;
 use tare_session::sampling::{DRAIN, Sampling};
 
@@ -79,9 +79,9 @@ pub fn sample_for(
         memory: RING,
         ..SamplePlan::default()
     };
-    let stream = agent.tell_for_files(&Request::SampleStart(Box::new(plan)))?;
+    let stream = agent.tell_for_files(&Request::Start(EnginePlan::Sampling(Box::new(plan))))?;
     let began = Instant::now();
-    let status = agent.status()?.sampling.unwrap_or_default();
+    let status = agent.status()?.sampling().cloned().unwrap_or_default();
     let mut sampling = Sampling::new(stream, jvm, status, None)?;
     let mut drained = Instant::now();
     while began.elapsed() < length && !stop.load(Ordering::Relaxed) && !agent.has_gone() {
@@ -93,10 +93,10 @@ pub fn sample_for(
             }
         }
     }
-    if let Ok(Some(status)) = agent.status().map(|status| status.sampling) {
+    if let Ok(Some(status)) = agent.status().map(|status| status.sampling().cloned()) {
         sampling.status = status;
     }
-    agent.tell(&Request::SampleStop)?;
+    agent.tell(&Request::Stop(EngineName::Sampling))?;
     sampling.end();
     Ok((sampling, began))
 }

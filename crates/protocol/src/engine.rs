@@ -1,0 +1,253 @@
+//! The engines by name, and what is the same for all of them: starting, changing, telling.
+//!
+//! What one engine is asked to do and how it tells its state is its own file's job: `counters`,
+//! `exact`, `sampling`. A new engine is such a file and an entry in each list here.
+
+use crate::counters::EventCounts;
+use crate::exact::{ExactPlan, ExactStatus, all};
+use crate::sampling::{SamplePlan, SampleStatus};
+use crate::{Message, WireError};
+use std::fmt;
+use std::str::FromStr;
+
+/// Something that the agent can measure, for as long as a connection wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EngineName {
+    Counters,
+    Exact,
+    Sampling,
+}
+
+impl EngineName {
+    pub const ALL: [EngineName; 3] =
+        [EngineName::Counters, EngineName::Exact, EngineName::Sampling];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineName::Counters => "counters",
+            EngineName::Exact => "exact",
+            EngineName::Sampling => "sampling",
+        }
+    }
+
+    pub(crate) fn of(m: &Message) -> Result<Self, WireError> {
+        let name = m.text("engine")?;
+        name.parse().map_err(|()| WireError::UnknownEngine(name))
+    }
+}
+
+impl fmt::Display for EngineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for EngineName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|engine| engine.name() == text).ok_or(())
+    }
+}
+
+/// An engine to start, and what it is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnginePlan {
+    /// Event counters. No descriptors come with the answer.
+    Counters,
+    /// An exact recording. Answered with the descriptors of the arena and the log of names, of a
+    /// trace also with its tails; before that by any number of [`crate::Progress`].
+    Exact(Box<ExactPlan>),
+    /// A sampling session. Answered with the descriptors of the stream and of its tail.
+    Sampling(Box<SamplePlan>),
+}
+
+impl EnginePlan {
+    #[must_use]
+    pub fn engine(&self) -> EngineName {
+        match self {
+            EnginePlan::Counters => EngineName::Counters,
+            EnginePlan::Exact(_) => EngineName::Exact,
+            EnginePlan::Sampling(_) => EngineName::Sampling,
+        }
+    }
+
+    pub(crate) fn to_message(&self) -> Message {
+        let message = Message::new("start").with("engine", self.engine());
+        match self {
+            EnginePlan::Counters => message,
+            EnginePlan::Exact(plan) => plan.add_to(message),
+            EnginePlan::Sampling(plan) => plan.add_to(message),
+        }
+    }
+
+    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(match EngineName::of(m)? {
+            EngineName::Counters => EnginePlan::Counters,
+            EngineName::Exact => EnginePlan::Exact(Box::new(ExactPlan::from_message(m)?)),
+            EngineName::Sampling => EnginePlan::Sampling(Box::new(SamplePlan::from_message(m)?)),
+        })
+    }
+}
+
+/// What can be changed while an engine runs, by the front end that started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineChange {
+    Exact {
+        /// Of the methods of a timed recording just these, by the ids of the log of names, are only
+        /// counted from now on. Their calls appear under ids of their own, logged with the same
+        /// names.
+        demote: Vec<u32>,
+    },
+    Sampling {
+        interval_ns: Option<u64>,
+        paused: Option<bool>,
+    },
+}
+
+impl EngineChange {
+    #[must_use]
+    pub fn engine(&self) -> EngineName {
+        match self {
+            EngineChange::Exact { .. } => EngineName::Exact,
+            EngineChange::Sampling { .. } => EngineName::Sampling,
+        }
+    }
+
+    pub(crate) fn to_message(&self) -> Message {
+        let message = Message::new("change").with("engine", self.engine());
+        match self {
+            EngineChange::Exact { demote } => message.with_all("demote", demote),
+            EngineChange::Sampling { interval_ns, paused } => {
+                message.with_some("interval-ns", *interval_ns).with_some("paused", *paused)
+            }
+        }
+    }
+
+    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
+        Ok(match EngineName::of(m)? {
+            EngineName::Exact => EngineChange::Exact { demote: all(m, "demote")? },
+            EngineName::Sampling => EngineChange::Sampling {
+                interval_ns: m.get("interval-ns").map(|_| m.parse("interval-ns")).transpose()?,
+                paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
+            },
+            engine @ EngineName::Counters => return Err(WireError::Unchangeable(engine)),
+        })
+    }
+}
+
+/// An engine that is on, and how it is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineStatus {
+    Counters(EventCounts),
+    Exact(Box<ExactStatus>),
+    Sampling(Box<SampleStatus>),
+}
+
+impl EngineStatus {
+    #[must_use]
+    pub fn engine(&self) -> EngineName {
+        match self {
+            EngineStatus::Counters(_) => EngineName::Counters,
+            EngineStatus::Exact(_) => EngineName::Exact,
+            EngineStatus::Sampling(_) => EngineName::Sampling,
+        }
+    }
+
+    /// Adds `engine=NAME` and the engine's own fields, whose keys begin with its name.
+    pub(crate) fn add_to(&self, message: Message) -> Message {
+        let engine = self.engine();
+        let part = match self {
+            EngineStatus::Counters(counts) => counts.to_message(),
+            EngineStatus::Exact(status) => status.to_message(),
+            EngineStatus::Sampling(status) => status.to_message(),
+        };
+        message.with("engine", engine).with_part(engine.name(), &part)
+    }
+
+    /// Every engine that a status names. One that only another version knows is left out.
+    pub(crate) fn all_of(m: &Message) -> Result<Vec<Self>, WireError> {
+        let named = m.list("engine");
+        let known = EngineName::ALL.into_iter().filter(|e| named.iter().any(|n| n == e.name()));
+        known.map(|engine| Self::from_part(engine, &m.part(engine.name()))).collect()
+    }
+
+    fn from_part(engine: EngineName, part: &Message) -> Result<Self, WireError> {
+        Ok(match engine {
+            EngineName::Counters => EngineStatus::Counters(EventCounts::from_message(part)?),
+            EngineName::Exact => EngineStatus::Exact(Box::new(ExactStatus::from_message(part)?)),
+            EngineName::Sampling => {
+                EngineStatus::Sampling(Box::new(SampleStatus::from_message(part)?))
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Request, Status};
+
+    #[test]
+    fn requests_to_engines_come_back_as_they_were_sent() {
+        let plans = [
+            EnginePlan::Counters,
+            EnginePlan::Exact(Box::default()),
+            EnginePlan::Sampling(Box::default()),
+        ];
+        let changes = [
+            EngineChange::Exact { demote: vec![3, 7] },
+            EngineChange::Sampling { interval_ns: Some(7), paused: None },
+            EngineChange::Sampling { interval_ns: None, paused: Some(true) },
+        ];
+        let requests = plans
+            .map(Request::Start)
+            .into_iter()
+            .chain(changes.map(Request::Change))
+            .chain(EngineName::ALL.map(Request::Stop))
+            .chain(EngineName::ALL.map(Request::Open));
+        for request in requests {
+            assert_eq!(Request::from_message(&request.to_message()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn an_unknown_engine_is_told_what_there_is() {
+        for verb in ["start", "change", "stop", "open"] {
+            let asked = Message::new(verb).with("engine", "steam");
+            let error = Request::from_message(&asked).unwrap_err().to_string();
+            assert!(error.contains("\"steam\""), "{error}");
+            assert!(error.contains("counters, exact, sampling"), "{error}");
+        }
+        let still = Message::new("change").with("engine", "counters");
+        let error = Request::from_message(&still).unwrap_err().to_string();
+        assert!(error.contains("counters"), "{error}");
+    }
+
+    #[test]
+    fn a_status_has_a_part_for_each_engine_that_is_on() {
+        let sampling = SampleStatus { session: 3, ..SampleStatus::default() };
+        let exact = ExactStatus { session: 2, classes: 7, ..ExactStatus::default() };
+        let engines = vec![
+            EngineStatus::Counters(EventCounts { collections: 3, ..EventCounts::default() }),
+            EngineStatus::Exact(Box::new(exact.clone())),
+            EngineStatus::Sampling(Box::new(sampling.clone())),
+        ];
+        let message = engines.iter().fold(Message::new("status"), |m, engine| engine.add_to(m));
+        let later = message.with("engine", "steam").with("steam-pressure", 9);
+        assert_eq!(EngineStatus::all_of(&later), Ok(engines.clone()));
+        let status = Status { engines, ..Status::default() };
+        assert_eq!(status.exact(), Some(&exact));
+        assert_eq!(status.sampling(), Some(&sampling));
+        assert_eq!(status.counters().map(|counts| counts.collections), Some(3));
+        assert_eq!(Status::default().exact(), None);
+    }
+
+    #[test]
+    fn a_part_that_lacks_a_field_says_so() {
+        let lacking = Message::new("status").with("engine", "sampling");
+        let error = EngineStatus::all_of(&lacking).unwrap_err().to_string();
+        assert!(error.contains("status sampling") && error.contains("session"), "{error}");
+    }
+}
