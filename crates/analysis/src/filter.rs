@@ -1,9 +1,9 @@
 //! What a user wants to see, as one value that every analysis understands.
 
-use crate::names::Pattern;
 use crate::unstable;
 use std::fmt;
 use std::ops::Range;
+use tare_java_names::{Pattern, glob};
 use tare_profile::Profile;
 
 /// What one node of a tree, or one line of a list, stands for.
@@ -80,12 +80,8 @@ impl Filter {
             self.threads.is_empty()
                 || self.threads.iter().any(|text| {
                     // A thread's name has no dots that would matter, so that one star means anything.
-                    let glob = text.replace('*', "**");
-                    if text.contains('*') {
-                        Pattern::new(&glob).matches(name)
-                    } else {
-                        name.contains(text)
-                    }
+                    let anything = text.replace('*', "**");
+                    if text.contains('*') { glob(&anything, name) } else { name.contains(text) }
                 })
         };
         let rows: Vec<bool> =

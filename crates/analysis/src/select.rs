@@ -1,8 +1,8 @@
 //! The part of a profile that a filter lets through: values per context.
 
 use crate::filter::{AnalysisError, Filter};
-use crate::names::Pattern;
 use crate::unstable;
+use tare_java_names::Pattern;
 use tare_profile::{ContextId, Event, Profile, Row, SeriesId, TimeAxis};
 
 /// Which contexts pass, and where in them the tree begins.
@@ -92,7 +92,7 @@ fn below(profile: &Profile, patterns: &[Pattern]) -> Result<Vec<bool>, AnalysisE
         .iter()
         .map(|(id, _)| {
             let name = profile.method_name(id);
-            patterns.iter().any(|pattern| pattern.matches(&name))
+            patterns.iter().any(|pattern| pattern.is_found_in(&name))
         })
         .collect();
     if !wanted.contains(&true) {

@@ -1,9 +1,10 @@
 //! Small profiles as text, and what the analyses say of them.
 
 use tare_analysis::{
-    AnalysisError, Diff, DiffOptions, Filter, FindingKind, Grouping, NodeId, Pattern, Tree,
-    by_thread, findings, hot_list,
+    AnalysisError, Diff, DiffOptions, Filter, FindingKind, Grouping, NodeId, Tree, by_thread,
+    findings, hot_list,
 };
+use tare_java_names::Pattern;
 use tare_profile::{
     Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row, SeriesId,
     SeriesInfo, StringId, ThreadId, ValueKind,
@@ -134,7 +135,7 @@ fn packages_join_their_neighbours() {
 #[test]
 fn a_root_cuts_the_stack_and_recursion_folds() {
     let text = "m;f;g;f;g;h 4\nm;f 1\nm;h 7";
-    let roots = vec![Pattern::new("f")];
+    let roots = vec![Pattern::to_search("f")];
     check(
         text,
         Filter { roots, ..Filter::default() },
@@ -178,7 +179,7 @@ fn what_cannot_be_selected_is_said() {
     assert_eq!(time, AnalysisError::NoTimes { series: "cpu samples".into() });
     let thread = problem(Filter { threads: vec!["w*".into()], ..none.clone() });
     assert_eq!(thread, AnalysisError::NoThread { wanted: "w*".into() });
-    let package = problem(Filter { packages: vec![Pattern::new("c.d")], ..none.clone() });
+    let package = problem(Filter { packages: vec![Pattern::to_search("c.d")], ..none.clone() });
     assert_eq!(package, AnalysisError::NoMatch { wanted: "c.d".into() });
     assert_eq!(Tree::build(&shop, &[], &none).unwrap_err(), AnalysisError::NoSeries);
 }

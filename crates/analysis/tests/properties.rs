@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use tare_analysis::{
-    Diff, DiffOptions, Filter, Grouping, NodeId, Pattern, Tree, by_thread, hot_list, narrow,
-    neighbours,
+    Diff, DiffOptions, Filter, Grouping, NodeId, Tree, by_thread, hot_list, narrow, neighbours,
 };
+use tare_java_names::Pattern;
 use tare_profile::{
     ContextId, Event, EventKind, FieldType, FieldValue, Frame, FrameId, Method, MethodKind,
     Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
@@ -144,7 +144,7 @@ fn filters_let_through_what_they_say_and_nothing_else() {
         let passes = |context: ContextId, text: &str| {
             profile.contexts.frames(context).any(|frame| {
                 let name = profile.method_name(profile.frames.get(frame).method);
-                Pattern::new(text).matches(&name)
+                Pattern::to_search(text).is_found_in(&name)
             })
         };
         let sum = |wanted: &dyn Fn(&Row) -> bool| {
@@ -154,12 +154,12 @@ fn filters_let_through_what_they_say_and_nothing_else() {
         let tree = |filter: Filter| Tree::build(&profile, &[CPU], &filter).ok();
         let none = Filter::default();
         if let Some(tree) =
-            tree(Filter { packages: vec![Pattern::new("com.acme")], ..none.clone() })
+            tree(Filter { packages: vec![Pattern::to_search("com.acme")], ..none.clone() })
         {
             assert_sums(&tree, sum(&|row| passes(row.context, "com.acme")), "package");
         }
         if let Some(tree) =
-            tree(Filter { roots: vec![Pattern::new("java.util.D")], ..none.clone() })
+            tree(Filter { roots: vec![Pattern::to_search("java.util.D")], ..none.clone() })
         {
             assert_sums(&tree, sum(&|row| passes(row.context, "java.util.D")), "root");
             for child in tree.children().of(NodeId::ROOT) {
@@ -199,7 +199,7 @@ fn paths(tree: &Tree) -> BTreeMap<String, [i64; 2]> {
 
 #[test]
 fn a_narrowed_profile_has_the_tree_of_the_filter_and_keeps_threads_and_times() {
-    let some = |text: &str| vec![Pattern::new(text)];
+    let some = |text: &str| vec![Pattern::to_search(text)];
     let mut all = filters();
     for filter in filters() {
         all.push(Filter { packages: some("com.acme"), ..filter.clone() });

@@ -4,6 +4,7 @@
 //! targets that name places in code. Those have a fixed size, so a rewrite patches them where they
 //! stand.
 
+use crate::class::{ClassFile, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::Reader;
 
@@ -67,6 +68,23 @@ pub fn types(mut r: Reader<'_>, mut visit: impl FnMut(u16)) -> Result<()> {
         skip_annotation(&mut r, 0)?;
     }
     r.finish()
+}
+
+/// The methods, by position, that bear an annotation of one of these types, as `La/B;`.
+pub fn marked_methods(class: &ClassFile<'_>, marks: &[&str]) -> Vec<usize> {
+    let is_marked = |member: &Member<'_>| {
+        let list = member.attributes.find(&class.pool, "RuntimeVisibleAnnotations");
+        let mut found = false;
+        if let Some(list) = list {
+            let _ = types(list.reader(), |index| {
+                let name = class.pool.utf8(index).unwrap_or_default();
+                found |= marks.iter().any(|mark| mark.as_bytes() == name);
+            });
+        }
+        found
+    };
+    let methods = class.methods.iter().enumerate();
+    methods.filter(|(_, member)| is_marked(member)).map(|(index, _)| index).collect()
 }
 
 /// Skips one annotation: type, pairs of names and values.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tare_classfile::attributes::LineNumber;
 use tare_classfile::mutf8::decode_lossy;
 use tare_classfile::{ClassFile, Code};
+use tare_java_names::NotWoven;
 use tare_weaver::{
     Blocks, ClassError, Line, MethodOutcome, MethodPlan, Options, Outcome, ProbeError, Probes,
     RegionPlan, Report, Weaver,
@@ -95,8 +96,8 @@ pub struct Row {
     pub sites: (u32, u32),
 }
 
-/// Chooses classes by their internal names.
-pub type Wanted = Box<dyn Fn(&str) -> bool>;
+/// Which classes are woven, by their internal names, and why others are not.
+pub type Wanted = Box<dyn Fn(&str) -> Result<(), NotWoven>>;
 
 pub struct Batch {
     settings: Settings,
@@ -205,9 +206,16 @@ impl Batch {
     fn leaves(&mut self, class: &ClassFile<'_>) -> bool {
         let Some(wanted) = &self.portable else { return false };
         let name = class.name().map(decode_lossy).unwrap_or_default();
-        if name.starts_with(portable::PACKAGE) || !wanted(&name) {
-            self.totals.left_out += 1;
-            return true;
+        match wanted(&name) {
+            Ok(()) => {}
+            Err(refusal) if refusal.is_refusal() => {
+                *self.totals.failed.entry(refusal.to_string()).or_default() += 1;
+                return true;
+            }
+            Err(_) => {
+                self.totals.left_out += 1;
+                return true;
+            }
         }
         let calls_probes = |index| {
             class.pool.class_name(index).is_ok_and(|name| name == portable::PROBE.as_bytes())

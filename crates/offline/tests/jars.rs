@@ -6,7 +6,8 @@ use std::io::{Cursor, Read, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 use tare_classfile::ClassFile;
-use tare_offline::{Batch, FileError, Modes, Settings, classes_of, weave_path};
+use tare_java_names::ClassChoice;
+use tare_offline::{Batch, Blocks, FileError, Modes, Settings, classes_of, weave_path};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -190,4 +191,20 @@ fn a_directory_that_fails_leaves_what_was_there() {
     fs::remove_file(scratch.0.join("in/torn.jar")).unwrap();
     weave("out").unwrap();
     assert_eq!(names("out"), ["A.class", "mine"]);
+}
+
+#[test]
+fn classes_are_chosen_as_for_a_recording() {
+    let everything = ["**".parse().unwrap()];
+    let wanted =
+        move |class: &str| ClassChoice { include: &everything, exclude: &[], also: &[] }.of(class);
+    let mut batch = Batch::portable(Blocks::Default, false, Box::new(wanted)).unwrap();
+    let woven = ["p/A", "java/util/X", "java/lang/Object", "jdk/internal/misc/Unsafe"]
+        .map(|name| batch.weave(&class(name)).is_some());
+    assert_eq!(woven, [true, true, false, false]);
+    assert_eq!(batch.weave(&class("tare/runtime/Trees")), None);
+    let reasons: Vec<&str> = batch.totals.failed.keys().map(String::as_str).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons.contains(&"the probes themselves call it"), "{reasons:?}");
+    assert_eq!(batch.totals.left_out, 1);
 }

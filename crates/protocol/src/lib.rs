@@ -11,11 +11,9 @@ mod exact;
 mod explain;
 mod fits;
 mod message;
-mod method;
 mod names;
 mod nearest;
 mod options;
-mod pattern;
 mod progress;
 mod region;
 mod requests;
@@ -27,7 +25,6 @@ pub use exact::{BlockAnalysis, COST_PS, ExactPlan, ExactStatus, Refusal, Scheme,
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
-pub use method::{MethodPattern, MethodPatternError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CHECK_PREFIX, CONTROL_SOCKET, DESK_SOCKET, MEETING_SOCKET, PROTOCOL,
     VERSION, control_dir_name, desk_dir_name, library_name, meeting_dir_name, parse_control_dir,
@@ -35,8 +32,8 @@ pub use names::{
 };
 pub use nearest::{Nearest, nearest};
 pub use options::{AgentOptions, GRACE, OptionError};
-pub use pattern::{Pattern, PatternError};
 pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
 pub use sampling::{SampleEngine, SamplePlan, SampleStatus};
+pub use tare_java_names::{MethodPattern, MethodPatternError, Pattern, PatternError};

@@ -19,9 +19,11 @@ impl FromStr for Region {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some((class, lines)) = text.rsplit_once(':') else {
+        // Of `Orders::place` the last colon is no border before lines.
+        let lines = text.rsplit_once(':').filter(|(class, _)| !class.ends_with(':'));
+        let Some((class, lines)) = lines else {
             let method: MethodPattern = text.parse().map_err(|e| format!("{e}"))?;
-            if !text.split('(').next().is_some_and(|name| name.contains(['.', '/'])) {
+            if !text.split('(').next().is_some_and(|name| name.contains(['.', '/', '#', ':'])) {
                 return Err(format!(
                     "{text:?} names no method; write com.acme.Orders.place or com.acme.Orders:120-148"
                 ));
@@ -70,6 +72,7 @@ mod tests {
             let region: Region = text.parse().unwrap();
             assert_eq!(region.to_string(), text);
         }
+        assert_eq!("a.B::c".parse::<Region>(), "a.B.c".parse());
         let lines: Region = "com.acme.Orders:120-148".parse().unwrap();
         assert!(lines.fits_class("com/acme/Orders") && !lines.fits_class("com/acme/Orders$1"));
     }

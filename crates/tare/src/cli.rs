@@ -1,5 +1,16 @@
 //! Every flag and every line of help, in one place.
 
+/// What every command says about patterns.
+macro_rules! patterns {
+    () => {
+        "PATTERNS: ** is anything, * anything without a dot, ? one character: com.acme.**, \
+         com.acme.*.Order*. A method follows its class, com.acme.Orders.place, and its types tell \
+         overloads apart, com.acme.Orders.place(int,String). In place of dots there may be /, # or ::. \
+         What to record must fit as a whole; reports find parts of names, too, if there is neither * \
+         nor ?: Orders, Orders.place."
+    };
+}
+
 mod calibrate;
 mod check;
 mod export;
@@ -95,7 +106,8 @@ pub enum Command {
     Guard { pid: u32, recording: PathBuf },
     /// Record what a running JVM does, or a program started for it: samples, or every call
     #[command(
-        after_help = "Without a mode it samples what threads do on the processors, until Ctrl-C, after -d, \
+        after_help = concat!(
+            "Without a mode it samples what threads do on the processors, until Ctrl-C, after -d, \
                       or when the program ends, and changes nothing in the program. What was recorded is \
                       then in a .tare file, and its report on the terminal. --wall samples all threads by \
                       the clock on the wall, those that wait too, and tells how they wait. --exact weaves \
@@ -104,10 +116,9 @@ pub enum Command {
                       does the same with executed bytecodes in place of times.\n\n\
                       From a second terminal: `tare dump JVM` writes what there is so far, `tare interval \
                       JVM 1ms` changes the interval, `tare pause`, `tare resume`, `tare stop` do what they \
-                      say.\n\n\
-                      PATTERNS: ** is anything, * anything without a dot: com.acme.**, \
-                      com.acme.*.Order*. A root names a method: com.acme.Orders.place.\n\n\
-                      EXAMPLES:\n  \
+                      say.\n\n",
+            patterns!(),
+            "\n\nEXAMPLES:\n  \
                       tare record 4711                     until Ctrl-C\n  \
                       tare record 4711 -d 30s -o cpu.html  a flame graph of 30 seconds\n  \
                       tare record Orders --wall --interval 20ms\n  \
@@ -117,6 +128,7 @@ pub enum Command {
                       tare record --exact --root com.acme.Orders.place -- java -jar app.jar\n  \
                       tare record --bytecodes -- java -jar app.jar    the same figures in every run\n  \
                       tare record --trace -d 2s -o t.trace.json Orders   a timeline for ui.perfetto.dev"
+        )
     )]
     Record(Box<RecordArgs>),
     /// Write what a sampling recording has so far, or what it keeps, to a file; it goes on
@@ -152,10 +164,13 @@ pub enum Command {
     },
     /// Say why a method is woven or not, while `tare record --exact --root` is at work
     #[command(
-        after_help = "Shows whether a method is woven, and through which callers it was found; or \
-                            what keeps it from being woven.\n\n\
-                            EXAMPLES:\n  tare explain 4711 com.acme.Orders.place\n  \
+        after_help = concat!(
+            "Shows whether a method is woven, and through which callers it was found; or \
+                            what keeps it from being woven.\n\n",
+            patterns!(),
+            "\n\nEXAMPLES:\n  tare explain 4711 com.acme.Orders.place\n  \
                             tare explain Orders 'com.acme.**.save*'"
+        )
     )]
     Explain(ExplainArgs),
     /// Start a Java program, or a script that starts some, with the agent inside
@@ -176,11 +191,13 @@ pub enum Command {
     },
     /// Show what a recording says: findings, hot methods, the call tree
     #[command(
-        after_help = "The page begins with what dominates, what was lost and how far to trust the \
+        after_help = concat!(
+            "The page begins with what dominates, what was lost and how far to trust the \
                       rest. `itself` is what a method's own code took, `total` includes all that it \
                       called; a recursion counts once. Hiding, folding and grouping move values to \
-                      where the label says and lose none.\n\n\
-                      EXAMPLES:\n  \
+                      where the label says and lose none.\n\n",
+            patterns!(),
+            "\n\nEXAMPLES:\n  \
                       tare report run.tare                          the page\n  \
                       tare report run.tare --hide-jdk --package com.acme   your own code only\n  \
                       tare report run.tare --method Orders.place    its callers and callees\n  \
@@ -188,19 +205,23 @@ pub enum Command {
                       tare report run.tare --threads --time 10s..20s\n  \
                       tare report run.tare --bottom-up --metric allocated-bytes\n  \
                       tare report run.tare --format json | jq '.methods[0]'"
+        )
     )]
     Report(ReportArgs),
     /// Compare two recordings: regressions and improvements first
     #[command(
-        after_help = "Methods meet by name; numbers that the JVM makes up anew in every run (lambdas, \
+        after_help = concat!(
+            "Methods meet by name; numbers that the JVM makes up anew in every run (lambdas, \
                       proxies) are ignored. The overlap sums up the smaller share of each context. Of \
-                      samples, what chance explains is marked ≈ and exceeds no threshold (docs/guide/compare.md).\n\n\
-                      EXAMPLES:\n  \
+                      samples, what chance explains is marked ≈ and exceeds no threshold (docs/guide/compare.md).\n\n",
+            patterns!(),
+            "\n\nEXAMPLES:\n  \
                       tare diff before.tare after.tare\n  \
                       tare diff before.tare after.tare --normalise      runs of different length\n  \
                       tare diff main.tare branch.tare --threshold 5%    exit status 3 if it grew more\n\n\
                       Exit status: 0 compared, 1 could not be compared, 2 wrong usage, 3 the whole or one \
                       method itself surely grew by more than the threshold (a share of the old whole)."
+        )
     )]
     Diff(DiffArgs),
     /// Write a recording in another tool's format: flame graph, pprof, JFR, speedscope, …
@@ -208,16 +229,19 @@ pub enum Command {
     Export(ExportArgs),
     /// Fail if a program, or one of its tests, executes or allocates more than its baseline says
     #[command(
-        after_help = "Counts executed bytecodes, and objects and bytes that the program's own code allocates, \
+        after_help = concat!(
+            "Counts executed bytecodes, and objects and bytes that the program's own code allocates, \
                       per case: these do not depend on the machine or its load, so that the check holds on a \
-                      shared runner. The baseline is a text file with a line per case.\n\n\
-                      EXAMPLES:\n  \
+                      shared runner. The baseline is a text file with a line per case.\n\n",
+            patterns!(),
+            "\n\nEXAMPLES:\n  \
                       tare check --baseline perf.tare --update -- java -cp app.jar com.acme.Main\n  \
                       tare check --baseline perf.tare -- java -cp app.jar com.acme.Main\n  \
                       tare check --baseline perf.tare --root com.acme.Orders.place -- java -jar app.jar\n  \
                       tare check --baseline perf.tare --junit --include 'com.acme.**' -- mvn -q test\n\n\
                       Exit status: 0 within the tolerance, 1 could not be checked, 2 wrong usage, 3 something \
                       grew or did not run; that of the program, if it failed."
+        )
     )]
     Check(CheckArgs),
     /// Make a jar, directory or class file count its own calls and bytecodes, without any agent

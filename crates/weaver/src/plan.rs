@@ -139,6 +139,8 @@ pub enum Refusal {
     /// An empty `finalize()`: HotSpot treats a class as finalizable when it is not empty, and one of
     /// `Object` would make all objects so.
     EmptyFinalizer,
+    /// The JDK marks it so, for its own compilers: entry and exit would be on two threads.
+    ChangesThread,
     /// `jsr` or `ret` in a class file whose version does not allow them.
     SubroutineInModernClass,
     /// Code that no frame describes, where types are needed.
@@ -166,6 +168,7 @@ impl Refusal {
             Self::TooManyExceptionEntries => "too-many-exception-entries",
             Self::TableOverflow => "table-overflow",
             Self::EmptyFinalizer => "empty-finalizer",
+            Self::ChangesThread => "changes-thread",
             Self::SubroutineInModernClass => "subroutine-in-modern-class",
             Self::NoFrame(_) => "no-frame",
             Self::BadTypes(_) => "bad-types",
@@ -190,6 +193,9 @@ impl fmt::Display for Refusal {
             Self::TooManyExceptionEntries => write!(f, "the exception table would overflow"),
             Self::TableOverflow => write!(f, "a table of the woven code would overflow"),
             Self::EmptyFinalizer => write!(f, "an empty finalize() must stay empty"),
+            Self::ChangesThread => {
+                write!(f, "it changes which thread is the current one")
+            }
             Self::SubroutineInModernClass => {
                 write!(f, "jsr or ret in a class file of version 51 or later")
             }

@@ -8,7 +8,8 @@ use crate::plan::{
 };
 use crate::probes::Probes;
 use tare_classfile::writer::{PoolBuilder, Replaced, assemble};
-use tare_classfile::{ClassFile, Code, access};
+use tare_classfile::{ClassFile, Code, access, annotations};
+use tare_java_names::is_jdk;
 
 /// Keeps buffers from class to class; one per thread.
 #[derive(Debug, Default)]
@@ -37,6 +38,7 @@ impl Weaver {
         let mut replaced = Vec::new();
         let mut report = Report::default();
         self.methods.clear();
+        let changing_thread = changing_thread(&class, class_name);
         for (index, member) in class.methods.iter().enumerate() {
             let name = class.pool.utf8(member.name_index)?;
             let descriptor = class.pool.utf8(member.descriptor_index)?;
@@ -68,6 +70,9 @@ impl Weaver {
                     MethodOutcome::NoCode
                 }
                 Some(Err(e)) => MethodOutcome::Refused(Refusal::BadCode(e)),
+                Some(Ok(_)) if changing_thread.contains(&index) => {
+                    MethodOutcome::Refused(Refusal::ChangesThread)
+                }
                 Some(Ok((code_attribute, code))) => {
                     let pool = pool.get_or_insert_with(|| PoolBuilder::new(&class));
                     let at = known.iter().position(|(p, _)| std::ptr::eq(*p, method_plan.probes));
@@ -116,5 +121,56 @@ impl Weaver {
             }
             _ => Ok(Outcome::Unchanged(report)),
         }
+    }
+}
+
+/// The methods, by position, that go on on another thread than they were called on. Only classes of
+/// the JDK can bear these marks: in others they mean nothing.
+fn changing_thread(class: &ClassFile<'_>, name: &[u8]) -> Vec<usize> {
+    const MARKS: [&str; 2] = [
+        "Ljdk/internal/vm/annotation/ChangesCurrentThread;",
+        "Ljdk/internal/vm/annotation/JvmtiMountTransition;",
+    ];
+    match std::str::from_utf8(name) {
+        Ok(name) if is_jdk(name) => annotations::marked_methods(class, &MARKS),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A class with the methods `a` and `b`, of which `b` is marked.
+    fn class(name: &str, mark: &str) -> Vec<u8> {
+        let mut out = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 61, 0, 8];
+        let mut text = |text: &str| {
+            out.push(1);
+            out.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
+            out.extend(text.as_bytes());
+        };
+        for part in [name, "a", "b", "()V", "RuntimeVisibleAnnotations", mark] {
+            text(part);
+        }
+        out.extend([7, 0, 1]); // #7: the class
+        out.extend([0, 0x20, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2]);
+        out.extend([0x01, 0x00, 0, 2, 0, 4, 0, 0]);
+        out.extend([0x01, 0x00, 0, 3, 0, 4, 0, 1, 0, 5, 0, 0, 0, 6, 0, 1, 0, 6, 0, 0]);
+        out.extend([0, 0]);
+        out
+    }
+
+    #[test]
+    fn methods_of_the_jdk_that_change_threads_are_found() {
+        let found = |name: &str, mark: &str| {
+            let bytes = class(name, mark);
+            changing_thread(&ClassFile::parse(&bytes).unwrap(), name.as_bytes())
+        };
+        for mark in ["ChangesCurrentThread", "JvmtiMountTransition"] {
+            let mark = format!("Ljdk/internal/vm/annotation/{mark};");
+            assert_eq!(found("java/lang/X", &mark), [1]);
+            assert_eq!(found("com/acme/X", &mark), [0; 0]);
+        }
+        assert_eq!(found("java/lang/X", "Ljava/lang/Deprecated;"), [0; 0]);
     }
 }

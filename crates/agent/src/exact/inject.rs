@@ -300,7 +300,7 @@ mod tests {
         }
         for part in PARTS {
             assert!(CLASSES.iter().any(|(name, _)| *name == part.compiled_name()));
-            assert!(super::super::rules::is_runtime(&part.name()));
+            assert!(tare_java_names::is_probe_runtime(&part.name()));
         }
     }
 }

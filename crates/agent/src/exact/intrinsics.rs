@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_classfile::{ClassFile, Constant, ConstantPool};
+use tare_java_names::never_woven;
 use tare_protocol::Activity;
 use tare_weaver::{MethodOutcome, Report};
 
@@ -204,7 +205,7 @@ impl Engine {
         let mut callers = Vec::new();
         for &class in all.list() {
             let Some(name) = all.name(class) else { continue };
-            let passed_by = rules::is_runtime(&name) || rules::of_class(&name).is_some();
+            let passed_by = never_woven(&name).is_some();
             if passed_by || self.has_woven(&name, all.loader(class)) {
                 continue;
             }

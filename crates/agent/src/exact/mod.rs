@@ -77,6 +77,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::Subgraph;
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
+use tare_java_names::never_woven;
 use tare_protocol::{Activity, ExactPlan, ExactStatus};
 use tare_weaver::Weaver;
 pub use trace::compiled;
@@ -486,9 +487,9 @@ impl Engine {
         if !self.is_asked_for(name) {
             return false;
         }
-        let never = rules::of_class(name);
+        let never = never_woven(name);
         if let Some(reason) = never {
-            self.refuse(&dotted(name), reason);
+            self.refuse(&dotted(name), &reason.to_string());
         }
         never.is_none()
     }

@@ -3,13 +3,14 @@
 //! Those are the natives of the class itself, of classes that are loaded when the trace begins, and of
 //! classes that were loaded since. A call through a subclass or an interface does not name the native.
 
-use super::{Engine, REGISTRY, dotted, locked, rules, trace};
+use super::{Engine, REGISTRY, dotted, locked, trace};
 use crate::jvm::Jni;
 use crate::loaders;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use tare_arena::MethodName;
 use tare_classfile::{ClassFile, access};
+use tare_java_names::never_woven;
 use tare_weaver::Probes;
 
 /// Their call sites have other parameters than they declare.
@@ -67,9 +68,7 @@ impl Engine {
     }
 
     fn has_traced_natives(&self, class: &str) -> bool {
-        self.is_asked_for(class)
-            && rules::of_class(class).is_none()
-            && !POLYMORPHIC.contains(&class)
+        self.is_asked_for(class) && never_woven(class).is_none() && !POLYMORPHIC.contains(&class)
     }
 
     fn add_natives<'m>(

@@ -49,15 +49,10 @@ impl Engine {
         let mut weaver = locked(&self.weavers)
             .pop()
             .unwrap_or_else(|| Weaver::new(Options { allow_huge: self.plan.allow_huge }));
-        let (never, why) = rules::of_methods(loader, bytes);
         let natives = self.native_probes(name, loader, bytes);
         let mut methods = Vec::new();
         let mut watched = 0;
         let outcome = weaver.weave(bytes, |info| {
-            if never.contains(&info.index) {
-                self.refuse_method(name, bytes, info.index, why);
-                return None;
-            }
             if loader == 0 && intrinsics::is_never_run(name, info.name, info.descriptor) {
                 self.refuse_method(name, bytes, info.index, intrinsics::REASON);
                 return None;

@@ -38,8 +38,9 @@ pub fn help() -> String {
     text += ", callgrind.out.*; each also with .gz behind it.\n\n\
              Formats that hold several kinds of values get all of them; the others get the most telling \
              one, or that of --metric. Filters (--thread, --package, --hide-jdk, …) leave a tree of what \
-             passes, without threads, lines and times.\n\n\
-             EXAMPLES:\n  \
+             passes, without threads, lines and times.\n\n";
+    text += patterns!();
+    text += "\n\nEXAMPLES:\n  \
              tare export run.tare -o run.html               a flame graph for the browser\n  \
              tare export production.jfr -o production.pb.gz  then: go tool pprof -http : production.pb.gz\n  \
              tare export run.tare -o gc.trace.json          a timeline for ui.perfetto.dev\n  \

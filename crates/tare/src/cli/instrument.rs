@@ -4,7 +4,8 @@ use clap::Args;
 use std::path::PathBuf;
 use tare_protocol::{BlockAnalysis, Pattern};
 
-pub const HELP: &str = "\
+pub const HELP: &str = concat!(
+    "\
 The woven program needs nothing but tare-runtime.jar, which is written beside OUT (or into it, with several): no agent, no native \
 code, any JVM from Java 8 on. When it ends it leaves a recording as `tare record --bytecodes` would, \
 for every command of Tare that reads one.
@@ -18,11 +19,16 @@ System properties of the woven program: -Dtare.output=FILE where the recording g
 -Dtare.flush=SECONDS how often it is written meanwhile (30; 0 for never), -Dtare.contexts=N how many \
 contexts there may be.
 
+",
+    patterns!(),
+    "
+
 EXAMPLES:
   tare instrument app.jar -o woven.jar && java -Dtare.output=run.tare -jar woven.jar
   tare instrument classes -o woven && java -cp woven:tare-runtime.jar com.acme.Main
   tare instrument app.jar lib -o woven/        several, into a directory
-  tare report run.tare";
+  tare report run.tare"
+);
 
 #[derive(Args)]
 pub struct InstrumentArgs {

@@ -3,7 +3,8 @@
 use clap::{Args, Parser, ValueEnum};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tare_analysis::{Compensation, Filter, Grouping, Pattern};
+use tare_analysis::{Compensation, Filter, Grouping};
+use tare_java_names::Pattern;
 
 #[derive(Args)]
 pub struct ReportArgs {
@@ -230,7 +231,8 @@ impl By {
 impl ViewArgs {
     /// The filter, but for `min_share`: lists are of the whole, only trees are folded.
     pub fn filter(&self) -> Filter {
-        let patterns = |texts: &[String]| texts.iter().map(|text| Pattern::new(text)).collect();
+        let patterns =
+            |texts: &[String]| texts.iter().map(|text| Pattern::to_search(text)).collect();
         Filter {
             time: self.time.clone(),
             threads: self.thread.clone(),

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tare_java_names::is_jdk;
+use tare_java_names::ClassChoice;
 use tare_offline::{
     Batch, Blocks, FileError, Staging, Wanted, classes_of, portable, weave_aside, weave_path,
 };
@@ -160,13 +160,7 @@ fn check_runtime(path: &Path, outputs: &[PathBuf]) -> Result<()> {
 
 /// By default what `tare record` would weave.
 fn wanted(include: Vec<Pattern>, exclude: Vec<Pattern>) -> Wanted {
-    Box::new(move |class| {
-        let included = match include.as_slice() {
-            [] => !is_jdk(class),
-            patterns => patterns.iter().any(|pattern| pattern.fits_class(class)),
-        };
-        included && !exclude.iter().any(|pattern| pattern.fits_class(class))
-    })
+    Box::new(move |class| ClassChoice { include: &include, exclude: &exclude, also: &[] }.of(class))
 }
 
 fn why_nothing(batch: &Batch) -> String {
@@ -213,21 +207,4 @@ fn report(batch: &Batch, args: &InstrumentArgs, runtime: &Path) {
         );
     }
     errln!("The runtime that it needs: {}", runtime.display());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_are_chosen_as_for_a_recording() {
-        let check = |include: &[&str], exclude: &[&str], class: &str, expected: bool| {
-            let patterns = |texts: &[&str]| texts.iter().map(|t| t.parse().unwrap()).collect();
-            assert_eq!(wanted(patterns(include), patterns(exclude))(class), expected, "{class}");
-        };
-        check(&[], &[], "com/acme/A", true);
-        check(&[], &[], "javax/servlet/A", false);
-        check(&["javax.**"], &[], "javax/servlet/A", true);
-        check(&[], &["com.acme.**"], "com/acme/A", false);
-    }
 }

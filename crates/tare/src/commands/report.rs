@@ -19,9 +19,10 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_analysis::{
-    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Pattern, Region,
-    ThreadShare, Tree, bounds_of, by_thread, findings, hot_list, narrow, set_aside,
+    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Region, ThreadShare,
+    Tree, bounds_of, by_thread, findings, hot_list, narrow, set_aside,
 };
+use tare_java_names::Pattern;
 use tare_profile::{Profile, SeriesId, SeriesInfo};
 
 /// Everything that one report is made of.
@@ -165,13 +166,13 @@ impl View {
 
 /// The labels that a user's pattern means: methods of that name, or else all of that class or package.
 fn labels_like(tree: &Tree, hot: &[Hot], text: &str) -> Result<Vec<LabelId>> {
-    let pattern = Pattern::new(text);
+    let pattern = Pattern::to_search(text);
     let named = |is: &dyn Fn(&str) -> bool| {
         let labels = hot.iter().map(|hot| hot.label);
         labels.filter(|label| is(bare(&tree.label(*label).text))).collect::<Vec<_>>()
     };
-    let exact = named(&|name| pattern.matches_end(name));
-    let found = if exact.is_empty() { named(&|name| pattern.matches(name)) } else { exact };
+    let exact = named(&|name| pattern.is_found_at_end_of(name));
+    let found = if exact.is_empty() { named(&|name| pattern.is_found_in(name)) } else { exact };
     if !found.is_empty() {
         return Ok(found);
     }

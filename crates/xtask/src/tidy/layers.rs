@@ -22,7 +22,11 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-java-names", ours: &[], others: Some(&[]) },
     Rule { package: "tare-protocol", ours: &["tare-java-names"], others: Some(&[]) },
     Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
-    Rule { package: "tare-weaver", ours: &["tare-classfile"], others: Some(&[]) },
+    Rule {
+        package: "tare-weaver",
+        ours: &["tare-classfile", "tare-java-names"],
+        others: Some(&[]),
+    },
     Rule { package: "tare-callgraph", ours: &["tare-classfile"], others: Some(&[]) },
     Rule { package: "tare-arena", ours: &[], others: Some(&[]) },
     Rule { package: "tare-unwind", ours: &[], others: Some(&["libc"]) },
@@ -43,7 +47,7 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-attach", ours: &["tare-protocol"], others: Some(&["rustix"]) },
     Rule {
         package: "tare-offline",
-        ours: &["tare-classfile", "tare-weaver"],
+        ours: &["tare-classfile", "tare-java-names", "tare-weaver"],
         others: Some(&["zip"]),
     },
     // Data and computation, without files or JVMs.

@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Past, Scheme, Side};
+use tare_java_names::{NotWoven, is_jdk};
 use tare_protocol::{ExactPlan, Explained, Explanations, MethodPattern, SubgraphStatus};
 
 /// How long a thread that runs a method for the first time waits for its callees to be woven.
@@ -154,14 +155,14 @@ impl Subgraph {
         let room = Room::new(plan.memory);
         let plan = plan.clone();
         let side = move |name: &[u8]| match std::str::from_utf8(name) {
-            Ok(name) if rules::is_included(&plan, name) && rules::of_class(name).is_none() => {
+            Ok(name) => match rules::choice(&plan).of(name) {
+                Ok(()) => Side::Inside,
                 // A hidden class cannot be woven, but what it names can.
-                if name.contains('.') { Side::Outside } else { Side::Inside }
-            }
-            Ok(name) if rules::is_jdk(name) => {
-                rules::part_apart(name).map_or(Side::Jdk, Side::JdkApart)
-            }
-            _ => Side::Outside,
+                Err(NotWoven::Hidden) => Side::Outside,
+                Err(_) if is_jdk(name) => rules::part_apart(name).map_or(Side::Jdk, Side::JdkApart),
+                Err(_) => Side::Outside,
+            },
+            Err(_) => Side::Outside,
         };
         Ok(Subgraph {
             jvmti,
@@ -229,7 +230,7 @@ impl Subgraph {
     pub fn explain(
         &self,
         pattern: &MethodPattern,
-        why_outside: impl Fn(&str) -> &'static str,
+        why_outside: impl Fn(&str) -> NotWoven,
     ) -> Explanations {
         const MOST: usize = 200;
         let mut all = locked(&self.state)
@@ -239,7 +240,7 @@ impl Subgraph {
             reason: match (e.left_out, e.side) {
                 (Some(reason), _) => reason,
                 (None, Side::Inside) => String::new(),
-                (None, _) => why_outside(&e.class).to_owned(),
+                (None, _) => why_outside(&e.class).to_string(),
             },
             chain: e.chain.into_iter().map(|step| (step.method, step.how)).collect(),
             class: e.class,

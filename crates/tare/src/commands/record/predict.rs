@@ -8,7 +8,7 @@ use crate::cli::RecordArgs;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
-use tare_java_names::is_jdk;
+use tare_java_names::ClassChoice;
 use tare_profile::{ContextId, MethodKind, Profile, ValueKind};
 use tare_protocol::Pattern;
 
@@ -59,10 +59,9 @@ fn share(profile: &Profile, woven: impl Fn(&str) -> bool) -> Option<f64> {
     (all > 0.0).then(|| inside / all)
 }
 
+/// Whether a recording with these patterns would weave a class.
 pub fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
-    let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits_class(class));
-    let asked = if include.is_empty() { !is_jdk(class) } else { fits(include) };
-    asked && !fits(exclude)
+    ClassChoice { include, exclude, also: &[] }.of(class).is_ok()
 }
 
 #[cfg(test)]
@@ -81,8 +80,14 @@ mod tests {
             profile.frames.intern(Frame::of(method))
         };
         let (ours, jdk) = (frame("com.acme.Orders"), frame("java.util.HashMap"));
+        let lambda = frame("com.acme.Orders$$Lambda");
         let native = profile.special("[native]");
-        for (stack, value) in [(vec![ours], 50), (vec![ours, jdk], 25), (vec![ours, native], 25)] {
+        for (stack, value) in [
+            (vec![ours], 40),
+            (vec![ours, lambda], 10),
+            (vec![ours, jdk], 25),
+            (vec![ours, native], 25),
+        ] {
             let context = profile.contexts.stack(stack);
             profile.series_mut(series).push(Row::new(context, ThreadId::UNKNOWN, value));
         }
@@ -90,7 +95,8 @@ mod tests {
         let of = |include: &[Pattern], exclude: &[Pattern]| {
             share(&profile, |class| is_woven(class, include, exclude)).unwrap()
         };
-        assert_eq!(of(&[], &[]), 0.75);
+        assert_eq!(of(&[], &[]), 0.65);
+        assert_eq!(of(&patterns("com.acme.**"), &[]), 0.65);
         assert_eq!(of(&patterns("java.**"), &[]), 0.25);
         assert_eq!(of(&[], &patterns("com.**")), 0.0);
         assert_eq!(share(&Profile::new(), |_| true), None);
