@@ -488,9 +488,7 @@ impl Engine {
             return false;
         }
         let never = never_woven(name);
-        if let Some(reason) = never {
-            self.refuse(&dotted(name), &reason.to_string());
-        }
+        never.iter().for_each(|reason| self.refuse(&dotted(name), &reason.to_string()));
         never.is_none()
     }
 
