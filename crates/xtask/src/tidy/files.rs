@@ -39,6 +39,10 @@ const UNSAFE: &[&str] =
 /// What is built does not belong into git, whatever .gitignore says.
 const BUILT: &[&str] = &[".class", ".jar", ".so", ".a", ".o", ".rlib", ".whl", ".zip", ".gz"];
 
+/// Pictures for pages, which take a browser to make. Small: they stay in git for good.
+const PICTURES: &str = "docs/images/";
+const LARGEST_PICTURE: usize = 64 << 10;
+
 /// Written in two halves, so that this file passes its own check.
 const LEFT_OVER: &[&str] =
     &[concat!("to", "do!("), concat!("unimple", "mented!("), concat!("db", "g!(")];
@@ -50,6 +54,12 @@ pub fn check(sources: &[SourceFile], machine_paths: &[String]) -> Vec<String> {
 fn check_file(source: &SourceFile, machine_paths: &[String]) -> Vec<String> {
     let path = &source.path;
     let mut problems = Vec::new();
+    if path.starts_with(PICTURES) && path.ends_with(".png") {
+        if source.bytes.len() > LARGEST_PICTURE {
+            problems.push(format!("{path} has more than {} KiB", LARGEST_PICTURE >> 10));
+        }
+        return problems;
+    }
     if BUILT.iter().any(|end| path.ends_with(end)) || source.bytes.contains(&0) {
         return vec![format!("{path} is a binary; generate it instead of storing it")];
     }
@@ -139,6 +149,8 @@ mod tests {
             ("demo/Main.class", b"x".to_vec(), "is a binary"),
             ("x.bin", vec![1, 0, 2], "is a binary"),
             ("x.txt", vec![0xff], "is not UTF-8"),
+            ("docs/images/x.png", vec![0; LARGEST_PICTURE + 1], "has more than 64 KiB"),
+            ("docs/x.png", vec![0; 10], "is a binary"),
             ("a.rs", b"fn main() {}\n".to_vec(), "does not open with"),
             ("a.rs", left_over.into_bytes(), "a.rs:3 has a left-over"),
             (
@@ -155,6 +167,7 @@ mod tests {
             assert!(found.contains(expected), "{expected} is not in {found:?}");
         }
         assert_eq!(problems("a.java", "\n".repeat(LONGEST)), "");
+        assert_eq!(problems("docs/images/x.png", vec![0; 10]), "");
         let in_its_place = format!("//! Good.\n{} }}\n", UNSAFE[0]);
         assert_eq!(problems("crates/agent/src/x.rs", in_its_place), "");
     }
