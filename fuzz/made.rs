@@ -11,7 +11,8 @@ use tare_profile::{
 };
 use tare_protocol::{
     AgentOptions, EngineChange, EngineName, EnginePlan, EngineStatus, ErrorCode, EventCounts,
-    ExactPlan, ExactStatus, Greeting, LoadedBy, Request, Response, Started, Status,
+    ExactPlan, ExactStatus, Figures, Greeting, LoadedBy, Measure, Request, Response, Roots, Scheme,
+    Started, Status, TreePlan, TreeRoots,
 };
 use tare_recording::Writer;
 
@@ -208,14 +209,19 @@ fn arena(timed: bool) -> Vec<u8> {
 
 /// One seed per message, all of them in one stream, and texts of options and patterns.
 pub fn messages() -> Vec<Vec<u8>> {
-    let pattern = |text: &str| text.parse().expect("a pattern");
+    let figures = Figures::Times {
+        cpu_time: true,
+        all: false,
+        count_only: vec!["**.get*".parse().expect("a pattern")],
+        regions: vec!["a.B:7-9".parse().expect("a region")],
+    };
+    let roots = ["com.acme.Orders.place", "a.B.c"].map(|text| text.parse().expect("a pattern"));
+    let roots = Roots::of(roots.into(), Scheme::Eager);
+    let roots = roots.map(|roots| TreeRoots { roots, follow_threads: true });
     let plan = ExactPlan {
-        timed: true,
-        include: vec![pattern("com.acme.**")],
-        roots: vec![pattern("com.acme.Orders.place"), pattern("a.B.c")],
-        count_only: vec![pattern("**.get*")],
-        depth: 50,
+        include: vec!["com.acme.**".parse().expect("a pattern")],
         memory: 1 << 28,
+        measure: Measure::Trees(TreePlan { figures, roots, depth: 50 }),
         ..ExactPlan::default()
     };
     let status = Status {
@@ -261,7 +267,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     seeds.push(Greeting::ours().to_message().encode());
     seeds.push(started.to_message().encode());
     seeds.push(seeds.concat());
-    let options = AgentOptions { rendezvous: Some("/tmp/a b".into()), exact: true };
+    let options = AgentOptions { rendezvous: Some("/tmp/a b".into()), exact: true, ..AgentOptions::default() };
     seeds.push(options.to_string().into_bytes());
     seeds.push(b"com.acme.**.Or*s?.pl*\ncom/acme/x/Orders1\nplace".to_vec());
     seeds.push(b".tare-42-0000beef".to_vec());

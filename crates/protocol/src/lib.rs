@@ -21,7 +21,10 @@ mod sampling;
 
 pub use counters::EventCounts;
 pub use engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
-pub use exact::{BlockAnalysis, COST_PS, ExactPlan, ExactStatus, Refusal, Scheme, SubgraphStatus};
+pub use exact::{
+    BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, ExactStatus, Figures, Measure,
+    Refusal, Roots, Scheme, SubgraphStatus, TracePlan, TreePlan, TreeRoots,
+};
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};

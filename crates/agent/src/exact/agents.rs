@@ -209,12 +209,12 @@ impl Engine {
     /// Has the runtime load the agent's jar. Whether it does is told later, by [`failed`]. What the
     /// agent is to be told of is noted from now on.
     pub(super) fn load_agent(&self, jni: Jni, runtime: Runtime) {
-        let Some(jar) = &self.plan.agent_jar else { return };
+        let Some(jar) = self.plan.agent_jar() else { return };
         let ring = Ring::free();
         let memory = ring.0.as_ptr() as i64;
-        let agent = Agent { jar: jar.clone(), ring, was_late: AtomicBool::new(false) };
+        let agent = Agent { jar: jar.to_owned(), ring, was_late: AtomicBool::new(false) };
         *locked(&AGENT) = Some(Arc::new(agent));
-        let path = CString::new(jar.as_str()).ok();
+        let path = CString::new(jar).ok();
         let loads = path.is_some_and(|path| {
             jni.call_static_text_long(runtime[Part::Agents], c"load", &path, memory)
         });

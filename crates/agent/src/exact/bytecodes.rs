@@ -10,20 +10,23 @@ use crate::vm_tables::Tables;
 use std::sync::Arc;
 use tare_arena::layout::Holds;
 use tare_classfile::kinds::Kind;
-use tare_protocol::{BlockAnalysis, ExactPlan};
+use tare_protocol::{BlockAnalysis, Counted, ExactPlan, Figures, Measure};
 use tare_weaver::{
     AllocationProbe, Arg, Blocks, Call, CountProbe, FrameProbe, MethodInfo, ProbeSet, Probes,
 };
 
 /// What the nodes of a session hold.
 pub fn holds(plan: &ExactPlan) -> Holds {
-    match (plan.timed, plan.bytecodes, plan.allocations) {
-        _ if plan.trace > 0 => Holds::Trace,
-        (false, Some(_), _) if plan.every.is_some() => Holds::Samples,
-        (true, ..) => Holds::Times,
-        (false, Some(_), false) => Holds::Bytecodes,
-        (false, Some(_), true) => Holds::Allocations,
-        (false, None, _) => Holds::Nothing,
+    match &plan.measure {
+        Measure::Trace(_) => Holds::Trace,
+        Measure::Samples(_) => Holds::Samples,
+        Measure::Regions(_) => Holds::Times,
+        Measure::Trees(trees) => match &trees.figures {
+            Figures::Counts { .. } => Holds::Nothing,
+            Figures::Times { .. } => Holds::Times,
+            Figures::Bytecodes { .. } if plan.allocations() => Holds::Allocations,
+            Figures::Bytecodes { .. } => Holds::Bytecodes,
+        },
     }
 }
 
@@ -36,12 +39,10 @@ type Costs = Arc<[u32; 256]>;
 
 /// The costs of a plan that has some, one for each kind of bytecode.
 fn costs(plan: &ExactPlan) -> Option<Costs> {
-    if plan.costs.is_empty() {
-        return None;
-    }
+    let Some(Counted::Costs(costs)) = plan.counted() else { return None };
     let of = |opcode: usize| {
         let kind = Kind::of(opcode as u8) as usize;
-        plan.costs.get(kind).copied().unwrap_or(0)
+        costs.get(kind).copied().unwrap_or(0)
     };
     Some(Arc::new(std::array::from_fn(of)))
 }
@@ -71,13 +72,13 @@ impl BytecodeProbes {
             BlockAnalysis::Default => Blocks::Default,
             BlockAnalysis::Precise => Blocks::Precise,
         };
-        if plan.every.is_some() {
+        if let Measure::Samples(_) = plan.measure {
             return Self::sampled(&blocks);
         }
-        let allocations = plan.allocations;
+        let allocations = plan.allocations();
         let costs = costs(plan);
         let costs = costs.as_ref();
-        let owner = if plan.agent_jar.is_some() { Part::Agents } else { Part::Bytecodes };
+        let owner = if plan.agent_jar().is_some() { Part::Agents } else { Part::Bytecodes };
         let frame =
             |enter, old| frame(owner, enter, &blocks, costs, allocations.then(|| allocation(old)));
         Ok(BytecodeProbes {

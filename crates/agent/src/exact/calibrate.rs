@@ -157,7 +157,7 @@ impl Engine {
     }
 
     fn calibrator(&self, jni: Jni, runtime: Runtime) -> Calibrator {
-        Calibrator { jvmti: self.jvmti, jni, runtime, timed: self.plan.timed }
+        Calibrator { jvmti: self.jvmti, jni, runtime, timed: self.plan.is_timed() }
     }
 
     /// Measures what probes cost. What was measured of compiled probes is better than of others.

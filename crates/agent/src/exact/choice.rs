@@ -40,7 +40,7 @@ impl Engine {
 
     /// Whether a method's calls are timed; roots always are.
     pub(super) fn is_worth_a_clock(&self, info: &MethodInfo<'_>, is_root: bool) -> bool {
-        self.plan.timed && (self.plan.time_all || is_root || !info.is_short())
+        self.plan.is_timed() && (self.plan.times_all() || is_root || !info.is_short())
     }
 
     /// Without a subgraph: every method that is more than a field's.
@@ -52,7 +52,7 @@ impl Engine {
             let method = pool.utf8(member.name_index).ok()?;
             let code = Code::parse(&member.attributes.find(pool, "Code")?).ok()?;
             let descriptor = pool.utf8(member.descriptor_index).ok()?;
-            let root = rules::fits_any(&self.plan.roots, name, method, descriptor);
+            let root = rules::fits_any(self.plan.root_methods(), name, method, descriptor);
             let wanted = root || (included && !is_trivial(pool, method, code.code));
             wanted.then_some((None, root))
         });

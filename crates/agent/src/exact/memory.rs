@@ -7,15 +7,16 @@
 
 use super::budget::Want;
 use super::clock::ticks;
-use super::locked;
 use super::names_file::NoRoom;
 use super::pages::Pages;
+use super::{agents, bytecodes, locked};
 use std::fs::File;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tare_arena::MethodName;
 use tare_arena::layout::{self, Holds, PAGE, header, page, record, ring, tails, threads, tree};
+use tare_protocol::{ExactPlan, Measure};
 
 /// What is allocated beyond what is used: at least this, and half of what is used. A program can
 /// make contexts for some 200 MB in a second, and the agent looks every 20 ms if it gets the
@@ -24,6 +25,12 @@ const AHEAD: u64 = 32 << 20;
 
 /// What a thread of the program allocates at once, when it must: a millisecond or two.
 const AT_ONCE: u64 = AHEAD / 8;
+
+/// A thread that waits for room in its ring may hold what others need.
+const LONGEST_WAIT_MS: u64 = 1000;
+
+/// Bytes of a thread's ring in a trace, at most.
+const LARGEST_RING: u64 = 256 << 20;
 
 /// Bytes of the agent's own ring in a trace: compilations of some ten thousand methods at once.
 const OWN_RING: u64 = 1 << 20;
@@ -74,6 +81,34 @@ pub struct Shape {
     pub ring: u64,
     /// In a trace: nanoseconds that a thread may wait for room in its ring.
     pub wait: u64,
+}
+
+impl Shape {
+    pub fn of(plan: &ExactPlan) -> Self {
+        let (every, random) = match &plan.measure {
+            Measure::Samples(samples) => (samples.every, samples.random),
+            _ => (agents::FIRST, None),
+        };
+        let (ring, wait) = match &plan.measure {
+            Measure::Trace(trace) => (
+                trace.ring.clamp(ring::LEAST as u64, LARGEST_RING).next_power_of_two(),
+                trace.wait.min(LONGEST_WAIT_MS) * 1_000_000,
+            ),
+            _ => (0, 0),
+        };
+        Shape {
+            holds: bytecodes::holds(plan),
+            roots: plan.roots().is_some(),
+            cpu_time: plan.is_cpu_time(),
+            fold: plan.folds(),
+            depth: plan.depth(),
+            every,
+            random,
+            budget: plan.memory,
+            ring,
+            wait,
+        }
+    }
 }
 
 impl Memory {

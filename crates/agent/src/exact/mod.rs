@@ -78,7 +78,7 @@ use std::{fmt, io};
 use subgraph::Subgraph;
 pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
 use tare_java_names::never_woven;
-use tare_protocol::{Activity, ExactPlan, ExactStatus};
+use tare_protocol::{Activity, ExactPlan, ExactStatus, Measure};
 use tare_weaver::Weaver;
 pub use trace::compiled;
 use waiters::{Held, Waiters};
@@ -95,9 +95,6 @@ const EVENTS: [jvmti::jvmtiEvent; 4] = [
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
-
-/// A thread that waits for room in its ring may hold what others need.
-const LONGEST_WAIT_MS: u64 = 1000;
 
 /// Whether the JVM knew at its start that classes may be changed.
 static FROM_THE_START: AtomicBool = AtomicBool::new(false);
@@ -253,27 +250,16 @@ pub fn start(
     if !jni.learn() {
         return Err(StartError::Runtime("this JVM has other classes than those we know"));
     }
-    let shape = Shape {
-        holds: bytecodes::holds(&plan),
-        roots: !plan.roots.is_empty(),
-        cpu_time: plan.cpu_time,
-        fold: plan.fold && !plan.timed,
-        depth: plan.depth,
-        every: plan.every.unwrap_or(agents::FIRST),
-        random: plan.random,
-        budget: plan.memory,
-        ring: plan.trace,
-        wait: nanos_of(Duration::from_millis(plan.wait.min(LONGEST_WAIT_MS))),
-    };
+    let shape = Shape::of(&plan);
     let memory = Memory::new(shape).map_err(StartError::Memory)?;
-    agents::prepare(plan.agent_jar.is_some());
+    agents::prepare(plan.agent_jar().is_some());
     let probes = AllProbes::new(&plan).map_err(StartError::Runtime)?;
     let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
-    let regions = Regions::new(&plan.regions);
-    clock::set_cpu_time(plan.cpu_time);
+    let regions = Regions::new(plan.regions());
+    clock::set_cpu_time(plan.is_cpu_time());
     rights::take(jvmti).map_err(StartError::Jvmti)?;
     let base = memory.base.cast_signed();
-    let follow = plan.follow_threads.then(follow::Follow::new).transpose();
+    let follow = plan.follows_threads().then(follow::Follow::new).transpose();
     forget_gone(jni, None);
     let known_before = locked(&REGISTRY).get_or_insert_default().size().bytes;
     let engine = Arc::new(Engine {
@@ -320,12 +306,12 @@ pub fn start(
             }
         })
         .inspect(|()| {
-            match (engine.plan.trace, engine.plan.every) {
-                (0, None) => engine.calibrate_first(jni, runtime),
-                (0, Some(_)) => {}
-                _ => engine.begin_trace(jni, runtime),
+            match engine.plan.measure {
+                Measure::Trees(_) | Measure::Regions(_) => engine.calibrate_first(jni, runtime),
+                Measure::Samples(_) => {}
+                Measure::Trace(_) => engine.begin_trace(jni, runtime),
             }
-            if engine.plan.allocations && !bytecodes::tell_sizes(jvmti, jni, runtime) {
+            if engine.plan.allocations() && !bytecodes::tell_sizes(jvmti, jni, runtime) {
                 engine.refuse("bytes of objects", bytecodes::NO_SIZES);
             }
         })
@@ -434,8 +420,8 @@ pub fn status() -> Option<ExactStatus> {
     let calibration = locked(&engine.calibration).0.clone();
     Some(ExactStatus {
         session: engine.memory.session,
-        timed: engine.plan.timed,
-        costs: !engine.plan.costs.is_empty(),
+        timed: engine.plan.is_timed(),
+        costs: !engine.plan.costs().is_empty(),
         classes: engine.classes.load(Relaxed),
         methods: engine.methods.load(Relaxed),
         refused: engine.refusals(),
@@ -475,7 +461,7 @@ impl Engine {
 
     /// What the probes take for time, but for pauses, which they leave out.
     fn probe_clock(&self) -> u64 {
-        if self.plan.cpu_time { probe_clock() } else { self.memory.unpaused() }
+        if self.plan.is_cpu_time() { probe_clock() } else { self.memory.unpaused() }
     }
 
     /// Whether a class is looked at when it is brought.
@@ -496,11 +482,11 @@ impl Engine {
         if self.regions.fits_class(name) {
             return true;
         }
-        if self.plan.regions_only {
+        if self.plan.is_regions_only() {
             return false;
         }
         rules::is_included(&self.plan, name)
-            || (self.plan.roots.iter().any(|p| p.fits_some_method(name))
+            || (self.plan.root_methods().iter().any(|p| p.fits_some_method(name))
                 && !rules::is_excluded(&self.plan, name))
     }
 
@@ -626,9 +612,9 @@ impl Engine {
         if let (Some(before), Some(after)) = (stood_still, after) {
             let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
             let stood_still = (after.saturating_sub(before) as f64 * rate) as u64;
-            if self.plan.trace > 0 {
+            if self.plan.is_trace() {
                 self.note_pause(stood_still);
-            } else if self.plan.timed && !self.plan.cpu_time {
+            } else if self.plan.is_timed() && !self.plan.is_cpu_time() {
                 self.memory.add_pause(stood_still);
             }
         }

@@ -115,7 +115,7 @@ impl Engine {
         loader: u32,
         bytes: &[u8],
     ) -> Option<NativeProbes> {
-        if self.plan.trace == 0 {
+        if !self.plan.is_trace() {
             return None;
         }
         let parsed = ClassFile::parse(bytes).ok()?;

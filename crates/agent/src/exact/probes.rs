@@ -40,11 +40,11 @@ impl Kind {
         info: &MethodInfo<'_>,
         is_leaf: impl Fn() -> bool,
     ) -> Self {
-        match (timed, plan.bytecodes) {
+        match (timed, plan.blocks()) {
             (true, _) => Kind::Timed,
             (false, None) if is_leaf() => Kind::CountedLeaf,
             (false, None) => Kind::Counted,
-            (false, Some(_)) if !plan.allocations && info.has_no_loops() && is_leaf() => {
+            (false, Some(_)) if !plan.allocations() && info.has_no_loops() && is_leaf() => {
                 Kind::BytecodesLeaf
             }
             (false, Some(_)) => Kind::Bytecodes,
@@ -96,13 +96,13 @@ impl AllProbes {
     /// With regions every method can have some, whatever else it has.
     pub fn new(plan: &ExactPlan) -> Result<Self, &'static str> {
         let probe = region_probe();
-        let with = (!plan.regions.is_empty()).then_some(&probe);
+        let with = (!plan.regions().is_empty()).then_some(&probe);
         let (root, inner) = probes(false, with)?;
-        let (root_timed, inner_timed) = probes(plan.timed, with)?;
+        let (root_timed, inner_timed) = probes(plan.is_timed(), with)?;
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
-        let bytecodes = plan.bytecodes.map(|blocks| BytecodeProbes::new(blocks, plan));
+        let bytecodes = plan.blocks().map(|blocks| BytecodeProbes::new(blocks, plan));
         let bytecodes = bytecodes.transpose()?;
-        let trace = (plan.trace > 0).then(|| trace::probes(Vec::new())).transpose()?;
+        let trace = plan.is_trace().then(|| trace::probes(Vec::new())).transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });
         let region = region.map_err(|_| UNFIT)?;
         Ok(AllProbes {

@@ -88,7 +88,7 @@ impl Engine {
     }
 
     pub(super) fn end_trace(&self) {
-        if self.plan.trace > 0 {
+        if self.plan.is_trace() {
             EVENTS.iter().for_each(|event| events::off(self.jvmti, *event));
         }
     }
@@ -168,14 +168,14 @@ pub fn tier(jvmti: Jvmti, method: jmethodID) -> Option<u8> {
 
 /// Called by the JVM when there is new code of a method.
 pub fn compiled(method: jmethodID) {
-    if let Some(engine) = engine().filter(|engine| engine.plan.trace > 0) {
+    if let Some(engine) = engine().filter(|engine| engine.plan.is_trace()) {
         engine.note_code(method);
     }
 }
 
 extern "system" fn compiled_method_unload(_: *mut jvmtiEnv, method: jmethodID, _: *const c_void) {
     gate::enter((), || {
-        let engine = engine().filter(|engine| engine.plan.trace > 0);
+        let engine = engine().filter(|engine| engine.plan.is_trace());
         // The method may be gone, too: nothing of it is asked that is not known already, and another may
         // get its handle.
         if let Some(engine) = engine

@@ -60,7 +60,7 @@ unsafe impl Send for Wait {}
 
 impl Engine {
     pub(super) fn sees_waits(&self) -> bool {
-        self.plan.timed && !self.plan.cpu_time
+        self.plan.is_timed() && !self.plan.is_cpu_time()
     }
 
     /// The calling thread begins to wait.
@@ -154,7 +154,7 @@ pub struct Held {
 impl Held {
     /// To be called before a class is looked at that the calling thread brings.
     pub fn begin(jni: Jni, class: &str, by_the_jvm: bool) -> Option<Self> {
-        let engine = engine().filter(|engine| engine.plan.timed || engine.plan.trace > 0)?;
+        let engine = engine().filter(|engine| engine.plan.is_timed() || engine.plan.is_trace())?;
         let began = engine.probe_clock();
         let concerned = engine.sees_waits() && engine.may_weave(class);
         let inside = concerned.then(|| engine.holds(jni, class, by_the_jvm)).flatten();

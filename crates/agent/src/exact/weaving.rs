@@ -127,7 +127,7 @@ impl Engine {
         chosen: Option<&Chosen>,
         natives: Option<&'p NativeProbes>,
     ) -> Option<MethodPlan<'p>> {
-        if self.plan.regions_only
+        if self.plan.is_regions_only()
             || info.code_len == 0
             || info.access_flags & (access::ABSTRACT | access::NATIVE) != 0
         {
@@ -136,15 +136,15 @@ impl Engine {
         let fits = |list: &[_]| rules::fits_any(list, class, info.name, info.descriptor);
         let is_root = match chosen {
             Some(chosen) => (*chosen.get(info.index)?)?.1,
-            None => fits(&self.plan.roots),
+            None => fits(self.plan.root_methods()),
         };
         // A class may be here only for its roots, or for a region.
         if !is_root && chosen.is_none() && !rules::is_included(&self.plan, class) {
             return None;
         }
         let mut id = locked(&REGISTRY).as_mut()?.id(loader, class, info.name, info.descriptor);
-        let begins = self.plan.roots.is_empty() || is_root;
-        let mut timed = !fits(&self.plan.count_only) && self.is_worth_a_clock(info, is_root);
+        let begins = self.plan.roots().is_none() || is_root;
+        let mut timed = !fits(self.plan.count_only()) && self.is_worth_a_clock(info, is_root);
         if timed && locked(&self.demoted).contains(&id) {
             timed = false;
             let (name, descriptor) = (info.name, info.descriptor);

@@ -6,7 +6,7 @@ use crate::recording::{Counts, Recorded, begin, end};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tare_jvm_tests::{Control, Scratch, Target, classes, on_each_jdk, skip, wait_until};
-use tare_protocol::{EnginePlan, ExactPlan, Request, Response};
+use tare_protocol::{EnginePlan, ExactPlan, Measure, Request, Response, TracePlan};
 
 const OPTIONS: [&str; 3] = ["--count", "--include", "Branches$Paths"];
 
@@ -68,8 +68,9 @@ on_each_jdk! {
         control.greet();
         // Less than what is always left to the program.
         group.leave_room(16 << 20);
-        for trace in [0, 1 << 16] {
-            let plan = ExactPlan { memory: 64 << 20, trace, ..ExactPlan::default() };
+        let trace = Measure::Trace(TracePlan { ring: 1 << 16, ..TracePlan::default() });
+        for measure in [Measure::default(), trace] {
+            let plan = ExactPlan { memory: 64 << 20, measure, ..ExactPlan::default() };
             let Response::Error { message, .. } = control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan))))
             else {
                 panic!("it began");

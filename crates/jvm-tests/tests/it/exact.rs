@@ -6,7 +6,7 @@ use crate::recording::{
     Counts, Recorded, begin, counted, end, java, launched, record, recorded, wait_until_on,
 };
 use tare_jvm_tests::{Demo, Scratch, Tare, Target, classes, demo_classes, on_each_jdk};
-use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, Figures, Measure, Request, TreePlan};
 
 /// Every method that the program counted must have been recorded as often.
 fn assert_equal(truth: &Counts, recorded: &Counts) {
@@ -187,7 +187,15 @@ on_each_jdk! {
         control.greet();
         let plan = ExactPlan { memory: 16 << 20, ..Default::default() };
         for round in 0..100 {
-            let plan = ExactPlan { timed: round % 2 == 1, ..plan.clone() };
+            let times = Figures::Times {
+                cpu_time: false,
+                all: false,
+                count_only: Vec::new(),
+                regions: Vec::new(),
+            };
+            let figures = if round % 2 == 1 { times } else { Figures::default() };
+            let measure = Measure::Trees(TreePlan { figures, ..TreePlan::default() });
+            let plan = ExactPlan { measure, ..plan.clone() };
             control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan))));
             let status = control.status();
             let exact = status.exact().cloned().expect("a recording");

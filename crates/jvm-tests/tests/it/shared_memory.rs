@@ -6,7 +6,9 @@ use crate::common::agentpath;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use tare_jvm_tests::{Control, Jdk, Seeded, Target, on_each_jdk};
-use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, Response, SamplePlan};
+use tare_protocol::{
+    EngineName, EnginePlan, ExactPlan, Measure, Request, Response, SamplePlan, TracePlan,
+};
 
 /// Memory that front ends write: how far they have read.
 const THEIRS: [&str; 2] = ["tare-tails", "tare-position"];
@@ -18,9 +20,9 @@ fn start(jdk: &Jdk) -> (Target, Control) {
     (target, control)
 }
 
-fn plan(trace: u64) -> ExactPlan {
+fn plan(measure: Measure) -> ExactPlan {
     let include = ["Loaders$Steady".parse().unwrap()].into();
-    ExactPlan { include, memory: 16 << 20, trace, ..ExactPlan::default() }
+    ExactPlan { include, memory: 16 << 20, measure, ..ExactPlan::default() }
 }
 
 /// The agent's memory as whoever may look into the process can open it, by name.
@@ -92,9 +94,11 @@ on_each_jdk! {
     fn nobody_else_changes_it(jdk) {
         let (mut target, mut control) = start(jdk);
         target.ask("busy 2");
-        for trace in [0, 1 << 16] {
-            assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan(trace))))), Response::Ok);
-            let tails = assert_given(&mut control, 2, usize::from(trace > 0));
+        let trace = Measure::Trace(TracePlan { ring: 1 << 16, ..TracePlan::default() });
+        for (measure, tails) in [(Measure::default(), 0), (trace, 1)] {
+            let plan = plan(measure);
+            assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(Box::new(plan)))), Response::Ok);
+            let tails = assert_given(&mut control, 2, tails);
             for (name, file) in opened(target.pid()) {
                 assert_fixed(&name, &file);
             }

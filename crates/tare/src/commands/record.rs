@@ -8,6 +8,7 @@ mod agent_jar;
 mod exact;
 mod marks;
 mod patterns;
+mod plan;
 mod predict;
 mod sampling;
 mod steer;

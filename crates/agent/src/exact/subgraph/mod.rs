@@ -34,7 +34,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Past, Scheme, Side};
 use tare_java_names::{NotWoven, is_jdk};
-use tare_protocol::{ExactPlan, Explained, Explanations, MethodPattern, SubgraphStatus};
+use tare_protocol::{ExactPlan, Explained, Explanations, MethodPattern, Roots, SubgraphStatus};
 
 /// How long a thread that runs a method for the first time waits for its callees to be woven.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -139,18 +139,19 @@ pub type Chosen = Vec<Option<(Option<MethodId>, bool)>>;
 impl Subgraph {
     /// What a plan needs, if it has roots and leaves to us what they reach.
     pub fn of(jvmti: Jvmti, plan: &ExactPlan) -> io::Result<Option<Self>> {
-        let scheme = match plan.scheme {
+        let Some(roots) = plan.roots() else { return Ok(None) };
+        let scheme = match roots.scheme() {
             tare_protocol::Scheme::Lazy => Scheme::Lazy,
             tare_protocol::Scheme::Eager => Scheme::Eager,
             tare_protocol::Scheme::All => return Ok(None),
         };
-        (!plan.roots.is_empty()).then(|| Subgraph::new(jvmti, plan, scheme)).transpose()
+        Subgraph::new(jvmti, plan, roots, scheme).map(Some)
     }
 
-    fn new(jvmti: Jvmti, plan: &ExactPlan, scheme: Scheme) -> io::Result<Self> {
+    fn new(jvmti: Jvmti, plan: &ExactPlan, roots: &Roots, scheme: Scheme) -> io::Result<Self> {
         past::turn_the_page();
         reflected().iter().for_each(|word| word.store(0, Relaxed));
-        let roots = plan.roots.clone();
+        let roots = roots.methods().to_vec();
         let skip_trivial = plan.skip_trivial;
         let room = Room::new(plan.memory);
         let plan = plan.clone();

@@ -1,24 +1,22 @@
 //! `tare record --exact`: weaves, counts, and puts the code back.
 
 use super::patterns::{self, Wanted};
+use super::plan::{plan, skips_trivial};
 use super::steer::Beside;
 use super::weaving::{self, Begun};
-use super::{
-    CHANCE_FIXED, Files, Kept, Names, STEP, Session, WOVEN_AFTER, agent_jar, predict, window,
-};
+use super::{CHANCE_FIXED, Files, Kept, Names, STEP, Session, WOVEN_AFTER, predict, window};
 use crate::cli::RecordArgs;
 use crate::commands::report;
 use crate::figures::{headline, remark, remark_aside, roughly, several};
 use crate::source;
 use crate::target::Target;
 use crate::term::{self, Doing};
-use anyhow::{Result, bail};
-use std::str::FromStr;
+use anyhow::Result;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::{Profile, RunInfo};
-use tare_protocol::{COST_PS, ExactPlan, ExactStatus, Pattern, REGIONS_MAX};
+use tare_protocol::{COST_PS, ExactStatus};
 use tare_session::client::Agent;
 use tare_session::counters::Counters;
 use tare_session::demotion::Steering;
@@ -89,41 +87,7 @@ impl Session for ExactSession {
         names: &Names,
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
-        let plan = ExactPlan {
-            timed: !args.count && !args.bytecodes,
-            bytecodes: args.bytecodes.then_some(args.blocks),
-            costs: args
-                .target
-                .as_deref()
-                .map(Target::read)
-                .transpose()?
-                .map_or(Vec::new(), |t| t.units()),
-            every: args.every,
-            random: args.random,
-            agent_jar: args.agent_jar.as_deref().map(agent_jar::checked).transpose()?,
-            allocations: args.allocations,
-            include: args.include.clone(),
-            also: if args.for_check { vec![Pattern::from_str(FORK_JOIN)?] } else { Vec::new() },
-            exclude: args.exclude.clone(),
-            roots: args.root.clone(),
-            scheme: args.scheme,
-            skip_trivial: skips_trivial(args),
-            follow_threads: args.follow_threads,
-            regions: args.region.clone(),
-            regions_only: !args.exact && !args.bytecodes,
-            count_only: args.count_only.clone(),
-            time_all: args.time_all,
-            cpu_time: args.cpu_time,
-            fold: args.fold_recursion,
-            depth: args.depth.unwrap_or(0),
-            memory: args.memory,
-            allow_huge: args.allow_huge,
-            trace: 0,
-            wait: 0,
-        };
-        if args.region.len() > REGIONS_MAX {
-            bail!("{REGIONS_MAX} regions are the most that one recording can time");
-        }
+        let plan = plan(args)?;
         if let Some(sample) = &args.sample {
             let profile = source::load(sample, None)?;
             let sentence = predict::sentence(&profile, sample, args)?;
@@ -466,9 +430,4 @@ pub fn run_info(jvm: &Jvm, args: &RecordArgs, started: SystemTime) -> RunInfo {
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }
-}
-
-/// With roots the methods that would be little but probe are left out, unless they are asked for.
-pub fn skips_trivial(args: &RecordArgs) -> bool {
-    args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial)
 }

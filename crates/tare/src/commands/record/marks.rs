@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tare_analysis::Passages;
 use tare_attach::Jvm;
 use tare_profile::{ContextId, MethodId, MethodKind, Profile, ValueKind};
-use tare_protocol::{ExactPlan, Region};
+use tare_protocol::{ExactPlan, Measure, Region};
 use tare_session::client::Agent;
 use tare_session::exact::{Arena, Exact};
 use tare_session::origins::Origins;
@@ -105,13 +105,8 @@ impl Counting {
     ) -> Result<Option<Counting>> {
         let regions: Vec<Region> = names.iter().filter_map(|name| name.parse().ok()).collect();
         let marks = regions.len();
-        let plan = ExactPlan {
-            timed: true,
-            regions,
-            regions_only: true,
-            memory: MEMORY,
-            ..ExactPlan::default()
-        };
+        let measure = Measure::Regions(regions);
+        let plan = ExactPlan { memory: MEMORY, measure, ..ExactPlan::default() };
         let begun = weaving::start_trial(agent, plan, stop, args.quiet)?;
         let Begun::Woven(memory) = begun else { return Ok(None) };
         let status = agent.status()?.exact().cloned().unwrap_or_default();

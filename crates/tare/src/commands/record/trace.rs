@@ -1,7 +1,8 @@
 //! `tare record --trace`: every entry and exit of the chosen methods, as they come.
 
-use super::exact::{ExactSession, run_info, say_weaving, skips_trivial};
+use super::exact::{ExactSession, run_info, say_weaving};
 use super::patterns::{self, Wanted};
+use super::plan::plan;
 use super::weaving::{self, Begun};
 use super::{Files, Kept, Names, Session, WOVEN_AFTER};
 use crate::cli::RecordArgs;
@@ -14,7 +15,6 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
-use tare_protocol::ExactPlan;
 use tare_session::client::Agent;
 use tare_session::desk::{self, Desk, Order};
 use tare_session::launch::Settings;
@@ -25,8 +25,6 @@ use tare_session::trace::{Limits, Trace};
 /// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
 const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(10);
-/// What the agent allows: a thread that waits may hold what others need.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Between two questions to the agent, and two words on the terminal.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -60,22 +58,7 @@ impl Session for TraceSession {
         names: &Names,
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
-        let wait = args.wait.unwrap_or_default();
-        if wait > LONGEST_WAIT {
-            bail!("a thread waits for a second at most (--wait): it may hold what others need");
-        }
-        let plan = ExactPlan {
-            trace: args.ring,
-            wait: wait.as_millis() as u64,
-            include: args.include.clone(),
-            exclude: args.exclude.clone(),
-            roots: args.root.clone(),
-            scheme: args.scheme,
-            skip_trivial: skips_trivial(args),
-            memory: args.memory,
-            allow_huge: args.allow_huge,
-            ..ExactPlan::default()
-        };
+        let plan = plan(args)?;
         let origins = Origins::of(jvm);
         let looking = Doing::say("looking for the classes that are asked for", args.quiet);
         let wanted = patterns::check(agent, args, &origins)?;

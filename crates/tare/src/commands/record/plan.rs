@@ -1,0 +1,136 @@
+//! The flags of `tare record` as the plan of an exact recording: the one place where it is decided
+//! what a combination of flags means. Which flags go together is `cli`'s to say.
+
+use super::agent_jar;
+use super::exact::FORK_JOIN;
+use crate::cli::RecordArgs;
+use crate::target::Target;
+use anyhow::{Result, bail};
+use std::str::FromStr;
+use std::time::Duration;
+use tare_protocol::{
+    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Pattern, REGIONS_MAX, Roots, TracePlan,
+    TreePlan, TreeRoots,
+};
+
+/// The longest that a thread of a trace waits for room in its ring.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What the agent is to weave and measure.
+pub fn plan(args: &RecordArgs) -> Result<ExactPlan> {
+    let also = if args.for_check { vec![Pattern::from_str(FORK_JOIN)?] } else { Vec::new() };
+    Ok(ExactPlan {
+        include: args.include.clone(),
+        also,
+        exclude: args.exclude.clone(),
+        skip_trivial: skips_trivial(args),
+        allow_huge: args.allow_huge,
+        memory: args.memory,
+        measure: measure(args)?,
+    })
+}
+
+/// With roots the methods that would be little but probe are left out, unless they are asked for.
+pub fn skips_trivial(args: &RecordArgs) -> bool {
+    args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial)
+}
+
+fn measure(args: &RecordArgs) -> Result<Measure> {
+    if args.region.len() > REGIONS_MAX {
+        bail!("{REGIONS_MAX} regions are the most that one recording can time");
+    }
+    let roots = Roots::of(args.root.clone(), args.scheme);
+    if args.trace {
+        let wait = args.wait.unwrap_or_default();
+        if wait > LONGEST_WAIT {
+            bail!("a thread waits for a second at most (--wait): it may hold what others need");
+        }
+        let wait = wait.as_millis() as u64;
+        return Ok(Measure::Trace(TracePlan { ring: args.ring, wait, roots }));
+    }
+    if !args.exact && !args.bytecodes {
+        return Ok(Measure::Regions(args.region.clone()));
+    }
+    let depth = args.depth.unwrap_or(0);
+    if let Some(every) = args.every {
+        return Ok(Measure::Samples(BytecodeSamples {
+            blocks: args.blocks,
+            every,
+            random: args.random,
+            agent_jar: args.agent_jar.as_deref().map(agent_jar::checked).transpose()?,
+            fold: args.fold_recursion,
+            depth,
+        }));
+    }
+    let follow_threads = args.follow_threads;
+    let roots = roots.map(|roots| TreeRoots { roots, follow_threads });
+    Ok(Measure::Trees(TreePlan { figures: figures(args)?, roots, depth }))
+}
+
+fn figures(args: &RecordArgs) -> Result<Figures> {
+    let (fold, regions) = (args.fold_recursion, args.region.clone());
+    Ok(if args.bytecodes {
+        let counted = match args.target.as_deref() {
+            Some(target) => Counted::Costs(Target::read(target)?.units()),
+            None => Counted::Number {
+                allocations: args.allocations,
+                agent_jar: args.agent_jar.as_deref().map(agent_jar::checked).transpose()?,
+            },
+        };
+        Figures::Bytecodes { blocks: args.blocks, fold, counted }
+    } else if args.count {
+        Figures::Counts { fold, regions }
+    } else {
+        Figures::Times {
+            cpu_time: args.cpu_time,
+            all: args.time_all,
+            count_only: args.count_only.clone(),
+            regions,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn of(flags: &str) -> Measure {
+        let words = ["tare", "record", "4711"].into_iter().chain(flags.split_whitespace());
+        match Cli::try_parse_from(words).map(|cli| cli.command) {
+            Ok(Some(Command::Record(args))) => plan(&args).unwrap().measure,
+            other => panic!("{flags}: {:?}", other.err()),
+        }
+    }
+
+    #[test]
+    fn flags_mean_what_they_say() {
+        let trees = |flags| match of(flags) {
+            Measure::Trees(trees) => trees,
+            other => panic!("{flags}: {other:?}"),
+        };
+        assert!(matches!(trees("--exact").figures, Figures::Times { cpu_time: false, .. }));
+        assert!(matches!(
+            trees("--exact --count --fold-recursion").figures,
+            Figures::Counts { fold: true, .. }
+        ));
+        let rooted = trees("--exact --root a.B.c --follow-threads --depth 7");
+        assert!(rooted.roots.is_some_and(|roots| roots.follow_threads));
+        assert_eq!(rooted.depth, 7);
+        let counted = trees("--bytecodes --allocations").figures;
+        let Figures::Bytecodes { counted: Counted::Number { allocations, .. }, .. } = counted
+        else {
+            panic!("{counted:?}");
+        };
+        assert!(allocations);
+        assert!(matches!(of("--bytecodes --every 500"), Measure::Samples(s) if s.every == 500));
+        assert!(matches!(
+            of("--trace --ring 64K --wait 5ms"),
+            Measure::Trace(TracePlan { ring: 65536, wait: 5, roots: None })
+        ));
+        assert!(matches!(of("--region a.B:3-9"), Measure::Regions(regions) if regions.len() == 1));
+        assert!(matches!(trees("--exact --count --region a.B.c").figures,
+            Figures::Counts { regions, .. } if regions.len() == 1));
+    }
+}
