@@ -5,7 +5,8 @@
 //! The method that runs an iteration is woven too, so that all of an iteration is in somebody's time.
 
 use super::accuracy::{said, since_start};
-use super::config::{Bench, Config};
+use super::config::Config;
+use super::launch::Bench;
 use super::program::{Amount, Program};
 use super::recorder::Recorder;
 use super::stats::median;

@@ -1,6 +1,7 @@
 //! From launches to figures: each a ratio against the plain launches of the same run.
 
-use super::config::{Config, Launch};
+use super::config::Config;
+use super::launch::Launch;
 use super::stats::{self, Ratio, median, ratio};
 use serde_json::{Value, json};
 
@@ -145,7 +146,8 @@ pub fn groups(rows: &[Row]) -> Vec<(&Row, Vec<&Row>)> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::config::{Jfr, Mode, Pauses};
+    use crate::config::{Jfr, Mode};
+    use crate::launch::Pauses;
     use crate::program::Times;
 
     /// A row whose launches have these medians.

@@ -11,6 +11,7 @@ mod config;
 mod demotion;
 mod docs;
 mod figures;
+mod launch;
 mod machine;
 mod modes;
 mod options;

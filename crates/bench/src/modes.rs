@@ -4,8 +4,9 @@
 //! This file reads its options and walks over workloads, JDKs and launches; `config` says what each
 //! configuration is.
 
-use crate::config::{self, Bench, Config, Mode};
+use crate::config::{self, Config, Mode};
 use crate::figures::{self, Row};
+use crate::launch::Bench;
 use crate::peers::Peers;
 use crate::ready::Ready;
 use crate::workloads::{self, Workload};

@@ -4,7 +4,8 @@
 //! probes are told by method; what the program's own code takes longer than it does alone is what
 //! the probes keep the compilers from doing, and what they push out of the processor's caches.
 
-use super::config::{Bench, Config, Every, Launch, Mode};
+use super::config::{Config, Every, Mode};
+use super::launch::{Bench, Launch};
 use super::machine;
 use super::options::Options;
 use super::peers::Peers;

@@ -4,7 +4,8 @@
 //! costs is a ratio against the plain one of that JVM; what attaching costs and the memory, against the
 //! smallest size in the same run.
 
-use super::config::{Bench, Config, Launch, Mode};
+use super::config::{Config, Mode};
+use super::launch::{Bench, Launch};
 use super::machine;
 use super::options::Options;
 use super::peers::Peers;

@@ -8,7 +8,8 @@
 //! its hash tables), and is told apart. Identity hash codes are taken out of the game: they come in another order
 //! whenever a thread is held up at another place.
 
-use super::config::{Bench, Config};
+use super::config::Config;
+use super::launch::Bench;
 use super::peers::Peers;
 use super::program::{Amount, Program};
 use super::ready::Ready;

@@ -11,7 +11,8 @@
 mod page;
 mod windows;
 
-use super::config::{Bench, Config, Every, Launch};
+use super::config::{Config, Every};
+use super::launch::{Bench, Launch};
 use super::machine;
 use super::peers::Peers;
 use super::program::Amount;

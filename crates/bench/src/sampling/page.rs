@@ -1,7 +1,8 @@
 //! docs/measured/sampling.md: one piece of text for each program and JDK, and the page that they make.
 
 use super::windows::{COMPARED, Held, Kind, Measured, Windows};
-use crate::config::{Config, Every, Launch};
+use crate::config::{Config, Every};
+use crate::launch::Launch;
 use crate::stats::{Ratio, median, ratio};
 use crate::workloads::Workload;
 use anyhow::{Context, Result};

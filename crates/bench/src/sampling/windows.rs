@@ -1,6 +1,7 @@
 //! One warm JVM, and windows in it: plain, ours, async-profiler's, at each interval.
 
-use crate::config::{Bench, Config, Every};
+use crate::config::{Config, Every};
+use crate::launch::Bench;
 use crate::overlap::{self, Leaves};
 use crate::program::{Amount, Program};
 use crate::recorder::Recorder;
