@@ -7,7 +7,7 @@ use crate::events;
 use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Jni, Jvmti};
-use crate::sampling;
+use crate::stream;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jthread};
 use jvmti_bindings::sys::jvmti::{
     self, jvmtiAddrLocationMap, jvmtiCapabilities, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks,
@@ -104,14 +104,14 @@ fn count(counter: &AtomicU64) {
 
 extern "system" fn thread_start(_: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
     count(&THREADS_STARTED);
-    gate::enter((), || sampling::thread_started(Jni(jni), thread));
+    gate::enter((), || stream::thread_started(Jni(jni), thread));
 }
 
 extern "system" fn thread_end(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
     count(&THREADS_ENDED);
     gate::enter((), || {
         exact::thread_ended(Jni(jni));
-        sampling::thread_ended();
+        stream::thread_ended();
     });
 }
 
@@ -123,7 +123,7 @@ extern "system" fn class_prepare(
 ) {
     count(&CLASSES_PREPARED);
     gate::enter((), || {
-        sampling::class_prepared(Jvmti(jvmti), class);
+        stream::class_prepared(Jvmti(jvmti), class);
         exact::class_prepared(Jni(jni), class);
     });
 }

@@ -30,6 +30,34 @@ pub fn off(jvmti: Jvmti, event: jvmtiEvent) {
     }
 }
 
+/// Events that are on for one engine.
+#[must_use]
+pub struct Enabled(Vec<jvmtiEvent>);
+
+impl Enabled {
+    pub fn off(self, jvmti: Jvmti) {
+        self.0.into_iter().for_each(|event| off(jvmti, event));
+    }
+}
+
+/// Switches several on for one engine; after a failure none of them is.
+pub fn enable(
+    jvmti: Jvmti,
+    events: impl IntoIterator<Item = jvmtiEvent>,
+) -> Result<Enabled, Failure> {
+    let mut done = Enabled(Vec::new());
+    for event in events {
+        match on(jvmti, event) {
+            Ok(()) => done.0.push(event),
+            Err(failure) => {
+                done.off(jvmti);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(done)
+}
+
 /// All are off, with the environment that they belonged to.
 pub fn forget() {
     WANTED.lock().unwrap_or_else(PoisonError::into_inner).clear();

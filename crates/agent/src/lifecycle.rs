@@ -282,6 +282,7 @@ fn control_thread(
     listener: UnixListener,
     group: Option<Group>,
 ) {
+    let _ours = thread::Ours::note();
     let mut jni = None;
     let end = gate::enter((End::Detach, None), || {
         jni = vm.attach_daemon(c"tare-control", group);

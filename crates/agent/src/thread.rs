@@ -8,10 +8,37 @@
 //! the same place; HotSpot's pages guard them as well.
 
 use crate::gate;
+use crate::kernel;
 use std::ffi::{CString, c_void};
 use std::io;
 use std::mem;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+/// Threads of ours that live as long as a recording does, and are not part of it.
+static OURS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Their numbers.
+pub fn ours() -> Vec<u32> {
+    OURS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The calling thread is not part of recordings for as long as the value lives.
+pub struct Ours(u32);
+
+impl Ours {
+    pub fn note() -> Self {
+        let tid = kernel::gettid();
+        OURS.lock().unwrap_or_else(PoisonError::into_inner).push(tid);
+        Ours(tid)
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        OURS.lock().unwrap_or_else(PoisonError::into_inner).retain(|tid| *tid != self.0);
+    }
+}
 
 /// A thread that can be waited for; it goes on by itself when the value is dropped.
 pub struct Handle {

@@ -1,7 +1,7 @@
-//! Perf events of the kernel: opened on a thread, which they signal; and the kernel's own frames.
+//! Perf events of the kernel: opened on a thread, which they signal. Reading the frames that they leave is
+//! `stacks/kernel_frames`.
 
 use crate::kernel::SIGNAL;
-use crate::stacks::walk::Memory;
 use std::io;
 
 /// Which perf event.
@@ -127,47 +127,6 @@ pub fn map_records(fd: i32) -> u64 {
 pub fn unmap_records(at: u64) {
     // SAFETY: a mapping of ours of this length, which no handler uses any more.
     unsafe { libc::munmap(at as *mut libc::c_void, RECORDS) };
-}
-
-/// Calls `push` with the kernel's frames in the newest record, the innermost first, and marks all
-/// records as read. The mapping stays while its thread is inside the handler.
-pub fn kernel_frames(at: u64, memory: &impl Memory, mut push: impl FnMut(u64)) {
-    const HEAD: u64 = 1024;
-    const TAIL: u64 = 1032;
-    const DATA: u64 = 4096;
-    const SAMPLE: u32 = 9;
-    /// Not addresses but words about those that follow; all are above this.
-    const CONTEXTS: u64 = -4095_i64 as u64;
-    let (Some(head), Some(mut tail)) = (memory.word(at + HEAD), memory.word(at + TAIL)) else {
-        return;
-    };
-    std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-    let word = |position: u64| memory.word(at + DATA + position % 4096);
-    let mut newest = None;
-    while tail < head {
-        let Some(header) = word(tail) else { break };
-        let size = header >> 48;
-        if size < 8 {
-            break;
-        }
-        if header as u32 == SAMPLE {
-            newest = Some(tail);
-        }
-        tail += size;
-    }
-    if let Some(record) = newest {
-        let count = word(record + 8).unwrap_or(0).min(512);
-        for index in 0..count {
-            match word(record + 16 + 8 * index) {
-                Some(address) if address < CONTEXTS => push(address),
-                Some(_) => {}
-                None => break,
-            }
-        }
-    }
-    std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
-    // SAFETY: the field through which the kernel learns what was read, in a mapping that stays.
-    unsafe { std::ptr::write_volatile((at + TAIL) as *mut u64, head) };
 }
 
 /// Lets the event run until it has signalled once more.

@@ -6,17 +6,17 @@
 //! and one record accounts for the whole time when it runs again (or after a second, for those who
 //! watch). So ten thousand idle threads cost one clock reading each, in turn.
 
-use super::{Watch, locked};
+use super::arming::Arming;
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, Vm};
 use crate::kernel;
 use crate::stacks::frames::Frame;
 use crate::stream::threads::Record;
-use crate::thread::Handle;
+use crate::thread::{Handle, Ours};
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tare_arena::samples::{Counter, How, Sample, Special, State};
 use tare_protocol::SampleEngine;
@@ -37,33 +37,21 @@ const TELL_EVERY: u64 = 1_000_000_000;
 /// A signal that was not handled for so long was lost with its thread's attention.
 const FORGET_AFTER: u64 = 2_000_000_000;
 
-/// Threads of ours, which are not sampled.
-static OWN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-
-pub fn own_threads() -> Vec<u32> {
-    locked(&OWN).clone()
-}
-
-/// The calling thread is ours.
-pub fn note_control_thread() {
-    *locked(&OWN) = vec![kernel::gettid()];
-}
-
 pub struct Sampler {
     ends: Arc<AtomicBool>,
     thread: Handle,
 }
 
 impl Sampler {
-    pub fn start(vm: Vm, jvmti: Jvmti, watch: Arc<Watch>) -> io::Result<Self> {
+    pub fn start(vm: Vm, jvmti: Jvmti, arming: Arc<Arming>) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&ends);
         let body = move || {
             gate::enter((), || {
-                locked(&OWN).push(kernel::gettid());
-                match watch.shared.engine {
-                    SampleEngine::Safepoint => at_safepoints(vm, jvmti, &watch, &theirs),
-                    _ => round_and_round(&watch, &theirs),
+                let _ours = Ours::note();
+                match arming.shared.engine {
+                    SampleEngine::Safepoint => at_safepoints(vm, jvmti, &arming, &theirs),
+                    _ => round_and_round(&arming, &theirs),
                 }
             });
         };
@@ -80,13 +68,13 @@ impl Sampler {
 }
 
 /// Wall-clock mode by signals.
-fn round_and_round(watch: &Watch, ends: &AtomicBool) {
+fn round_and_round(arming: &Arming, ends: &AtomicBool) {
     let mut order: Vec<&'static Record> = Vec::new();
     let mut next_turn = 0;
     let mut at = 0;
     while !ends.load(Relaxed) {
         std::thread::sleep(ROUND);
-        if watch.shared.paused.load(Relaxed) {
+        if arming.shared.paused.load(Relaxed) {
             continue;
         }
         if at >= order.len() {
@@ -94,28 +82,28 @@ fn round_and_round(watch: &Watch, ends: &AtomicBool) {
             if now < next_turn {
                 continue;
             }
-            next_turn = now + watch.shared.interval.load(Relaxed);
-            order = watch.table.all();
+            next_turn = now + arming.shared.interval.load(Relaxed);
+            order = arming.table().all();
             at = 0;
         }
         // So many per round that all have had their turn after an interval.
-        let rounds = watch.shared.interval.load(Relaxed) / ROUND.as_nanos() as u64;
+        let rounds = arming.shared.interval.load(Relaxed) / ROUND.as_nanos() as u64;
         let share = order.len().div_ceil(usize::try_from(rounds).unwrap_or(1).max(1));
         let (mut looks, mut wakes) = (share.min(LOOKS), WAKES);
         while at < order.len() && looks > 0 && wakes > 0 {
             looks -= 1;
-            if watch.look(order[at]) {
+            if arming.look(order[at]) {
                 wakes -= 1;
             }
             at += 1;
         }
     }
-    for record in watch.table.all() {
-        watch.tell_idle(record, kernel::monotonic());
+    for record in arming.table().all() {
+        arming.tell_idle(record, kernel::monotonic());
     }
 }
 
-impl Watch {
+impl Arming {
     /// Looks at a thread and wakes it if it has run; true if it was woken.
     fn look(&self, record: &Record) -> bool {
         let tid = record.tid();
@@ -128,7 +116,7 @@ impl Watch {
             record.asked.store(0, Relaxed);
         }
         let used = kernel::clock(kernel::thread_clock(tid));
-        if used == 0 || self.table.find(tid).is_none() {
+        if used == 0 || self.table().find(tid).is_none() {
             return false;
         }
         if self.has_rested(record, used) {
@@ -175,7 +163,7 @@ impl Watch {
         if trace == 0 || record.settled.load(Relaxed) == 0 || until <= last {
             return;
         }
-        let ring = &self.shared.ring;
+        let ring = &self.shared.stream.ring;
         let state = State::from_code(u64::from(record.last_state.load(Relaxed)));
         let sent = ring.append_sample(&Sample {
             thread: record.number.load(Relaxed),
@@ -197,24 +185,24 @@ impl Watch {
 
 /// The safepoint engine: every interval one safepoint, and the stacks of those who have used
 /// processor time since the last (in wall-clock mode, of all).
-fn at_safepoints(vm: Vm, jvmti: Jvmti, watch: &Watch, ends: &AtomicBool) {
+fn at_safepoints(vm: Vm, jvmti: Jvmti, arming: &Arming, ends: &AtomicBool) {
     let Some(jni) = vm.attach_daemon(c"tare-sampler", None) else { return };
     while !ends.load(Relaxed) {
-        let interval = watch.shared.interval.load(Relaxed);
+        let interval = arming.shared.interval.load(Relaxed);
         std::thread::sleep(Duration::from_nanos(interval));
-        if !watch.shared.paused.load(Relaxed) {
-            let _ = jni.frame(|| watch.take_stacks(jvmti, jni, interval));
+        if !arming.shared.paused.load(Relaxed) {
+            let _ = jni.frame(|| arming.take_stacks(jvmti, jni, interval));
         }
     }
     vm.detach_current();
 }
 
-impl Watch {
+impl Arming {
     fn take_stacks(&self, jvmti: Jvmti, jni: Jni, interval: u64) {
         let now = kernel::monotonic();
         // Who is to be charged, and with how much, decided before the world stands still.
         let mut due: HashMap<u64, (&Record, u64)> = HashMap::new();
-        for record in self.table.all() {
+        for record in self.table().all() {
             let weight = self.due(record, now, interval);
             let java_id = record.java_id.load(Relaxed);
             if weight == 0 {
@@ -231,19 +219,19 @@ impl Watch {
         }
         let mut frames = Vec::new();
         let taken = jvmti.with_stacks(1024, |thread, stack| {
-            let (_, java_id) = jni.thread_numbers(self.fields, thread);
+            let (_, java_id) = jni.thread_numbers(self.shared.stream.watch.fields, thread);
             let Some((record, weight)) = due.remove(&java_id) else { return };
             frames.clear();
             frames.extend(stack.iter().map(|frame| {
                 let bci = i32::try_from(frame.location).unwrap_or(-1);
                 // Given by the JVM, if not by the class: an old version, for one.
-                self.ids.add(frame.method as u64);
+                self.shared.stream.ids.add(frame.method as u64);
                 Frame::java(frame.method as u64, bci, How::Unknown)
             }));
             self.put(record, &frames, weight, now);
         });
         if taken.is_err() {
-            self.shared.ring.add(Counter::LostBuffer, due.len() as u64);
+            self.shared.stream.ring.add(Counter::LostBuffer, due.len() as u64);
         }
         for (record, weight) in due.into_values() {
             self.put(record, &[Frame::special(Special::ThreadExit)], weight, now);
@@ -270,11 +258,11 @@ impl Watch {
     fn put(&self, record: &Record, frames: &[Frame], weight: u64, now: u64) {
         let shared = &self.shared;
         if let [Frame { kind: tare_arena::samples::layout::frame::SPECIAL, value, .. }] = frames {
-            shared.ring.add_failure(Special::from_code(*value).unwrap_or(Special::Unknown));
+            shared.stream.ring.add_failure(Special::from_code(*value).unwrap_or(Special::Unknown));
         }
         let state = if shared.wall { State::Unknown } else { State::Running };
-        let sent = shared.traces.intern(&shared.ring, frames, false).is_some_and(|trace| {
-            shared.ring.append_sample(&Sample {
+        let sent = shared.stream.intern(frames, false).is_some_and(|trace| {
+            shared.stream.ring.append_sample(&Sample {
                 thread: record.number.load(Relaxed),
                 time: now,
                 weight,
@@ -285,11 +273,11 @@ impl Watch {
             })
         });
         if sent {
-            shared.ring.add(Counter::Samples, 1);
-            shared.ring.add(Counter::Weight, weight);
+            shared.stream.ring.add(Counter::Samples, 1);
+            shared.stream.ring.add(Counter::Weight, weight);
         } else {
-            shared.ring.add(Counter::LostRing, 1);
-            shared.ring.add(Counter::LostWeight, weight);
+            shared.stream.ring.add(Counter::LostRing, 1);
+            shared.stream.ring.add(Counter::LostWeight, weight);
         }
     }
 }

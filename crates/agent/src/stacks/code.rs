@@ -2,7 +2,9 @@
 //! is one that a call returns to. Part of the walker; `walk` knows what to do with it.
 
 use super::hotspot::At;
-use super::walk::{Memory, NativeStep, Walker};
+use super::memory::Memory;
+use super::native::NativeStep;
+use super::walk::Walker;
 
 const fn text(bytes: [u8; 8]) -> u64 {
     u64::from_le_bytes(bytes)

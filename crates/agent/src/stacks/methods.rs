@@ -12,7 +12,9 @@
 
 use super::frames::Frame;
 use super::hotspot::Layout;
-use super::walk::{Memory, NativeStep, Walker, up};
+use super::memory::Memory;
+use super::native::NativeStep;
+use super::walk::{Walker, up};
 use crate::vm_tables::Tables;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 use tare_arena::samples::{How, Special};

@@ -6,7 +6,7 @@
 //! with others a reference is not an address. Where class and field stand in an object is learned from one that is made for
 //! it, since no table tells.
 
-use super::walk::Memory;
+use super::memory::Memory;
 use crate::jvm::Jni;
 use crate::jvm::threads::ThreadFields;
 use crate::vm_tables::Tables;

@@ -8,78 +8,10 @@
 use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};
 use super::hotspot::Layout;
+use super::memory::{LOWEST, Memory};
 use super::methods::{IdRules, Version};
+use super::native::{NativeStep, Place};
 use tare_arena::samples::{How, Special};
-
-/// Reading what may not be there.
-pub trait Memory {
-    /// Eight bytes, or `None` for an address that cannot be one.
-    fn word(&self, at: u64) -> Option<u64>;
-
-    fn int(&self, at: u64) -> Option<i32> {
-        self.word(at).map(|word| word as u32 as i32)
-    }
-
-    fn short(&self, at: u64) -> Option<u16> {
-        self.word(at).map(|word| word as u16)
-    }
-
-    fn byte(&self, at: u64) -> Option<u8> {
-        self.word(at).map(|word| word as u8)
-    }
-}
-
-/// The memory of this process, under a guard against faults.
-pub struct Own;
-
-/// No pointer is below or above.
-const LOWEST: u64 = 0x1000;
-const HIGHEST: u64 = 1 << 47;
-
-impl Memory for Own {
-    #[inline]
-    fn word(&self, at: u64) -> Option<u64> {
-        if !(LOWEST..HIGHEST).contains(&at) {
-            return None;
-        }
-        // SAFETY: walks run under a guard, which catches a read of what is not mapped.
-        Some(unsafe { std::ptr::read_volatile(at as *const Unaligned) }.0)
-    }
-
-    #[inline]
-    fn int(&self, at: u64) -> Option<i32> {
-        if !(LOWEST..HIGHEST).contains(&at) {
-            return None;
-        }
-        // SAFETY: as above; fields of this size are aligned to it.
-        Some(unsafe { std::ptr::read_volatile(at as *const UnalignedInt) }.0)
-    }
-
-    #[inline]
-    fn byte(&self, at: u64) -> Option<u8> {
-        if !(LOWEST..HIGHEST).contains(&at) {
-            return None;
-        }
-        // SAFETY: as above.
-        Some(unsafe { std::ptr::read_volatile(at as *const u8) })
-    }
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, packed)]
-struct Unaligned(u64);
-
-#[derive(Clone, Copy)]
-#[repr(C, packed)]
-struct UnalignedInt(i32);
-
-/// The registers that tell where a thread is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    pub pc: u64,
-    pub sp: u64,
-    pub fp: u64,
-}
 
 /// Where it was interrupted, with what the interpreter keeps in registers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,36 +25,8 @@ pub struct Registers {
     pub thrown_at: u64,
 }
 
-/// Finds the caller of a native frame.
-pub trait NativeStep {
-    /// Whether an address is in native code that is known.
-    fn knows(&self, pc: u64) -> bool;
-
-    fn step(&self, memory: &impl Memory, place: Place, leaf: bool) -> Option<Place>;
-}
-
-/// Frame pointers, for libraries of which no better is known.
-pub struct FramePointers;
-
-impl NativeStep for FramePointers {
-    fn knows(&self, _: u64) -> bool {
-        false
-    }
-
-    fn step(&self, memory: &impl Memory, place: Place, _leaf: bool) -> Option<Place> {
-        Some(Place {
-            pc: memory.word(place.fp.wrapping_add(8))?,
-            sp: place.fp.wrapping_add(16),
-            fp: memory.word(place.fp)?,
-        })
-    }
-}
-
 /// Frames further apart than this are not frames of one stack.
 const LARGEST_FRAME: u64 = 1 << 20;
-
-/// Scopes inlined into each other; HotSpot's own limits are far lower.
-const DEEPEST_INLINING: usize = 256;
 
 /// Words that compiled code pushes within a frame, at most.
 const MOST_PUSHED: u64 = 96;
@@ -134,10 +38,6 @@ const SEARCH: u64 = 256;
 /// overflow with a panic.
 pub(super) fn up(sp: u64, words: u64) -> u64 {
     sp.wrapping_add(words.wrapping_mul(8))
-}
-
-fn pc_desc(table: u64, index: u64) -> u64 {
-    table.wrapping_add(index.wrapping_mul(PC_DESC))
 }
 
 pub struct Walker<'a, M, N> {
@@ -485,70 +385,6 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         None
     }
 
-    /// The method at a place in compiled code and those that it is inlined into.
-    fn scopes(
-        &self,
-        blob: Blob,
-        pc: u64,
-        leaf: bool,
-        outer: How,
-        frames: &mut Frames,
-    ) -> Option<()> {
-        let l = self.layout;
-        let pcs = self.resolve(blob.at, l.scopes_pcs)?;
-        let end = self.resolve(blob.at, l.scopes_pcs_end)?;
-        let data = self.resolve(blob.at, l.scopes_data)?;
-        let metadata = self.resolve(blob.at, l.metadata)?;
-        // A description stands at the end of what it describes: of a call, where it returns to. An
-        // interrupted instruction is not behind anything yet, so one that begins there is not its.
-        let place = pc.checked_sub(blob.code)?.checked_add(u64::from(leaf))?;
-        let wanted = i32::try_from(place).ok()?;
-        let (mut low, mut high) = (0, end.checked_sub(pcs)? / PC_DESC);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.memory.int(pc_desc(pcs, middle))? < wanted {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let mut scope = self.memory.int(pc_desc(pcs, low).wrapping_add(4))?;
-        if pc_desc(pcs, low) >= end || scope <= 0 {
-            return None;
-        }
-        let mut pushed = None;
-        for _ in 0..DEEPEST_INLINING {
-            let mut at = data.wrapping_add(u64::from(scope.cast_unsigned()));
-            let sender = self.number(&mut at)?;
-            let method = self.number(&mut at)?;
-            let bci = self.number(&mut at)?.cast_signed().wrapping_sub(1);
-            let method = self.memory.word(up(metadata, u64::from(method.checked_sub(1)?)))?;
-            let how = if sender == 0 { outer } else { How::Inlined };
-            frames.push(self.version(method)?.frame(bci, how));
-            pushed = Some(());
-            if sender == 0 {
-                break;
-            }
-            scope = sender.cast_signed();
-        }
-        pushed
-    }
-
-    /// A compressed number of HotSpot's debug information: one to five bytes, base 64.
-    fn number(&self, at: &mut u64) -> Option<u32> {
-        let mut sum = 0_u32;
-        for index in 0..5 {
-            let byte = u32::from(self.memory.byte(*at)?);
-            *at = at.wrapping_add(1);
-            let digit = byte.wrapping_sub(self.layout.unsigned5_base);
-            sum = sum.wrapping_add(digit.wrapping_shl(6 * index));
-            if byte < 192 {
-                break;
-            }
-        }
-        Some(sum)
-    }
-
     /// A stub has a frame of known size, or a frame pointer, or none: then its return address
     /// is on top.
     fn stub(&self, blob: Blob, place: Place, leaf: bool, registers: &Registers) -> Option<Place> {
@@ -607,7 +443,6 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
 
 const IN_JAVA: i32 = 8;
 const IN_JAVA_TRANS: i32 = 9;
-const PC_DESC: u64 = 16;
 
 /// Slots of an interpreted frame, in words from the frame pointer.
 mod interpreter {

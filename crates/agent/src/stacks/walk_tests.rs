@@ -2,8 +2,10 @@
 
 use super::frames::{Frame, Frames};
 use super::hotspot::{At, Layout, MOST_HEAPS};
+use super::memory::Memory;
 use super::methods::IdRules;
-use super::walk::{FramePointers, Memory, Place, Registers, Walker};
+use super::native::{FramePointers, Place};
+use super::walk::{Registers, Walker};
 use std::collections::HashMap;
 use tare_arena::samples::{How, Special};
 

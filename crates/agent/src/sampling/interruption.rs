@@ -1,7 +1,7 @@
 //! What a sample costs the thread that it is taken from beside the handler: the interrupt, the signal and the way
 //! back. Found by a thread of ours that watches its own clock while signals come, before a session begins.
 
-use super::engines::{self, Choice};
+use super::armer::{self, Choice};
 use super::perf;
 use crate::kernel;
 use crate::thread;
@@ -45,8 +45,8 @@ fn watch(choice: &Choice) -> u64 {
     let tid = kernel::gettid();
     match choice.engine {
         SampleEngine::PerfClock | SampleEngine::PerfCycles => {
-            let period = engines::period(choice.engine, INTERVAL);
-            let event = engines::event(choice.engine);
+            let period = armer::period(choice.engine, INTERVAL);
+            let event = armer::event(choice.engine);
             let Ok(fd) = perf::open(tid, event, period, choice.kernel) else { return 0 };
             EVENT.store(fd, SeqCst);
             perf::enable_once(fd);

@@ -3,11 +3,10 @@
 //! HotSpot's own structure says so, where its tables tell how to read it. Otherwise the clocks do: the JVM tells a Java
 //! thread's processor time, the kernel that of each of its threads, and both to the nanosecond.
 
-use super::{Watch, sampler};
+use super::Stream;
 use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Jni, Jvmti};
 use crate::kernel;
-use crate::stacks::{fault_guard, walk};
 use jvmti_bindings::sys::jni::jobject;
 use std::collections::HashMap;
 use std::fs;
@@ -25,25 +24,18 @@ pub fn tasks() -> Vec<u32> {
 
 /// How many there are, without listing them: the kernel counts each as a link to their directory, beside
 /// the two of every directory.
-fn task_count() -> Option<u64> {
+pub fn task_count() -> Option<u64> {
     fs::metadata("/proc/self/task").ok()?.nlink().checked_sub(2)
 }
 
-impl Watch {
-    /// Whether the kernel counts as many threads as are watched. One that came when another went is not
-    /// noticed here.
-    pub fn knows_as_many_as_there_are(&self) -> bool {
-        let watched = self.table.len() + sampler::own_threads().len();
-        task_count() == Some(watched as u64)
-    }
-
+impl Stream {
     /// The threads of the JVM that were there before us.
-    pub fn older_threads(&self, jvmti: Jvmti, jni: Jni) -> Known {
+    pub(super) fn older_threads(&self, jvmti: Jvmti, jni: Jni) -> Known {
         let all = jni.frame(|| {
             let list = jvmti.threads().unwrap_or_default();
-            match self.layout {
-                Some(_) => self.by_structure(jni, &list),
-                None => by_clock(jvmti, jni, self.fields, &list),
+            match self.stacks.are_walkable() {
+                true => self.by_structure(jni, &list),
+                false => by_clock(jvmti, jni, self.watch.fields, &list),
             }
         });
         all.unwrap_or_default()
@@ -51,40 +43,13 @@ impl Watch {
 
     fn by_structure(&self, jni: Jni, list: &[jobject]) -> Known {
         let read = |thread: jobject| {
-            let (native, java_id) = jni.thread_numbers(self.fields, thread);
-            let tid = self.tid_of(native)?;
-            let name = jni.thread_name(self.fields, thread);
+            let (native, java_id) = jni.thread_numbers(self.watch.fields, thread);
+            let tid = self.stacks.tid_of(native)?;
+            let name = jni.thread_name(self.watch.fields, thread);
             let new = SampleThread { os_id: tid, java_id, name, ..SampleThread::default() };
             Some((tid, (new, native)))
         };
         list.iter().filter_map(|thread| jni.frame(|| read(*thread)).flatten()).collect()
-    }
-
-    /// The operating system's number of one of HotSpot's threads. The thread may end meanwhile,
-    /// so its memory is read under a guard.
-    fn tid_of(&self, native: u64) -> Option<u32> {
-        let layout = self.layout.as_ref().filter(|_| native != 0)?;
-        let os = self.peek(native + layout.thread_os)?;
-        let tid = self.peek(os.checked_add(layout.os_id)?)? as u32;
-        (tid != 0).then_some(tid)
-    }
-
-    /// Eight bytes that may not be there.
-    pub fn peek(&self, at: u64) -> Option<u64> {
-        struct Job(u64, Option<u64>);
-        extern "C" fn read(argument: *mut std::ffi::c_void) {
-            use walk::Memory;
-            // SAFETY: a `Job` that lives across the call below.
-            let job = unsafe { &mut *argument.cast::<Job>() };
-            job.1 = walk::Own.word(job.0);
-        }
-        let tid = kernel::gettid();
-        let (index, _) = self.shared.buffers.take(tid)?;
-        let mut job = Job(at, None);
-        // SAFETY: `read` does nothing but read.
-        let done = unsafe { fault_guard::run(index, tid, read, (&raw mut job).cast()) };
-        self.shared.buffers.give_back(index);
-        if done { job.1 } else { None }
     }
 }
 

@@ -1,0 +1,189 @@
+//! The threads of the process, watched: taken in when they come, with a record in the stream for each, and let go
+//! when they end. Whoever does something to every thread (a timer for each, say) listens.
+
+use super::older::{self, Known};
+use super::ring::Ring;
+use super::threads::{Record, Table};
+use crate::jvm::Jni;
+use crate::jvm::threads::ThreadFields;
+use crate::kernel;
+use crate::thread;
+use jvmti_bindings::sys::jni::jobject;
+use std::collections::HashSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::{Arc, Mutex, PoisonError};
+use tare_arena::samples::{Counter, Record as Event, SampleThread, ThreadType};
+
+/// Told of every thread, with the table held: what is done to one thread is never done to another
+/// that has got its record.
+pub trait ThreadListener: Send + Sync {
+    /// A record was filled in: for a thread that nobody can find yet, or for one that has turned out to run Java.
+    fn filled(&self, record: &Record, tid: u32);
+    /// A thread is watched from now on. False if it could not be armed.
+    fn came(&self, record: &Record, tid: u32) -> bool;
+    /// A thread is watched no longer; nobody finds its record any more.
+    fn left(&self, record: &'static Record);
+}
+
+/// What the JVM's callbacks and the control thread need to watch threads.
+pub struct Watch {
+    pub table: &'static Table,
+    pub fields: ThreadFields,
+    /// The stream ends and takes in no more threads; changed with the table held.
+    closed: AtomicBool,
+    next: AtomicU32,
+    /// From HotSpot's thread to its JNI environment.
+    environment: u64,
+    listener: Mutex<Option<Arc<dyn ThreadListener>>>,
+}
+
+impl Watch {
+    /// `own` is HotSpot's thread behind the calling one, if that is known.
+    pub fn new(table: &'static Table, fields: ThreadFields, jni: Jni, own: Option<u64>) -> Self {
+        Watch {
+            table,
+            fields,
+            closed: AtomicBool::new(false),
+            next: AtomicU32::new(1),
+            environment: own.map_or(0, |own| jni.environment().wrapping_sub(own)),
+            listener: Mutex::default(),
+        }
+    }
+
+    /// From now on `listener` is told; with `None` nobody is.
+    pub fn tell(&self, listener: Option<Arc<dyn ThreadListener>>) {
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = listener;
+    }
+
+    fn listener(&self) -> Option<Arc<dyn ThreadListener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Called on a thread that has just started.
+    pub fn started(&self, ring: &Ring, jni: Jni, thread: jobject) {
+        let (_, java_id) = jni.thread_numbers(self.fields, thread);
+        let new = SampleThread {
+            os_id: kernel::gettid(),
+            java_id,
+            started: kernel::monotonic(),
+            name: jni.frame(|| jni.thread_name(self.fields, thread)).unwrap_or_default(),
+            ..SampleThread::default()
+        };
+        let native = match self.environment {
+            0 => jni.thread_numbers(self.fields, thread).0,
+            offset => jni.environment().wrapping_sub(offset),
+        };
+        self.add(ring, new, native);
+    }
+
+    /// Watches a thread from now on; one that is known becomes the Java thread that it is.
+    fn add(&self, ring: &Ring, mut new: SampleThread, native: u64) {
+        let mut table = self.table.change();
+        if self.closed.load(Relaxed) {
+            return;
+        }
+        let listener = self.listener();
+        let fill = |record: &Record| {
+            record.thread.store(native, Relaxed);
+            record.java_id.store(new.java_id, Relaxed);
+            if let Some(listener) = &listener {
+                listener.filled(record, new.os_id);
+            }
+        };
+        let added = table.add(new.os_id, |record| {
+            record.number.store(self.next.fetch_add(1, Relaxed), Relaxed);
+            fill(record);
+        });
+        let Some((record, fresh)) = added else {
+            ring.add(Counter::ThreadsRefused, 1);
+            return;
+        };
+        if !fresh {
+            fill(record);
+        }
+        new.number = record.number.load(Relaxed);
+        ring.append_bytes(&new.encode());
+        if !fresh {
+            return;
+        }
+        ring.add(Counter::ThreadsSeen, 1);
+        let armed = listener.is_none_or(|listener| listener.came(record, new.os_id));
+        // A thread that has ended meanwhile has no clock any more, and needs nothing.
+        if !armed && kernel::clock(kernel::thread_clock(new.os_id)) != 0 {
+            ring.add(Counter::ThreadsRefused, 1);
+        }
+    }
+
+    pub fn remove(&self, ring: &Ring, tid: u32) {
+        let mut table = self.table.change();
+        if let Some(record) = table.remove(tid) {
+            if let Some(listener) = self.listener() {
+                listener.left(record);
+            }
+            let number = record.number.load(Relaxed);
+            ring.append_bytes(&Event::encode_thread_end(number, kernel::monotonic()));
+        }
+    }
+
+    /// Whether threads are taken in.
+    pub fn is_open(&self) -> bool {
+        !self.closed.load(Relaxed)
+    }
+
+    /// Takes in no more threads, and tells that those which there are leave.
+    pub fn close(&self) {
+        let table = self.table.change();
+        self.closed.store(true, Relaxed);
+        if let Some(listener) = self.listener() {
+            table.all().for_each(|record| listener.left(record));
+        }
+    }
+
+    pub fn forget_threads(&self) {
+        let mut table = self.table.change();
+        let all: Vec<u32> = table.all().map(Record::tid).collect();
+        for tid in all {
+            table.remove(tid);
+        }
+    }
+
+    /// Whether the kernel counts as many threads as are watched. One that came when another went is not
+    /// noticed here.
+    pub fn knows_as_many_as_there_are(&self) -> bool {
+        let watched = self.table.len() + thread::ours().len();
+        older::task_count() == Some(watched as u64)
+    }
+
+    /// Finds threads that came and went without the JVM's telling.
+    pub fn scan_tasks(&self, ring: &Ring, mut known: Known) {
+        let own = thread::ours();
+        let alive: HashSet<u32> = older::tasks().into_iter().collect();
+        if alive.is_empty() {
+            return;
+        }
+        for record in self.table.all() {
+            let tid = record.tid();
+            if !alive.contains(&tid) {
+                self.remove(ring, tid);
+            }
+        }
+        for tid in alive {
+            if own.contains(&tid) || self.table.find(tid).is_some() {
+                continue;
+            }
+            let (new, native) = known.remove(&tid).unwrap_or_else(|| (native_thread(tid), 0));
+            self.add(ring, new, native);
+        }
+    }
+}
+
+fn native_thread(tid: u32) -> SampleThread {
+    let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+    SampleThread {
+        kind: ThreadType::Native,
+        os_id: tid,
+        name: name.trim_end().to_owned(),
+        ..SampleThread::default()
+    }
+}
