@@ -8,6 +8,7 @@ mod meanwhile;
 
 use crate::counters;
 use crate::doing;
+use crate::events;
 use crate::exact;
 use crate::fits;
 use crate::gate;
@@ -440,7 +441,7 @@ impl<'a> Control<'a> {
             capabilities_held: capabilities.1,
             front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
             engines: self.engines(),
-            events: counters::total().events(),
+            events: events::callbacks::told(),
             methods_kept: remembered.methods,
             methods_kept_bytes: remembered.bytes,
             panics: gate::panics(),

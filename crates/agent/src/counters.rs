@@ -3,18 +3,12 @@
 //! The cheapest engine: each event is one atomic addition. Off means that the JVM does not call
 //! us at all and that the capabilities are given back.
 
-use crate::events;
-use crate::exact;
-use crate::gate;
-use crate::jvm::{Failure, Jni, Jvmti};
-use crate::stream;
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jthread};
-use jvmti_bindings::sys::jvmti::{
-    self, jvmtiAddrLocationMap, jvmtiCapabilities, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks,
-};
-use std::ffi::c_void;
+use crate::events::{self, Enabled, Subscriber};
+use crate::jvm::{Failure, Jvmti};
+use crate::kernel;
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tare_protocol::EventCounts;
 
 static THREADS_STARTED: AtomicU64 = AtomicU64::new(0);
@@ -23,10 +17,18 @@ static CLASSES_PREPARED: AtomicU64 = AtomicU64::new(0);
 static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
 static COLLECTION_NS: AtomicU64 = AtomicU64::new(0);
 static COLLECTION_BEGAN: AtomicU64 = AtomicU64::new(0);
+static ENABLED: Mutex<Option<Enabled>> = Mutex::new(None);
 static METHODS_COMPILED: AtomicU64 = AtomicU64::new(0);
 
-/// What there was when counting began. Only the control thread takes it.
-static AT_START: Mutex<EventCounts> = Mutex::new(EventCounts::NONE);
+const COUNTERS: [&AtomicU64; 7] = [
+    &THREADS_STARTED,
+    &THREADS_ENDED,
+    &CLASSES_PREPARED,
+    &COLLECTIONS,
+    &COLLECTION_NS,
+    &COLLECTION_BEGAN,
+    &METHODS_COMPILED,
+];
 
 const EVENTS: [jvmtiEvent; 6] = [
     jvmti::JVMTI_EVENT_THREAD_START,
@@ -44,48 +46,38 @@ fn capabilities() -> jvmtiCapabilities {
     set
 }
 
-/// Fills in the callbacks; they are called only between [`on`] and [`off`].
-pub fn install(callbacks: &mut jvmtiEventCallbacks) {
-    callbacks.ThreadStart = Some(thread_start);
-    callbacks.ThreadEnd = Some(thread_end);
-    callbacks.ClassPrepare = Some(class_prepare);
-    callbacks.GarbageCollectionStart = Some(collection_start);
-    callbacks.GarbageCollectionFinish = Some(collection_finish);
-    callbacks.CompiledMethodLoad = Some(compiled_method_load);
-}
+pub static SUBSCRIBER: Subscriber = Subscriber {
+    thread_start: |_, _| count(&THREADS_STARTED),
+    thread_end: |_, _| count(&THREADS_ENDED),
+    class_prepare: |_, _, _| count(&CLASSES_PREPARED),
+    compiled_method_load: |_| count(&METHODS_COMPILED),
+    collection_start,
+    collection_finish,
+    ..Subscriber::NONE
+};
 
 /// Starts counting, from zero. After a failure nothing is left on.
 pub fn on(jvmti: Jvmti) -> Result<(), Failure> {
-    COLLECTION_BEGAN.store(0, Relaxed);
-    *lock() = total();
-    jvmti.add_capabilities(&capabilities())?;
-    for (done, event) in EVENTS.into_iter().enumerate() {
-        if let Err(failure) = events::on(jvmti, event) {
-            EVENTS[..done].iter().for_each(|event| events::off(jvmti, *event));
-            let _ = jvmti.relinquish_capabilities(&capabilities());
-            return Err(failure);
-        }
+    for counter in COUNTERS {
+        counter.store(0, Relaxed);
     }
+    jvmti.add_capabilities(&capabilities())?;
+    let enabled = events::enable(jvmti, &SUBSCRIBER, EVENTS).inspect_err(|_| {
+        let _ = jvmti.relinquish_capabilities(&capabilities());
+    })?;
+    *ENABLED.lock().unwrap_or_else(PoisonError::into_inner) = Some(enabled);
     Ok(())
 }
 
-/// Stops counting. Only after [`on`].
+/// Stops counting; the figures stay readable.
 pub fn off(jvmti: Jvmti) {
-    EVENTS.iter().for_each(|event| events::off(jvmti, *event));
-    let _ = jvmti.relinquish_capabilities(&capabilities());
+    if let Some(enabled) = ENABLED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        enabled.off(jvmti);
+        let _ = jvmti.relinquish_capabilities(&capabilities());
+    }
 }
 
-/// What came since [`on`].
 pub fn read() -> EventCounts {
-    total().since(*lock())
-}
-
-fn lock() -> MutexGuard<'static, EventCounts> {
-    AT_START.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What came in the agent's life, for whichever engine.
-pub fn total() -> EventCounts {
     EventCounts {
         threads_started: THREADS_STARTED.load(Relaxed),
         threads_ended: THREADS_ENDED.load(Relaxed),
@@ -97,70 +89,18 @@ pub fn total() -> EventCounts {
 }
 
 fn count(counter: &AtomicU64) {
-    gate::enter((), || {
-        counter.fetch_add(1, Relaxed);
-    });
+    counter.fetch_add(1, Relaxed);
 }
 
-extern "system" fn thread_start(_: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
-    count(&THREADS_STARTED);
-    gate::enter((), || stream::thread_started(Jni(jni), thread));
+fn collection_start() {
+    COLLECTION_BEGAN.store(kernel::monotonic(), Relaxed);
 }
 
-extern "system" fn thread_end(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
-    count(&THREADS_ENDED);
-    gate::enter((), || {
-        exact::thread_ended(Jni(jni));
-        stream::thread_ended();
-    });
-}
-
-extern "system" fn class_prepare(
-    jvmti: *mut jvmtiEnv,
-    jni: *mut JNIEnv,
-    _: jthread,
-    class: jclass,
-) {
-    count(&CLASSES_PREPARED);
-    gate::enter((), || {
-        stream::class_prepared(Jvmti(jvmti), class);
-        exact::class_prepared(Jni(jni), class);
-    });
-}
-
-extern "system" fn compiled_method_load(
-    _: *mut jvmtiEnv,
-    method: jmethodID,
-    _: jint,
-    _: *const c_void,
-    _: jint,
-    _: *const jvmtiAddrLocationMap,
-    _: *const c_void,
-) {
-    count(&METHODS_COMPILED);
-    gate::enter((), || exact::compiled(method));
-}
-
-// The two collection events come while the world stands still: no call into the JVM, no lock.
-
-extern "system" fn collection_start(_: *mut jvmtiEnv) {
-    gate::enter((), || COLLECTION_BEGAN.store(now_ns(), Relaxed));
-}
-
-extern "system" fn collection_finish(_: *mut jvmtiEnv) {
-    gate::enter((), || {
-        let began = COLLECTION_BEGAN.swap(0, Relaxed);
-        // A collection that was under way when we came has no beginning for us.
-        if began != 0 {
-            COLLECTIONS.fetch_add(1, Relaxed);
-            COLLECTION_NS.fetch_add(now_ns().saturating_sub(began), Relaxed);
-        }
-    });
-}
-
-fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local; this clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+fn collection_finish() {
+    let began = COLLECTION_BEGAN.swap(0, Relaxed);
+    // A collection that was under way when we came has no beginning for us.
+    if began != 0 {
+        COLLECTIONS.fetch_add(1, Relaxed);
+        COLLECTION_NS.fetch_add(kernel::monotonic().saturating_sub(began), Relaxed);
+    }
 }

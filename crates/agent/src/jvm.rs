@@ -81,24 +81,6 @@ impl Vm {
         (code == jni::JNI_OK && !env.is_null()).then_some(Jvmti(env.cast()))
     }
 
-    /// Has a hook see every class from the first on, in an environment of its own. To be called before
-    /// the JVM is up; without the JVM's consent nothing happens.
-    pub fn hook_early(self, hook: jvmti::JvmtiClassFileLoadHookFn) {
-        let Some(environment) = self.jvmti() else { return };
-        let mut capabilities = jvmtiCapabilities::default();
-        capabilities.set_can_generate_all_class_hook_events(true);
-        capabilities.set_can_generate_early_class_hook_events(true);
-        let mut callbacks = jvmtiEventCallbacks::default();
-        callbacks.ClassFileLoadHook = Some(hook);
-        let ready = environment
-            .add_capabilities(&capabilities)
-            .and_then(|()| environment.set_callbacks(&callbacks))
-            .and_then(|()| environment.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, true));
-        if ready.is_err() {
-            let _ = environment.dispose();
-        }
-    }
-
     /// Makes one environment, idle and without capabilities, that is never disposed of.
     ///
     /// HotSpot (17, 21 and 25) keeps notes on threads that had events. A thread that ends has them

@@ -5,9 +5,8 @@
 //! owns the session; the JVM's callbacks only look at it.
 
 use crate::control::{self, Control, End};
-use crate::counters;
 use crate::doing;
-use crate::events;
+use crate::events::{self, callbacks};
 use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Group, Jvmti, Vm};
@@ -15,8 +14,7 @@ use crate::rendezvous;
 use crate::sampling;
 use crate::socket::{self, Place};
 use crate::thread;
-use jvmti_bindings::sys::jni::{JNIEnv, jthread};
-use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jvmti;
 use std::fs::File;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -179,13 +177,8 @@ fn environment(vm: Vm, patience: Duration) -> Result<Jvmti, StartError> {
         }
     };
     vm.keep_an_environment();
-    let mut callbacks = jvmtiEventCallbacks::default();
-    callbacks.VMInit = Some(vm_init);
-    callbacks.VMDeath = Some(vm_death);
-    counters::install(&mut callbacks);
-    exact::install(&mut callbacks);
     let prepared = jvmti
-        .set_callbacks(&callbacks)
+        .set_callbacks(&callbacks::table())
         .and_then(|()| jvmti.event(jvmti::JVMTI_EVENT_VM_DEATH, true));
     if let Err(failure) = prepared {
         let _ = jvmti.dispose();
@@ -194,36 +187,35 @@ fn environment(vm: Vm, patience: Duration) -> Result<Jvmti, StartError> {
     Ok(jvmti)
 }
 
-extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
-    gate::enter((), || {
-        let State::Waiting { vm, jvmti, options } = std::mem::replace(&mut *state(), State::Idle)
-        else {
-            return;
-        };
-        let _ = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, false);
-        // Asked now: once active, a front end may send us away at any moment.
-        let started = rendezvous::describe(jvmti);
-        match activate(vm, jvmti, LoadedBy::Launch, None) {
-            Ok(session) => {
-                let patience = match options.exact {
-                    true => rendezvous::PATIENCE_TO_RECORD,
-                    false => rendezvous::PATIENCE,
-                };
-                let launcher = options
-                    .rendezvous
-                    .and_then(|path| rendezvous::report(&path, &started, patience));
-                session.hold(launcher);
-                exact::agents::wait_until_ready();
-            }
-            Err(e) => {
-                gate::say(&format!("not active in this JVM: {e}"));
-                let _ = jvmti.dispose();
-            }
+/// Called when the JVM is up.
+pub fn vm_init() {
+    let State::Waiting { vm, jvmti, options } = std::mem::replace(&mut *state(), State::Idle)
+    else {
+        return;
+    };
+    let _ = jvmti.event(jvmti::JVMTI_EVENT_VM_INIT, false);
+    // Asked now: once active, a front end may send us away at any moment.
+    let started = rendezvous::describe(jvmti);
+    match activate(vm, jvmti, LoadedBy::Launch, None) {
+        Ok(session) => {
+            let patience = match options.exact {
+                true => rendezvous::PATIENCE_TO_RECORD,
+                false => rendezvous::PATIENCE,
+            };
+            let launcher =
+                options.rendezvous.and_then(|path| rendezvous::report(&path, &started, patience));
+            session.hold(launcher);
+            exact::agents::wait_until_ready();
         }
-    });
+        Err(e) => {
+            gate::say(&format!("not active in this JVM: {e}"));
+            let _ = jvmti.dispose();
+        }
+    }
 }
 
-extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
+/// Called when the JVM ends.
+pub fn vm_death() {
     // While the control thread still serves: who records learns of the end when all is told.
     gate::enter((), exact::agents::finish);
     gate::enter((), || {

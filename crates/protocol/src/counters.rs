@@ -15,15 +15,6 @@ pub struct EventCounts {
 }
 
 impl EventCounts {
-    pub const NONE: EventCounts = EventCounts {
-        threads_started: 0,
-        threads_ended: 0,
-        classes_prepared: 0,
-        collections: 0,
-        collection_ns: 0,
-        methods_compiled: 0,
-    };
-
     /// What came since an earlier look at the same counters.
     #[must_use]
     pub fn since(self, earlier: EventCounts) -> EventCounts {
@@ -35,14 +26,6 @@ impl EventCounts {
             collection_ns: self.collection_ns.wrapping_sub(earlier.collection_ns),
             methods_compiled: self.methods_compiled.wrapping_sub(earlier.methods_compiled),
         }
-    }
-
-    /// How many events there were, of all kinds.
-    #[must_use]
-    pub fn events(self) -> u64 {
-        let threads = self.threads_started.wrapping_add(self.threads_ended);
-        let classes = self.classes_prepared.wrapping_add(self.methods_compiled);
-        threads.wrapping_add(classes).wrapping_add(self.collections)
     }
 
     pub(crate) fn to_message(self) -> Message {

@@ -6,11 +6,10 @@
 //! with the original, and no other agent could retransform it any more. The fields stay for the
 //! JVM's life. The price is that the JVM does not use its archive of prepared classes.
 
-use crate::gate;
-use crate::jvm::{Jvmti, Vm};
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
-use jvmti_bindings::sys::jvmti::{self, jvmtiEnv};
-use std::ffi::{CStr, c_char};
+use crate::events::class_hook::{self, ClassHook, LoadedClass};
+use crate::jvm::Vm;
+use jvmti_bindings::sys::jvmti;
+use std::ffi::CStr;
 use tare_classfile::ClassFile;
 
 const THREAD: &CStr = c"java/lang/Thread";
@@ -21,43 +20,20 @@ const TRANSIENT: u16 = 0x0080;
 
 /// Asks for the field. Called before the JVM is up; without it threads are looked up.
 pub fn prepare(vm: Vm) {
-    vm.hook_early(hook);
+    class_hook::install_early::<AddFields>(vm);
 }
 
-#[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
-extern "system" fn hook(
-    env: *mut jvmtiEnv,
-    _: *mut JNIEnv,
-    _: jclass,
-    _: jobject,
-    name: *const c_char,
-    _: jobject,
-    length: jint,
-    data: *const u8,
-    new_length: *mut jint,
-    new_data: *mut *mut u8,
-) {
-    gate::enter((), || {
-        // SAFETY: the JVM passes a NUL-terminated name, or none.
-        if name.is_null() || unsafe { CStr::from_ptr(name) } != THREAD {
-            return;
-        }
-        let jvmti = Jvmti(env);
-        // SAFETY: the JVM passes that many bytes, alive during this call.
-        let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
-        if let Some(changed) = with_fields(bytes)
-            && let (Ok(size), Ok(copy)) =
-                (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed))
-        {
-            // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
-            unsafe {
-                *new_length = size;
-                *new_data = copy;
-            }
+enum AddFields {}
+
+impl ClassHook for AddFields {
+    fn changed(class: &LoadedClass<'_>) -> Option<Vec<u8>> {
+        if class.name != THREAD {
+            return None;
         }
         // Nothing more to see; what is left of this environment costs nothing.
-        let _ = jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, false);
-    });
+        let _ = class.jvmti.event(jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, false);
+        with_fields(class.bytes)
+    }
 }
 
 /// The class with our fields, `transient synthetic`, behind its own.

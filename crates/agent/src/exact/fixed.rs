@@ -6,11 +6,9 @@
 //! the loading of a constant, so nothing else moves. As for the field of threads, a JVMTI environment
 //! of its own does it, which cannot retransform.
 
-use crate::gate;
-use crate::jvm::{Jvmti, Vm};
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
-use jvmti_bindings::sys::jvmti::jvmtiEnv;
-use std::ffi::{CStr, c_char};
+use crate::events::class_hook::{self, ClassHook, LoadedClass};
+use crate::jvm::Vm;
+use std::ffi::CStr;
 use tare_classfile::opcode::op;
 use tare_classfile::{ClassFile, Code, Insns};
 
@@ -30,42 +28,19 @@ const LONG: u8 = 5;
 
 /// Begins. Called before the JVM is up.
 pub fn prepare(vm: Vm) {
-    vm.hook_early(hook);
+    class_hook::install_early::<Constants>(vm);
 }
 
-#[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
-extern "system" fn hook(
-    env: *mut jvmtiEnv,
-    _: *mut JNIEnv,
-    again: jclass,
-    loader: jobject,
-    name: *const c_char,
-    _: jobject,
-    length: jint,
-    data: *const u8,
-    new_length: *mut jint,
-    new_data: *mut *mut u8,
-) {
-    gate::enter((), || {
-        if name.is_null() || !loader.is_null() || !again.is_null() {
-            return;
+enum Constants {}
+
+impl ClassHook for Constants {
+    fn changed(class: &LoadedClass<'_>) -> Option<Vec<u8>> {
+        if !class.loader.is_null() || class.again {
+            return None;
         }
-        // SAFETY: the JVM passes a NUL-terminated name.
-        let name = unsafe { CStr::from_ptr(name) };
-        let Some((_, method)) = SEEDED.iter().find(|(class, _)| *class == name) else { return };
-        // SAFETY: the JVM passes that many bytes, alive during this call.
-        let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
-        if let Some(changed) = without_clocks(bytes, method)
-            && let (Ok(size), Ok(copy)) =
-                (jint::try_from(changed.len()), Jvmti(env).copy_to_jvm(&changed))
-        {
-            // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
-            unsafe {
-                *new_length = size;
-                *new_data = copy;
-            }
-        }
-    });
+        let (_, method) = SEEDED.iter().find(|(name, _)| *name == class.name)?;
+        without_clocks(class.bytes, method)
+    }
 }
 
 /// The class with a constant in place of each clock that the method reads; nothing if it reads none.

@@ -45,7 +45,8 @@ mod trace;
 mod waiters;
 mod weaving;
 
-use crate::events;
+use crate::events::class_hook::LoadedClass;
+use crate::events::{self, Enabled, Subscriber};
 use crate::gate;
 use crate::jvm::classes::{Classes, is_about_a_class};
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
@@ -55,8 +56,8 @@ use clock::{probe_clock, ticks};
 pub use demote::demote;
 use inject::Part;
 use intrinsics::Candidates;
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
-use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jni::jclass;
+use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use memory::{Memory, Shape};
 use naming::dotted;
 use probes::AllProbes;
@@ -69,24 +70,22 @@ use registry::Registry;
 use remembered::forget_gone;
 pub use remembered::remembered;
 use std::collections::HashSet;
-use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::Subgraph;
-pub use subgraph::{bell, class_prepared, explain, first, revealed, work};
+pub use subgraph::{bell, explain, first, revealed, work};
 use tare_java_names::never_woven;
 use tare_protocol::{Activity, ExactPlan, ExactStatus, Measure};
 use tare_weaver::Weaver;
-pub use trace::compiled;
 use waiters::{Held, Waiters};
 
 /// A class that the JVM makes objects of by itself, anywhere.
 const IMPLICIT: &str = "java/lang/NullPointerException";
 
-const EVENTS: [jvmti::jvmtiEvent; 4] = [
+const EVENTS: [jvmtiEvent; 4] = [
     jvmti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
     jvmti::JVMTI_EVENT_THREAD_END,
     jvmti::JVMTI_EVENT_CLASS_LOAD,
@@ -162,6 +161,8 @@ struct Engine {
     natives: natives::Natives,
     refused: Mutex<Refusals>,
     nameless: Mutex<Vec<naming::Nameless>>,
+    /// What is on.
+    events: Mutex<Vec<Enabled>>,
     since: Instant,
     /// The control thread.
     owner: libc::pthread_t,
@@ -201,12 +202,17 @@ fn engine() -> Option<Arc<Engine>> {
     locked(&ENGINE).clone()
 }
 
-pub fn install(callbacks: &mut jvmtiEventCallbacks) {
-    callbacks.ClassFileLoadHook = Some(class_file_load_hook);
-    callbacks.ClassLoad = Some(subgraph::class_load);
-    waiters::install(callbacks);
-    trace::install(callbacks);
-}
+pub static SUBSCRIBER: Subscriber = Subscriber {
+    thread_end: |jni, _| thread_ended(jni),
+    class_load: subgraph::class_loaded,
+    class_prepare: |_, jni, class| subgraph::class_prepared(jni, class),
+    class_file_load: class_in_hook,
+    compiled_method_load: trace::compiled,
+    compiled_method_unload: trace::discarded,
+    monitor_contended_enter: waiters::begins_to_wait,
+    monitor_contended_entered: |jni, _| waiters::has_its_lock(jni),
+    ..Subscriber::NONE
+};
 
 /// While the JVM starts: asks for what can only be had now, or is cheaper now. With the right to
 /// change classes from the start, HotSpot need not throw all compiled code away at the first.
@@ -288,15 +294,13 @@ pub fn start(
         natives: natives::Natives::default(),
         refused: Mutex::default(),
         nameless: Mutex::default(),
+        events: Mutex::default(),
         since: Instant::now(),
         owner: this_thread(),
     });
     *locked(&ENGINE) = Some(Arc::clone(&engine));
-    // Switched on one by one and off together, by `stop`, whichever of them failed.
     let begun = engine
-        .events()
-        .map(|event| events::on(jvmti, event))
-        .fold(Ok(()), Result::and)
+        .listen_to(engine.events())
         .map_err(StartError::Jvmti)
         .and_then(|()| {
             if jni.call_static_long(runtime[Part::Threads], c"session", base) {
@@ -365,8 +369,7 @@ pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
         engine.end_agent(jni, runtime, between);
     }
     engine.memory.tick();
-    engine.events().for_each(|event| events::off(jvmti, event));
-    engine.end_trace();
+    std::mem::take(&mut *locked(&engine.events)).into_iter().for_each(|events| events.off(jvmti));
     engine.forget_waiters(jni);
     forget_gone(jni, None);
     rights::give_back(jvmti);
@@ -454,9 +457,16 @@ impl Engine {
         }
     }
 
-    fn events(&self) -> impl Iterator<Item = jvmti::jvmtiEvent> {
+    fn events(&self) -> impl Iterator<Item = jvmtiEvent> {
         let of_waits: &[_] = if self.sees_waits() { &waiters::EVENTS } else { &[] };
         EVENTS.into_iter().chain(of_waits.iter().copied())
+    }
+
+    /// Switches events on until the session ends.
+    fn listen_to(&self, list: impl IntoIterator<Item = jvmtiEvent>) -> Result<(), Failure> {
+        let enabled = events::enable(self.jvmti, &SUBSCRIBER, list)?;
+        locked(&self.events).push(enabled);
+        Ok(())
     }
 
     /// What the probes take for time, but for pauses, which they leave out.
@@ -643,43 +653,16 @@ impl Engine {
     }
 }
 
-/// Called by the JVM whenever a class is loaded, or loaded again.
-#[allow(clippy::too_many_arguments, reason = "the JVM's signature")]
-extern "system" fn class_file_load_hook(
-    env: *mut jvmtiEnv,
-    jni: *mut JNIEnv,
-    again: jclass,
-    loader: jobject,
-    name: *const c_char,
-    _domain: jobject,
-    length: jint,
-    data: *const u8,
-    new_length: *mut jint,
-    new_data: *mut *mut u8,
-) {
-    gate::enter((), || {
-        if name.is_null() || data.is_null() {
-            return; // Hidden classes have no name, and cannot be changed.
-        }
-        // SAFETY: the JVM passes a NUL-terminated name.
-        let Ok(name) = unsafe { CStr::from_ptr(name) }.to_str() else { return };
-        // SAFETY: the JVM passes that many bytes, alive during this call.
-        let bytes = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
-        let jvmti = Jvmti(env);
-        let number = || loaders::number(jvmti, Jni(jni), loader);
-        // A class that is loaded again is woven on a thread that has no figures.
-        let held = again.is_null().then(|| Held::begin(Jni(jni), name, loader.is_null())).flatten();
-        let changed = changed(!again.is_null(), name, number, bytes);
-        let Some(changed) = changed else { return };
-        if let Some(held) = held {
-            held.end(Jni(jni));
-        }
-        if let (Ok(size), Ok(copy)) = (jint::try_from(changed.len()), jvmti.copy_to_jvm(&changed)) {
-            // SAFETY: the JVM gave us these two places for the answer, and takes the memory over.
-            unsafe {
-                *new_length = size;
-                *new_data = copy;
-            }
-        }
-    });
+/// Called whenever a class is loaded, or loaded again.
+fn class_in_hook(class: &LoadedClass<'_>) -> Option<Vec<u8>> {
+    let name = class.name.to_str().ok()?;
+    let number = || loaders::number(class.jvmti, class.jni, class.loader);
+    // A class that is loaded again is woven on a thread that has no figures.
+    let by_the_jvm = class.loader.is_null();
+    let held = (!class.again).then(|| Held::begin(class.jni, name, by_the_jvm)).flatten();
+    let changed = changed(class.again, name, number, class.bytes)?;
+    if let Some(held) = held {
+        held.end(class.jni);
+    }
+    Some(changed)
 }

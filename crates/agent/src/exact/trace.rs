@@ -11,17 +11,12 @@ use super::inject::{Part, Runtime};
 use super::own_memory::read;
 use super::probes::UNFIT;
 use super::{Engine, REGISTRY, engine, locked};
-use crate::events;
-use crate::gate;
 use crate::jvm::{Jni, Jvmti};
 use crate::loaders;
 use crate::vm_tables::Tables;
 use jvmti_bindings::sys::jni::jmethodID;
-use jvmti_bindings::sys::jvmti::{
-    self, jvmtiCapabilities, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks,
-};
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use tare_arena::layout::record;
@@ -34,10 +29,6 @@ fn capabilities() -> jvmtiCapabilities {
     let mut set = jvmtiCapabilities::default();
     set.set_can_generate_compiled_method_load_events(true);
     set
-}
-
-pub fn install(callbacks: &mut jvmtiEventCallbacks) {
-    callbacks.CompiledMethodUnload = Some(compiled_method_unload);
 }
 
 /// Which of our methods is behind one of the JVM's; `None` for those that are not woven.
@@ -78,18 +69,10 @@ impl Engine {
         jni.call_static_long(runtime[Part::Trace], c"trace", self.memory.base.cast_signed());
         self.calibrate_trace(jni, runtime);
         self.find_natives(jni);
-        let told = self
-            .jvmti
-            .add_capabilities(&capabilities())
-            .and_then(|()| EVENTS.iter().try_for_each(|event| events::on(self.jvmti, *event)));
+        let told =
+            self.jvmti.add_capabilities(&capabilities()).and_then(|()| self.listen_to(EVENTS));
         if told.is_err() {
             self.refuse("types of methods", "this JVM does not tell what it compiles");
-        }
-    }
-
-    pub(super) fn end_trace(&self) {
-        if self.plan.is_trace() {
-            EVENTS.iter().for_each(|event| events::off(self.jvmti, *event));
         }
     }
 
@@ -173,15 +156,12 @@ pub fn compiled(method: jmethodID) {
     }
 }
 
-extern "system" fn compiled_method_unload(_: *mut jvmtiEnv, method: jmethodID, _: *const c_void) {
-    gate::enter((), || {
-        let engine = engine().filter(|engine| engine.plan.is_trace());
-        // The method may be gone, too: nothing of it is asked that is not known already, and another may
-        // get its handle.
-        if let Some(engine) = engine
-            && let Some(Some(id)) = locked(&engine.compiled).remove(&(method as usize))
-        {
-            engine.memory.note(record::DISCARDED, ticks(), id, 0);
-        }
-    });
+/// Called by the JVM when it has thrown code of a method away. The method may be gone, too: nothing of it is asked
+/// that is not known already, and another may get its handle.
+pub fn discarded(method: jmethodID) {
+    if let Some(engine) = engine().filter(|engine| engine.plan.is_trace())
+        && let Some(Some(id)) = locked(&engine.compiled).remove(&(method as usize))
+    {
+        engine.memory.note(record::DISCARDED, ticks(), id, 0);
+    }
 }

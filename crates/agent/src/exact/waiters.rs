@@ -15,10 +15,9 @@ mod inside;
 
 use super::inject::{self, Part};
 use super::{Engine, engine, locked};
-use crate::gate;
 use crate::jvm::Jni;
-use jvmti_bindings::sys::jni::{JNIEnv, jobject, jthread};
-use jvmti_bindings::sys::jvmti::{self, jvmtiEnv, jvmtiEvent, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jni::jobject;
+use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -183,33 +182,16 @@ fn current_tree(jni: Jni) -> Option<u64> {
     (tree != 0).then_some(tree.cast_unsigned())
 }
 
-pub fn install(callbacks: &mut jvmtiEventCallbacks) {
-    callbacks.MonitorContendedEnter = Some(monitor_contended_enter);
-    callbacks.MonitorContendedEntered = Some(monitor_contended_entered);
+/// Called on a thread that begins to wait for a lock.
+pub fn begins_to_wait(jni: Jni, object: jobject) {
+    if let Some(engine) = engine() {
+        engine.waits(jni, object);
+    }
 }
 
-extern "system" fn monitor_contended_enter(
-    _env: *mut jvmtiEnv,
-    jni: *mut JNIEnv,
-    _thread: jthread,
-    object: jobject,
-) {
-    gate::enter((), || {
-        if let Some(engine) = engine() {
-            engine.waits(Jni(jni), object);
-        }
-    });
-}
-
-extern "system" fn monitor_contended_entered(
-    _env: *mut jvmtiEnv,
-    jni: *mut JNIEnv,
-    _thread: jthread,
-    _object: jobject,
-) {
-    gate::enter((), || {
-        if let Some(engine) = engine() {
-            engine.has_it(Jni(jni));
-        }
-    });
+/// Called on a thread that has got the lock which it waited for.
+pub fn has_its_lock(jni: Jni) {
+    if let Some(engine) = engine() {
+        engine.has_it(jni);
+    }
 }

@@ -17,7 +17,7 @@ pub mod threads;
 mod traces;
 pub mod watch;
 
-use crate::events::{self, Enabled};
+use crate::events::{self, Enabled, Subscriber};
 use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::kernel;
@@ -25,7 +25,6 @@ use crate::stacks::Stacks;
 use crate::stacks::frames::Frame;
 use crate::stacks::ids::{MethodIds, Sweep};
 use crate::thread;
-use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use names::MethodNames;
 use older::Known;
@@ -89,26 +88,25 @@ fn current() -> Option<Arc<Stream>> {
     locked(&OPEN).clone()
 }
 
-/// Called on a thread that has just started.
-pub fn thread_started(jni: Jni, thread: jobject) {
-    if let Some(stream) = current() {
-        stream.watch.started(&stream.ring, jni, thread);
-    }
-}
-
-/// Called on a thread that is about to end.
-pub fn thread_ended() {
-    if let Some(stream) = current() {
-        stream.watch.remove(&stream.ring, kernel::gettid());
-    }
-}
-
-/// Called when a class is ready: its methods get ids before they can run.
-pub fn class_prepared(jvmti: Jvmti, class: jclass) {
-    if let Some(stream) = current() {
-        stream.ids.add_class(jvmti, class);
-    }
-}
+pub static SUBSCRIBER: Subscriber = Subscriber {
+    thread_start: |jni, thread| {
+        if let Some(stream) = current() {
+            stream.watch.started(&stream.ring, jni, thread);
+        }
+    },
+    thread_end: |_, _| {
+        if let Some(stream) = current() {
+            stream.watch.remove(&stream.ring, kernel::gettid());
+        }
+    },
+    // Its methods get ids before they can run.
+    class_prepare: |jvmti, _, class| {
+        if let Some(stream) = current() {
+            stream.ids.add_class(jvmti, class);
+        }
+    },
+    ..Subscriber::NONE
+};
 
 impl Stream {
     /// With a ring of `memory` bytes. Nothing happens on it yet.
@@ -153,7 +151,7 @@ impl Stream {
     /// of those classes. After an error it is to be closed, too.
     pub fn open(self: &Arc<Self>, jvmti: Jvmti, jni: Jni) -> Result<u64, Failure> {
         *locked(&OPEN) = Some(Arc::clone(self));
-        locked(&self.upkeep).events = Some(events::enable(jvmti, EVENTS)?);
+        locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
         let classes = jni.frame(|| {
             jvmti.with_loaded_classes(jni, |classes| self.ids.add_classes(jvmti, classes))
         });

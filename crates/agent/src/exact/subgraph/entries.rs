@@ -3,10 +3,8 @@
 
 use super::super::{Between, engine, rules};
 use super::Subgraph;
-use crate::gate;
 use crate::jvm::Jni;
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject, jthread};
-use jvmti_bindings::sys::jvmti::jvmtiEnv;
+use jvmti_bindings::sys::jni::{jclass, jobject};
 use std::os::fd::RawFd;
 use tare_protocol::{Explanations, MethodPattern};
 
@@ -19,14 +17,13 @@ pub fn class_prepared(jni: Jni, class: jclass) {
     }
 }
 
-pub extern "system" fn class_load(_: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread, class: jclass) {
-    gate::enter((), || {
-        if let Some(engine) = engine()
-            && let Some(subgraph) = &engine.subgraph
-        {
-            subgraph.loaded(Jni(jni), class);
-        }
-    });
+/// Called on a thread that has just loaded a class.
+pub fn class_loaded(jni: Jni, class: jclass) {
+    if let Some(engine) = engine()
+        && let Some(subgraph) = &engine.subgraph
+    {
+        subgraph.loaded(jni, class);
+    }
 }
 
 /// Called by the probes when a method runs in a new context and may run for the first time.

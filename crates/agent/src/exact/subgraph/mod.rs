@@ -17,7 +17,7 @@ mod loading;
 mod past;
 mod room;
 
-pub use entries::{bell, class_load, class_prepared, explain, first, revealed, work};
+pub use entries::{bell, class_loaded, class_prepared, explain, first, revealed, work};
 
 use super::inject::{Part, Runtime};
 use super::{Between, Engine, Purpose, locked, nanos_of, redefined, rules};

@@ -1,0 +1,126 @@
+//! The JVM's events: who wants which, and the one place to which the JVM brings them (`callbacks`).
+//!
+//! A subscriber is a static list of functions, one for each event that it may want. It switches an event on when it
+//! needs it; the JVM is told with the first subscriber, and told again when the last has had enough. So an
+//! event that nobody wants costs nothing. Who wants an event is one bit in one word: a callback loads that word and
+//! calls those whose bits are set, without a lock.
+
+pub mod callbacks;
+pub mod class_hook;
+
+use crate::counters;
+use crate::exact;
+use crate::jvm::{Failure, Jni, Jvmti};
+use crate::stream;
+use class_hook::LoadedClass;
+use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject, jthread};
+use jvmti_bindings::sys::jvmti::{JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiEvent};
+use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::{Mutex, PoisonError};
+
+/// All who subscribe to events.
+static SUBSCRIBERS: [&Subscriber; 3] =
+    [&counters::SUBSCRIBER, &stream::SUBSCRIBER, &exact::SUBSCRIBER];
+
+/// What is called for which event, on the thread that it happened on. Each call passes the gate by itself. An
+/// event may still come a moment after it was switched off.
+pub struct Subscriber {
+    pub thread_start: fn(Jni, jthread),
+    pub thread_end: fn(Jni, jthread),
+    pub class_load: fn(Jni, jclass),
+    pub class_prepare: fn(Jvmti, Jni, jclass),
+    /// The new bytes of a class, or nothing if it stays as it is.
+    pub class_file_load: fn(&LoadedClass<'_>) -> Option<Vec<u8>>,
+    pub compiled_method_load: fn(jmethodID),
+    /// The method may be gone already.
+    pub compiled_method_unload: fn(jmethodID),
+    pub monitor_contended_enter: fn(Jni, jobject),
+    /// The thread holds the monitor: whoever waits for it waits for what is done here.
+    pub monitor_contended_entered: fn(Jni, jobject),
+    /// The two of a collection come while the world stands still: no call into the JVM, no lock.
+    pub collection_start: fn(),
+    pub collection_finish: fn(),
+}
+
+impl Subscriber {
+    /// Who wants nothing; to be spelled out for the rest.
+    pub const NONE: Subscriber = Subscriber {
+        thread_start: |_, _| (),
+        thread_end: |_, _| (),
+        class_load: |_, _| (),
+        class_prepare: |_, _, _| (),
+        class_file_load: |_| None,
+        compiled_method_load: |_| (),
+        compiled_method_unload: |_| (),
+        monitor_contended_enter: |_, _| (),
+        monitor_contended_entered: |_, _| (),
+        collection_start: || (),
+        collection_finish: || (),
+    };
+}
+
+const EVENTS: usize = (JVMTI_MAX_EVENT_TYPE_VAL - JVMTI_MIN_EVENT_TYPE_VAL + 1) as usize;
+
+/// For each event the subscribers that want it, a bit each, in their order.
+static WANTED: [AtomicU32; EVENTS] = [const { AtomicU32::new(0) }; EVENTS];
+
+/// Held while an event goes on or off, so that the JVM's state and ours stay the same.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+fn wanted(event: jvmtiEvent) -> &'static AtomicU32 {
+    &WANTED[(event - JVMTI_MIN_EVENT_TYPE_VAL) as usize]
+}
+
+/// Those who want an event now. Takes no lock and allocates nothing.
+fn who_wants(event: jvmtiEvent) -> impl Iterator<Item = &'static Subscriber> {
+    let bits = wanted(event).load(Acquire);
+    SUBSCRIBERS.iter().enumerate().filter(move |(at, _)| bits & 1 << at != 0).map(|(_, one)| *one)
+}
+
+/// Events that are on for one subscriber. They stay on if it is dropped; see [`Enabled::off`].
+#[must_use]
+pub struct Enabled {
+    bit: u32,
+    events: Vec<jvmtiEvent>,
+}
+
+impl Enabled {
+    /// The subscriber wants them no more.
+    pub fn off(self, jvmti: Jvmti) {
+        let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in self.events {
+            if wanted(event).fetch_and(!self.bit, AcqRel) == self.bit {
+                // A JVM that refuses this is about to end.
+                let _ = jvmti.event(event, false);
+            }
+        }
+    }
+}
+
+/// Switches events on for a subscriber that does not have them on; after a failure none of them is.
+pub fn enable(
+    jvmti: Jvmti,
+    subscriber: &'static Subscriber,
+    events: impl IntoIterator<Item = jvmtiEvent>,
+) -> Result<Enabled, Failure> {
+    let at = SUBSCRIBERS.iter().position(|one| std::ptr::eq(*one, subscriber));
+    let mut done = Enabled { bit: at.map_or(0, |at| 1 << at), events: Vec::new() };
+    for event in events {
+        let changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the JVM is told: the first event may come at once.
+        let before = wanted(event).fetch_or(done.bit, AcqRel);
+        done.events.push(event);
+        let told = if before == 0 { jvmti.event(event, true) } else { Ok(()) };
+        drop(changing);
+        if let Err(failure) = told {
+            done.off(jvmti);
+            return Err(failure);
+        }
+    }
+    Ok(done)
+}
+
+/// All are off, with the environment that they belonged to.
+pub fn forget() {
+    WANTED.iter().for_each(|bits| bits.store(0, Release));
+}
