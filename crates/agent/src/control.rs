@@ -2,41 +2,29 @@
 //! but the JVM itself.
 //!
 //! What a front end switches on belongs to its connection. When the connection ends, by a
-//! goodbye, a crash or `kill -9`, it is switched off again; that is the only place where it is.
+//! goodbye, a crash or `kill -9`, it is switched off again; that is the only place where it is. What goes off is
+//! the difference between what was wanted before and what is wanted now; what that takes is each engine's.
 
+mod connection;
 mod meanwhile;
+mod requests;
 
-use crate::counters;
 use crate::doing;
-use crate::events;
-use crate::exact;
-use crate::fits;
+use crate::engines::{Engine, EngineSet, Jvm};
 use crate::gate;
-use crate::jvm::{Jni, Jvmti, Vm, capability_names};
-use crate::lifecycle::Session;
-use crate::sampling;
+use crate::lifecycle::Stay;
 use crate::socket;
+use connection::Connection;
 pub use meanwhile::note;
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
-use tare_protocol::{
-    Decoder, EngineChange, EngineName, EnginePlan, EngineStatus, ErrorCode, Greeting, Message,
-    Request, Response, Status, WireError,
-};
+use tare_protocol::{ErrorCode, Greeting, Request, Response};
 
 /// Front ends at a time. A person has two or three; the bound keeps a runaway script from taking
 /// the program's descriptors.
 const MAX_CONNECTIONS: usize = 16;
-
-/// Bytes waiting for a front end that does not read; past that it is cut off.
-const MAX_BACKLOG: usize = 4 << 20;
-
-/// How often the recording is looked after: its clock, and memory ahead of the probes.
-const TICK: Duration = Duration::from_millis(20);
 
 /// Why the loop ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,32 +36,9 @@ pub enum End {
     VmDeath,
 }
 
-struct Connection {
-    stream: UnixStream,
-    decoder: Decoder,
-    backlog: Vec<u8>,
-    /// To be sent with the next byte of the backlog.
-    files: Vec<File>,
-    greeted: bool,
-    counters: bool,
-    /// This front end has begun the exact recording; it ends with the connection.
-    exact: bool,
-    /// This front end has begun the sampling session; it ends with the connection.
-    samples: bool,
-    /// That session ends when another front end wants one.
-    yields: bool,
-    /// What came while the thread was busy.
-    waiting: VecDeque<Message>,
-    /// The other end is gone; what it asked before is still served.
-    ended: bool,
-    open: bool,
-}
-
 pub struct Control<'a> {
-    session: &'a Session,
-    vm: Vm,
-    jvmti: Jvmti,
-    jni: Jni,
+    stay: &'a Stay,
+    jvm: Jvm,
     connections: Vec<Connection>,
     listener: Option<&'a UnixListener>,
     /// Since when nobody has been connected.
@@ -82,9 +47,9 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    pub fn new(session: &'a Session, vm: Vm, jvmti: Jvmti, jni: Jni) -> Self {
+    pub fn new(stay: &'a Stay, jvm: Jvm) -> Self {
         let (connections, alone) = (Vec::new(), Instant::now());
-        Control { session, vm, jvmti, jni, connections, listener: None, alone, refused: 0 }
+        Control { stay, jvm, connections, listener: None, alone, refused: 0 }
     }
 
     /// Serves until somebody says detach, the JVM ends, or nobody has come for long enough. After a detach the stream of the one
@@ -93,25 +58,29 @@ impl<'a> Control<'a> {
         self.listener = Some(listener);
         loop {
             let mut interest =
-                vec![(listener.as_raw_fd(), false), (self.session.wake.as_raw_fd(), false)];
+                vec![(listener.as_raw_fd(), false), (self.stay.wake.as_raw_fd(), false)];
             interest.extend(
                 self.connections.iter().map(|c| (c.stream.as_raw_fd(), !c.backlog.is_empty())),
             );
-            interest.extend(exact::bell().map(|bell| (bell, false)));
-            let pause = match self.records() || self.samples() {
-                _ if self.connections.iter().any(Connection::is_pending) => Some(Duration::ZERO),
-                true => Some(TICK),
-                false => self.patience(),
+            let wanted = self.wanted();
+            let bells: Vec<_> =
+                wanted.engines().filter_map(|engine| Some((engine, engine.bell()?))).collect();
+            interest.extend(bells.iter().map(|(_, bell)| (*bell, false)));
+            let pause = if self.connections.iter().any(Connection::is_pending) {
+                Some(Duration::ZERO)
+            } else {
+                wanted.engines().filter_map(Engine::tick_every).min().or_else(|| self.patience())
             };
             let ready = socket::wait(&interest, pause);
-            if self.session.vm_is_dead() {
+            if self.stay.vm_is_dead() {
                 return (End::VmDeath, None);
             }
-            gate::enter((), || exact::tick(self.jni));
-            gate::enter((), || sampling::tick(self.jvmti, self.jni));
+            self.tick(wanted);
             let mut leaver = None;
-            if ready.get(2 + self.connections.len()) == Some(&true) {
-                gate::enter((), || self.weave_found());
+            for (ready, (engine, _)) in ready.iter().skip(2 + self.connections.len()).zip(bells) {
+                if *ready {
+                    gate::enter((), || self.answer_bell(engine));
+                }
             }
             // Who comes in while one of them is served was not asked for yet.
             for index in 0..self.connections.len() {
@@ -131,7 +100,7 @@ impl<'a> Control<'a> {
             let before = self.wanted();
             let connected = !self.connections.is_empty();
             self.connections.retain(|c| c.open);
-            self.settle(before, None);
+            self.switch_off(before, None);
             if ready[0] {
                 self.accept(listener);
             }
@@ -146,47 +115,34 @@ impl<'a> Control<'a> {
     /// How much longer the agent stays although nobody is connected; `None` while somebody is, and
     /// when it came with the program, whose user wants it there.
     fn patience(&self) -> Option<Duration> {
-        let grace = self.session.grace.filter(|_| self.connections.is_empty())?;
+        let grace = self.stay.grace.filter(|_| self.connections.is_empty())?;
         Some(grace.saturating_sub(self.alone.elapsed()))
     }
 
-    fn wants_counters(&self) -> bool {
-        self.connections.iter().any(|c| c.counters)
-    }
-
-    fn records(&self) -> bool {
-        self.connections.iter().any(|c| c.exact)
-    }
-
-    fn samples(&self) -> bool {
-        self.connections.iter().any(|c| c.samples)
-    }
-
-    /// What is on because somebody wants it: counters, exact recording, sampling.
-    fn wanted(&self) -> (bool, bool, bool) {
-        (self.wants_counters(), self.records(), self.samples())
+    /// What is on because somebody wants it.
+    fn wanted(&self) -> EngineSet {
+        self.connections.iter().fold(EngineSet::default(), |all, c| all.and(c.engines))
     }
 
     /// Switches off what was wanted before and is not any more. Who asked for it, if somebody did, is
     /// told how far it is.
-    fn settle(&mut self, before: (bool, bool, bool), asker: Option<usize>) {
-        if before.0 && !self.wants_counters() {
-            counters::off(self.jvmti);
-        }
-        if before.1 && !self.records() {
-            let (jvmti, jni) = (self.jvmti, self.jni);
-            exact::stop(jvmti, jni, &mut |step| self.meanwhile(asker, step));
+    fn switch_off(&mut self, before: EngineSet, asker: Option<usize>) {
+        for engine in before.without(self.wanted()).engines().rev() {
+            let jvm = self.jvm;
+            engine.stop(jvm, &mut |step| self.meanwhile(asker, engine.name(), step));
             doing::done();
-        }
-        if before.2 && !self.samples() {
-            sampling::stop(self.jvmti, self.jni);
         }
     }
 
-    /// Weaves what a recording with roots has found since, which nobody has asked for just now.
-    fn weave_found(&mut self) {
-        let (jni, owner) = (self.jni, self.connections.iter().position(|c| c.exact));
-        exact::work(jni, &mut |step| self.unasked(owner, step));
+    fn tick(&self, engines: EngineSet) {
+        engines.engines().for_each(|engine| gate::enter((), || engine.tick(self.jvm)));
+    }
+
+    /// Has an engine do what it has found to do, which nobody has asked for just now.
+    fn answer_bell(&mut self, engine: &'static dyn Engine) {
+        let (jvm, name) = (self.jvm, engine.name());
+        let owner = self.connections.iter().position(|c| c.engines.contains(name));
+        engine.answer_bell(jvm, &mut |step| self.unasked(owner, name, step));
         doing::done();
     }
 
@@ -216,20 +172,7 @@ impl<'a> Control<'a> {
                 let _ = socket::send(&stream, &refusal.encode());
                 continue;
             }
-            let mut connection = Connection {
-                stream,
-                decoder: Decoder::default(),
-                backlog: Vec::new(),
-                files: Vec::new(),
-                greeted: false,
-                counters: false,
-                exact: false,
-                samples: false,
-                yields: false,
-                waiting: VecDeque::new(),
-                ended: false,
-                open: true,
-            };
+            let mut connection = Connection::new(stream);
             connection.open = connection.answer(&Greeting::ours().to_message());
             self.connections.push(connection);
         }
@@ -264,198 +207,6 @@ impl<'a> Control<'a> {
             }
         }
     }
-
-    fn respond(&mut self, index: usize, request: &Request) -> Response {
-        let ours = Greeting::ours();
-        match request {
-            Request::Hello { protocol, build } => {
-                if (*protocol, build) != (ours.protocol, &ours.build) {
-                    return Response::error(
-                        ErrorCode::Version,
-                        format!(
-                            "this JVM holds the agent of tare {} (build {}, protocol {}), \
-                             the front end is of build {build}, protocol {protocol}",
-                            ours.version, ours.build, ours.protocol
-                        ),
-                    );
-                }
-                self.connections[index].greeted = true;
-                Response::Ok
-            }
-            _ if !self.connections[index].greeted => {
-                Response::error(ErrorCode::Request, "say hello first")
-            }
-            Request::Status => self.status(),
-            Request::Start(EnginePlan::Counters) => self.switch_counters(index, true),
-            Request::Start(EnginePlan::Exact(plan)) => {
-                let (jvmti, jni, plan) = (self.jvmti, self.jni, (**plan).clone());
-                let mut between = |step| self.meanwhile(Some(index), step);
-                let started = exact::start(jvmti, jni, plan, &mut between);
-                doing::done();
-                match started {
-                    Ok(()) => {
-                        self.connections[index].exact = true;
-                        self.hand_over(index, true)
-                    }
-                    Err(e) => Response::error(ErrorCode::Request, e),
-                }
-            }
-            Request::Start(EnginePlan::Sampling(plan)) => {
-                self.end_what_yields();
-                match sampling::start(self.vm, self.jvmti, self.jni, (**plan).clone()) {
-                    Ok(files) => {
-                        self.connections[index].samples = true;
-                        self.connections[index].yields = plan.yields;
-                        self.connections[index].files = files.into();
-                        Response::Ok
-                    }
-                    Err(e) => Response::error(ErrorCode::Request, e),
-                }
-            }
-            Request::Change(change) if !self.connections[index].has(change.engine()) => {
-                not_started(change.engine())
-            }
-            Request::Change(EngineChange::Exact { demote }) => {
-                let jni = self.jni;
-                let mut between = |step| self.meanwhile(Some(index), step);
-                let demoted = exact::demote(jni, demote, &mut between);
-                doing::done();
-                match demoted {
-                    Ok(()) => Response::Ok,
-                    Err(e) => Response::error(ErrorCode::Internal, e),
-                }
-            }
-            Request::Change(EngineChange::Sampling { interval_ns, paused }) => {
-                sampling::change(*interval_ns, *paused);
-                Response::Ok
-            }
-            Request::Stop(engine) if !self.connections[index].has(*engine) => not_started(*engine),
-            Request::Stop(EngineName::Counters) => self.switch_counters(index, false),
-            Request::Stop(EngineName::Exact) => {
-                let before = self.wanted();
-                self.connections[index].exact = false;
-                self.settle(before, Some(index));
-                Response::Ok
-            }
-            Request::Stop(EngineName::Sampling) => {
-                let before = self.wanted();
-                self.connections[index].samples = false;
-                self.connections[index].yields = false;
-                self.settle(before, Some(index));
-                Response::Ok
-            }
-            Request::Open(EngineName::Exact) => self.hand_over(index, false),
-            Request::Open(engine) => Response::error(
-                ErrorCode::Request,
-                format!("engine {engine} writes nothing that a second front end could read"),
-            ),
-            Request::Explain(pattern) => match exact::explain(pattern) {
-                Some(all) => Response::Explained(all),
-                None => Response::error(
-                    ErrorCode::Request,
-                    "no recording is under way that looks for what roots reach; begin one with \
-                     `tare record --exact --root METHOD`",
-                ),
-            },
-            Request::Fits { classes, methods } => {
-                match fits::fits(self.jvmti, self.jni, classes, methods) {
-                    Ok(all) => Response::Fitted(all),
-                    Err(failure) => internal(&failure),
-                }
-            }
-            Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
-        }
-    }
-
-    /// Ends a sampling session that is to make room for any other.
-    fn end_what_yields(&mut self) {
-        let before = self.wanted();
-        for connection in self.connections.iter_mut().filter(|c| c.yields) {
-            (connection.samples, connection.yields) = (false, false);
-        }
-        self.settle(before, None);
-    }
-
-    /// Queues the descriptors of the recording, to go with the answer. The one who has begun a trace
-    /// drains it, and gets what it needs for that.
-    fn hand_over(&mut self, index: usize, drains: bool) -> Response {
-        match exact::files(drains) {
-            Some(Ok(files)) => {
-                self.connections[index].files = files;
-                Response::Ok
-            }
-            Some(Err(e)) => Response::error(ErrorCode::Internal, e),
-            None => Response::error(ErrorCode::Request, "no exact recording is under way"),
-        }
-    }
-
-    fn switch_counters(&mut self, index: usize, on: bool) -> Response {
-        let before = self.wanted();
-        if on
-            && !before.0
-            && let Err(failure) = counters::on(self.jvmti)
-        {
-            return Response::error(ErrorCode::Internal, failure);
-        }
-        self.connections[index].counters = on;
-        self.settle(before, Some(index));
-        Response::Ok
-    }
-
-    /// What is on, and how it is doing.
-    fn engines(&self) -> Vec<EngineStatus> {
-        let counters = self.wants_counters().then(|| EngineStatus::Counters(counters::read()));
-        let exact = exact::status().map(|status| EngineStatus::Exact(Box::new(status)));
-        let sampling = sampling::status().map(|status| EngineStatus::Sampling(Box::new(status)));
-        [counters, exact, sampling].into_iter().flatten().collect()
-    }
-
-    fn status(&self) -> Response {
-        let jvmti = self.jvmti;
-        let property = |key| jvmti.system_property(key).unwrap_or_default();
-        let counts = self.jni.frame(|| Ok((jvmti.thread_count()?, jvmti.class_count()?)));
-        let (threads, classes) = match counts {
-            Some(Ok(counts)) => counts,
-            Some(Err(failure)) => return internal(&failure),
-            None => return Response::error(ErrorCode::Internal, "the JVM is out of memory"),
-        };
-        let capabilities = match (jvmti.potential_capabilities(), jvmti.capabilities()) {
-            (Ok(potential), Ok(held)) => (capability_names(&potential), capability_names(&held)),
-            (Err(failure), _) | (_, Err(failure)) => return internal(&failure),
-        };
-        let ours = Greeting::ours();
-        let remembered = exact::remembered(self.jni);
-        Response::Status(Box::new(Status {
-            pid: std::process::id(),
-            version: ours.version,
-            build: ours.build,
-            loaded_by: Some(self.session.loaded_by),
-            agent_ms: u64::try_from(self.session.since.elapsed().as_millis()).unwrap_or(u64::MAX),
-            vm_name: property("java.vm.name"),
-            vm_version: property("java.vm.version"),
-            java_version: jvmti.java_version().unwrap_or_default(),
-            command: property("sun.java.command"),
-            threads,
-            classes,
-            capabilities: capabilities.0,
-            capabilities_held: capabilities.1,
-            front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
-            engines: self.engines(),
-            events: events::callbacks::told(),
-            methods_kept: remembered.methods,
-            methods_kept_bytes: remembered.bytes,
-            panics: gate::panics(),
-            refused: self.refused,
-        }))
-    }
-}
-
-fn not_started(engine: EngineName) -> Response {
-    Response::error(ErrorCode::Request, format!("this front end has not started engine {engine}"))
-}
-
-fn internal(failure: &crate::jvm::Failure) -> Response {
-    Response::error(ErrorCode::Internal, failure)
 }
 
 /// What became of a connection after it was served.
@@ -463,64 +214,4 @@ enum Served {
     Stay,
     Close,
     Detach,
-}
-
-impl Connection {
-    /// Whether this front end has started an engine that is still on.
-    fn has(&self, engine: EngineName) -> bool {
-        match engine {
-            EngineName::Counters => self.counters,
-            EngineName::Exact => self.exact,
-            EngineName::Sampling => self.samples,
-        }
-    }
-
-    /// What is to be served next: what waits, before what has come since.
-    fn next_message(&mut self) -> Result<Option<Message>, WireError> {
-        match self.waiting.pop_front() {
-            Some(message) => Ok(Some(message)),
-            None => self.decoder.next_message(),
-        }
-    }
-
-    /// Takes in what has arrived; false when the other end is gone.
-    fn fill(&mut self) -> bool {
-        let mut portion = [0; 4096];
-        loop {
-            match self.stream.read(&mut portion) {
-                Ok(0) => return false,
-                Ok(n) => {
-                    self.decoder.push(&portion[..n]);
-                    // One portion at a time keeps the buffer bounded by a frame and a bit: the
-                    // caller decodes before more is read.
-                    return true;
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        }
-    }
-
-    /// Queues a message and sends what the socket takes now; false when the other end is gone or
-    /// reads too slowly.
-    fn answer(&mut self, message: &Message) -> bool {
-        self.backlog.extend_from_slice(&message.encode());
-        self.flush() && self.backlog.len() <= MAX_BACKLOG
-    }
-
-    fn flush(&mut self) -> bool {
-        while !self.backlog.is_empty() {
-            match socket::send_with(&self.stream, &self.backlog, &self.files) {
-                Ok(sent) => {
-                    self.files.clear();
-                    self.backlog.drain(..sent);
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        }
-        true
-    }
 }

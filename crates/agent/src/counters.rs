@@ -3,13 +3,14 @@
 //! The cheapest engine: each event is one atomic addition. Off means that the JVM does not call
 //! us at all and that the capabilities are given back.
 
+use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::events::{self, Enabled, Subscriber};
-use crate::jvm::{Failure, Jvmti};
 use crate::kernel;
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use tare_protocol::EventCounts;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tare_protocol::{EngineName, EnginePlan, EngineStatus, EventCounts};
 
 static THREADS_STARTED: AtomicU64 = AtomicU64::new(0);
 static THREADS_ENDED: AtomicU64 = AtomicU64::new(0);
@@ -46,7 +47,7 @@ fn capabilities() -> jvmtiCapabilities {
     set
 }
 
-pub static SUBSCRIBER: Subscriber = Subscriber {
+static SUBSCRIBER: Subscriber = Subscriber {
     thread_start: |_, _| count(&THREADS_STARTED),
     thread_end: |_, _| count(&THREADS_ENDED),
     class_prepare: |_, _, _| count(&CLASSES_PREPARED),
@@ -56,35 +57,62 @@ pub static SUBSCRIBER: Subscriber = Subscriber {
     ..Subscriber::NONE
 };
 
-/// Starts counting, from zero. After a failure nothing is left on.
-pub fn on(jvmti: Jvmti) -> Result<(), Failure> {
-    for counter in COUNTERS {
-        counter.store(0, Relaxed);
-    }
-    jvmti.add_capabilities(&capabilities())?;
-    let enabled = events::enable(jvmti, &SUBSCRIBER, EVENTS).inspect_err(|_| {
-        let _ = jvmti.relinquish_capabilities(&capabilities());
-    })?;
-    *ENABLED.lock().unwrap_or_else(PoisonError::into_inner) = Some(enabled);
-    Ok(())
+fn enabled() -> MutexGuard<'static, Option<Enabled>> {
+    ENABLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stops counting; the figures stay readable.
-pub fn off(jvmti: Jvmti) {
-    if let Some(enabled) = ENABLED.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        enabled.off(jvmti);
-        let _ = jvmti.relinquish_capabilities(&capabilities());
-    }
-}
+pub struct Counters;
 
-pub fn read() -> EventCounts {
-    EventCounts {
-        threads_started: THREADS_STARTED.load(Relaxed),
-        threads_ended: THREADS_ENDED.load(Relaxed),
-        classes_prepared: CLASSES_PREPARED.load(Relaxed),
-        collections: COLLECTIONS.load(Relaxed),
-        collection_ns: COLLECTION_NS.load(Relaxed),
-        methods_compiled: METHODS_COMPILED.load(Relaxed),
+impl Engine for Counters {
+    fn name(&self) -> EngineName {
+        EngineName::Counters
+    }
+
+    fn subscriber(&self) -> &'static Subscriber {
+        &SUBSCRIBER
+    }
+
+    /// Everybody may watch at once; the figures are those since the first began.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn start(
+        &self,
+        jvm: Jvm,
+        _: &EnginePlan,
+        _: &mut Between<'_>,
+    ) -> Result<Vec<File>, EngineError> {
+        for counter in COUNTERS {
+            counter.store(0, Relaxed);
+        }
+        jvm.jvmti.add_capabilities(&capabilities())?;
+        let events = events::enable(jvm.jvmti, &SUBSCRIBER, EVENTS).inspect_err(|_| {
+            let _ = jvm.jvmti.relinquish_capabilities(&capabilities());
+        })?;
+        *enabled() = Some(events);
+        Ok(Vec::new())
+    }
+
+    fn stop(&self, jvm: Jvm, _: &mut Between<'_>) {
+        if let Some(events) = enabled().take() {
+            events.off(jvm.jvmti);
+            let _ = jvm.jvmti.relinquish_capabilities(&capabilities());
+        }
+    }
+
+    fn status(&self) -> Option<EngineStatus> {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        enabled().as_ref().map(|_| {
+            EngineStatus::Counters(EventCounts {
+                threads_started: read(&THREADS_STARTED),
+                threads_ended: read(&THREADS_ENDED),
+                classes_prepared: read(&CLASSES_PREPARED),
+                collections: read(&COLLECTIONS),
+                collection_ns: read(&COLLECTION_NS),
+                methods_compiled: read(&METHODS_COMPILED),
+            })
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 mod control;
 mod counters;
 mod doing;
+mod engines;
 mod events;
 mod exact;
 mod fits;

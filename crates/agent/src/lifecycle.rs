@@ -2,16 +2,16 @@
 //!
 //! The library stays mapped after a detach (frames of ours may still be on some stack), so all
 //! state is in one static that goes round: idle → active → leaving → idle. The control thread
-//! owns the session; the JVM's callbacks only look at it.
+//! owns the stay; the JVM's callbacks only look at it.
 
 use crate::control::{self, Control, End};
 use crate::doing;
+use crate::engines::{self, Jvm};
 use crate::events::{self, callbacks};
 use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Group, Jvmti, Vm};
 use crate::rendezvous;
-use crate::sampling;
 use crate::socket::{self, Place};
 use crate::thread;
 use jvmti_bindings::sys::jvmti;
@@ -31,7 +31,7 @@ const LEAVING_PATIENCE: Duration = Duration::from_secs(5);
 const STARTING_PATIENCE: Duration = Duration::from_secs(20);
 
 /// One stay of the agent in the JVM, shared by the control thread and the callbacks.
-pub struct Session {
+pub struct Stay {
     pub loaded_by: LoadedBy,
     pub since: Instant,
     /// How long the agent stays while no front end is connected; `None` is for ever.
@@ -51,7 +51,7 @@ enum Launcher {
     Closed,
 }
 
-impl Session {
+impl Stay {
     pub fn vm_is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
     }
@@ -76,7 +76,7 @@ enum State {
         jvmti: Jvmti,
         options: AgentOptions,
     },
-    Active(Arc<Session>),
+    Active(Arc<Stay>),
     Leaving,
 }
 
@@ -95,7 +95,7 @@ fn enter_state(new: State) {
 
 /// Why the agent could not become active. The program runs on without it.
 #[derive(Debug)]
-pub enum StartError {
+pub enum ActivationError {
     NoJvmti,
     Jvmti(Failure),
     Socket(io::Error),
@@ -103,26 +103,28 @@ pub enum StartError {
     Busy,
 }
 
-impl fmt::Display for StartError {
+impl fmt::Display for ActivationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::NoJvmti => write!(f, "this JVM offers no JVMTI environment of version 11"),
-            StartError::Jvmti(failure) => write!(f, "{failure}"),
-            StartError::Socket(e) => write!(f, "no place for the control socket: {e}"),
-            StartError::Thread(e) => write!(f, "cannot start the control thread: {e}"),
-            StartError::Busy => write!(f, "an earlier session is still leaving"),
+            ActivationError::NoJvmti => {
+                write!(f, "this JVM offers no JVMTI environment of version 11")
+            }
+            ActivationError::Jvmti(failure) => write!(f, "{failure}"),
+            ActivationError::Socket(e) => write!(f, "no place for the control socket: {e}"),
+            ActivationError::Thread(e) => write!(f, "cannot start the control thread: {e}"),
+            ActivationError::Busy => write!(f, "an earlier session is still leaving"),
         }
     }
 }
 
-impl From<Failure> for StartError {
+impl From<Failure> for ActivationError {
     fn from(failure: Failure) -> Self {
-        StartError::Jvmti(failure)
+        ActivationError::Jvmti(failure)
     }
 }
 
 /// `-agentpath`: the JVM is not up yet, so wait for its word.
-pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
+pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), ActivationError> {
     let mut state = state();
     if !matches!(*state, State::Idle) {
         // The same library twice on one command line: once is enough.
@@ -142,7 +144,7 @@ pub fn on_load(vm: Vm, options: AgentOptions) -> Result<(), StartError> {
 
 /// The attach protocol: the JVM is up; become active before we return, so that the socket is
 /// there when the front end gets its answer.
-pub fn on_attach(vm: Vm, options: &AgentOptions) -> Result<(), StartError> {
+pub fn on_attach(vm: Vm, options: &AgentOptions) -> Result<(), ActivationError> {
     {
         let state = state();
         let (state, _) = CHANGED
@@ -150,7 +152,7 @@ pub fn on_attach(vm: Vm, options: &AgentOptions) -> Result<(), StartError> {
             .unwrap_or_else(PoisonError::into_inner);
         match *state {
             State::Active(_) | State::Waiting { .. } => return Ok(()),
-            State::Leaving => return Err(StartError::Busy),
+            State::Leaving => return Err(ActivationError::Busy),
             State::Idle => {}
         }
     }
@@ -167,12 +169,12 @@ pub fn on_attach(vm: Vm, options: &AgentOptions) -> Result<(), StartError> {
 
 /// An environment of our own. A very young JVM takes attach commands before it gives any out; the
 /// thread that waits for it here is then the JVM's attach listener, and nothing else is held up.
-fn environment(vm: Vm, patience: Duration) -> Result<Jvmti, StartError> {
+fn environment(vm: Vm, patience: Duration) -> Result<Jvmti, ActivationError> {
     let deadline = Instant::now() + patience;
     let jvmti = loop {
         match vm.jvmti() {
             Some(jvmti) => break jvmti,
-            None if Instant::now() >= deadline => return Err(StartError::NoJvmti),
+            None if Instant::now() >= deadline => return Err(ActivationError::NoJvmti),
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
@@ -197,14 +199,14 @@ pub fn vm_init() {
     // Asked now: once active, a front end may send us away at any moment.
     let started = rendezvous::describe(jvmti);
     match activate(vm, jvmti, LoadedBy::Launch, None) {
-        Ok(session) => {
+        Ok(stay) => {
             let patience = match options.exact {
                 true => rendezvous::PATIENCE_TO_RECORD,
                 false => rendezvous::PATIENCE,
             };
             let launcher =
                 options.rendezvous.and_then(|path| rendezvous::report(&path, &started, patience));
-            session.hold(launcher);
+            stay.hold(launcher);
             exact::agents::wait_until_ready();
         }
         Err(e) => {
@@ -219,10 +221,10 @@ pub fn vm_death() {
     // While the control thread still serves: who records learns of the end when all is told.
     gate::enter((), exact::agents::finish);
     gate::enter((), || {
-        if let State::Active(session) = &*state() {
-            session.dead.store(true, Ordering::Release);
-            session.place.remove();
-            let _ = io::Write::write(&mut &session.wake, &1_u64.to_ne_bytes());
+        if let State::Active(stay) = &*state() {
+            stay.dead.store(true, Ordering::Release);
+            stay.place.remove();
+            let _ = io::Write::write(&mut &stay.wake, &1_u64.to_ne_bytes());
         }
     });
 }
@@ -233,16 +235,16 @@ fn activate(
     jvmti: Jvmti,
     loaded_by: LoadedBy,
     grace: Option<Duration>,
-) -> Result<Arc<Session>, StartError> {
-    let (listener, place) = Place::bind().map_err(StartError::Socket)?;
+) -> Result<Arc<Stay>, ActivationError> {
+    let (listener, place) = Place::bind().map_err(ActivationError::Socket)?;
     let wake = match eventfd() {
         Ok(wake) => wake,
         Err(e) => {
             place.remove();
-            return Err(StartError::Socket(e));
+            return Err(ActivationError::Socket(e));
         }
     };
-    let session = Arc::new(Session {
+    let stay = Arc::new(Stay {
         loaded_by,
         since: Instant::now(),
         grace,
@@ -252,34 +254,28 @@ fn activate(
         launcher: Mutex::new(Launcher::None),
     });
     let group = vm.jni().and_then(|jni| jni.outermost_group(jvmti));
-    enter_state(State::Active(Arc::clone(&session)));
-    let theirs = Arc::clone(&session);
+    enter_state(State::Active(Arc::clone(&stay)));
+    let theirs = Arc::clone(&stay);
     let started = with_signals_blocked(|| {
         thread::spawn("tare-control", 1 << 20, move || {
             control_thread(vm, jvmti, &theirs, listener, group);
         })
     });
     if let Err(e) = started {
-        session.place.remove();
+        stay.place.remove();
         enter_state(State::Idle);
-        return Err(StartError::Thread(e));
+        return Err(ActivationError::Thread(e));
     }
-    Ok(session)
+    Ok(stay)
 }
 
-fn control_thread(
-    vm: Vm,
-    jvmti: Jvmti,
-    session: &Session,
-    listener: UnixListener,
-    group: Option<Group>,
-) {
+fn control_thread(vm: Vm, jvmti: Jvmti, stay: &Stay, listener: UnixListener, group: Option<Group>) {
     let _ours = thread::Ours::note();
     let mut jni = None;
     let end = gate::enter((End::Detach, None), || {
         jni = vm.attach_daemon(c"tare-control", group);
         match jni {
-            Some(jni) => Control::new(session, vm, jvmti, jni).run(&listener),
+            Some(jni) => Control::new(stay, Jvm { vm, jvmti, jni }).run(&listener),
             None => {
                 gate::say("the control thread could not become a thread of the JVM; leaving");
                 (End::Detach, None)
@@ -297,16 +293,19 @@ fn control_thread(
     // Before anybody can notice that the socket is gone: who then has the agent loaded again waits
     // until this session is over, and gets one of its own.
     enter_state(State::Leaving);
-    session.place.remove();
-    *session.launcher() = Launcher::Closed;
+    stay.place.remove();
+    *stay.launcher() = Launcher::Closed;
     drop(listener);
     gate::enter((), || {
         if let Some(jni) = jni {
-            sampling::stop(jvmti, jni);
-            exact::stop(jvmti, jni, &mut |step| {
-                control::note(step);
-                true
-            });
+            for engine in engines::ALL.iter().rev() {
+                gate::enter((), || {
+                    engine.stop(Jvm { vm, jvmti, jni }, &mut |step| {
+                        control::note(step);
+                        true
+                    });
+                });
+            }
             doing::done();
         }
         events::forget();

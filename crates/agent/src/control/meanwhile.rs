@@ -1,46 +1,49 @@
-//! What the control thread does between two batches of classes: it tells how far it is, answers who asks
+//! What the control thread does between two steps of an engine that is busy: it tells how far it is, answers who asks
 //! how it goes, and hears who wants it to stop.
 //!
 //! Everything else that front ends ask waits, as it would in the socket, until the thread is free.
 
-use super::{Connection, Control};
+use super::Control;
+use super::connection::Connection;
 use crate::doing;
-use crate::exact::Step;
+use crate::engines::Step;
 use crate::gate;
-use crate::sampling;
 use crate::socket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tare_protocol::{EngineName, Message, Progress, Request, Response};
+use tare_protocol::{EngineName, Progress, Request, Response};
 
 /// Messages that wait on one connection; of more, nothing is read from it.
 const MOST_WAITING: usize = 16;
 
 impl Control<'_> {
     /// To be called before each call into the JVM that may take long. Whether the one who asked for it,
-    /// by the place of its connection, still wants it, and nobody has sent the agent away.
-    pub(super) fn meanwhile(&mut self, owner: Option<usize>, step: Step) -> bool {
+    /// by the place of its connection, still wants it of the engine, and nobody has sent the agent away.
+    pub(super) fn meanwhile(&mut self, owner: Option<usize>, busy: EngineName, step: Step) -> bool {
         if let Some(connection) = owner.and_then(|owner| self.connections.get_mut(owner)) {
             let told = connection.answer(&Response::Progress(progress(step)).to_message());
             connection.ended |= !told;
         }
-        self.unasked(owner, step)
+        self.unasked(owner, busy, step)
     }
 
     /// The same where the owner waits for no answer, so that nothing is said to it.
-    pub(super) fn unasked(&mut self, owner: Option<usize>, step: Step) -> bool {
+    pub(super) fn unasked(&mut self, owner: Option<usize>, busy: EngineName, step: Step) -> bool {
         note(step);
-        gate::enter((), || sampling::tick(self.jvmti, self.jni));
+        // The one that is busy looks after itself.
+        let mut idle = self.wanted();
+        idle.remove(busy);
+        self.tick(idle);
         self.hear();
         if let Some(listener) = self.listener {
             self.accept(listener);
         }
         let unwanted = |connection: &Connection| {
-            connection.ended || connection.has_asked(&Request::Stop(EngineName::Exact))
+            connection.ended || connection.has_asked(&Request::Stop(busy))
         };
         let left_alone = owner.and_then(|owner| self.connections.get(owner)).is_some_and(unwanted);
         let sent_away = self.connections.iter().any(|c| c.has_asked(&Request::Detach));
-        !(left_alone || sent_away || self.session.vm_is_dead())
+        !(left_alone || sent_away || self.stay.vm_is_dead())
     }
 
     /// Takes in what has come, and answers what can be answered at any moment.
@@ -78,18 +81,6 @@ impl Control<'_> {
                 None => connection.waiting.push_back(message),
             }
         }
-    }
-}
-
-impl Connection {
-    fn has_asked(&self, request: &Request) -> bool {
-        let same = |message: &Message| Request::from_message(message).as_ref() == Ok(request);
-        self.waiting.iter().any(same)
-    }
-
-    /// Whether there is something to do for it, whatever its socket says.
-    pub(super) fn is_pending(&self) -> bool {
-        self.ended || !self.waiting.is_empty()
     }
 }
 

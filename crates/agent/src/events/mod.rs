@@ -8,19 +8,20 @@
 pub mod callbacks;
 pub mod class_hook;
 
-use crate::counters;
-use crate::exact;
+use crate::engines;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::stream;
 use class_hook::LoadedClass;
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiEvent};
+use std::iter;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Mutex, PoisonError};
 
-/// All who subscribe to events.
-static SUBSCRIBERS: [&Subscriber; 3] =
-    [&counters::SUBSCRIBER, &stream::SUBSCRIBER, &exact::SUBSCRIBER];
+/// All who may subscribe to events: the stream, whichever engines use it, and the engines.
+fn subscribers() -> impl Iterator<Item = &'static Subscriber> {
+    iter::once(&stream::SUBSCRIBER).chain(engines::ALL.iter().map(|engine| engine.subscriber()))
+}
 
 /// What is called for which event, on the thread that it happened on. Each call passes the gate by itself. An
 /// event may still come a moment after it was switched off.
@@ -74,7 +75,7 @@ fn wanted(event: jvmtiEvent) -> &'static AtomicU32 {
 /// Those who want an event now. Takes no lock and allocates nothing.
 fn who_wants(event: jvmtiEvent) -> impl Iterator<Item = &'static Subscriber> {
     let bits = wanted(event).load(Acquire);
-    SUBSCRIBERS.iter().enumerate().filter(move |(at, _)| bits & 1 << at != 0).map(|(_, one)| *one)
+    subscribers().enumerate().filter(move |(at, _)| bits & 1 << at != 0).map(|(_, one)| one)
 }
 
 /// Events that are on for one subscriber. They stay on if it is dropped; see [`Enabled::off`].
@@ -103,8 +104,9 @@ pub fn enable(
     subscriber: &'static Subscriber,
     events: impl IntoIterator<Item = jvmtiEvent>,
 ) -> Result<Enabled, Failure> {
-    let at = SUBSCRIBERS.iter().position(|one| std::ptr::eq(*one, subscriber));
-    let mut done = Enabled { bit: at.map_or(0, |at| 1 << at), events: Vec::new() };
+    let at = subscribers().position(|one| std::ptr::eq(one, subscriber));
+    let at = at.ok_or(Failure::not_available("an event for who is not in the list of engines"))?;
+    let mut done = Enabled { bit: 1 << at, events: Vec::new() };
     for event in events {
         let changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the JVM is told: the first event may come at once.

@@ -10,8 +10,8 @@
 //! ring and calls nothing of the JVM.
 
 use super::inject::{Part, Runtime};
-use super::progress::{Between, Step};
 use super::{Engine, engine, locked};
+use crate::engines::{Between, Step};
 use crate::gate;
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::jobject;

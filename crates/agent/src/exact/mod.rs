@@ -16,6 +16,7 @@ mod calibrate;
 mod choice;
 mod clock;
 mod demote;
+mod engine;
 mod field;
 mod fixed;
 mod follow;
@@ -45,6 +46,7 @@ mod trace;
 mod waiters;
 mod weaving;
 
+use crate::engines::{Between, EngineError, Step};
 use crate::events::class_hook::LoadedClass;
 use crate::events::{self, Enabled, Subscriber};
 use crate::gate;
@@ -53,7 +55,7 @@ use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
 use crate::perf_memory;
 use clock::{probe_clock, ticks};
-pub use demote::demote;
+pub use engine::Exact;
 use inject::Part;
 use intrinsics::Candidates;
 use jvmti_bindings::sys::jni::jclass;
@@ -62,7 +64,6 @@ use memory::{Memory, Shape};
 use naming::dotted;
 use probes::AllProbes;
 use progress::Batches;
-pub use progress::{Between, Step};
 use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
@@ -76,7 +77,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 use subgraph::Subgraph;
-pub use subgraph::{bell, explain, first, revealed, work};
+pub use subgraph::{explain, first, revealed};
 use tare_java_names::never_woven;
 use tare_protocol::{Activity, ExactPlan, ExactStatus, Measure};
 use tare_weaver::Weaver;
@@ -100,7 +101,7 @@ static FROM_THE_START: AtomicBool = AtomicBool::new(false);
 
 /// Why a session did not begin.
 #[derive(Debug)]
-pub enum StartError {
+pub enum ExactError {
     AlreadyOn,
     Memory(io::Error),
     Runtime(&'static str),
@@ -111,19 +112,25 @@ pub enum StartError {
     Stopped,
 }
 
-impl fmt::Display for StartError {
+impl fmt::Display for ExactError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::AlreadyOn => {
+            ExactError::AlreadyOn => {
                 write!(f, "an exact recording of this JVM is already under way; end that one first")
             }
-            StartError::Memory(e) => write!(f, "no memory for the trees: {e}"),
-            StartError::Runtime(what) | StartError::Archive(what) => write!(f, "{what}"),
-            StartError::Jvmti(failure) => write!(f, "{failure}"),
-            StartError::Stopped => {
+            ExactError::Memory(e) => write!(f, "no memory for the trees: {e}"),
+            ExactError::Runtime(what) | ExactError::Archive(what) => write!(f, "{what}"),
+            ExactError::Jvmti(failure) => write!(f, "{failure}"),
+            ExactError::Stopped => {
                 write!(f, "stopped before all classes were woven; those that were are restored")
             }
         }
+    }
+}
+
+impl From<ExactError> for EngineError {
+    fn from(error: ExactError) -> Self {
+        EngineError::Refused(error.to_string())
     }
 }
 
@@ -202,7 +209,7 @@ fn engine() -> Option<Arc<Engine>> {
     locked(&ENGINE).clone()
 }
 
-pub static SUBSCRIBER: Subscriber = Subscriber {
+static SUBSCRIBER: Subscriber = Subscriber {
     thread_end: |jni, _| thread_ended(jni),
     class_load: subgraph::class_loaded,
     class_prepare: |_, jni, class| subgraph::class_prepared(jni, class),
@@ -239,31 +246,31 @@ const NO_CONSTANTS: &str = "; Set.of, Map.of and random numbers differ from run 
 
 /// Begins a session: on return what was loaded is woven, and what will be loaded will be. After an
 /// error everything is as it was.
-pub fn start(
+fn start(
     jvmti: Jvmti,
     jni: Jni,
     plan: ExactPlan,
     between: &mut Between<'_>,
-) -> Result<(), StartError> {
+) -> Result<(), ExactError> {
     if engine().is_some() {
-        return Err(StartError::AlreadyOn);
+        return Err(ExactError::AlreadyOn);
     }
     if let Some(why) = archive::refusal(jvmti) {
-        return Err(StartError::Archive(why));
+        return Err(ExactError::Archive(why));
     }
     own_memory::learn();
-    let runtime = inject::runtime(jni).map_err(StartError::Runtime)?;
+    let runtime = inject::runtime(jni).map_err(ExactError::Runtime)?;
     if !jni.learn() {
-        return Err(StartError::Runtime("this JVM has other classes than those we know"));
+        return Err(ExactError::Runtime("this JVM has other classes than those we know"));
     }
     let shape = Shape::of(&plan);
-    let memory = Memory::new(shape).map_err(StartError::Memory)?;
+    let memory = Memory::new(shape).map_err(ExactError::Memory)?;
     agents::prepare(plan.agent_jar().is_some());
-    let probes = AllProbes::new(&plan).map_err(StartError::Runtime)?;
-    let subgraph = Subgraph::of(jvmti, &plan).map_err(StartError::Memory)?;
+    let probes = AllProbes::new(&plan).map_err(ExactError::Runtime)?;
+    let subgraph = Subgraph::of(jvmti, &plan).map_err(ExactError::Memory)?;
     let regions = Regions::new(plan.regions());
     clock::set_cpu_time(plan.is_cpu_time());
-    rights::take(jvmti).map_err(StartError::Jvmti)?;
+    rights::take(jvmti).map_err(ExactError::Jvmti)?;
     let base = memory.base.cast_signed();
     let follow = plan.follows_threads().then(follow::Follow::new).transpose();
     forget_gone(jni, None);
@@ -274,8 +281,8 @@ pub fn start(
         memory,
         probes,
         subgraph,
-        watches: reveal::Watches::new().map_err(StartError::Runtime)?,
-        follow: follow.map_err(StartError::Runtime)?,
+        watches: reveal::Watches::new().map_err(ExactError::Runtime)?,
+        follow: follow.map_err(ExactError::Runtime)?,
         regions,
         calibration: Mutex::default(),
         demoted: Mutex::default(),
@@ -301,12 +308,12 @@ pub fn start(
     *locked(&ENGINE) = Some(Arc::clone(&engine));
     let begun = engine
         .listen_to(engine.events())
-        .map_err(StartError::Jvmti)
+        .map_err(ExactError::Jvmti)
         .and_then(|()| {
             if jni.call_static_long(runtime[Part::Threads], c"session", base) {
                 Ok(())
             } else {
-                Err(StartError::Runtime("the probe runtime does not begin"))
+                Err(ExactError::Runtime("the probe runtime does not begin"))
             }
         })
         .inspect(|()| {
@@ -327,16 +334,16 @@ pub fn start(
         .and_then(|()| match &engine.subgraph {
             Some(subgraph) => {
                 if !Subgraph::listen(jni, runtime, true) {
-                    return Err(StartError::Runtime("the probe runtime does not begin"));
+                    return Err(ExactError::Runtime("the probe runtime does not begin"));
                 }
                 Ok(subgraph.begin(&engine, jni, between))
             }
             None => engine
                 .reload(jni, Purpose::Watch, between)
                 .and_then(|all| Ok(all && engine.reload(jni, Purpose::Weave, between)?))
-                .map_err(StartError::Jvmti),
+                .map_err(ExactError::Jvmti),
         });
-    let begun = begun.and_then(|all| if all { Ok(()) } else { Err(StartError::Stopped) });
+    let begun = begun.and_then(|all| if all { Ok(()) } else { Err(ExactError::Stopped) });
     if begun.is_err() {
         engine.renew_no_callers();
     }
@@ -346,7 +353,7 @@ pub fn start(
 /// Ends the session, if there is one: every class is as it was, and the arena has its last
 /// figures. Goes on past failures; what the JVM refuses to restore keeps probes that do nothing.
 /// Whatever `between` answers, all is restored.
-pub fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
+fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     let Some(engine) = locked(&ENGINE).take() else { return };
     engine.subgraph.iter().for_each(Subgraph::end);
     if let Ok(runtime) = inject::runtime(jni) {
@@ -392,7 +399,7 @@ fn let_hooks_finish(engine: &Arc<Engine>) {
 }
 
 /// Called on a thread that is about to end: its tree can be used again if there get to be many.
-pub fn thread_ended(jni: Jni) {
+fn thread_ended(jni: Jni) {
     if engine().is_some()
         && let Ok(runtime) = inject::runtime(jni)
     {
@@ -401,7 +408,7 @@ pub fn thread_ended(jni: Jni) {
 }
 
 /// To be called several times a second while a session is on.
-pub fn tick(jni: Jni) {
+fn tick(jni: Jni) {
     let Some(engine) = engine() else { return };
     engine.memory.tick();
     if let Some(subgraph) = &engine.subgraph {
@@ -413,11 +420,11 @@ pub fn tick(jni: Jni) {
 
 /// The descriptors of the running session's memory: trees, names, and, for who drains a trace, where
 /// it says how far it has come.
-pub fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
+fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
     engine().map(|engine| engine.memory.files(drains))
 }
 
-pub fn status() -> Option<ExactStatus> {
+fn status() -> Option<ExactStatus> {
     let engine = engine()?;
     let pauses = *locked(&engine.pauses);
     let calibration = locked(&engine.calibration).0.clone();

@@ -1,4 +1,4 @@
-//! Classes go to the JVM in batches: how many at a time, and who is told between two of them.
+//! Classes go to the JVM in batches: how many at a time.
 //!
 //! A batch is a call into the JVM that nothing can interrupt, and the control thread serves nobody
 //! meanwhile. In each the program stands still while the JVM looks through all its compiled code, whatever
@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use tare_protocol::Activity;
 
 const FIRST: usize = 64;
 const LARGEST: usize = 256;
@@ -17,21 +16,6 @@ const SMALLEST: usize = 8;
 const SHORT: Duration = Duration::from_millis(300);
 /// … and after a longer one smaller.
 const LONG: Duration = Duration::from_secs(1);
-
-/// What is about to be done.
-#[derive(Clone, Copy)]
-pub struct Step {
-    pub activity: Activity,
-    /// Classes: done, in this batch, all.
-    pub done: usize,
-    pub now: usize,
-    pub all: usize,
-    /// Methods that are woven so far.
-    pub methods: u64,
-}
-
-/// Called before each batch; false means that no more are wanted.
-pub type Between<'a> = dyn FnMut(Step) -> bool + 'a;
 
 /// How many classes go to the JVM at a time.
 pub struct Batches(AtomicUsize);

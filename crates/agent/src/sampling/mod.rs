@@ -2,7 +2,7 @@
 //!
 //! Who does what: timers, perf events or the sampler thread (`armer`, `sampler`) raise a signal
 //! on a thread; its handler (`handler`) walks the stack (`crate::stacks`) and appends to the shared memory
-//! (`crate::stream`); the control thread looks after the session (`session`) in [`tick`].
+//! (`crate::stream`); the control thread looks after the session (`session`).
 //!
 //! A session belongs to a connection; there is one at a time.
 
@@ -14,12 +14,17 @@ mod perf;
 mod sampler;
 mod session;
 
-use crate::jvm::{Failure, Jni, Jvmti, Vm};
+use crate::engines::{Between, Engine, EngineError, Jvm};
+use crate::jvm::Failure;
 use session::SamplingSession;
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{fmt, io};
-use tare_protocol::{SamplePlan, SampleStatus};
+use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus};
+
+/// How often the stream is looked after: names of methods, and memory that was read.
+const TICK: Duration = Duration::from_millis(20);
 
 static SESSION: Mutex<Option<SamplingSession>> = Mutex::new(None);
 
@@ -61,40 +66,76 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a session; the descriptors of its stream.
-pub fn start(vm: Vm, jvmti: Jvmti, jni: Jni, plan: SamplePlan) -> Result<[File; 2], SamplingError> {
-    let mut session = locked(&SESSION);
-    if session.is_some() {
-        return Err(SamplingError::AlreadyOn);
-    }
-    let (mut new, files) = SamplingSession::new(jvmti, jni, plan)?;
-    new.begin(vm, jvmti, jni).inspect_err(|_| new.end(jvmti, jni))?;
-    *session = Some(new);
-    Ok(files)
-}
-
-/// Ends the session, if there is one. The stream has all names, and nothing of ours is armed.
-pub fn stop(jvmti: Jvmti, jni: Jni) {
-    let session = locked(&SESSION).take();
-    if let Some(mut session) = session {
-        session.end(jvmti, jni);
+impl From<SamplingError> for EngineError {
+    fn from(error: SamplingError) -> Self {
+        EngineError::Refused(error.to_string())
     }
 }
 
-/// To be called several times a second while a session is on.
-pub fn tick(jvmti: Jvmti, jni: Jni) {
-    if let Some(session) = locked(&SESSION).as_mut() {
-        session.tick(jvmti, jni);
-    }
-}
+pub struct Sampling;
 
-/// Another interval, a pause, or going on.
-pub fn change(interval: Option<u64>, paused: Option<bool>) {
-    if let Some(session) = locked(&SESSION).as_ref() {
-        session.change(interval, paused);
+impl Engine for Sampling {
+    fn name(&self) -> EngineName {
+        EngineName::Sampling
     }
-}
 
-pub fn status() -> Option<SampleStatus> {
-    locked(&SESSION).as_ref().map(SamplingSession::status)
+    fn start(
+        &self,
+        jvm: Jvm,
+        plan: &EnginePlan,
+        _: &mut Between<'_>,
+    ) -> Result<Vec<File>, EngineError> {
+        let EnginePlan::Sampling(plan) = plan else {
+            return Err(EngineError::misdirected(self.name()));
+        };
+        let mut session = locked(&SESSION);
+        if session.is_some() {
+            return Err(SamplingError::AlreadyOn.into());
+        }
+        let (mut new, files) = SamplingSession::new(jvm, (**plan).clone())?;
+        new.begin(jvm).inspect_err(|_| new.end(jvm))?;
+        *session = Some(new);
+        Ok(files.into())
+    }
+
+    fn change(
+        &self,
+        _: Jvm,
+        change: &EngineChange,
+        _: &mut Between<'_>,
+    ) -> Result<(), EngineError> {
+        let EngineChange::Sampling { interval_ns, paused } = change else {
+            return Err(EngineError::misdirected(self.name()));
+        };
+        if let Some(session) = locked(&SESSION).as_ref() {
+            session.change(*interval_ns, *paused);
+        }
+        Ok(())
+    }
+
+    fn stop(&self, jvm: Jvm, _: &mut Between<'_>) {
+        let session = locked(&SESSION).take();
+        if let Some(mut session) = session {
+            session.end(jvm);
+        }
+    }
+
+    fn status(&self) -> Option<EngineStatus> {
+        let status = locked(&SESSION).as_ref().map(SamplingSession::status)?;
+        Some(EngineStatus::Sampling(Box::new(status)))
+    }
+
+    fn yields(&self) -> bool {
+        locked(&SESSION).as_ref().is_some_and(SamplingSession::yields)
+    }
+
+    fn tick_every(&self) -> Option<Duration> {
+        Some(TICK)
+    }
+
+    fn tick(&self, jvm: Jvm) {
+        if let Some(session) = locked(&SESSION).as_mut() {
+            session.tick(jvm);
+        }
+    }
 }

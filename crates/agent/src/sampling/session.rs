@@ -9,7 +9,7 @@ use super::arming::Arming;
 use super::handler::{self, Shared};
 use super::interruption;
 use super::sampler::Sampler;
-use crate::jvm::{Jni, Jvmti, Vm};
+use crate::engines::Jvm;
 use crate::kernel;
 use crate::stacks::native::{LoadedModules, MODULES};
 use crate::stacks::{Exported, Stacks, fault_guard};
@@ -85,11 +85,8 @@ fn choose(
 
 impl SamplingSession {
     /// Prepares a session, with which nothing happens yet; and the descriptors of its stream.
-    pub fn new(
-        jvmti: Jvmti,
-        jni: Jni,
-        plan: SamplePlan,
-    ) -> Result<(Self, [File; 2]), SamplingError> {
+    pub fn new(jvm: Jvm, plan: SamplePlan) -> Result<(Self, [File; 2]), SamplingError> {
+        let Jvm { jvmti, jni, .. } = jvm;
         let interval = plan.interval_ns.clamp(armer::SHORTEST, armer::LONGEST);
         let exported = Exported::read(jvmti);
         let choice = choose(&plan, interval, exported.missing())?;
@@ -132,6 +129,11 @@ impl SamplingSession {
         Ok((session, files))
     }
 
+    /// Whether it ends when another front end wants one.
+    pub fn yields(&self) -> bool {
+        self.plan.yields
+    }
+
     fn shared(&self) -> &Shared {
         &self.arming.shared
     }
@@ -141,7 +143,8 @@ impl SamplingSession {
     }
 
     /// After an error it is to be ended, too.
-    pub fn begin(&mut self, vm: Vm, jvmti: Jvmti, jni: Jni) -> Result<(), SamplingError> {
+    pub fn begin(&mut self, jvm: Jvm) -> Result<(), SamplingError> {
+        let Jvm { vm, jvmti, jni } = jvm;
         if self.plan.native {
             self.modules.renew();
         }
@@ -162,9 +165,9 @@ impl SamplingSession {
         Ok(())
     }
 
-    pub fn tick(&mut self, jvmti: Jvmti, jni: Jni) {
+    pub fn tick(&mut self, jvm: Jvm) {
         self.stay_on_top();
-        self.stream().tick(jvmti, jni);
+        self.stream().tick(jvm.jvmti, jvm.jni);
         let now = Instant::now();
         if now >= self.next_scan {
             self.next_scan = now + SCAN_EVERY;
@@ -233,7 +236,8 @@ impl SamplingSession {
     }
 
     /// The stream has all names, and nothing of ours is armed.
-    pub fn end(&mut self, jvmti: Jvmti, jni: Jni) {
+    pub fn end(&mut self, jvm: Jvm) {
+        let Jvm { jvmti, jni, .. } = jvm;
         // What comes while thousands of threads are disarmed would be beyond the clocks' last look.
         self.shared().paused.store(true, Relaxed);
         self.stream().stamp();
