@@ -178,8 +178,11 @@ unsafe impl Send for Group {}
 #[derive(Clone, Copy)]
 pub struct Jvmti(pub(crate) *mut jvmtiEnv);
 
-// SAFETY: a JVMTI environment may be used from any attached thread.
+// SAFETY: a JVMTI environment may be used from any attached thread, and by several at once: JVMTI's functions are
+// safe to call so, and the pointer itself is never changed.
 unsafe impl Send for Jvmti {}
+// SAFETY: as above.
+unsafe impl Sync for Jvmti {}
 
 impl Jvmti {
     pub fn dispose(self) -> Result<(), Failure> {

@@ -175,9 +175,6 @@ struct Engine {
     owner: libc::pthread_t,
 }
 
-// SAFETY: a JVMTI environment may be used from any thread; everything else is.
-unsafe impl Sync for Engine {}
-
 /// What classes are loaded again for.
 #[derive(Clone, PartialEq, Eq)]
 enum Purpose {
