@@ -129,7 +129,9 @@ impl<'a> Control<'a> {
     fn switch_off(&mut self, before: EngineSet, asker: Option<usize>) {
         for engine in before.without(self.wanted()).engines().rev() {
             let jvm = self.jvm;
-            engine.stop(jvm, &mut |step| self.meanwhile(asker, engine.name(), step));
+            gate::enter((), || {
+                engine.stop(jvm, &mut |step| self.meanwhile(asker, engine.name(), step));
+            });
             doing::done();
         }
     }

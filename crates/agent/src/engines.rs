@@ -42,7 +42,8 @@ pub struct Step {
     pub methods: u64,
 }
 
-/// To be called before each step; false means that no more are wanted.
+/// To be called before each step; false means that no more are wanted. Meanwhile every engine may be asked for its
+/// status, so no lock is held across it.
 pub type Between<'a> = dyn FnMut(Step) -> bool + 'a;
 
 /// Something that can be measured, switched on and off any number of times. Its state is in statics of its own file:
