@@ -78,6 +78,16 @@ fn who_wants(event: jvmtiEvent) -> impl Iterator<Item = &'static Subscriber> {
     subscribers().enumerate().filter(move |(at, _)| bits & 1 << at != 0).map(|(_, one)| one)
 }
 
+/// One more wants an event: whether nobody did before.
+fn is_first(event: jvmtiEvent, bit: u32) -> bool {
+    wanted(event).fetch_or(bit, AcqRel) == 0
+}
+
+/// One no longer wants an event: whether nobody does any more.
+fn is_last(event: jvmtiEvent, bit: u32) -> bool {
+    wanted(event).fetch_and(!bit, AcqRel) == bit
+}
+
 /// Events that are on for one subscriber. They stay on if it is dropped; see [`Enabled::off`].
 #[must_use]
 pub struct Enabled {
@@ -90,7 +100,7 @@ impl Enabled {
     pub fn off(self, jvmti: Jvmti) {
         let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         for event in self.events {
-            if wanted(event).fetch_and(!self.bit, AcqRel) == self.bit {
+            if is_last(event, self.bit) {
                 // A JVM that refuses this is about to end.
                 let _ = jvmti.event(event, false);
             }
@@ -110,9 +120,9 @@ pub fn enable(
     for event in events {
         let changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the JVM is told: the first event may come at once.
-        let before = wanted(event).fetch_or(done.bit, AcqRel);
+        let first = is_first(event, done.bit);
         done.events.push(event);
-        let told = if before == 0 { jvmti.event(event, true) } else { Ok(()) };
+        let told = if first { jvmti.event(event, true) } else { Ok(()) };
         drop(changing);
         if let Err(failure) = told {
             done.off(jvmti);
@@ -125,4 +135,32 @@ pub fn enable(
 /// All are off, with the environment that they belonged to.
 pub fn forget() {
     WANTED.iter().for_each(|bits| bits.store(0, Release));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters;
+    use crate::engines::Engine;
+    use jvmti_bindings::sys::jvmti::JVMTI_EVENT_BREAKPOINT;
+
+    #[test]
+    fn an_event_is_on_from_the_first_to_the_last_who_wants_it() {
+        // One that the agent never has.
+        let event = JVMTI_EVENT_BREAKPOINT;
+        let (stream, counters) = (&stream::SUBSCRIBER, counters::Counters.subscriber());
+        let bit = |of: &Subscriber| {
+            1 << subscribers().position(|one| std::ptr::eq(one, of)).expect("in the list")
+        };
+        let wanting = |of: &Subscriber| who_wants(event).any(|one| std::ptr::eq(one, of));
+        assert_eq!(who_wants(event).count(), 0);
+        assert!(is_first(event, bit(counters)));
+        assert!(wanting(counters) && !wanting(stream));
+        assert!(!is_first(event, bit(stream)));
+        assert_eq!(who_wants(event).count(), 2);
+        assert!(!is_last(event, bit(counters)));
+        assert!(wanting(stream) && !wanting(counters));
+        assert!(is_last(event, bit(stream)));
+        assert_eq!(who_wants(event).count(), 0);
+    }
 }
