@@ -2,6 +2,8 @@
 
 #[path = "build/javac.rs"]
 mod javac;
+#[path = "build/layout.rs"]
+mod layout;
 
 use javac::sources;
 use std::path::{Path, PathBuf};
@@ -10,10 +12,13 @@ use std::{env, fs};
 fn main() {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let runtime = manifest.join("../../runtime");
-    let sources = sources(&runtime.join("java/lang"));
+    let mut sources = sources(&runtime.join("java/lang"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed={}", runtime.display());
     write_export(&out);
+    let generated = out.join("TareLayout.java");
+    fs::write(&generated, layout::java()).expect("the layout can be written");
+    sources.push(generated);
 
     let classes = out.join("classes");
     let _ = fs::remove_dir_all(&classes);

@@ -1,8 +1,17 @@
-//! Offsets and sizes, one place for the agent and the readers. The probe runtime repeats them in
-//! Java (`runtime/java/lang/TareLayout.java`); a test of the agent compares the two.
+//! Offsets and sizes, one place for the agent, the readers and the probe runtime: the agent's build
+//! script writes `TareLayout.java` from it (`crates/agent/build/layout.rs`).
 
 /// The unit in which memory is handed out. Each page begins with what it is and whose.
 pub const PAGE: usize = 4096;
+
+/// What a thread's tree takes at once.
+pub const EXTENT: usize = 16 * PAGE;
+
+/// From so many trees on, those of threads that have ended are used again.
+pub const TREES_MAX: usize = 1024;
+
+/// A node with more children than this has a table of them.
+pub const LIST_MAX: usize = 8;
 
 /// A session's addresses share their upper half; offsets are the lower one.
 pub const SLOT_BYTES: u64 = 1 << 32;
@@ -28,6 +37,8 @@ pub mod header {
     pub const ROOTS: usize = 116;
     /// How many trees of platform threads were made.
     pub const TREES: usize = 120;
+    /// The first tree of a thread that has ended.
+    pub const ENDED: usize = 124;
     /// Two readings of both clocks give the rate of the first: (ticks, nanoseconds) at the start
     /// of the session and at the last look of the agent.
     pub const TICKS_0: usize = 128;
@@ -72,6 +83,8 @@ pub mod threads {
     pub const AT: usize = super::PAGE;
     pub const ENTRIES: usize = 1 << 15;
     pub const BYTES: usize = ENTRIES * 16;
+    /// Was somebody's: not empty, so that searches go on.
+    pub const LEFT: i64 = -1;
 }
 
 /// The head of every other page.
@@ -79,6 +92,8 @@ pub mod page {
     pub const KIND: usize = 0;
     pub const TREE: usize = 4;
     pub const PAGES: usize = 8;
+    /// Always zero.
+    pub const NOBODY: usize = 16;
     pub const HEAD: usize = 32;
     pub const KIND_TREE: u32 = 1;
     pub const KIND_NODES: u32 = 2;
@@ -91,21 +106,44 @@ pub mod page {
 /// The first page of a tree.
 pub mod tree {
     pub const THREAD: usize = 32;
+    /// The next free byte, and the end of the free ones, which is written together with it.
+    pub const FREE: usize = 40;
+    pub const END: usize = 44;
+    /// The next tree of the pool.
+    pub const NEXT: usize = 48;
     pub const FLAGS: usize = 52;
     /// Ticks that are kept out of the tree's times: what took longer than a probe should.
     pub const ADJUST: usize = 56;
+    /// The next free byte for a table of children.
+    pub const TABLE: usize = 64;
+    /// Length and (<< 16) coder, then the bytes.
     pub const NAME: usize = 68;
     pub const NAME_MAX: usize = 96;
+    /// Bytecodes after which an agent written in Java is told; zero is new. And those until then,
+    /// where calls are counted.
+    pub const EVERY: usize = 168;
+    pub const LEFT: usize = 172;
+    /// Where bytecodes are sampled.
+    pub const STACK: usize = 176;
+    /// The first of the nodes that can be used again.
+    pub const FREED: usize = 180;
+    /// What is pruned next: contexts below this.
+    pub const SIEVE: usize = 184;
     /// The first of the figures of its regions.
     pub const REGIONS: usize = 188;
     pub const ROOT: usize = 192;
+    /// Whoever leaves a child of the root leaves the subgraph.
     pub const FLAG_LEAVES: u32 = 1;
+    /// A tree of the pool, for virtual threads.
     pub const FLAG_VIRTUAL: u32 = 2;
+    /// Of several platform threads, one after the other.
     pub const FLAG_SHARED: u32 = 4;
 }
 
 /// The figures of a region in one tree: two pages.
 pub mod region {
+    /// The next region of the same tree.
+    pub const NEXT: usize = 32;
     pub const REGION: usize = 36;
     pub const COUNT: usize = 40;
     pub const TOTAL: usize = 48;
@@ -137,6 +175,8 @@ pub mod ring {
     pub const DROPPED: usize = 232;
     /// Ticks that the thread has waited for room, in all.
     pub const WAITED: usize = 240;
+    /// Those of them that no record tells of yet.
+    pub const HELD: usize = 248;
     /// The size less one, for writers: in memory that has become zeros it leads to the first record.
     pub const MASK: usize = 228;
     pub const RECORD: usize = 16;
@@ -188,11 +228,61 @@ pub mod record {
     pub const VIRTUAL: u32 = 1 << 17;
 }
 
-/// A node.
+/// The stack of a tree, where bytecodes are sampled. Its addresses are multiples of its size.
+pub mod stack {
+    pub const BYTES: usize = 32_768;
+    /// Bytecodes until the next sample, and how many they were after the last one.
+    pub const LEFT: usize = 32;
+    pub const INTERVAL: usize = 36;
+    /// The state of the random numbers.
+    pub const RANDOM: usize = 40;
+    /// The first place; below it is the root's.
+    pub const FIRST: usize = 64;
+    /// A place: the id of a method and, once a sample has looked for it, its node.
+    pub const PLACE_BYTES: usize = 8;
+    pub const PLACE_NODE: usize = 4;
+}
+
+/// The ring from which an agent written in Java is told of contexts, and other tables that only the
+/// agent's own process has.
+pub mod own {
+    /// Slots of the ring, how many words each has, and where in it they begin. Offsets are bytes.
+    pub const RING_SLOTS: usize = 16_384;
+    pub const RING_SLOT_WORDS: usize = 4;
+    pub const RING_HEAD: usize = 0;
+    pub const RING_TAIL: usize = 8;
+    /// How far the agent is, what it is to do, and how often it was called.
+    pub const RING_STATE: usize = 16;
+    pub const RING_ORDER: usize = 24;
+    pub const RING_CALLS: usize = 32;
+    pub const RING_FIRST: usize = 64;
+    pub const STATE_LOADING: u64 = 0;
+    pub const STATE_READY: u64 = 1;
+    pub const STATE_OVER: u64 = 2;
+    pub const ORDER_SERVE: u64 = 0;
+    /// Tell of what is in the ring, and of the end; tell of the end; call the agent no more.
+    pub const ORDER_DRAIN: u64 = 1;
+    pub const ORDER_END: u64 = 2;
+    pub const ORDER_LEAVE: u64 = 3;
+    /// Tasks that may be on their way at once.
+    pub const TASKS: usize = 1 << 16;
+    /// What reflection has revealed, by hash.
+    pub const REVEALED_ENTRIES: usize = 4096;
+}
+
+/// A node. References are offsets into the session's slot; zero is none.
 pub mod node {
     pub const COUNT: usize = 0;
+    /// From here to the child that was entered last.
+    pub const LAST: usize = 8;
+    /// Zero while the node is not in use.
     pub const METHOD: usize = 12;
+    /// From here to the sibling that was entered after it last time.
+    pub const NEXT: usize = 16;
     pub const PARENT: usize = 20;
+    pub const SIBLING: usize = 24;
+    /// The first child, or (odd) a table of children.
+    pub const KIDS: usize = 28;
     pub const START: usize = 32;
     pub const TOTAL: usize = 40;
     /// Twice the calls that made timed calls, odd while the one under way is such a call.

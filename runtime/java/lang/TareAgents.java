@@ -22,26 +22,9 @@ import jdk.internal.vm.annotation.ForceInline;
 public final class TareAgents {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // The ring, memory of the native agent that is never given back: longs, then slots of four longs, of
-    // which three are used: whose turn it is, the context, and how often it was met.
-    static final int RING_SLOTS = 16384;
-    private static final int RING_HEAD = 0;
-    private static final int RING_TAIL = 8;
-    private static final int RING_STATE = 16;
-    private static final int RING_ORDER = 24;
-    private static final int RING_CALLS = 32;
-    private static final int RING_FIRST = 64;
-
-    // How far the agent is: written by the dispatcher.
-    static final int STATE_LOADING = 0;
-    static final int STATE_READY = 1;
-    static final int STATE_OVER = 2;
-
-    // What the dispatcher is to do: written by the native agent.
-    static final int ORDER_SERVE = 0;
-    static final int ORDER_DRAIN = 1;
-    static final int ORDER_END = 2;
-    static final int ORDER_LEAVE = 3;
+    // The ring is memory of the native agent that is never given back: longs, then slots of four longs,
+    // of which three are used: whose turn it is, the context, and how often it was met. The dispatcher
+    // writes how far the agent is, and the native agent what the dispatcher is to do.
 
     /** Zero when there is no agent. */
     private static long ring;

@@ -70,7 +70,6 @@ public final class TareDiscovery {
 
     /** Methods that were revealed, by class and place in it; zero when nobody looks for callees. */
     private static long revealed;
-    private static final int REVEALED_ENTRIES = 4096;
     private static final long METHOD_CLASS = offset(java.lang.reflect.Method.class, "clazz");
     private static final long METHOD_SLOT = offset(java.lang.reflect.Method.class, "slot");
     private static final long CONSTRUCTOR_CLASS =

@@ -63,15 +63,15 @@ final class TareDispatcher extends Thread {
         set(this, entry, BUSY);
         try (URLClassLoader loader = loader()) {
             LongBinaryOperator bridge = bridge(loader);
-            TareAgents.state(ring, TareAgents.STATE_READY);
+            TareAgents.state(ring, STATE_READY);
             serve(bridge);
         } catch (Throwable thrown) {
-            if (TareAgents.order(ring) != TareAgents.ORDER_LEAVE) {
+            if (TareAgents.order(ring) != ORDER_LEAVE) {
                 boolean wrapped = thrown instanceof InvocationTargetException && thrown.getCause() != null;
                 TareAgents.failed((wrapped ? thrown.getCause() : thrown).toString());
             }
         } finally {
-            TareAgents.state(ring, TareAgents.STATE_OVER); // The ring may be another's from now on.
+            TareAgents.state(ring, STATE_OVER); // The ring may be another's from now on.
         }
     }
 
@@ -103,19 +103,19 @@ final class TareDispatcher extends Thread {
         long last = Long.MAX_VALUE;
         while (true) {
             int order = TareAgents.order(ring);
-            if (order == TareAgents.ORDER_LEAVE) {
+            if (order == ORDER_LEAVE) {
                 return;
             }
-            if (order == TareAgents.ORDER_DRAIN && last == Long.MAX_VALUE) {
+            if (order == ORDER_DRAIN && last == Long.MAX_VALUE) {
                 last = TareAgents.head(ring); // Threads may go on: who ends waits for none of theirs.
             }
-            boolean more = order != TareAgents.ORDER_END && TareAgents.tail(ring) < last;
+            boolean more = order != ORDER_END && TareAgents.tail(ring) < last;
             long note = more ? TareAgents.next(ring) : 0;
             if (note != 0) {
                 looks = 0;
                 tell(bridge, registered, TareAgents.node(note), TareAgents.times(note));
                 TareAgents.taken(ring, note);
-            } else if (order == TareAgents.ORDER_SERVE || more && looks++ < LOOKS) {
+            } else if (order == ORDER_SERVE || more && looks++ < LOOKS) {
                 Thread.sleep(PAUSE);
             } else {
                 TareAgents.calls(ring);
@@ -136,7 +136,7 @@ final class TareDispatcher extends Thread {
         }
         long told = (mark << 32) + H_TOLD;
         for (int i = 0; i < times && U.getInt(node + METHOD) > 0; i++) {
-            if (TareAgents.order(ring) >= TareAgents.ORDER_END) {
+            if (TareAgents.order(ring) >= ORDER_END) {
                 return;
             }
             TareAgents.calls(ring);

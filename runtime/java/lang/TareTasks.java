@@ -24,7 +24,6 @@ public final class TareTasks {
 
     /** Tasks on their way: identity hash, a set bit, number of a tree's first page. */
     private static long tasks;
-    private static final int TASKS = 65536;
     private static final int TASK_PLACES = 16;
     private static final long ON_ITS_WAY = 1L << 31;
     /** Begun by {@link #before}; whoever runs it ends it, or {@link #after} does. */

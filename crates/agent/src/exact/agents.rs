@@ -23,26 +23,17 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tare_arena::MethodName;
+use tare_arena::layout::own::{
+    self, ORDER_DRAIN, ORDER_END, ORDER_LEAVE, RING_SLOT_WORDS, RING_SLOTS, STATE_LOADING,
+    STATE_OVER,
+};
 use tare_protocol::Activity;
 
-/// Words of the ring: eight, then slots of four. Where notes are put and taken is the runtime's
-/// business.
-pub const RING_SLOTS: usize = 16_384;
-pub const FIRST_SLOT: usize = 8;
-const SLOT: usize = 4;
-
-/// How far the agent is, what it is to do, and how often it was called.
-pub const STATE: usize = 2;
-pub const ORDER: usize = 3;
-pub const CALLS: usize = 4;
-
-pub const LOADING: u64 = 0;
-pub const OVER: u64 = 2;
-
-/// Tell of what is in the ring, and of the end; tell of the end; call the agent no more.
-pub const DRAIN: u64 = 1;
-pub const END: u64 = 2;
-pub const LEAVE: u64 = 3;
+/// Words of the ring. Where notes are put and taken is the runtime's business.
+const FIRST_SLOT: usize = own::RING_FIRST / 8;
+const STATE: usize = own::RING_STATE / 8;
+const ORDER: usize = own::RING_ORDER / 8;
+const CALLS: usize = own::RING_CALLS / 8;
 
 /// How long the start of a program may be held up by an agent that is being loaded.
 const LOADING_PATIENCE: Duration = Duration::from_secs(5);
@@ -72,9 +63,9 @@ struct Ring(&'static [AtomicU64]);
 
 impl Ring {
     fn new() -> Self {
-        let words = FIRST_SLOT + SLOT * RING_SLOTS;
+        let words = FIRST_SLOT + RING_SLOT_WORDS * RING_SLOTS;
         let ring: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        for (turn, slot) in (0..).zip(ring[FIRST_SLOT..].iter().step_by(SLOT)) {
+        for (turn, slot) in (0..).zip(ring[FIRST_SLOT..].iter().step_by(RING_SLOT_WORDS)) {
             slot.store(turn, Relaxed);
         }
         Ring(Box::leak(ring))
@@ -83,9 +74,9 @@ impl Ring {
     /// One that nobody serves.
     fn free() -> Self {
         let mut last = locked(&RING);
-        let ring = last.filter(|ring| ring.get(STATE) == OVER).unwrap_or_else(Ring::new);
+        let ring = last.filter(|ring| ring.get(STATE) == STATE_OVER).unwrap_or_else(Ring::new);
         ring.put(ORDER, 0);
-        ring.put(STATE, LOADING);
+        ring.put(STATE, STATE_LOADING);
         *last = Some(ring);
         ring
     }
@@ -113,25 +104,25 @@ impl Agent {
     }
 
     fn is_over(&self) -> bool {
-        self.ring.get(STATE) == OVER
+        self.ring.get(STATE) == STATE_OVER
     }
 
     /// Has the agent told of what is in the ring, and of the end. After a bounded time it is left
     /// behind.
     fn finish(&self, heard: &mut dyn FnMut()) {
-        self.order(DRAIN);
+        self.order(ORDER_DRAIN);
         let began = Instant::now();
         let (mut calls, mut called, mut hear) = (self.ring.get(CALLS), began, began);
         while !self.is_over() {
             std::thread::sleep(LOOK);
             let now = Instant::now();
             let calls_now = self.ring.get(CALLS);
-            let loading = self.ring.get(STATE) == LOADING;
+            let loading = self.ring.get(STATE) == STATE_LOADING;
             if calls_now != calls || (loading && !self.was_late.load(Relaxed)) {
                 (calls, called) = (calls_now, now);
             }
             if now - began > DRAINING_PATIENCE {
-                self.order(END);
+                self.order(ORDER_END);
             }
             if now - called > CALL_PATIENCE || now - began > ENDING_PATIENCE {
                 return self.leave(now - began);
@@ -144,8 +135,8 @@ impl Agent {
     }
 
     fn leave(&self, after: Duration) {
-        let before = self.ring.0[ORDER].swap(LEAVE, Release);
-        if before != LEAVE {
+        let before = self.ring.0[ORDER].swap(ORDER_LEAVE, Release);
+        if before != ORDER_LEAVE {
             gate::say(&format!(
                 "{}: the agent did not come to its end in {} s, and is left behind; what it was not told \
                  of is counted in the recording",
@@ -164,7 +155,7 @@ fn agent() -> Option<Arc<Agent>> {
 pub fn wait_until_ready() {
     let Some(agent) = agent() else { return };
     let began = Instant::now();
-    while agent.ring.get(STATE) == LOADING {
+    while agent.ring.get(STATE) == STATE_LOADING {
         if began.elapsed() > LOADING_PATIENCE {
             agent.was_late.store(true, Relaxed);
             gate::say(&format!(
@@ -219,7 +210,7 @@ impl Engine {
             jni.call_static_text_long(runtime[Part::Agents], c"load", &path, memory)
         });
         if !loads {
-            ring.put(STATE, OVER);
+            ring.put(STATE, STATE_OVER);
             self.refuse(jar, "the probe runtime does not load it");
         }
     }

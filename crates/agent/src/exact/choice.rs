@@ -5,6 +5,7 @@ use super::inject::{Part, Runtime};
 use super::subgraph::Chosen;
 use super::{Engine, follow, locked, reveal, rules};
 use crate::jvm::Jni;
+use tare_arena::layout::own::TASKS;
 use tare_callgraph::is_trivial;
 use tare_classfile::{ClassFile, Code};
 use tare_protocol::Refusal;
@@ -83,7 +84,7 @@ impl Engine {
         }
         if self.follow.is_some() {
             let table = if on { follow::table().as_ptr() as i64 } else { 0 };
-            jni.call_static_longs(runtime[Part::Tasks], c"following", table, follow::TASKS as i64);
+            jni.call_static_longs(runtime[Part::Tasks], c"following", table, TASKS as i64);
         }
     }
 

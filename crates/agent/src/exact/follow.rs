@@ -8,11 +8,9 @@
 use super::inject::Part;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tare_arena::layout::own::TASKS;
 use tare_classfile::descriptor::{MethodDescriptor, slots};
 use tare_weaver::{Arg, Call, CallProbe, FrameProbe, MethodInfo, ProbeSet, Probes};
-
-/// Entries of the table of tasks. The first one counts those that found no place.
-pub const TASKS: usize = 1 << 16;
 
 static TABLE: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
 

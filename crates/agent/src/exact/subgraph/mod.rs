@@ -32,6 +32,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tare_arena::layout::own::REVEALED_ENTRIES;
 use tare_callgraph::{ClassId, Explanation, Graph, Loader, MethodId, Past, Scheme, Side};
 use tare_java_names::{NotWoven, is_jdk};
 use tare_protocol::{ExactPlan, Explained, Explanations, MethodPattern, Roots, SubgraphStatus};
@@ -66,9 +67,7 @@ const NATIVE: &str =
 /// It stays for the JVM's life, because a probe may be looking at it at any moment.
 static DONE: OnceLock<Box<[AtomicU32]>> = OnceLock::new();
 
-/// Entries of the table of methods that were seen to be called by reflection.
-pub const REVEALED_ENTRIES: usize = 4096;
-
+/// Methods that were seen to be called by reflection.
 static REVEALED: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
 
 fn reflected() -> &'static [AtomicU64] {
