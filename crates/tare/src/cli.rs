@@ -38,27 +38,28 @@ use values::{engine, interval, number, ring, size};
     name = "tare",
     version,
     about = "A profiler for running Java programs",
-    long_about = "Tare measures running Java programs, and subtracts its own weight.\n\n\
-                  Run `tare` alone to see the JVMs on this machine. Where a command takes a JVM, \
-                  give its pid or any part of its main class or jar that only one JVM has.",
+    long_about = "Tare profiles running Java programs: by samples, or every call, with its own cost \
+                  subtracted.\n\n\
+                  Run `tare` alone to list the JVMs on this machine. A JVM is named by its pid, or by a \
+                  part of its main class or jar that only one JVM has.",
     after_help = "EXAMPLES:\n  \
-                  tare                       which JVMs run here\n  \
-                  tare status 4711           attach, and say how that JVM is\n  \
-                  tare status OrderService   the same, by a part of the main class\n  \
-                  tare record --exact 4711   every call in its context, until Ctrl-C\n  \
-                  tare doctor 4711           what Tare can do with that JVM, and why not more\n  \
+                  tare                       list the JVMs on this machine\n  \
+                  tare record 4711           sample it until Ctrl-C, then show where time goes\n  \
+                  tare record Orders -d 30s -o cpu.html   the same JVM by its class; a flame graph\n  \
+                  tare record --exact 4711   count and time every call, until Ctrl-C\n  \
+                  tare doctor 4711           what works with that JVM, and what to change\n  \
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
-                  tare detach 4711           leave that JVM as if we had never been there\n  \
-                  tare report run.tare       what a recording says, findings first\n  \
+                  tare detach 4711           remove the agent again\n  \
+                  tare report run.tare       findings, hot methods, the call tree\n  \
                   tare diff old.tare new.tare     what grew and what shrank\n  \
-                  tare check --baseline perf.tare -- java -jar app.jar   a performance test that does not flake\n  \
+                  tare check --baseline perf.tare -- java -jar app.jar   fail if it does more work than before\n  \
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
-                  tare instrument app.jar -o woven.jar    counts by itself, wherever it runs\n  \
-                  tare class print a.jar!X   look into a class file\n\n\
-                  Exit status: 0 done, 1 could not be done, or nothing was recorded (the reason is on standard \
-                  error), 2 wrong usage, 3 `tare diff --threshold` or `tare check` found growth, 130 stopped by Ctrl-C \
-                  before anything was recorded; `tare run` ends as the program did, and so does `tare record` of a \
-                  program that fails."
+                  tare instrument app.jar -o woven.jar    a jar that profiles itself, without an agent\n  \
+                  tare class print a.jar!X   show what a class file holds\n\n\
+                  Exit status: 0 success; 1 failure, or nothing was recorded (the reason is on standard error); \
+                  2 wrong usage; 3 `tare diff --threshold` or `tare check` found growth; 130 stopped by Ctrl-C \
+                  before anything was recorded. `tare run` returns the program's status, and so does `tare record` \
+                  if the program fails."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -69,33 +70,33 @@ pub struct Cli {
 pub enum Command {
     /// List the JVMs on this machine
     Ps {
-        /// One JSON array on standard output, for scripts
+        /// Print one JSON array, for scripts
         #[arg(long)]
         json: bool,
     },
-    /// Attach if need be, and show the state of a JVM and of the agent in it
+    /// Attach if necessary, and show the state of a JVM and its agent
     #[command(
-        after_help = "The agent stays in the JVM, idle, for a minute after the last command (TARE_GRACE=10m: \
-                            longer). Idle means: one thread asleep on a socket, nothing measured, nothing slower."
+        after_help = "The agent stays in the JVM for a minute after the last command (TARE_GRACE=10m: ten \
+                            minutes). It is then idle: one thread asleep on a socket, nothing measured."
     )]
     Status(StatusArgs),
     /// Remove the agent from a JVM
     #[command(
-        after_help = "Works for agents of any version of Tare. Nothing stays but the mapped \
-                            library itself, which a JVM cannot unload."
+        after_help = "Works for agents of any version of Tare. Only the mapped library stays, which a JVM \
+                            cannot unload."
     )]
     Detach {
         #[command(flatten)]
         target: Target,
     },
-    /// Say what works on this machine, or with one JVM, and what would help where it does not
+    /// Check what works on this machine or with one JVM, and what to change
     Doctor {
-        /// The JVM to look at: a pid or a part of its main class; without it only the machine
+        /// The JVM to check: a pid or a part of its main class [default: only the machine]
         jvm: Option<String>,
-        /// Look from outside only; do not attach to ask the JVM itself
+        /// Check from outside only; do not attach
         #[arg(long, requires = "jvm")]
         no_attach: bool,
-        /// One JSON object on standard output, for scripts
+        /// Print one JSON object, for scripts
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -104,19 +105,21 @@ pub enum Command {
     /// Complete a recording if the tool dies; `record --exact` starts it
     #[command(hide = true)]
     Guard { pid: u32, recording: PathBuf },
-    /// Record what a running JVM does, or a program started for it: samples, or every call
+    /// Record a running JVM, or a program to start: samples, or every call
     #[command(
         after_help = concat!(
-            "Without a mode it samples what threads do on the processors, until Ctrl-C, after -d, \
-                      or when the program ends, and changes nothing in the program. What was recorded is \
-                      then in a .tare file, and its report on the terminal. --wall samples all threads by \
-                      the clock on the wall, those that wait too, and tells how they wait. --exact weaves \
-                      the chosen methods, counts every call of them in its context, and puts the original \
-                      code back at the end; `tare report JVM` shows it at any moment in between. --bytecodes \
-                      does the same with executed bytecodes in place of times.\n\n\
-                      From a second terminal: `tare dump JVM` writes what there is so far, `tare interval \
-                      JVM 1ms` changes the interval, `tare pause`, `tare resume`, `tare stop` do what they \
-                      say.\n\n",
+            "MODES:\n  \
+                      (none)       samples of processor time; changes nothing in the program\n  \
+                      --wall       samples of all threads by the wall clock, with what they wait for\n  \
+                      --exact      every call in its context, by weaving the chosen methods; the original\n               \
+                      code is restored at the end\n  \
+                      --bytecodes  the same, with executed bytecodes in place of times\n  \
+                      --trace      every entry and exit, for a timeline\n\n\
+                      A recording ends at Ctrl-C, after -d, or with the program. It is then in a .tare file, \
+                      and its report on the terminal.\n\n\
+                      From a second terminal: `tare report JVM` shows the recording so far, `tare dump JVM` \
+                      writes it to a file, `tare interval JVM 1ms` changes the interval; `tare pause`, `tare \
+                      resume` and `tare stop` work as well.\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  \
                       tare record 4711                     until Ctrl-C\n  \
@@ -131,11 +134,11 @@ pub enum Command {
         )
     )]
     Record(Box<RecordArgs>),
-    /// Write what a sampling recording has so far, or what it keeps, to a file; it goes on
+    /// Write a recording in progress to a file; it goes on
     Dump {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
-        /// Where it goes, in the format of its ending; without it a .tare file in this directory
+        /// The file to write; its ending chooses the format [default: a .tare file in this directory]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -144,17 +147,17 @@ pub enum Command {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
     },
-    /// Take no samples for a while
+    /// Pause a sampling recording
     Pause {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
     },
-    /// Go on after `tare pause`
+    /// Resume a recording after `tare pause`
     Resume {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
     },
-    /// Change how often a recording takes samples
+    /// Change the sampling interval of a recording in progress
     Interval {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
@@ -162,23 +165,23 @@ pub enum Command {
         #[arg(value_parser = interval, value_name = "TIME")]
         interval: Duration,
     },
-    /// Say why a method is woven or not, while `tare record --exact --root` is at work
+    /// Explain why a method is woven or not, during `tare record --exact --root`
     #[command(
         after_help = concat!(
-            "Shows whether a method is woven, and through which callers it was found; or \
-                            what keeps it from being woven.\n\n",
+            "Shows whether a method is woven and through which callers it was found, or what \
+                            prevents it.\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  tare explain 4711 com.acme.Orders.place\n  \
                             tare explain Orders 'com.acme.**.save*'"
         )
     )]
     Explain(ExplainArgs),
-    /// Start a Java program, or a script that starts some, with the agent inside
+    /// Start a Java program, or a script that starts JVMs, with the agent inside
     #[command(
-        after_help = "`java` itself gets -agentpath; anything else (mvn, ./gradlew, a start script) \
-                      gets it through JAVA_TOOL_OPTIONS, added to what is there, so that every JVM \
-                      that it starts is told apart. An agent that came in this way needs no attach \
-                      later, and JDK 21 and newer print no warning about it.\n\n\
+        after_help = "`java` gets the option -agentpath. Anything else (mvn, ./gradlew, a start script) gets \
+                      the agent through JAVA_TOOL_OPTIONS, added to what is there; each JVM that it starts \
+                      is reported. Later commands then need no attach, and JDK 21 and newer print no \
+                      warning.\n\n\
                       EXAMPLES:\n  tare run -- java -jar app.jar --port 8080\n  tare run -- ./gradlew test"
     )]
     Run {
@@ -189,13 +192,13 @@ pub enum Command {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Show what a recording says: findings, hot methods, the call tree
+    /// Show a recording: findings, hot methods, the call tree
     #[command(
         after_help = concat!(
-            "The page begins with what dominates, what was lost and how far to trust the \
-                      rest. `itself` is what a method's own code took, `total` includes all that it \
-                      called; a recursion counts once. Hiding, folding and grouping move values to \
-                      where the label says and lose none.\n\n",
+            "The page begins with what dominates, what was lost, and how far to trust the rest. \
+                      `itself` is what a method's own code took; `total` includes what it called. A \
+                      recursion counts once. Hiding, folding and grouping lose no values: they move to \
+                      the caller or the group.\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  \
                       tare report run.tare                          the page\n  \
@@ -211,9 +214,10 @@ pub enum Command {
     /// Compare two recordings: regressions and improvements first
     #[command(
         after_help = concat!(
-            "Methods meet by name; numbers that the JVM makes up anew in every run (lambdas, \
-                      proxies) are ignored. The overlap sums up the smaller share of each context. Of \
-                      samples, what chance explains is marked ≈ and exceeds no threshold (docs/guide/compare.md).\n\n",
+            "Methods are matched by name; numbers that the JVM generates in every run (lambdas, \
+                      proxies) are ignored. The overlap is the sum of the smaller share of each context. \
+                      In samples, differences that chance explains are marked ≈ and exceed no threshold \
+                      (docs/guide/compare.md).\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  \
                       tare diff before.tare after.tare\n  \
@@ -227,12 +231,12 @@ pub enum Command {
     /// Write a recording in another tool's format: flame graph, pprof, JFR, speedscope, …
     #[command(after_help = help_of_export())]
     Export(ExportArgs),
-    /// Fail if a program, or one of its tests, executes or allocates more than its baseline says
+    /// Fail if a program or a test executes or allocates more than its baseline
     #[command(
         after_help = concat!(
-            "Counts executed bytecodes, and objects and bytes that the program's own code allocates, \
-                      per case: these do not depend on the machine or its load, so that the check holds on a \
-                      shared runner. The baseline is a text file with a line per case.\n\n",
+            "Counts executed bytecodes, and the objects and bytes that the program's own code \
+                      allocates, per case. They do not depend on the machine or its load, so the check works \
+                      on a shared runner. The baseline is a text file with a line per case.\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  \
                       tare check --baseline perf.tare --update -- java -cp app.jar com.acme.Main\n  \
@@ -244,20 +248,20 @@ pub enum Command {
         )
     )]
     Check(CheckArgs),
-    /// Make a jar, directory or class file count its own calls and bytecodes, without any agent
+    /// Weave a jar, directory or class file that then profiles itself, without an agent
     #[command(after_help = instrument::HELP)]
     Instrument(InstrumentArgs),
     /// Measure what bytecodes cost on a JVM, for `tare record --bytecodes --target`
     #[command(after_help = calibrate::HELP)]
     CalibrateTarget(CalibrateArgs),
-    /// Look into class files and jars, or weave probes into them, without any JVM
+    /// Print or weave class files and jars, without a JVM
     #[command(subcommand)]
     Class(ClassCommand),
 }
 
 #[derive(Subcommand)]
 pub enum ClassCommand {
-    /// Print what a class file holds, much as javap does
+    /// Print what a class file holds, like javap
     #[command(after_help = "EXAMPLES:\n  \
                       tare class print build/Order.class\n  \
                       tare class print app.jar!shop/Order     one class of a jar\n  \
@@ -267,13 +271,13 @@ pub enum ClassCommand {
         #[arg(value_name = "FILE|JAR[!CLASS]")]
         input: String,
     },
-    /// Weave probes into a class file, a jar, or all of them below a directory
+    /// Weave probes into a class file, a jar or a directory of them
     #[command(
-        after_help = "Methods that cannot be woven rightly stay as they are, and are listed \
-                      by reason on standard error. Whatever is no class goes through unchanged; \
-                      signatures of a jar are left out, because they cover what was changed.\n\n\
+        after_help = "Methods that cannot be woven stay as they are, and are listed by reason on standard \
+                      error. Files that are no classes stay as they are. Signatures of a jar are removed, \
+                      because they cover what was changed.\n\n\
                       The woven code calls static methods of the runtime class (docs/internals/weaving.md \
-                      lists them); it must be there when the program runs.\n\n\
+                      lists them), which must be there when the program runs.\n\n\
                       EXAMPLES:\n  \
                       tare class weave --mode entry,count app.jar -o woven.jar\n  \
                       tare class weave --mode all --map ids.tsv classes/ -o woven/"
@@ -308,10 +312,10 @@ pub struct WeaveArgs {
     /// Write a table of all methods to this file: id, class, method, descriptor, outcome
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
-    /// The totals as one JSON object on standard output, for scripts
+    /// Print the totals as one JSON object, for scripts
     #[arg(long)]
     pub json: bool,
-    /// List every refused method, not only some
+    /// List all refused methods, not only the first
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -339,161 +343,163 @@ pub struct RecordArgs {
     /// A pid, or a part of the main class or jar that only one JVM has
     #[arg(value_name = "JVM", required_unless_present = "command", conflicts_with = "command")]
     pub jvm: Option<String>,
-    /// Sample all threads by the clock on the wall, with what they wait for
+    /// Sample all threads by the wall clock, with what they wait for
     #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub wall: bool,
-    /// Time between two samples of a thread: 10ms, 1ms, 100us; without it 10ms
+    /// Time between two samples of a thread: 1ms, 100us [default: 10ms]
     #[arg(long, value_parser = interval, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
     pub interval: Option<Duration>,
-    /// What makes threads tell where they are: perf-cycles, perf-clock, timer or safepoint; without
-    /// it the best that works here
+    /// What interrupts threads for a sample: perf-cycles, perf-clock, timer or safepoint [default:
+    /// the best that works]
     #[arg(long, value_parser = engine, value_name = "ENGINE", conflicts_with = "woven", help_heading = SAMPLING)]
     pub engine: Option<SampleEngine>,
-    /// Java frames only, without those of the JVM, of native libraries and of the kernel
+    /// Record Java frames only: none of the JVM, native libraries or the kernel
     #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub java_only: bool,
-    /// Show the report by thread
+    /// Show the report thread by thread
     #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub threads: bool,
-    /// Keep the last minutes only, in memory; `tare dump` and the end write them
+    /// Keep only the last minutes, in memory; `tare dump` and the end of the recording write them
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
     pub keep: Option<Duration>,
-    /// Exact calling-context trees, by weaving
+    /// Count and time every call in its calling context, by weaving probes
     #[arg(long, help_heading = EXACT)]
     pub exact: bool,
-    /// Count the bytecodes that each context executes, beside its calls: figures that are the same
-    /// in every run of a program that does the same
+    /// Count calls and executed bytecodes: figures that do not change from run to run
     #[arg(long, help_heading = EXACT)]
     pub bytecodes: bool,
-    /// Every entry and exit with its time, for a timeline, and the calling-context tree made of them; as
-    /// much as --duration, --root, --rate, --events and --ring leave of it
+    /// Record every entry and exit with its time, for a timeline. Bound it by --duration, --root,
+    /// --rate, --events and --ring
     #[arg(long, help_heading = TRACE, conflicts_with_all = [
         "exact", "bytecodes", "count", "region", "cpu", "cpu_time", "count_only", "follow_threads", "depth"])]
     pub trace: bool,
-    /// With --trace: events per second of all threads together; what comes quicker is dropped and counted
+    /// With --trace: at most so many events per second, of all threads; the rest is dropped and counted
     #[arg(long, value_name = "N", value_parser = number, requires = "trace", help_heading = TRACE)]
     pub rate: Option<u64>,
-    /// With --trace: events after which it ends
+    /// With --trace: end after so many events
     #[arg(long, value_name = "N", value_parser = number, default_value = "100M", requires = "trace", help_heading = TRACE)]
     pub events: u64,
-    /// With --trace: memory for the events of a thread until they are taken from there. A ring that is full never holds the program up: what finds no room is dropped and counted
+    /// With --trace: memory for the unread events of a thread. When it is full, events are dropped
+    /// and counted; the program does not wait
     #[arg(long, value_name = "SIZE", value_parser = ring, default_value = "4M", requires = "trace", help_heading = TRACE)]
     pub ring: u64,
-    /// With --trace: let a thread whose ring is full wait for so long, a second at most; kept out of the times
+    /// With --trace: let a thread whose ring is full wait so long, one second at most; times exclude
+    /// the wait
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "trace", conflicts_with = "rate", help_heading = TRACE)]
     pub wait: Option<Duration>,
-    /// With --bytecodes: whether an exception may end a block of code that was counted as a whole (default), or nothing is counted that did not run (precise)
+    /// With --bytecodes: `default` counts a whole block even if an exception leaves it half way;
+    /// `precise` counts exactly what ran
     #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
     pub blocks: BlockAnalysis,
-    /// With --bytecodes: count what the bytecodes would cost on another JVM, in nanoseconds, by what `tare calibrate-target` found of it
+    /// With --bytecodes: estimate nanoseconds on another JVM, from the file that `tare
+    /// calibrate-target` wrote for it
     #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["every", "agent_jar", "allocations"])]
     pub target: Option<PathBuf>,
-    /// With --bytecodes: do not count each call, but take a sample of its stack whenever a thread has executed
-    /// so many bytecodes; much cheaper, still the same in every run. 10000 is a good distance
+    /// With --bytecodes: sample the stack each N bytecodes of a thread instead of counting every
+    /// call; cheaper, and still the same in every run. 10000 is a good start
     #[arg(long, value_name = "N", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["root", "allocations"],
           value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub every: Option<u32>,
-    /// With --every: make the distance random around N, from half to half more, so that a program's own rhythm
-    /// cannot hide in it; the same seed gives the same samples
+    /// With --every: vary the distance at random from N/2 to 3N/2, so that it cannot coincide with the
+    /// program's own rhythm; the same seed gives the same samples
     #[arg(long, value_name = "SEED", requires = "every", help_heading = EXACT)]
     pub random: Option<u64>,
-    /// With --bytecodes: the jar of an agent written in Java (docs/guide/java-agents.md), which is told of the contexts that
-    /// threads are in; it must be readable for the JVM
+    /// With --bytecodes: run an agent written in Java from this jar, which the JVM must be able to
+    /// read (docs/guide/java-agents.md)
     #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT)]
     pub agent_jar: Option<PathBuf>,
-    /// With --bytecodes: count objects and bytes that the woven code allocates, too
+    /// With --bytecodes: count the objects and bytes that woven code allocates, too
     #[arg(long, requires = "bytecodes", help_heading = EXACT)]
     pub allocations: bool,
-    /// With --bytecodes: leave identity hash codes, the order of Set.of and Map.of, and the seeds of
-    /// random numbers of a program that is started as they come; without it they are the same in every run
+    /// With --bytecodes: do not fix identity hash codes, the order of Set.of and Map.of and the seeds
+    /// of random numbers; by default a program that is started has the same ones in every run
     #[arg(long, requires = "bytecodes", help_heading = EXACT)]
     pub as_it_comes: bool,
-    /// Count calls only; times are left out, and the program stays much quicker
+    /// Count calls and do not time them; much cheaper
     #[arg(long, conflicts_with = "bytecodes", requires = "woven", help_heading = EXACT)]
     pub count: bool,
-    /// Only methods of these classes; what others do stays with the caller that fits. Without it
-    /// samples show all, and exact recordings every class that is not the JDK's
+    /// Record only methods of these classes; other methods count as part of their caller [default:
+    /// samples: all; exact: every class outside the JDK]
     #[arg(long, value_name = "PATTERN")]
     pub include: Vec<Pattern>,
-    /// No methods of these classes; what they do stays with their callers
+    /// Record no methods of these classes; they count as part of their callers
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<Pattern>,
-    /// Methods where the profile begins, as com.acme.Orders.place or, to tell overloads apart,
-    /// com.acme.Orders.place(int,String): what they call, directly or not, is found and woven
+    /// Profile only what this method calls, directly or not: com.acme.Orders.place, or one overload,
+    /// com.acme.Orders.place(int,String); may be repeated
     #[arg(long, value_name = "METHOD", requires = "woven", help_heading = EXACT)]
     pub root: Vec<MethodPattern>,
-    /// How what the roots reach is found: when a method first runs (lazy), from the code of all
-    /// loaded classes (eager), or not at all, by weaving everything (all)
+    /// How callees of a root are found: when a method first runs (lazy), from the code of all loaded
+    /// classes (eager), or not at all, by weaving everything (all)
     #[arg(long, value_name = "SCHEME", default_value_t, requires = "root", help_heading = EXACT)]
     pub scheme: Scheme,
-    /// Threads that are started below a root are below it, too, and so are the tasks that are handed to
-    /// executors there; the tree says which thread they come from
+    /// Follow threads that are started below a root, and tasks that are handed to executors there
     #[arg(long, requires = "root", help_heading = EXACT)]
     pub follow_threads: bool,
-    /// Time every passage of some source lines, com.acme.Orders:120-148, or of a method,
-    /// com.acme.Orders.place: count, least, mean, most and quantiles, per thread. Without --exact
+    /// Time every pass through some source lines, com.acme.Orders:120-148, or through a method,
+    /// com.acme.Orders.place: count, least, mean, most and percentiles, per thread. Without --exact
     /// nothing else is woven
     #[arg(long, value_name = "LINES|METHOD", help_heading = EXACT,
           conflicts_with_all = ["wall", "interval", "engine", "java_only", "threads", "keep", "bytecodes"])]
     pub region: Vec<Region>,
-    /// Leave methods as they are that are empty, or only hand out or store a field; what they
-    /// do is then counted with their callers (with --root that is so by default)
+    /// Do not weave empty methods, getters and setters; they count as part of their callers (the
+    /// default with --root)
     #[arg(long, requires = "woven", help_heading = EXACT)]
     pub skip_trivial: bool,
-    /// Weave such methods too
+    /// Weave empty methods, getters and setters, too
     #[arg(long, conflicts_with = "skip_trivial", requires = "woven", help_heading = EXACT)]
     pub no_skip_trivial: bool,
-    /// Methods to count but not to time, for short ones that are called often
+    /// Count this method and do not time it; for short ones that are called often; may be repeated
     #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
-    /// Time every method, also those that call nothing and have no loop: as a rule they are only
-    /// counted, because they are over sooner than the clock is read, and their time is their callers'
+    /// Time short methods, too. By default methods that call nothing and have no loop are only counted,
+    /// because reading the clock takes longer than they do; their time is their callers'
     #[arg(long, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
     pub time_all: bool,
-    /// Hold the probes to this share of the program's own time: methods that are short and called
-    /// often are counted and not timed, for as long as they are: 20%
+    /// Hold the cost of probes to this share of the program's own time, such as 20%: methods that are
+    /// short and called often are counted and no longer timed
     #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub overhead: Option<f64>,
-    /// Sample the program first, with next to nothing woven, and join calls with samples: processor
-    /// time and time per call of every context, also of short methods
+    /// Sample the program first, nearly unwoven, and join calls with samples: processor time per call
+    /// that probes do not distort
     #[arg(long, requires_all = ["exact", "jvm"], help_heading = EXACT)]
     pub cpu: bool,
     /// With --cpu: how long to sample
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "5s", requires = "cpu", help_heading = EXACT)]
     pub window: Duration,
-    /// Measure time that threads spent on a processor, not time that passed; dearer, and not for
-    /// virtual threads
+    /// Measure each thread's processor time in place of elapsed time; costs more, and not for virtual
+    /// threads
     #[arg(long, conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub cpu_time: bool,
-    /// Beside it, of each thread: instructions and cache misses where the machine counts them, page
+    /// Record counters of each thread, too: instructions and cache misses if the machine has them, page
     /// faults, context switches
     #[arg(long, requires = "exact", help_heading = EXACT)]
     pub counters: bool,
-    /// Sum up contexts that are deeper than this
+    /// Sum up contexts deeper than N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
-    /// Count a method that is called while it is already under way in its outer context: trees of
-    /// recursive programs stay small (only with --count or --bytecodes; reports can fold times afterwards)
+    /// Count a recursive call in its outer context, so that trees stay small (with --count or
+    /// --bytecodes; reports can fold times afterwards)
     #[arg(long, requires = "untimed", help_heading = EXACT)]
     pub fold_recursion: bool,
-    /// Samples of the same program, recorded before: says at the start what weaving will cost at most
+    /// Predict what weaving will cost at most, from samples of the same program
     #[arg(long, value_name = "FILE", requires = "woven", help_heading = EXACT)]
     pub sample: Option<PathBuf>,
-    /// Weave methods that get so large that HotSpot no longer compiles them
+    /// Weave methods even if they become too large for HotSpot to compile
     #[arg(long, requires = "changed", help_heading = EXACT)]
     pub allow_huge: bool,
-    /// How long to record, once all is woven; without it until Ctrl-C or the end of the program
+    /// How long to record, once all is woven [default: until Ctrl-C or the end of the program]
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
     pub duration: Option<Duration>,
-    /// Memory for the trees, in the profiled JVM; beyond it the least important contexts are
-    /// summed up. 256M, with --overhead 1G
+    /// Memory for the trees, in the profiled JVM; when it is full, the least important contexts are
+    /// summed up [default: 256M, with --overhead 1G]
     #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
-    /// Where the recording goes: x.tare, or x.html for a flame graph, x.pb.gz for pprof, …; without
-    /// it a new .tare file named after program, pid and what is recorded
+    /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, … [default: a new
+    /// .tare file named after program, pid and mode]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Say nothing of the recording and show no report
+    /// Print nothing about the recording, and no report
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
@@ -532,7 +538,7 @@ pub struct ExplainArgs {
 pub struct StatusArgs {
     #[command(flatten)]
     pub target: Target,
-    /// One JSON object on standard output, for scripts
+    /// Print one JSON object, for scripts
     #[arg(long)]
     pub json: bool,
     /// Count events (threads, classes, collections, compilations) and print them until Ctrl-C

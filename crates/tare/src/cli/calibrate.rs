@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-Runs a short program on the JVM and writes nanoseconds by kind of bytecode into a small text file. With it a \
-recording on this machine estimates the processor time that the same bytecodes would take there: for an \
-interpreter off by a quarter or so, for a JVM with compilers several times too low \
-(docs/guide/other-jvm.md). The machine must have nothing else to do meanwhile.
+Runs a short program on the JVM and writes a small text file: nanoseconds by kind of bytecode. With it, a \
+recording on this machine estimates the processor time that the same bytecodes would take there. For an \
+interpreter that is off by a quarter or so; for a JVM with compilers it is several times too low \
+(docs/guide/other-jvm.md). Run it on a machine that has nothing else to do.
 
-A JVM of another machine needs nothing but the runtime's jar, which `tare instrument` or --jar writes: \
+To measure a JVM on another machine, take along the runtime's jar, which `tare instrument` or --jar writes: \
 java -cp tare-runtime.jar tare.runtime.Target > measured.txt
 
 EXAMPLES:
@@ -23,16 +23,16 @@ pub struct CalibrateArgs {
     /// What `tare.runtime.Target` printed on another machine
     #[arg(value_name = "MEASURED", conflicts_with = "command")]
     pub measured: Option<PathBuf>,
-    /// Where the costs go; without it to standard output
+    /// The file to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Only write the jar that measures, to be run elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["measured", "command", "output"])]
     pub jar: Option<PathBuf>,
-    /// Measure although others use the machine; the file says so
+    /// Measure even if other programs use the machine; the file says so
     #[arg(long, conflicts_with_all = ["measured", "jar"])]
     pub force: bool,
-    /// The JVM and its options, after `--`; without it `java`
+    /// The JVM and its options, after `--` [default: java]
     #[arg(last = true, value_name = "JAVA")]
     pub command: Vec<OsString>,
 }

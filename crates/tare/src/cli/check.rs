@@ -9,7 +9,7 @@ use tare_protocol::MethodPattern;
 
 #[derive(Args)]
 pub struct CheckArgs {
-    /// The text file to compare with, which belongs into version control
+    /// The baseline, a text file to keep in version control
     #[arg(long, value_name = "FILE")]
     pub baseline: PathBuf,
     /// Write the baseline instead of comparing with it
@@ -18,14 +18,14 @@ pub struct CheckArgs {
     /// How much a case, or a method's own part in it, may grow: 1%, 0.5%
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     pub tolerance: f64,
-    /// Cases of the baseline may be missing, because only some were run
+    /// Allow cases of the baseline to be missing, because only some were run
     #[arg(long)]
     pub partial: bool,
-    /// Every test is a case: frames of JUnit, TestNG, Maven, Gradle and their like are left out
+    /// Make every test a case: frames of JUnit, TestNG, Maven, Gradle and the like are left out
     #[arg(long)]
     pub junit: bool,
-    /// Methods that are cases, com.acme.Orders.place; without it whatever is outermost: main, the run of
-    /// a thread, what a framework calls
+    /// Make this method a case, com.acme.Orders.place; may be repeated [default: what is outermost:
+    /// main, the run of a thread, what a framework calls]
     #[arg(long, value_name = "METHOD")]
     pub root: Vec<MethodPattern>,
     #[command(flatten)]

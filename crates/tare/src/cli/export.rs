@@ -10,16 +10,16 @@ pub struct ExportArgs {
     /// The recording to read: Tare's own, JFR, pprof or collapsed stacks
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The file to write; its ending says in which format
+    /// The file to write; its ending chooses the format
     #[arg(long, short, value_name = "OUT.EXT")]
     pub output: PathBuf,
     /// Colour an .html flame graph by the difference to this recording
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Let collapsed stacks begin with their thread: [main tid=42];…
+    /// Begin collapsed stacks with their thread: [main tid=42];…
     #[arg(long)]
     pub threads: bool,
-    /// The heading of formats that have one [default: the name of the file that is read]
+    /// The title, for formats that have one [default: the name of the input file]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
     #[command(flatten)]
@@ -35,10 +35,10 @@ pub fn help() -> String {
     text += "Further endings: ";
     let others: Vec<&str> = Format::ALL.iter().flat_map(|f| &f.endings()[1..]).copied().collect();
     text += &others.join(", ");
-    text += ", callgrind.out.*; each also with .gz behind it.\n\n\
-             Formats that hold several kinds of values get all of them; the others get the most telling \
-             one, or that of --metric. Filters (--thread, --package, --hide-jdk, …) leave a tree of what \
-             passes, without threads, lines and times.\n\n";
+    text += ", callgrind.out.*; each also with .gz appended.\n\n\
+             A format that can hold several metrics gets all of them; the others get the most important \
+             one, or that of --metric. With a filter (--thread, --package, --hide-jdk, …) the output is a \
+             call tree without threads, lines and times.\n\n";
     text += patterns!();
     text += "\n\nEXAMPLES:\n  \
              tare export run.tare -o run.html               a flame graph for the browser\n  \

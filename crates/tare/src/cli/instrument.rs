@@ -6,18 +6,18 @@ use tare_protocol::{BlockAnalysis, Pattern};
 
 pub const HELP: &str = concat!(
     "\
-The woven program needs nothing but tare-runtime.jar, which is written beside OUT (or into it, with several): no agent, no native \
-code, any JVM from Java 8 on. When it ends it leaves a recording as `tare record --bytecodes` would, \
-for every command of Tare that reads one.
+The woven program needs only tare-runtime.jar, which is written beside OUT (or into it, with several inputs): \
+no agent, no native code, any JVM from Java 8 on. When it ends, it writes a recording like that of `tare \
+record --bytecodes`.
 
-Jars name the runtime in their manifest, so that `java -jar OUT` finds it; for a directory put it on the \
-class path. Module descriptors get a `requires tare.runtime`; put it on the module path then. All versions of \
-a class in a multi-release jar are woven. Signatures are left out of jars, because they cover what was \
-changed. Methods that cannot be woven rightly stay as they are, and are listed.
+`java -jar OUT` finds the runtime through the manifest. For a directory, put it on the class path. For \
+modules, put it on the module path: descriptors get a `requires tare.runtime`. All versions of a class in a \
+multi-release jar are woven. Signatures of jars are removed, because they cover what was changed. Methods \
+that cannot be woven stay as they are, and are listed.
 
-System properties of the woven program: -Dtare.output=FILE where the recording goes (%p is the pid), \
--Dtare.flush=SECONDS how often it is written meanwhile (30; 0 for never), -Dtare.contexts=N how many \
-contexts there may be.
+System properties of the woven program: -Dtare.output=FILE is where the recording goes (%p is the pid), \
+-Dtare.flush=SECONDS how often it is written while the program runs (30; 0 for only at the end), \
+-Dtare.contexts=N the most contexts.
 
 ",
     patterns!(),
@@ -35,15 +35,15 @@ pub struct InstrumentArgs {
     /// Jars, directories or class files
     #[arg(value_name = "IN", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// Where the result goes: a file for a file, a directory for a directory or for several
+    /// The file or directory to write; a directory for several inputs
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
     #[command(flatten)]
     pub counted: CountedArgs,
-    /// Weave methods, too, that pass 8,000 bytes by it; HotSpot does not compile those
+    /// Weave methods even if they grow past 8,000 bytes, which HotSpot does not compile
     #[arg(long)]
     pub allow_huge: bool,
-    /// List every refused method, not only some
+    /// List all refused methods, not only the first
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -51,14 +51,14 @@ pub struct InstrumentArgs {
 /// What is counted.
 #[derive(Args)]
 pub struct CountedArgs {
-    /// Classes to count; without it every class that is not the JDK's
+    /// Count only these classes [default: every class outside the JDK]
     #[arg(long, value_name = "PATTERN")]
     pub include: Vec<Pattern>,
-    /// Classes to leave as they are; what they do counts nowhere
+    /// Do not weave these classes; what they do is not counted
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<Pattern>,
-    /// Whether an exception may end a block of code that was counted as a whole (default), or
-    /// nothing is counted that did not run (precise)
+    /// `default` counts a whole block even if an exception leaves it half way; `precise` counts exactly
+    /// what ran
     #[arg(long, value_name = "ANALYSIS", default_value_t)]
     pub blocks: BlockAnalysis,
 }

@@ -11,36 +11,36 @@ pub struct ReportArgs {
     /// The recording to read, or a JVM (a pid, a part of its main class) that is being recorded
     #[arg(value_name = "FILE|JVM")]
     pub file: PathBuf,
-    /// Show who called a method and what it called: `Orders.place`, `place`, `com.acme.*.place`
+    /// Show the callers and callees of a method: `Orders.place`, `place`, `com.acme.*.place`
     #[arg(long, value_name = "PATTERN", conflicts_with = "threads")]
     pub method: Option<String>,
-    /// Show the values of each thread, and what it mostly did
+    /// Show each thread, and what it mostly did
     #[arg(long)]
     pub threads: bool,
-    /// Turn the tree upside down: hot methods first, below each its callers
+    /// Invert the tree: hot methods first, below each its callers
     #[arg(long, conflicts_with_all = ["method", "threads"])]
     pub bottom_up: bool,
-    /// Show frames of libraries, of the JVM and of the kernel, and threads of the JVM, as they are.
-    /// Without it they join the Java method that called them, and the JVM's threads are one line
+    /// Show native, JVM and kernel frames, and the JVM's threads. By default such frames count as
+    /// part of the Java method that called them, and the JVM's threads are one line
     #[arg(long, conflicts_with = "java_only")]
     pub native: bool,
-    /// Of `record --wall`, show threads that wait for work, too: in pools, selectors and queues
+    /// With `record --wall`: show idle threads, too, which wait for work in pools, selectors and queues
     #[arg(long)]
     pub idle: bool,
-    /// Show every frame of the tree, also where nothing but one call happens
+    /// Show every frame of the tree, also chains of single calls
     #[arg(long)]
     pub full: bool,
     /// Lines per list
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub top: usize,
-    /// Frames per stack of hprof-text, and levels of the tree upside down
+    /// Frames per stack of hprof-text, and levels of the inverted tree
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub depth: usize,
-    /// How to print it; nothing is folded in JSON and hprof-text but by what is asked for
+    /// The output format; JSON and hprof-text fold nothing unless an option asks for it
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
-    /// Print all at once, also where it is longer than the terminal; without it $TARE_PAGER, $PAGER
-    /// or less shows it page by page
+    /// Do not use a pager. By default $TARE_PAGER, $PAGER or less shows what is longer than the
+    /// terminal
     #[arg(long)]
     pub no_pager: bool,
     /// Leave the tree to another report if the page is longer than the terminal.
@@ -87,25 +87,26 @@ pub struct DiffArgs {
     /// Compare shares of the whole instead of values, for runs of different length
     #[arg(long, visible_alias = "normalize")]
     pub normalise: bool,
-    /// End with exit status 3 if the whole, or one method itself, grew by more than this share of
-    /// the old whole: 5%; of samples, if it did so beyond chance
+    /// Exit with status 3 if the whole, or one method itself, grew by more than this share of the old
+    /// whole, such as 5%; for samples, only if chance does not explain it
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub threshold: Option<f64>,
-    /// Compare frames of libraries, of the JVM and of the kernel, and threads of the JVM, as they
-    /// are. Without it they join the Java method that called them, and the JVM's threads are one
-    /// line, which exceeds no threshold by itself
+    /// Compare native, JVM and kernel frames, and the JVM's threads. By default such frames count as
+    /// part of the Java method that called them, and the JVM's threads are one line, which exceeds
+    /// no threshold
     #[arg(long, conflicts_with = "java_only")]
     pub native: bool,
-    /// Of `record --wall`, compare threads that wait for work, too: in pools, selectors and queues
+    /// With `record --wall`: compare idle threads, too, which wait for work in pools, selectors and
+    /// queues
     #[arg(long)]
     pub idle: bool,
     /// Lines per list
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub top: usize,
-    /// How to print it; JSON has the same figures as the page
+    /// The output format; JSON has the same figures as the text
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub format: DiffFormat,
-    /// Print all at once, also where it is longer than the terminal
+    /// Do not use a pager
     #[arg(long)]
     pub no_pager: bool,
     #[command(flatten)]
@@ -124,61 +125,57 @@ pub enum DiffFormat {
 #[derive(Args)]
 #[command(next_help_heading = "What to show")]
 pub struct ViewArgs {
-    /// Which values, if there are several: by engine (cpu), kind (allocated-bytes) or both
+    /// Which values to show, if there are several: an engine (cpu), a kind (allocated-bytes) or both
     /// (exact:invocations)
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// How the probes' own weight is taken out of the times of exact recordings: not at all, by
-    /// what they cost around work of the same length, or by the least for each pair of transitions
+    /// How to subtract the probes' own cost from the times of exact recordings
     #[arg(long, value_enum, default_value_t = Compensate::Calibrated)]
     pub compensate: Compensate,
-    /// Samples (`tare record`) of the same program with nothing woven: with an exact recording, the
-    /// processor time of each context by them, and so the time per call
+    /// Join an exact recording with samples of the same program (`tare record`), for processor time per
+    /// call
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
-    /// Group by this
+    /// What to group by
     #[arg(long, value_enum, default_value_t = By::Method)]
     pub by: By,
-    /// Only this time of the run: 10s..20s, 90s.., ..500ms
+    /// Show only this part of the run: 10s..20s, 90s.., ..500ms
     #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
     pub time: Option<Range<u64>>,
-    /// Only threads with this in their name, or that fit it if it has a *; may be repeated
+    /// Show only threads whose name contains this, or matches it if it has a *; may be repeated
     #[arg(long, value_name = "NAME")]
     pub thread: Vec<String>,
-    /// Only stacks that pass through this package, class or method; may be repeated
+    /// Show only stacks that pass through this package, class or method; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub package: Vec<String>,
-    /// Only what was called from this method, class or package; may be repeated
+    /// Show only what was called from this method, class or package; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub root: Vec<String>,
-    /// Leave out what differs from run to run although the program does the same: static
-    /// initialisers, the JDK's reflection, method handles, class loading, references and locks, and
-    /// threads of the JVM
+    /// Leave out what differs between runs of a program that does the same: static initialisers, the
+    /// JDK's reflection, method handles, class loading, references and locks, and the JVM's threads
     #[arg(long)]
     pub stable: bool,
-    /// Fold what is smaller than this share of the whole [default: what makes a page of it, from
-    /// 1%]
+    /// Fold what is below this share of the whole [default: 1% or more, so that the tree fits a page]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub min_share: Option<f64>,
-    /// A method that is already on the stack joins its outer call
+    /// Fold recursive calls into the outermost one
     #[arg(long)]
     pub fold_recursion: bool,
-    /// Frames of the JDK join what called them
+    /// Fold frames of the JDK into their callers
     #[arg(long)]
     pub hide_jdk: bool,
-    /// Java frames only: those of the JVM, of native libraries and of the kernel join what called
-    /// them
+    /// Show Java frames only; native, JVM and kernel frames are folded into their callers
     #[arg(long)]
     pub java_only: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compensate {
-    /// As measured
+    /// Subtract nothing: as measured
     None,
-    /// By what probes cost around work of the same length
+    /// What probes cost around work of the same length, measured in the same JVM
     Calibrated,
-    /// By the least that each pair of transitions costs
+    /// The least that each pair of transitions costs
     Sequences,
 }
 
