@@ -10,7 +10,7 @@
 //! ring and calls nothing of the JVM.
 
 use super::inject::{Part, Runtime};
-use super::{Engine, engine, locked};
+use super::{Recording, locked, recording};
 use crate::engines::{Between, Step};
 use crate::gate;
 use crate::jvm::Jni;
@@ -196,7 +196,7 @@ pub fn note(method: &MethodName) {
     }
 }
 
-impl Engine {
+impl Recording {
     /// Has the runtime load the agent's jar. Whether it does is told later, by [`failed`]. What the
     /// agent is to be told of is noted from now on.
     pub(super) fn load_agent(&self, jni: Jni, runtime: Runtime) {
@@ -241,7 +241,7 @@ pub fn failed(jni: Jni, reason: jobject) {
     let given_up = format!("the agent was given up: {reason}");
     // A program may end before anybody asks for what was refused.
     gate::say(&format!("{}: {given_up}", agent.jar));
-    if let Some(engine) = engine() {
-        engine.refuse(&agent.jar, &given_up);
+    if let Some(recording) = recording() {
+        recording.refuse(&agent.jar, &given_up);
     }
 }

@@ -10,7 +10,7 @@
 use super::clock::{nanos, probe_clock};
 use super::inject::{self, Part, Runtime};
 use super::trace::tier;
-use super::{Engine, locked};
+use super::{Recording, locked};
 use crate::jvm::{Jni, Jvmti};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -111,7 +111,7 @@ pub struct Table {
 static COLD: OnceLock<(f64, f64)> = OnceLock::new();
 static COLD_CALLS: OnceLock<[f64; 2]> = OnceLock::new();
 
-impl Engine {
+impl Recording {
     /// Before anything is woven. It holds up nobody but the one who asked for the recording.
     pub(super) fn calibrate_first(&self, jni: Jni, runtime: Runtime) {
         let calibrator = self.calibrator(jni, runtime);

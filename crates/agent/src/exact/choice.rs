@@ -3,7 +3,7 @@
 
 use super::inject::{Part, Runtime};
 use super::subgraph::Chosen;
-use super::{Engine, follow, locked, reveal, rules};
+use super::{Recording, follow, locked, reveal, rules};
 use crate::jvm::Jni;
 use tare_arena::layout::own::TASKS;
 use tare_callgraph::is_trivial;
@@ -11,7 +11,7 @@ use tare_classfile::{ClassFile, Code};
 use tare_protocol::Refusal;
 use tare_weaver::{MethodInfo, MethodOutcome, Probes, Report};
 
-impl Engine {
+impl Recording {
     /// Counts the methods that were refused, and tells the subgraph what was woven.
     pub(super) fn note(&self, name: &str, bytes: &[u8], report: &Report, chosen: Option<&Chosen>) {
         let (mut woven, mut refused) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@
 //! system calls that bear a wrong address.
 
 use super::own_memory::{read, write};
-use super::{Between, Engine, FROM_THE_START, dotted, locked, redefined, rules};
+use super::{Between, FROM_THE_START, Recording, dotted, locked, redefined, rules};
 use crate::jvm::classes::{Classes, name_of};
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::vm_tables::Tables;
@@ -134,7 +134,7 @@ impl Candidates {
     }
 }
 
-impl Engine {
+impl Recording {
     /// Notes which of the woven methods the JVM's compilers would replace.
     pub(super) fn note_candidates(&self, class: &str, loader: u32, bytes: &[u8], report: &Report) {
         let marked = rules::marked(loader, bytes, &[MARK]);

@@ -46,8 +46,8 @@ const LARGEST: u64 = 1 << 31;
 
 /// Called by the probes: a thread needs a session's memory up to this end, now. Whether it is there.
 pub fn more(base: i64, end: i64, rest: bool) -> bool {
-    let engine = super::engine();
-    let memory = engine.as_ref().map(|engine| &engine.memory);
+    let recording = super::recording();
+    let memory = recording.as_ref().map(|recording| &recording.memory);
     memory.is_some_and(|memory| {
         memory.base == base.cast_unsigned() && memory.back_up_to(end.cast_unsigned(), rest)
     })

@@ -1,8 +1,8 @@
 //! Exact calling-context trees: weaves the chosen methods of the running JVM, and puts the
 //! original code back.
 //!
-//! A session has memory (`memory`), which the probes fill without any help of ours; the engine
-//! only weaves. Its three moments: start (the arena is ready, classes that are loaded are woven
+//! A session has memory (`memory`), which the probes fill without any help of ours; the
+//! recording only weaves. Its three moments: start (the arena is ready, classes that are loaded are woven
 //! in batches), the class-load hook (on whatever thread loads a class), and stop (the hook falls
 //! silent, and the same classes are loaded once more through it). Which thread may do what: start
 //! and stop are the control thread's; the hook shares with them the registry, behind a lock that
@@ -17,6 +17,7 @@ mod choice;
 mod clock;
 mod demote;
 mod engine;
+mod error;
 mod field;
 mod fixed;
 mod follow;
@@ -36,6 +37,7 @@ mod redefined;
 mod refusals;
 mod regions;
 mod registry;
+mod reload;
 mod remembered;
 mod reveal;
 mod rights;
@@ -46,19 +48,17 @@ mod trace;
 mod waiters;
 mod weaving;
 
-use crate::engines::{Between, EngineError, Step};
+use crate::engines::Between;
 use crate::events::class_hook::LoadedClass;
 use crate::events::{self, Enabled, Subscriber};
 use crate::gate;
-use crate::jvm::classes::{Classes, is_about_a_class};
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::loaders;
-use crate::perf_memory;
-use clock::{probe_clock, ticks};
+use clock::probe_clock;
 pub use engine::Exact;
+use error::ExactError;
 use inject::Part;
 use intrinsics::Candidates;
-use jvmti_bindings::sys::jni::jclass;
 use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use memory::{Memory, Shape};
 use naming::dotted;
@@ -68,18 +68,19 @@ use redefined::changed;
 use refusals::Refusals;
 use regions::Regions;
 use registry::Registry;
+use reload::{Pauses, Purpose};
 use remembered::forget_gone;
 pub use remembered::remembered;
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 use subgraph::Subgraph;
 pub use subgraph::{explain, first, revealed};
 use tare_java_names::never_woven;
-use tare_protocol::{Activity, ExactPlan, ExactStatus, Measure};
+use tare_protocol::{ExactPlan, ExactStatus, Measure};
 use tare_weaver::Weaver;
 use waiters::{Held, Waiters};
 
@@ -94,48 +95,13 @@ const EVENTS: [jvmtiEvent; 4] = [
 ];
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
-static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
+static RECORDING: Mutex<Option<Arc<Recording>>> = Mutex::new(None);
 
 /// Whether the JVM knew at its start that classes may be changed.
 static FROM_THE_START: AtomicBool = AtomicBool::new(false);
 
-/// Why a session did not begin.
-#[derive(Debug)]
-pub enum ExactError {
-    AlreadyOn,
-    Memory(io::Error),
-    Runtime(&'static str),
-    /// The JVM would not survive its own plans for its classes.
-    Archive(&'static str),
-    Jvmti(Failure),
-    /// Who asked for it does not want it any more.
-    Stopped,
-}
-
-impl fmt::Display for ExactError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExactError::AlreadyOn => {
-                write!(f, "an exact recording of this JVM is already under way; end that one first")
-            }
-            ExactError::Memory(e) => write!(f, "no memory for the trees: {e}"),
-            ExactError::Runtime(what) | ExactError::Archive(what) => write!(f, "{what}"),
-            ExactError::Jvmti(failure) => write!(f, "{failure}"),
-            ExactError::Stopped => {
-                write!(f, "stopped before all classes were woven; those that were are restored")
-            }
-        }
-    }
-}
-
-impl From<ExactError> for EngineError {
-    fn from(error: ExactError) -> Self {
-        EngineError::Refused(error.to_string())
-    }
-}
-
 /// One session.
-struct Engine {
+struct Recording {
     jvmti: Jvmti,
     plan: ExactPlan,
     memory: Memory,
@@ -175,24 +141,6 @@ struct Engine {
     owner: libc::pthread_t,
 }
 
-/// What classes are loaded again for.
-#[derive(Clone, PartialEq, Eq)]
-enum Purpose {
-    Weave,
-    /// Woven already, to be woven in another way: loaders and names.
-    WeaveAnew(HashSet<(u32, String)>),
-    /// To see what is called by reflection and handles.
-    Watch,
-    Restore,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Pauses {
-    count: u64,
-    total: Duration,
-    longest: Duration,
-}
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -202,8 +150,8 @@ fn this_thread() -> libc::pthread_t {
     unsafe { libc::pthread_self() }
 }
 
-fn engine() -> Option<Arc<Engine>> {
-    locked(&ENGINE).clone()
+fn recording() -> Option<Arc<Recording>> {
+    locked(&RECORDING).clone()
 }
 
 static SUBSCRIBER: Subscriber = Subscriber {
@@ -249,7 +197,7 @@ fn start(
     plan: ExactPlan,
     between: &mut Between<'_>,
 ) -> Result<(), ExactError> {
-    if engine().is_some() {
+    if recording().is_some() {
         return Err(ExactError::AlreadyOn);
     }
     if let Some(why) = archive::refusal(jvmti) {
@@ -272,7 +220,7 @@ fn start(
     let follow = plan.follows_threads().then(follow::Follow::new).transpose();
     forget_gone(jni, None);
     let known_before = locked(&REGISTRY).get_or_insert_default().size().bytes;
-    let engine = Arc::new(Engine {
+    let recording = Arc::new(Recording {
         jvmti,
         plan,
         memory,
@@ -302,9 +250,9 @@ fn start(
         since: Instant::now(),
         owner: this_thread(),
     });
-    *locked(&ENGINE) = Some(Arc::clone(&engine));
-    let begun = engine
-        .listen_to(engine.events())
+    *locked(&RECORDING) = Some(Arc::clone(&recording));
+    let begun = recording
+        .listen_to(recording.events())
         .map_err(ExactError::Jvmti)
         .and_then(|()| {
             if jni.call_static_long(runtime[Part::Threads], c"session", base) {
@@ -314,35 +262,35 @@ fn start(
             }
         })
         .inspect(|()| {
-            match engine.plan.measure {
-                Measure::Trees(_) | Measure::Regions(_) => engine.calibrate_first(jni, runtime),
+            match recording.plan.measure {
+                Measure::Trees(_) | Measure::Regions(_) => recording.calibrate_first(jni, runtime),
                 Measure::Samples(_) => {}
-                Measure::Trace(_) => engine.begin_trace(jni, runtime),
+                Measure::Trace(_) => recording.begin_trace(jni, runtime),
             }
-            if engine.plan.allocations() && !bytecodes::tell_sizes(jvmti, jni, runtime) {
-                engine.refuse("bytes of objects", bytecodes::NO_SIZES);
+            if recording.plan.allocations() && !bytecodes::tell_sizes(jvmti, jni, runtime) {
+                recording.refuse("bytes of objects", bytecodes::NO_SIZES);
             }
         })
         .inspect(|()| {
-            engine.step_aside(jni, true);
-            engine.look_for_recorder(jni);
-            engine.listen_to_threads(jni, runtime, true);
+            recording.step_aside(jni, true);
+            recording.look_for_recorder(jni);
+            recording.listen_to_threads(jni, runtime, true);
         })
-        .and_then(|()| match &engine.subgraph {
+        .and_then(|()| match &recording.subgraph {
             Some(subgraph) => {
                 if !Subgraph::listen(jni, runtime, true) {
                     return Err(ExactError::Runtime("the probe runtime does not begin"));
                 }
-                Ok(subgraph.begin(&engine, jni, between))
+                Ok(subgraph.begin(&recording, jni, between))
             }
-            None => engine
+            None => recording
                 .reload(jni, Purpose::Watch, between)
-                .and_then(|all| Ok(all && engine.reload(jni, Purpose::Weave, between)?))
+                .and_then(|all| Ok(all && recording.reload(jni, Purpose::Weave, between)?))
                 .map_err(ExactError::Jvmti),
         });
     let begun = begun.and_then(|all| if all { Ok(()) } else { Err(ExactError::Stopped) });
     if begun.is_err() {
-        engine.renew_no_callers();
+        recording.renew_no_callers();
     }
     begun.inspect_err(|_| stop(jvmti, jni, between))
 }
@@ -351,18 +299,18 @@ fn start(
 /// figures. Goes on past failures; what the JVM refuses to restore keeps probes that do nothing.
 /// Whatever `between` answers, all is restored.
 fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
-    let Some(engine) = locked(&ENGINE).take() else { return };
-    engine.subgraph.iter().for_each(Subgraph::end);
+    let Some(recording) = locked(&RECORDING).take() else { return };
+    recording.subgraph.iter().for_each(Subgraph::end);
     if let Ok(runtime) = inject::runtime(jni) {
-        if engine.subgraph.is_some() {
+        if recording.subgraph.is_some() {
             Subgraph::listen(jni, runtime, false);
         }
-        engine.listen_to_threads(jni, runtime, false);
+        recording.listen_to_threads(jni, runtime, false);
     }
     // The hook weaves no more, so loading a class again through it restores it.
-    let_hooks_finish(&engine);
-    let _ = engine.reload(jni, Purpose::Restore, between);
-    if let Some(subgraph) = &engine.subgraph {
+    let_hooks_finish(&recording);
+    let _ = recording.reload(jni, Purpose::Restore, between);
+    if let Some(subgraph) = &recording.subgraph {
         subgraph.leave(jni);
         subgraph.release(jni);
     }
@@ -370,11 +318,13 @@ fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
         jni.call_static_long(runtime[Part::Threads], c"session", -1);
         jni.call_static_long(runtime[Part::Trace], c"trace", -1);
         // Nothing is counted any more, and the trees are still there to be asked for.
-        engine.end_agent(jni, runtime, between);
+        recording.end_agent(jni, runtime, between);
     }
-    engine.memory.tick();
-    std::mem::take(&mut *locked(&engine.events)).into_iter().for_each(|events| events.off(jvmti));
-    engine.forget_waiters(jni);
+    recording.memory.tick();
+    std::mem::take(&mut *locked(&recording.events))
+        .into_iter()
+        .for_each(|events| events.off(jvmti));
+    recording.forget_waiters(jni);
     forget_gone(jni, None);
     rights::give_back(jvmti);
 }
@@ -382,10 +332,10 @@ fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
 /// A thread that is loading a class at this moment may still bring it in woven; it is waited for, so
 /// that the class is among those that are restored. For a second at most: what comes later keeps
 /// probes that do nothing.
-fn let_hooks_finish(engine: &Arc<Engine>) {
+fn let_hooks_finish(recording: &Arc<Recording>) {
     let limit = Instant::now() + Duration::from_secs(1);
     let mut waited = false;
-    while Arc::strong_count(engine) > 1 && Instant::now() < limit {
+    while Arc::strong_count(recording) > 1 && Instant::now() < limit {
         waited = true;
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -397,7 +347,7 @@ fn let_hooks_finish(engine: &Arc<Engine>) {
 
 /// Called on a thread that is about to end: its tree can be used again if there get to be many.
 fn thread_ended(jni: Jni) {
-    if engine().is_some()
+    if recording().is_some()
         && let Ok(runtime) = inject::runtime(jni)
     {
         jni.call_static(runtime[Part::Probe], c"ended");
@@ -406,44 +356,44 @@ fn thread_ended(jni: Jni) {
 
 /// To be called several times a second while a session is on.
 fn tick(jni: Jni) {
-    let Some(engine) = engine() else { return };
-    engine.memory.tick();
-    if let Some(subgraph) = &engine.subgraph {
+    let Some(recording) = recording() else { return };
+    recording.memory.tick();
+    if let Some(subgraph) = &recording.subgraph {
         subgraph.wake(jni);
     }
-    engine.calibrate_again(jni);
-    engine.tidy(jni);
+    recording.calibrate_again(jni);
+    recording.tidy(jni);
 }
 
 /// The descriptors of the running session's memory: trees, names, and, for who drains a trace, where
 /// it says how far it has come.
 fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
-    engine().map(|engine| engine.memory.files(drains))
+    recording().map(|recording| recording.memory.files(drains))
 }
 
 fn status() -> Option<ExactStatus> {
-    let engine = engine()?;
-    let pauses = *locked(&engine.pauses);
-    let calibration = locked(&engine.calibration).0.clone();
+    let recording = recording()?;
+    let pauses = *locked(&recording.pauses);
+    let calibration = locked(&recording.calibration).0.clone();
     Some(ExactStatus {
-        session: engine.memory.session,
-        timed: engine.plan.is_timed(),
-        costs: !engine.plan.costs().is_empty(),
-        classes: engine.classes.load(Relaxed),
-        methods: engine.methods.load(Relaxed),
-        refused: engine.refusals(),
-        weaving_ns: engine.weaving_ns.load(Relaxed),
+        session: recording.memory.session,
+        timed: recording.plan.is_timed(),
+        costs: !recording.plan.costs().is_empty(),
+        classes: recording.classes.load(Relaxed),
+        methods: recording.methods.load(Relaxed),
+        refused: recording.refusals(),
+        weaving_ns: recording.weaving_ns.load(Relaxed),
         pauses: pauses.count,
         pause_ns: nanos_of(pauses.total),
         longest_pause_ns: nanos_of(pauses.longest),
-        used: engine.memory.used(),
-        names: engine.memory.of_names(),
-        budget: engine.memory.budget(),
-        elapsed_ns: nanos_of(engine.since.elapsed()),
+        used: recording.memory.used(),
+        names: recording.memory.of_names(),
+        budget: recording.memory.budget(),
+        elapsed_ns: nanos_of(recording.since.elapsed()),
         probe_ps: calibration.probe_ps,
         calibration: calibration.lines,
-        subgraph: engine.subgraph.as_ref().map(Subgraph::status),
-        regions: engine.regions.list(),
+        subgraph: recording.subgraph.as_ref().map(Subgraph::status),
+        regions: recording.regions.list(),
     })
 }
 
@@ -451,7 +401,7 @@ fn nanos_of(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Engine {
+impl Recording {
     /// Has the probes count nothing that the calling thread runs, the control thread, or, to measure
     /// what they cost, count again. The JVM has it run woven code: other agents' class transformers,
     /// which the flight recorder is one of, and the program's class loaders.
@@ -502,158 +452,6 @@ impl Engine {
         rules::is_included(&self.plan, name)
             || (self.plan.root_methods().iter().any(|p| p.fits_some_method(name))
                 && !rules::is_excluded(&self.plan, name))
-    }
-
-    fn has_woven(&self, name: &str, loader: u32) -> bool {
-        let registry = locked(&REGISTRY);
-        registry.as_ref().is_some_and(|r| r.is_woven(loader, name, self.memory.session))
-    }
-
-    /// Has the JVM load the chosen ones of the loaded classes again, through the hook. Whether that is
-    /// all of them: `between` may end it, unless classes are restored.
-    fn reload(
-        &self,
-        jni: Jni,
-        purpose: Purpose,
-        between: &mut Between<'_>,
-    ) -> Result<bool, Failure> {
-        let outcome = jni.frame(|| {
-            self.jvmti.with_loaded_classes(jni, |classes| {
-                let mut chosen = classes.select(|name, class| match &purpose {
-                    Purpose::Weave => self.wants_class(name),
-                    Purpose::WeaveAnew(wanted) => {
-                        wanted.contains(&(classes.loader(class), name.to_owned()))
-                            && self.has_woven(name, classes.loader(class))
-                    }
-                    Purpose::Watch => {
-                        self.is_watched(name, classes.loader(class))
-                            || (self.subgraph.is_some() && self.regions.fits_class(name))
-                    }
-                    Purpose::Restore => self.has_woven(name, classes.loader(class)),
-                });
-                let forgets = jni.forgets_redefinitions();
-                let mut left = Vec::new();
-                if forgets {
-                    left.extend_from_slice(classes.list());
-                    left.retain(|class| redefined::is_left(jni, classes, *class));
-                }
-                if purpose != Purpose::Restore {
-                    self.leave_events_alone(jni, classes, &mut chosen);
-                    if forgets {
-                        chosen.retain(|class| self.is_as_we_left_it(jni, classes, *class));
-                    }
-                }
-                let activity = match purpose {
-                    Purpose::Restore => Activity::Restoring,
-                    _ => Activity::Weaving,
-                };
-                let all = self.in_batches(classes, &chosen, activity, between)?
-                    && self.renew_callers(jni, classes, between)?;
-                left.iter().for_each(|class| redefined::leave_again(jni, classes, *class));
-                if purpose == Purpose::Restore && forgets {
-                    chosen.iter().for_each(|class| redefined::leave(jni, classes, *class));
-                }
-                Ok(all)
-            })
-        });
-        match outcome {
-            Some(Ok(done)) => done,
-            Some(Err(failure)) => Err(failure),
-            None => {
-                Err(Failure { call: "PushLocalFrame", error: jvmti::jvmtiError::OUT_OF_MEMORY })
-            }
-        }
-    }
-
-    /// The next batch of classes that are woven.
-    fn step(&self, done: usize, now: usize, all: usize) -> Step {
-        Step { activity: Activity::Weaving, done, now, all, methods: self.methods.load(Relaxed) }
-    }
-
-    /// Has the JVM load these classes again, some at a time. Whether that is all of them.
-    fn in_batches(
-        &self,
-        all: &Classes<'_>,
-        chosen: &[jclass],
-        activity: Activity,
-        between: &mut Between<'_>,
-    ) -> Result<bool, Failure> {
-        let mut done = 0;
-        while let Some(rest) = chosen.get(done..).filter(|rest| !rest.is_empty()) {
-            let batch = &rest[..rest.len().min(self.batches.size())];
-            let goes_on = between(Step { activity, ..self.step(done, batch.len(), chosen.len()) });
-            if !goes_on && activity != Activity::Restoring {
-                return Ok(false);
-            }
-            self.retransform(all, batch)?;
-            done += batch.len();
-            // Probes run on meanwhile, and may need memory.
-            self.memory.tick();
-        }
-        Ok(true)
-    }
-
-    /// One batch. Classes that cannot be linked stay as they are: the JVM would refuse them, too.
-    fn retransform(&self, all: &Classes<'_>, batch: &[jclass]) -> Result<(), Failure> {
-        let mut linked = batch.to_vec();
-        linked.retain(|&class| match all.link(class) {
-            Ok(()) => true,
-            Err(thrown) => {
-                self.not_taken(all, class, &format!("the JVM cannot link it: {thrown}"));
-                false
-            }
-        });
-        if linked.is_empty() { Ok(()) } else { self.retransform_linked(all, &linked) }
-    }
-
-    /// When one of the classes is the reason for a failure, the others still get their turn: the
-    /// batch is halved until that class stands alone.
-    fn retransform_linked(&self, all: &Classes<'_>, batch: &[jclass]) -> Result<(), Failure> {
-        let (began, ticks_before) = (Instant::now(), ticks());
-        let stood_still = perf_memory::safepoint_ns();
-        let outcome = self.jvmti.retransform(batch);
-        // At once: what is compiled in between would do without the woven bodies.
-        if outcome.is_ok() && locked(&self.candidates).any() {
-            for class in batch {
-                self.switch_intrinsics_off(*class);
-            }
-        }
-        let pause = began.elapsed();
-        let after = perf_memory::safepoint_ns();
-        let still =
-            stood_still.zip(after).map_or(0, |(before, after)| after.saturating_sub(before));
-        self.batches.took(batch.len(), pause.saturating_sub(Duration::from_nanos(still)));
-        if let (Some(before), Some(after)) = (stood_still, after) {
-            let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
-            let stood_still = (after.saturating_sub(before) as f64 * rate) as u64;
-            if self.plan.is_trace() {
-                self.note_pause(stood_still);
-            } else if self.plan.is_timed() && !self.plan.is_cpu_time() {
-                self.memory.add_pause(stood_still);
-            }
-        }
-        {
-            let mut pauses = locked(&self.pauses);
-            pauses.count += 1;
-            pauses.total += pause;
-            pauses.longest = pauses.longest.max(pause);
-        }
-        match outcome {
-            Err(failure) if is_about_a_class(&failure) => match *batch {
-                [] => Ok(()),
-                [class] => {
-                    let why = format!("the JVM did not take the woven class ({failure})");
-                    self.not_taken(all, class, &why);
-                    Ok(())
-                }
-                _ => {
-                    let (first, second) = batch.split_at(batch.len() / 2);
-                    self.retransform_linked(all, first)?;
-                    self.retransform_linked(all, second)
-                }
-            },
-            other => other,
-        }
     }
 }
 

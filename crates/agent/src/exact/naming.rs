@@ -1,7 +1,7 @@
 //! What a recording calls the methods that were woven.
 
 use super::names_file::NoRoom;
-use super::{Engine, REGISTRY, agents, locked};
+use super::{REGISTRY, Recording, agents, locked};
 use crate::loaders;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_arena::MethodName;
@@ -21,7 +21,7 @@ pub struct Nameless {
     methods: u64,
 }
 
-impl Engine {
+impl Recording {
     /// Logs the names of methods, each once in a session. A class whose names find no room is not
     /// woven.
     pub(super) fn log_names(

@@ -3,7 +3,7 @@
 //! Those are the natives of the class itself, of classes that are loaded when the trace begins, and of
 //! classes that were loaded since. A call through a subclass or an interface does not name the native.
 
-use super::{Engine, REGISTRY, dotted, locked, trace};
+use super::{REGISTRY, Recording, dotted, locked, trace};
 use crate::jvm::Jni;
 use crate::loaders;
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl NativeProbes {
     }
 }
 
-impl Engine {
+impl Recording {
     /// Looks for natives in the classes that are loaded, before anything is woven.
     pub(super) fn find_natives(&self, jni: Jni) {
         let found = jni.frame(|| {

@@ -5,7 +5,7 @@
 //! had changed before is thousands of times: minutes by the interpreter, and code that is too long in the
 //! end. Nobody has to pay for that who only wants to count.
 
-use super::{Engine, dotted};
+use super::{Recording, dotted};
 use crate::jvm::Jni;
 use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
@@ -33,7 +33,7 @@ unsafe impl Sync for Base {}
 
 static BASE: OnceLock<Base> = OnceLock::new();
 
-impl Engine {
+impl Recording {
     /// Looks whether the recorder has begun, among all loaded classes.
     pub(super) fn look_for_recorder(&self, jni: Jni) {
         jni.frame(|| {

@@ -5,7 +5,7 @@
 //! keeps what others brought, and gives it back when the class is restored. What others bring
 //! while nothing is recorded we do not see; that it happened, a counter of the JVM tells.
 
-use super::{Engine, REGISTRY, dotted, engine, locked, this_thread};
+use super::{REGISTRY, Recording, dotted, locked, recording, this_thread};
 use crate::jvm::Jni;
 use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
@@ -53,7 +53,7 @@ impl Redefined {
     }
 }
 
-impl Engine {
+impl Recording {
     /// Whether nobody has changed a class since we left it. Otherwise the JVM might bring older code
     /// back if we wove it.
     pub fn is_as_we_left_it(&self, jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
@@ -135,27 +135,28 @@ pub fn changed(
     loader: impl FnOnce() -> u32,
     bytes: &[u8],
 ) -> Option<Vec<u8>> {
-    let Some(engine) = engine() else {
+    let Some(recording) = recording() else {
         // The classes are being restored.
         return current(loader(), name, bytes);
     };
-    engine.notice_recorder(name);
-    let wanted =
-        engine.subgraph.is_some() || engine.wants_class(name) || engine.is_watched(name, 0);
-    let ours = again && this_thread() == engine.owner;
+    recording.notice_recorder(name);
+    let wanted = recording.subgraph.is_some()
+        || recording.wants_class(name)
+        || recording.is_watched(name, 0);
+    let ours = again && this_thread() == recording.owner;
     if !wanted && !ours {
         return None;
     }
     let loader = loader();
     if ours {
         let now = current(loader, name, bytes);
-        let woven = wanted.then(|| engine.weave(name, loader, bytes, now.as_deref())).flatten();
+        let woven = wanted.then(|| recording.weave(name, loader, bytes, now.as_deref())).flatten();
         return woven.or(now);
     }
     if again {
-        engine.note_version(name, loader, bytes);
+        recording.note_version(name, loader, bytes);
     }
-    engine.weave(name, loader, bytes, None)
+    recording.weave(name, loader, bytes, None)
 }
 
 /// What a class is, when the JVM gives us an older version of it.

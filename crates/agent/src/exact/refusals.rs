@@ -1,6 +1,6 @@
 //! What was not woven and why: a count for each reason, with the first names.
 
-use super::{Engine, REGISTRY, dotted, locked};
+use super::{REGISTRY, Recording, dotted, locked};
 use crate::jvm::classes::Classes;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl Refusals {
     }
 }
 
-impl Engine {
+impl Recording {
     /// The JVM did not take a class as we wove it, or could not even link it: it is as it was.
     pub(super) fn not_taken(&self, all: &Classes<'_>, class: jclass, why: &str) {
         let Some(name) = all.name(class) else { return };

@@ -1,7 +1,7 @@
 //! What is remembered of methods from session to session, and when it is forgotten: with the loaders
 //! of their classes. A class that stays must get the same ids again.
 
-use super::{Engine, REGISTRY, Registry, engine, locked, redefined, registry::Size};
+use super::{REGISTRY, Recording, Registry, locked, recording, redefined, registry::Size};
 use crate::jvm::Jni;
 use crate::loaders;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// How much is remembered. Between sessions this is when loaders that are gone are looked for.
 pub fn remembered(jni: Jni) -> Size {
-    if engine().is_none() {
+    if recording().is_none() {
         forget_gone(jni, None);
     }
     locked(&REGISTRY).as_ref().map(Registry::size).unwrap_or_default()
 }
 
 /// Forgets what is known of classes whose loaders are gone.
-pub fn forget_gone(jni: Jni, engine: Option<&Engine>) {
+pub fn forget_gone(jni: Jni, recording: Option<&Recording>) {
     let gone = loaders::gone(jni);
     if gone.is_empty() {
         return;
@@ -27,12 +27,12 @@ pub fn forget_gone(jni: Jni, engine: Option<&Engine>) {
         registry.forget(&gone);
     }
     redefined::forget(&gone);
-    if let Some(engine) = engine {
-        engine.forget_natives(&gone);
+    if let Some(recording) = recording {
+        recording.forget_natives(&gone);
     }
 }
 
-impl Engine {
+impl Recording {
     /// From time to time; for the control thread.
     pub(super) fn tidy(&self, jni: Jni) {
         let now = Instant::now();

@@ -10,7 +10,7 @@ use super::clock::ticks;
 use super::inject::{Part, Runtime};
 use super::own_memory::read;
 use super::probes::UNFIT;
-use super::{Engine, REGISTRY, engine, locked};
+use super::{REGISTRY, Recording, locked, recording};
 use crate::jvm::{Jni, Jvmti};
 use crate::loaders;
 use crate::vm_tables::Tables;
@@ -63,7 +63,7 @@ pub fn probes(
     Ok((set("enterRoot")?, set("enter")?))
 }
 
-impl Engine {
+impl Recording {
     /// The session that begins is a trace.
     pub(super) fn begin_trace(&self, jni: Jni, runtime: Runtime) {
         jni.call_static_long(runtime[Part::Trace], c"trace", self.memory.base.cast_signed());
@@ -151,17 +151,17 @@ pub fn tier(jvmti: Jvmti, method: jmethodID) -> Option<u8> {
 
 /// Called by the JVM when there is new code of a method.
 pub fn compiled(method: jmethodID) {
-    if let Some(engine) = engine().filter(|engine| engine.plan.is_trace()) {
-        engine.note_code(method);
+    if let Some(recording) = recording().filter(|recording| recording.plan.is_trace()) {
+        recording.note_code(method);
     }
 }
 
 /// Called by the JVM when it has thrown code of a method away. The method may be gone, too: nothing of it is asked
 /// that is not known already, and another may get its handle.
 pub fn discarded(method: jmethodID) {
-    if let Some(engine) = engine().filter(|engine| engine.plan.is_trace())
-        && let Some(Some(id)) = locked(&engine.compiled).remove(&(method as usize))
+    if let Some(recording) = recording().filter(|recording| recording.plan.is_trace())
+        && let Some(Some(id)) = locked(&recording.compiled).remove(&(method as usize))
     {
-        engine.memory.note(record::DISCARDED, ticks(), id, 0);
+        recording.memory.note(record::DISCARDED, ticks(), id, 0);
     }
 }

@@ -14,7 +14,7 @@ mod budget;
 mod inside;
 
 use super::inject::{self, Part};
-use super::{Engine, engine, locked};
+use super::{Recording, locked, recording};
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
@@ -57,7 +57,7 @@ struct Waiting {
 // SAFETY: global references may be used from any thread.
 unsafe impl Send for Wait {}
 
-impl Engine {
+impl Recording {
     pub(super) fn sees_waits(&self) -> bool {
         self.plan.is_timed() && !self.plan.is_cpu_time()
     }
@@ -145,7 +145,7 @@ impl Engine {
 
 /// The time in which a thread is held up for our sake.
 pub struct Held {
-    engine: Arc<Engine>,
+    recording: Arc<Recording>,
     began: u64,
     inside: Option<inside::Holds>,
 }
@@ -153,25 +153,26 @@ pub struct Held {
 impl Held {
     /// To be called before a class is looked at that the calling thread brings.
     pub fn begin(jni: Jni, class: &str, by_the_jvm: bool) -> Option<Self> {
-        let engine = engine().filter(|engine| engine.plan.is_timed() || engine.plan.is_trace())?;
-        let began = engine.probe_clock();
-        let concerned = engine.sees_waits() && engine.may_weave(class);
-        let inside = concerned.then(|| engine.holds(jni, class, by_the_jvm)).flatten();
-        Some(Self { engine, began, inside })
+        let recording = recording()
+            .filter(|recording| recording.plan.is_timed() || recording.plan.is_trace())?;
+        let began = recording.probe_clock();
+        let concerned = recording.sees_waits() && recording.may_weave(class);
+        let inside = concerned.then(|| recording.holds(jni, class, by_the_jvm)).flatten();
+        Some(Self { recording, began, inside })
     }
 
     /// Keeps the time since then out of the calling thread's figures, and out of those of the threads
     /// that waited for it.
     pub fn end(self, jni: Jni) {
-        let Self { engine, began, inside } = self;
+        let Self { recording, began, inside } = self;
         let Ok(runtime) = inject::runtime(jni) else { return };
         if let Some(holds) = inside {
-            engine.held_inside(jni, &holds, began);
+            recording.held_inside(jni, &holds, began);
         }
-        if engine.sees_waits() {
-            engine.held_others(jni, began);
+        if recording.sees_waits() {
+            recording.held_others(jni, began);
         }
-        let ticks = engine.probe_clock().saturating_sub(began);
+        let ticks = recording.probe_clock().saturating_sub(began);
         jni.call_static_long(runtime[Part::Clock], c"held", ticks.cast_signed());
     }
 }
@@ -184,14 +185,14 @@ fn current_tree(jni: Jni) -> Option<u64> {
 
 /// Called on a thread that begins to wait for a lock.
 pub fn begins_to_wait(jni: Jni, object: jobject) {
-    if let Some(engine) = engine() {
-        engine.waits(jni, object);
+    if let Some(recording) = recording() {
+        recording.waits(jni, object);
     }
 }
 
 /// Called on a thread that has got the lock which it waited for.
 pub fn has_its_lock(jni: Jni) {
-    if let Some(engine) = engine() {
-        engine.has_it(jni);
+    if let Some(recording) = recording() {
+        recording.has_it(jni);
     }
 }

@@ -5,13 +5,13 @@ use super::natives::NativeProbes;
 use super::probes::Kind;
 use super::redefined::digest;
 use super::subgraph::Chosen;
-use super::{Engine, IMPLICIT, REGISTRY, dotted, intrinsics, locked, nanos_of, recorder, rules};
+use super::{IMPLICIT, REGISTRY, Recording, dotted, intrinsics, locked, nanos_of, recorder, rules};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tare_classfile::access;
 use tare_weaver::{MethodInfo, MethodPlan, Options, Outcome, Weaver};
 
-impl Engine {
+impl Recording {
     /// The woven bytes of a class, or nothing when it stays as it is. What the JVM gave us may be
     /// older than what the class is now.
     pub(super) fn weave(

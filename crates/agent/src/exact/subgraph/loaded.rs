@@ -1,9 +1,9 @@
 //! The classes that are loaded when a session begins, and what is asked about them later, as the JVM
 //! tells it.
 
-use super::super::{Between, Engine, locked, redefined, rules};
+use super::super::{Between, Recording, locked, redefined, rules};
 use super::loading::{Made, read_pool};
-use super::{Initialiser, Subgraph, past};
+use super::{Initialiser, Subgraph, earlier_runs};
 use crate::jvm::Jni;
 use crate::jvm::classes::Classes;
 use crate::jvm::inspect::MethodOf;
@@ -18,7 +18,7 @@ use tare_classfile::{ConstantPool, access};
 
 impl Subgraph {
     /// Looks at all loaded classes: first who is above whom, then what is in them.
-    pub(super) fn survey(&self, engine: &Engine, jni: Jni, between: &mut Between<'_>) {
+    pub(super) fn survey(&self, recording: &Recording, jni: Jni, between: &mut Between<'_>) {
         let mut found: Vec<(ClassId, Side)> = Vec::new();
         jni.frame(|| {
             self.jvmti.with_loaded_classes(jni, |classes| {
@@ -27,7 +27,7 @@ impl Subgraph {
                 }
                 let told = |class: &jclass| {
                     self.jvmti.class_name(*class).is_some_and(|name| name == b"java/lang/String")
-                        && past::is_told(self.jvmti, *class)
+                        && earlier_runs::is_told(self.jvmti, *class)
                 };
                 self.pasts_are_told.store(classes.list().iter().any(told), Relaxed);
                 let mut unready = Vec::new();
@@ -38,7 +38,7 @@ impl Subgraph {
                         unready.push(class);
                     }
                 }
-                self.make_ready(engine, jni, &unready, between);
+                self.make_ready(recording, jni, &unready, between);
             })
         });
         // All methods before any call: who overrides what is known then.
@@ -73,19 +73,25 @@ impl Subgraph {
     /// Classes that are loaded and not linked: the JVM says nothing about them, but links them
     /// when it loads them again, and then the hook sees their bytes. Waiting until the program
     /// uses them would mean to find out what they are while they run.
-    fn make_ready(&self, engine: &Engine, jni: Jni, classes: &[jclass], between: &mut Between<'_>) {
+    fn make_ready(
+        &self,
+        recording: &Recording,
+        jni: Jni,
+        classes: &[jclass],
+        between: &mut Between<'_>,
+    ) {
         if self.scheme == Scheme::Lazy && self.pasts_are_told.load(Relaxed) {
             let names = classes.iter().filter_map(|&class| self.jvmti.class_name(class));
             locked(&self.state).unready = names.collect();
         }
         let mut done = 0;
         while let Some(rest) = classes.get(done..).filter(|rest| !rest.is_empty()) {
-            let batch = &rest[..rest.len().min(engine.batches.size())];
-            if !between(engine.step(done, batch.len(), classes.len())) {
+            let batch = &rest[..rest.len().min(recording.batches.size())];
+            if !between(recording.step(done, batch.len(), classes.len())) {
                 break;
             }
             done += batch.len();
-            self.reload(engine, jni, batch.to_vec(), between);
+            self.reload(recording, jni, batch.to_vec(), between);
         }
         locked(&self.state).unready.clear();
         for &class in classes {
@@ -158,7 +164,7 @@ impl Subgraph {
 
     /// Whether none of a class's code has run. Of one whose initialiser is under way, only the past of that tells.
     fn is_dormant(&self, class: jclass, initialiser: Option<Initialiser>) -> bool {
-        let begun = |of: Initialiser| past::of(self.jvmti, of.0) != Past::Unknown;
+        let begun = |of: Initialiser| earlier_runs::of(self.jvmti, of.0) != Past::Unknown;
         !self.jvmti.is_initialised(class) && !initialiser.is_some_and(begun)
     }
 
@@ -208,11 +214,12 @@ impl Subgraph {
     }
 
     fn method<'a>(&self, loader: Loader, class: &str, method: &'a MethodOf) -> MethodFacts<'a> {
-        let past = if past::ran_below_a_root(loader, class, &method.name, &method.descriptor) {
-            Past::RanOften
-        } else {
-            past::of(self.jvmti, method.id)
-        };
+        let past =
+            if earlier_runs::ran_below_a_root(loader, class, &method.name, &method.descriptor) {
+                Past::RanOften
+            } else {
+                earlier_runs::of(self.jvmti, method.id)
+            };
         MethodFacts {
             name: &method.name,
             descriptor: &method.descriptor,

@@ -13,7 +13,7 @@
 use super::current_tree;
 use crate::exact::clock;
 use crate::exact::inject::{self, Part};
-use crate::exact::{Engine, locked};
+use crate::exact::{Recording, locked};
 use crate::jvm::Jni;
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jthread};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ enum Place {
     Unknown,
 }
 
-impl Engine {
+impl Recording {
     /// Before the calling thread is held up as it brings a class: whom that may concern.
     pub(super) fn holds(&self, jni: Jni, class: &str, by_the_jvm: bool) -> Option<Holds> {
         let own = current_tree(jni);
