@@ -260,7 +260,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
     } else if let Some(error) = TargetError::of(profile, info) {
         let use_for = match error.has_compilers {
             true => "good for an order of magnitude, not for milliseconds",
-            false => "mostly by what is native in them",
+            false => "mostly because of native code in them",
         };
         say(format!(
             "estimated for {}, from bytecodes, without native code, collections and compilations: \
@@ -274,15 +274,15 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
         });
         let weighs = info.name == "exact" || info.name == "trace";
         if weighs && !compensated {
-            say("times are as measured: the probes' own weight is in them".to_owned());
+            say("times are as measured and include the probes' own cost".to_owned());
         }
     }
     if info.kind.unit() == Unit::Nanoseconds && samples(profile, metric, tree).is_none() {
         let (calls, methods) = untimed(profile);
         if calls > 0 {
             say(format!(
-                "{} of {} were counted and not timed: short ones, as a rule, that call nothing \
-                 and have no loop; their time is their callers' (--time-all times them, too)",
+                "{} of {} were counted and not timed: mostly short ones that call nothing and \
+                 have no loop; their time is their callers' (--time-all times them, too)",
                 counted(calls, "call"),
                 counted(methods, "method"),
             ));
@@ -296,15 +296,13 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
         say(format!("reached from the roots: {reached}"));
     }
     if option("skip-trivial") == Some("yes") && option("kind") == Some("exact") {
-        let what = "methods that are empty, or only hand out or store a field";
-        say(format!(
-            "{what}, were left alone and not counted (--no-skip-trivial counts them, too)"
-        ));
+        let what = "empty methods, getters and setters";
+        say(format!("{what} were not woven and not counted (--no-skip-trivial counts them, too)"));
     }
     if info.estimate == Estimate::Compensated && info.name != JOINED {
-        say("times are estimates: what probes weigh is subtracted by a calibration, and short \
-             methods that are called often can be off by a multiple (docs/measured/accuracy.md); \
-             recorded with --cpu as well, times per call are told by samples"
+        say("times are estimates: a calibration subtracts what probes cost, and short methods that \
+             are called often can be off by a multiple (docs/measured/accuracy.md); record with \
+             --cpu for times per call from samples"
             .to_owned());
     }
     let joined = JoinedSums::of(profile, metric);
@@ -319,8 +317,8 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             let above = (upper - sum).max(0) as f64 / sum as f64 * 100.0;
             say(format!(
                 "the whole is between − {below:.1} % and + {above:.1} % of what is shown, as far \
-                 as samples and scale go; a program that ran otherwise while it was \
-                 sampled is not in that"
+                 as samples and scale go; that does not cover a program that ran \
+                 differently while it was sampled"
             ));
         }
     }

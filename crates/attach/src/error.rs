@@ -173,7 +173,7 @@ impl fmt::Display for Error {
                  `tare ps` lists them."
             ),
             Self::Ambiguous { who, candidates } => {
-                write!(f, "\"{who}\" fits {} JVMs; name one by its pid:", candidates.len())?;
+                write!(f, "\"{who}\" matches {} JVMs; name one by its pid:", candidates.len())?;
                 let each =
                     candidates.iter().map(|c| format!(" {} ({})", c.pid, c.name.escape_debug()));
                 write!(f, "{}.", each.collect::<Vec<_>>().join(","))
@@ -360,6 +360,6 @@ mod tests {
         let candidate = |pid, name: &str| Candidate { pid, name: name.into() };
         let candidates = vec![candidate(1, "A"), candidate(2, "B")];
         let text = Error::Ambiguous { who: "x".into(), candidates }.to_string();
-        assert_eq!(text, "\"x\" fits 2 JVMs; name one by its pid: 1 (A), 2 (B).");
+        assert_eq!(text, "\"x\" matches 2 JVMs; name one by its pid: 1 (A), 2 (B).");
     }
 }

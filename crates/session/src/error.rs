@@ -50,7 +50,7 @@ pub enum Error {
 impl Error {
     /// The agent's answer is no answer to what was asked.
     pub(crate) fn another_question() -> Self {
-        Error::Confused("the agent gave an answer to another question".to_owned())
+        Error::Confused("the agent sent an unexpected answer".to_owned())
     }
 
     pub(crate) fn during(self, doing: impl Into<String>) -> Self {

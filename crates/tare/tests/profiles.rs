@@ -201,7 +201,7 @@ fn exact_profiles_show_calls_beside_times() {
             "  25.0 %  100.0 %      250 ms          10   25.0 ms  com.acme.Shop.sell\n",
             "    total   itself      value       calls\n",
             "  75.0 %   75.0 %     750 ms      12,345  └─com.acme.Key.hashCode\n",
-            "the probes' own weight is in them",
+            "include the probes' own cost",
         ],
     );
     let json = ok(&["report", text(&file), "--format", "json"]);

@@ -119,7 +119,7 @@ on_each_jdk! {
             recording.signal(rustix::process::Signal::INT);
             let text = recording.wait().ok().to_owned();
             let page = Tare::this().run(&["report", file.to_str().expect("a path")]).ok().to_owned();
-            assert!(page.contains("were left alone and not counted"), "{page}");
+            assert!(page.contains("were not woven and not counted"), "{page}");
             assert_eq!(page.contains("of them never ran below a root"), scheme == "lazy", "{page}");
             let counts = Recorded::open(&file).all_counts();
             assert!(counts.contains_key("Work.afterTheFall"), "{counts:?}");

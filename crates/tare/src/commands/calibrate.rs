@@ -46,7 +46,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
         None => term::stdout().write_all(text.as_bytes())?,
     }
     errln!(
-        "{}: the costs tell the times of the loops that were measured to {:.0} %, on average",
+        "{}: the costs reproduce the measured times of the loops to {:.0} %, on average",
         target.jvm,
         target.fit * 100.0
     );
@@ -65,8 +65,8 @@ fn measure_undisturbed(args: &CalibrateArgs) -> Result<(String, Option<f64>)> {
             return Ok(());
         }
         bail!(
-            "other programs {when} {:.0} % of this machine's processors, which would be taken for costs \
-             of bytecodes; wait until they are done, or measure with --force",
+            "other programs {when} {:.0} % of this machine's processors, which would count as costs of \
+             bytecodes; wait until they are done, or use --force",
             others * 100.0
         );
     };

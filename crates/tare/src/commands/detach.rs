@@ -51,7 +51,7 @@ pub fn send_away(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) -> Result<()> 
         Answered::With(Response::Error { message, .. }) => {
             bail!("the agent did not leave: {}", plain(&message))
         }
-        _ => bail!("the agent gave an answer to another question"),
+        _ => bail!("the agent sent an unexpected answer"),
     }
 }
 

@@ -18,7 +18,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     let all = match agent.ask(&Request::Explain(args.method.clone()))? {
         Response::Explained(all) => all,
         Response::Error { message, .. } => bail!("{}", plain(&message)),
-        _ => bail!("the agent gave an answer to another question"),
+        _ => bail!("the agent sent an unexpected answer"),
     };
     if all.methods.is_empty() {
         bail!(

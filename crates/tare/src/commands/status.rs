@@ -168,7 +168,7 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
 /// A sampling session in a few words.
 fn describe(sampling: &SampleStatus) -> String {
     let engine = sampling.engine.map_or("an unknown engine".to_owned(), |e| e.to_string());
-    let clock = if sampling.wall { "by the clock on the wall" } else { "by processor time" };
+    let clock = if sampling.wall { "by the wall clock" } else { "by processor time" };
     let mut text = format!("{clock}, every {} by {engine}", interval(sampling.interval_ns));
     if sampling.paused {
         text.push_str(", paused");

@@ -82,7 +82,7 @@ pub fn print(
         };
         writeln!(
             out,
-            "{DIM}  grey: the truth may be half of it or less; {hint} (docs/guide/times.md){DIM:#}"
+            "{DIM}  grey: the true value may be half of it or less; {hint} (docs/guide/times.md){DIM:#}"
         )?;
     }
     if let Some(more @ 1..) = hot.len().checked_sub(report.args.top) {
