@@ -335,12 +335,12 @@ fn check_size(file: &File, most: u64) -> Result<()> {
     Ok(())
 }
 
-/// What the tool tells a guard of its own: the agent's status, and the memory of a recording.
+/// What the tool tells a rescuer of its own: the agent's status, and the memory of a recording.
 pub fn hear_status(stream: &UnixStream, patience: Duration) -> Result<(Status, [File; 2])> {
     let mut teller = Agent::of(stream.try_clone()?, patience)?;
     match Response::from_message(&teller.receive()?)? {
         Response::Status(status) => Ok((*status, teller.take_files()?)),
-        _ => Err(Error::Confused("a guard has to be told of a status".to_owned())),
+        _ => Err(Error::Confused("a rescuer has to be told of a status".to_owned())),
     }
 }
 

@@ -9,9 +9,9 @@ mod subgraph;
 pub use memory::{Arena, NameFile};
 
 use crate::client::{self, Found};
+use crate::completion;
 use crate::demotion::{Costs, Load, Steering};
 use crate::error::{Result, refuse};
-use crate::headway;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
@@ -78,7 +78,7 @@ pub fn vm(jvm: &Jvm) -> String {
 }
 
 /// What an exact recording has come to so far.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// Or samples.
     pub calls: u64,
@@ -261,6 +261,11 @@ impl Exact {
         !self.status.regions.is_empty() && self.totals.contexts == 0
     }
 
+    /// Passages of all regions so far.
+    pub fn passages(&self) -> u64 {
+        self.regions.passages()
+    }
+
     /// What the calls so far cost in probes, at least, in nanoseconds.
     pub fn in_probes(&self) -> f64 {
         let Totals { calls, untimed, .. } = self.totals;
@@ -290,13 +295,13 @@ impl Exact {
         let in_nanos = |ticks: u64| nanos(snapshot, ticks.cast_signed());
         self.regions.look(snapshot, &threads, &self.status.regions, time, in_nanos, profile);
         self.untimed.clear();
-        headway::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
+        completion::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
                 if at % STRETCH == 0 {
-                    headway::more(STRETCH.min(tree.nodes.len() - at));
+                    completion::more(STRETCH.min(tree.nodes.len() - at));
                 }
                 let nothing = node.method == layout::REST && node.count == 0;
                 if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {

@@ -3,10 +3,10 @@
 //! Each JVM that comes up with our agent reports at a socket of ours before its `main` runs and
 //! holds that connection until it ends. The program's input, output and exit status stay its own.
 
+use crate::completion::Completion;
 use crate::error::{Context, Result, refuse};
-use crate::headway::Headway;
 use crate::library;
-use crate::note::Note;
+use crate::observer::Note;
 use crate::words::plain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -62,6 +62,7 @@ pub fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 /// What the JVMs of a program get besides the agent.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// They prepare for an exact recording.
     pub exact: bool,
@@ -312,12 +313,12 @@ trait Around {
 struct Here<'a> {
     notes: &'a dyn Fn(Note),
     since: Instant,
-    then: Headway,
+    then: Completion,
 }
 
 impl<'a> Here<'a> {
     fn new(notes: &'a dyn Fn(Note)) -> Self {
-        Here { notes, since: Instant::now(), then: Headway::now() }
+        Here { notes, since: Instant::now(), then: Completion::now() }
     }
 }
 
@@ -343,7 +344,7 @@ impl Around for Here<'_> {
     }
 
     fn headway(&self) -> String {
-        Headway::now().since(self.then)
+        Completion::now().since(self.then)
     }
 }
 
@@ -437,6 +438,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// What is set when the command has ended and this JVM has not.
+    pub fn leave(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.leave)
+    }
+
     /// Whether the command has ended and this JVM has not.
     pub fn is_left(&self) -> bool {
         self.leave.load(Relaxed)

@@ -5,9 +5,11 @@
 //! What is measured, and how, is the business of the [`Source`]s; what the file looks like that of
 //! `tare-recording`.
 
+use crate::completion;
 use crate::error::{Context, Error, Result, refuse};
-use crate::headway;
+use crate::plan::Output;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_profile::{Profile, RunInfo};
@@ -36,8 +38,11 @@ const SPARE: u64 = 256 << 20;
 
 /// A recording that is being made.
 pub struct Recorder {
-    path: PathBuf,
-    writer: Writer<File>,
+    /// None if it goes into no file.
+    path: Option<PathBuf>,
+    writer: Writer<Sink>,
+    /// The same file, to have it on disk.
+    file: Option<File>,
     profile: Profile,
     /// What is known of the run apart from what the sources tell.
     run: RunInfo,
@@ -48,30 +53,41 @@ pub struct Recorder {
 }
 
 /// A recording that has ended.
+#[derive(Clone, Debug)]
 pub struct Recorded {
-    pub path: PathBuf,
-    /// Of the file, in bytes.
+    /// None if it went into no file.
+    pub path: Option<PathBuf>,
+    /// In bytes.
     pub size: u64,
     /// The longest time between two looks, if looking was so dear that it was not about a second.
     pub stretched: Option<Duration>,
 }
 
 impl Recorder {
-    /// Begins a file, in place of one that may be there. `began` is the zero of all times.
-    pub fn begin(path: &Path, run: RunInfo, began: Instant) -> Result<Self> {
+    /// Begins a recording, in place of a file that may be there. `began` is the zero of all times.
+    pub fn begin(output: Output, run: RunInfo, began: Instant) -> Result<Self> {
         let mut profile = Profile::new();
         profile.run = run.clone();
-        // The file says whose it is from the beginning.
-        let writer = create(path).and_then(|mut writer| {
-            writer.tell(&headway::BYTES);
+        let path = match &output {
+            Output::File(path) => Some(path.clone()),
+            Output::Writer(_) => None,
+        };
+        // It says whose it is from the beginning.
+        let begun = create(output).and_then(|(mut writer, file)| {
+            writer.tell(&completion::BYTES);
             writer.write(&profile)?;
-            Ok(writer)
+            Ok((writer, file))
         });
-        let writer = writer.with_context(|| format!("cannot write {}", path.display()))?;
+        let (writer, file) = begun.with_context(|| cannot_write(path.as_deref()))?;
         let looked = Instant::now();
         let due = looked + INTERVAL;
-        let path = path.to_owned();
-        Ok(Recorder { path, writer, profile, run, began, due, looked, longest: INTERVAL })
+        let longest = INTERVAL;
+        Ok(Recorder { path, writer, file, profile, run, began, due, looked, longest })
+    }
+
+    /// The file that grows.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Whether it is time to look.
@@ -91,7 +107,8 @@ impl Recorder {
         let cost = processor_time().saturating_sub(before);
         self.due = start + INTERVAL.max(cost * (PAUSE + 1));
         // Waiting for the disk is no work, so it does not count.
-        self.writer.sync().or_else(cannot_sync).map_err(|e| self.unwritten(e.into()))
+        let synced = self.file.as_ref().map_or(Ok(()), File::sync_data);
+        synced.or_else(cannot_sync).map_err(|e| self.unwritten(e.into()))
     }
 
     /// Takes what has come, for sources that cannot wait: it is written when it is worth a block, and
@@ -123,9 +140,8 @@ impl Recorder {
     /// Takes a last look and completes the file.
     pub fn finish(mut self, sources: &mut [&mut dyn Source]) -> Result<Recorded> {
         let looked = self.look(sources);
-        let doing = || format!("cannot write {}", self.path.display());
-        let file = self.writer.finish(&self.profile).with_context(doing)?;
-        let size = file.metadata().with_context(doing)?.len();
+        let doing = || cannot_write(self.path.as_deref());
+        let size = self.writer.finish(&self.profile).with_context(doing)?.size;
         // The file is whole up to the look before; that is worth more than the last one.
         looked?;
         // A busy machine makes a second a little longer; that is not worth a word.
@@ -157,20 +173,22 @@ impl Recorder {
     }
 
     fn unwritten(&self, error: WriteError) -> Error {
-        let told = format!("{} ends here, after {:.0?}", self.path.display(), self.began.elapsed());
+        let what = self.path.as_ref().map(|path| path.display().to_string());
+        let what = what.unwrap_or_else(|| "the recording".to_owned());
+        let told = format!("{what} ends here, after {:.0?}", self.began.elapsed());
         Error::from(error).during(told)
     }
 
     /// A disk that is nearly full ends a recording before it ends the program.
     fn leave_room(&self) -> Result<()> {
-        if has_no_room(&self.path) {
-            refuse!(
+        match self.path.as_deref().filter(|path| has_no_room(path)) {
+            Some(path) => refuse!(
                 "the disk of {} is nearly full; the recording ends here, after {:.0?}",
-                self.path.display(),
+                path.display(),
                 self.began.elapsed()
-            );
+            ),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -198,17 +216,63 @@ fn cannot_sync(error: std::io::Error) -> std::io::Result<()> {
     }
 }
 
+/// Where a recording goes, and how much has gone there.
+pub struct Sink {
+    out: Box<dyn Write + Send>,
+    pub size: u64,
+}
+
+impl Sink {
+    pub fn new(out: impl Write + Send + 'static) -> Self {
+        Sink { out: Box::new(out), size: 0 }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let length = self.out.write(bytes)?;
+        self.size += length as u64;
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn cannot_write(path: Option<&Path>) -> String {
+    match path {
+        Some(path) => format!("cannot write {}", path.display()),
+        None => "cannot write the recording".to_owned(),
+    }
+}
+
+fn create(output: Output) -> Result<(Writer<Sink>, Option<File>)> {
+    match output {
+        Output::File(path) => {
+            let (writer, file) = create_file(&path)?;
+            Ok((writer, Some(file)))
+        }
+        Output::Writer(out) => Ok((Writer::new(Sink { out, size: 0 })?, None)),
+    }
+}
+
+fn open_file(path: &Path) -> Result<(Writer<Sink>, File)> {
+    let file = File::create(path)?;
+    Ok((Writer::new(Sink::new(file.try_clone()?))?, file))
+}
+
 /// An ordinary file gets its name when it is readable: nobody finds an empty one.
-fn create(path: &Path) -> Result<Writer<File>> {
+fn create_file(path: &Path) -> Result<(Writer<Sink>, File)> {
     if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
-        return Ok(Writer::create(path)?);
+        return open_file(path);
     }
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut part = path.clone().into_os_string();
     part.push(".part");
-    let writer = Writer::create(part.as_ref()).map_err(Error::from);
+    let begun = open_file(part.as_ref());
     let named =
-        writer.and_then(|writer| fs::rename(&part, &path).map(|()| writer).map_err(Into::into));
+        begun.and_then(|begun| fs::rename(&part, &path).map(|()| begun).map_err(Into::into));
     if named.is_err() {
         // The error that is reported is the first one.
         let _ = fs::remove_file(&part);
@@ -263,7 +327,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tare-recorder-{}.tare", std::process::id()));
         fs::write(&path, "an older file").unwrap();
         let mut counter = Counter::default();
-        let mut recorder = Recorder::begin(&path, RunInfo::default(), Instant::now()).unwrap();
+        let mut recorder =
+            Recorder::begin(Output::File(path.clone()), RunInfo::default(), Instant::now())
+                .unwrap();
         assert_eq!(read(&path), (0, 0, false));
         for looks in 1..4 {
             recorder.append(&mut [&mut counter]).unwrap();
@@ -282,7 +348,7 @@ mod tests {
         fs::write(&path, "an older file").unwrap();
         // What is written there meets a full disk.
         std::os::unix::fs::symlink("/dev/full", &part).unwrap();
-        let error = create(&path).map(|_| ()).unwrap_err();
+        let error = create_file(&path).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("space"), "{error:#}");
         assert!(!part.is_symlink(), "the part is left behind");
         assert_eq!(fs::read_to_string(&path).unwrap(), "an older file");

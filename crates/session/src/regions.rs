@@ -17,6 +17,11 @@ impl Regions {
         self.seen.values().any(|figures| figures.region as usize == region)
     }
 
+    /// Of all regions, at the last look.
+    pub fn passages(&self) -> u64 {
+        self.seen.values().map(|figures| figures.count).sum()
+    }
+
     /// Adds what is new. `threads` are those of the snapshot's trees, `names` the regions in the order of
     /// their numbers; `nanos` turns ticks into nanoseconds.
     pub fn look(

@@ -504,25 +504,9 @@ pub struct RecordArgs {
     pub quiet: bool,
     #[command(flatten)]
     pub patience: Patience,
-    /// For `tare check`, which needs to tell pieces of parallel work apart
-    #[arg(skip)]
-    pub for_check: bool,
     /// The program to start and record, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-impl RecordArgs {
-    /// What the words of a command line mean.
-    pub fn of(words: Vec<OsString>) -> Result<Self, clap::Error> {
-        #[derive(Parser)]
-        struct Alone {
-            #[command(flatten)]
-            args: RecordArgs,
-        }
-        let words = std::iter::once("record".into()).chain(words);
-        Alone::try_parse_from(words).map(|alone| alone.args)
-    }
 }
 
 #[derive(Args)]
@@ -572,6 +556,16 @@ pub struct Patience {
     pub timeout: Duration,
 }
 
+impl Patience {
+    /// For commands that have no flag for it.
+    pub fn usual() -> Result<Duration, String> {
+        match std::env::var("TARE_TIMEOUT") {
+            Ok(text) => duration(&text).map_err(|e| format!("TARE_TIMEOUT={text}: {e}")),
+            Err(_) => Ok(Duration::from_secs(10)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -585,7 +579,8 @@ mod tests {
     #[test]
     fn everything_can_be_recorded_quietly() {
         for words in [&["-q", "1"][..], &["-q", "--wall", "1"], &["-q", "--region", "a.B.c", "1"]] {
-            assert!(RecordArgs::of(words.iter().map(Into::into).collect()).is_ok(), "{words:?}");
+            let words = ["tare", "record"].iter().chain(words);
+            assert!(Cli::try_parse_from(words.clone()).is_ok(), "{words:?}");
         }
     }
 

@@ -150,7 +150,7 @@ pub fn remark_aside(text: &str) {
 pub fn say(note: Note) {
     match note {
         Note::Aside(text) => remark_aside(&text),
-        Note::Warning(text) => errln!("{WARN}tare: {text}{WARN:#}"),
+        Note::Warning(text) | Note::Alarm(text) => errln!("{WARN}tare: {text}{WARN:#}"),
     }
 }
 

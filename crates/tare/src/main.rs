@@ -18,8 +18,8 @@ mod target;
 use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
-use tare_session::desk::Order;
-use tare_session::guard;
+use tare_session::command_socket::Command as Told;
+use tare_session::rescuer;
 
 fn main() -> ExitCode {
     // A copy of ourselves that enters a container's namespaces must do nothing else before.
@@ -36,15 +36,17 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Explain(args)) => commands::explain::run(&args),
-        Some(Command::Guard { pid, recording }) => guard::run(pid, &recording).map_err(Into::into),
+        Some(Command::Guard { pid, recording }) => {
+            rescuer::run(pid, &recording).map_err(Into::into)
+        }
         Some(Command::Record(args)) => return commands::record::run(*args),
-        Some(Command::Dump { jvm, output }) => commands::orders::dump(&jvm, output.as_deref()),
-        Some(Command::Stop { jvm }) => commands::orders::give(&jvm, &Order::Stop),
-        Some(Command::Pause { jvm }) => commands::orders::give(&jvm, &Order::Pause),
-        Some(Command::Resume { jvm }) => commands::orders::give(&jvm, &Order::Resume),
+        Some(Command::Dump { jvm, output }) => commands::under_way::dump(&jvm, output.as_deref()),
+        Some(Command::Stop { jvm }) => commands::under_way::tell(&jvm, &Told::Stop),
+        Some(Command::Pause { jvm }) => commands::under_way::tell(&jvm, &Told::Pause),
+        Some(Command::Resume { jvm }) => commands::under_way::tell(&jvm, &Told::Resume),
         Some(Command::Interval { jvm, interval }) => {
             let nanos = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-            commands::orders::give(&jvm, &Order::Interval(nanos))
+            commands::under_way::tell(&jvm, &Told::Interval(nanos))
         }
         Some(Command::Instrument(args)) => commands::instrument::run(&args),
         Some(Command::CalibrateTarget(args)) => commands::calibrate::run(&args),

@@ -17,7 +17,7 @@ use tare_analysis::{
 };
 use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis, ValueKind};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
-use tare_session::desk::{self, Order};
+use tare_session::command_socket::{self, Command};
 use tare_session::exact;
 
 /// All times.
@@ -175,7 +175,7 @@ fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> 
 fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let jvm = tare_attach::find(who)?;
     let (memory, path) = shared_memory()?;
-    match desk::ask_if_any(&jvm, &Order::Dump(memory.try_clone()?))? {
+    match command_socket::ask_if_any(&jvm, &Command::Dump(memory.try_clone()?))? {
         Some(_) => read_file(&path, who, time, false),
         None => Ok(exact::live(&jvm)?),
     }

@@ -199,7 +199,7 @@ on_each_jdk! {
     }
 
     /// Somebody else may look at a trace under way, and end it.
-    fn a_trace_takes_orders(jdk) {
+    fn a_trace_takes_commands(jdk) {
         let mut target = Target::java(jdk).class_path(classes()).main("Truth").start();
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare");
@@ -213,7 +213,7 @@ on_each_jdk! {
                 methods.iter().any(|m| m["name"] == "Work.recursion" && m["invocations"].as_i64() > Some(0))
             })
         });
-        Tare::this().run(&["pause", &target.name()]).fails(1, &["a trace takes no such orders"]);
+        Tare::this().run(&["pause", &target.name()]).fails(1, &["a trace takes no such commands"]);
         Tare::this().run(&["stop", &target.name()]).ok();
         recording.wait().ok();
         assert_whole(&Recorded::open(&file));

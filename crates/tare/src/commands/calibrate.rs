@@ -55,7 +55,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
 
 fn write_jar(path: &Path) -> Result<()> {
     let jar = portable::jar().context("making the runtime's jar")?;
-    files::replace(path, &jar)
+    Ok(files::replace(path, &jar)?)
 }
 
 /// The same, unless others use the machine, before it or meanwhile: with `--force` by how much.

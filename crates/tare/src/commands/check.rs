@@ -6,8 +6,8 @@
 mod baseline;
 mod compare;
 
-use super::record;
-use crate::cli::{CheckArgs, RecordArgs};
+use super::record::{self, Job};
+use crate::cli::{CheckArgs, Patience};
 use crate::figures::{grouped, several};
 use crate::files;
 use crate::source;
@@ -15,7 +15,6 @@ use crate::term::{BAD, BOLD, GOOD, WARN, plain};
 use anyhow::{Context, Result, bail};
 use baseline::{Baseline, Case};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,11 @@ use std::process::ExitCode;
 use tare_analysis::{is_service, is_unstable};
 use tare_java_names::{is_jdk, stable};
 use tare_profile::{ContextId, LossKind, Profile, ValueKind};
-use tare_protocol::CHECK_PREFIX;
+use tare_protocol::{
+    CHECK_PREFIX, Counted, ExactPlan, Figures, Measure, Roots, Scheme, TreePlan, TreeRoots,
+};
+use tare_session::engines::exact;
+use tare_session::{Plan, What};
 
 /// The exit status for what grew, as of `tare diff --threshold`.
 const GREW: u8 = 3;
@@ -31,7 +34,13 @@ const GREW: u8 = 3;
 /// Bytes of a baseline: a line for each case and each of the dearest methods.
 const LARGEST_BASELINE: u64 = 64 << 20;
 
-/// The method that runs a piece of forked work (of [`record::FORK_JOIN`]).
+/// Bytes for the trees.
+const MEMORY: u64 = 1 << 30;
+
+/// The class that runs the pieces of parallel streams and other work that is forked, on whatever thread.
+const FORK_JOIN: &str = "java.util.concurrent.ForkJoinTask";
+
+/// The method that runs a piece of forked work (of [`FORK_JOIN`]).
 const PIECE: &str = "doExec";
 
 /// What test frameworks and build tools bring along; their frames are no cases.
@@ -65,7 +74,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         ),
     };
     let room = Room::new()?;
-    let status = record::launched_quietly(record_args(args, &room.0)?)?;
+    let (status, _) = record::launched(job(args, &room.0)?)?;
     if !status.success() {
         errln!("{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared");
         return Ok(tare_session::launch::exit_code(status));
@@ -115,27 +124,42 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(GREW))
 }
 
-/// The recording that a check is made of, as the words of `tare record`.
-fn record_args(args: &CheckArgs, room: &Path) -> Result<RecordArgs> {
-    let mut words: Vec<OsString> = Vec::new();
-    let mut add = |flag: &str, value: &str| words.extend([flag.into(), value.into()]);
-    args.counted.include.iter().for_each(|pattern| add("--include", &pattern.to_string()));
-    args.counted.exclude.iter().for_each(|pattern| add("--exclude", &pattern.to_string()));
-    args.root.iter().for_each(|root| add("--root", &root.to_string()));
-    if !args.root.is_empty() {
-        // What a root calls for the first time must count as much as the second time.
-        add("--scheme", "all");
-    }
+/// The recording that a check is made of.
+fn job(args: &CheckArgs, room: &Path) -> Result<Job> {
+    let mut exclude = args.counted.exclude.clone();
     if args.junit {
-        FRAMEWORKS.iter().for_each(|pattern| add("--exclude", pattern));
+        let frameworks = FRAMEWORKS.iter().map(|pattern| pattern.parse());
+        exclude.extend(frameworks.collect::<Result<Vec<_>, _>>()?);
     }
-    add("--blocks", args.counted.blocks.name());
-    add("--memory", "1G");
-    words.extend(["--bytecodes", "--allocations", "--no-skip-trivial", "-o"].map(OsString::from));
-    words.push(room.join("run.tare").into());
-    words.push("--".into());
-    words.extend(args.command.iter().cloned());
-    RecordArgs::of(words).context("the recording")
+    // What a root calls for the first time must count as much as the second time.
+    let roots = Roots::of(args.root.clone(), Scheme::All);
+    let figures = Figures::Bytecodes {
+        blocks: args.counted.blocks,
+        fold: false,
+        counted: Counted::Number { allocations: true, agent_jar: None },
+    };
+    let weave = ExactPlan {
+        include: args.counted.include.clone(),
+        also: vec![FORK_JOIN.parse()?],
+        exclude,
+        memory: MEMORY,
+        measure: Measure::Trees(TreePlan {
+            figures,
+            roots: roots.map(|roots| TreeRoots { roots, follow_threads: false }),
+            depth: 0,
+        }),
+        ..ExactPlan::default()
+    };
+    let chance = exact::Chance::FixedEverywhere;
+    let what = What::Exact(exact::Plan { weave, chance, ..exact::Plan::default() });
+    Ok(Job {
+        plan: Plan { what, duration: None, command: args.command.clone() },
+        output: Some(room.join("run.tare")),
+        quiet: true,
+        mute: true,
+        by_thread: false,
+        timeout: Patience::usual().map_err(anyhow::Error::msg)?,
+    })
 }
 
 /// A directory for the recordings, which goes with its owner. It is locked meanwhile: one that is
@@ -205,7 +229,7 @@ fn places(profile: &Profile, roots: bool) -> Vec<Place> {
     for (id, parent, frame) in profile.contexts.iter() {
         let method = profile.methods.get(profile.frames.get(frame).method);
         let [class, name] = [method.class, method.name].map(|text| profile.strings.get(text));
-        let is_piece = class == record::FORK_JOIN && name == PIECE;
+        let is_piece = class == FORK_JOIN && name == PIECE;
         in_pieces[id.index()] = is_piece || in_pieces[parent.index()];
         all[id.index()] = match all[parent.index()] {
             Place::LeftOut => Place::LeftOut,

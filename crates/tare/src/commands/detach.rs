@@ -2,19 +2,10 @@
 
 use crate::cli::Target;
 use crate::term::plain;
-use anyhow::{Result, bail};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use tare_attach::Jvm;
-use tare_protocol::{Progress, Request, Response};
-use tare_session::client::{self, Agent, Answered, Turn, Watch, inside};
-
-/// How often one looks whether it is done.
-const STEP: Duration = Duration::from_millis(2);
-
-/// An agent that goes on is waited for no longer than this: that it does is told by memory in which
-/// the JVM's owner can write what they like.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+use anyhow::Result;
+use std::sync::atomic::AtomicBool;
+use tare_session::agents::{send_away, wait_for_threads};
+use tare_session::client;
 
 pub fn run(target: &Target) -> Result<()> {
     let jvm = tare_attach::find(&target.jvm)?;
@@ -41,143 +32,5 @@ pub fn run(target: &Target) -> Result<()> {
             plain(&agent.greeting.version)
         );
     }
-    wait_for_threads(&jvm, patience, &never)
-}
-
-/// Has an agent leave, as long as it can be seen that it goes on and nobody wants to `stop` waiting.
-pub fn send_away(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) -> Result<()> {
-    match agent.ask_watched(&Request::Detach, &mut Leaving::new(jvm.pid, stop))? {
-        Answered::With(Response::Ok) => Ok(()),
-        Answered::With(Response::Error { message, .. }) => {
-            bail!("the agent did not leave: {}", plain(&message))
-        }
-        _ => bail!("the agent sent an unexpected answer"),
-    }
-}
-
-/// Looks from outside how an agent goes on that answers nobody.
-struct Leaving<'a> {
-    pid: u32,
-    last: Option<Progress>,
-    began: Instant,
-    longest: Duration,
-    stop: &'a AtomicBool,
-}
-
-impl<'a> Leaving<'a> {
-    fn new(pid: u32, stop: &'a AtomicBool) -> Self {
-        Leaving { pid, last: None, began: Instant::now(), longest: LONGEST, stop }
-    }
-
-    /// Whether it went on since the last look.
-    fn look(&mut self) -> bool {
-        self.went_on(tare_attach::progress(self.pid))
-    }
-
-    fn went_on(&mut self, now: Option<Progress>) -> bool {
-        let moved = now.is_some() && now != self.last;
-        self.last = now.or(self.last);
-        moved
-    }
-
-    /// Whether nothing is waited for any more, even if it goes on.
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.began.elapsed() >= self.longest
-    }
-
-    fn still_there(&self, patience: Duration) -> String {
-        let doing = self.last.as_ref().map_or_else(
-            || "the JVM may be stopped, or stuck on its way to a safepoint".to_owned(),
-            inside,
-        );
-        let waits = match self.is_over() {
-            true => "`tare detach` waits for it",
-            false => "`--timeout` waits longer",
-        };
-        let after = if self.is_over() { self.began.elapsed() } else { patience };
-        format!(
-            "the agent has not left JVM {} after {:.1} s; {doing}. It leaves by itself as soon as the JVM \
-             lets it; {waits}",
-            self.pid,
-            after.as_secs_f64()
-        )
-    }
-}
-
-impl Watch for Leaving<'_> {
-    fn told(&mut self, _: &Progress) {}
-
-    fn turn(&mut self) -> Turn {
-        match () {
-            () if self.is_over() => Turn::GiveUp,
-            () if self.look() => Turn::Moves,
-            () => Turn::Wait,
-        }
-    }
-
-    fn given_up(&self, patience: Duration) -> String {
-        self.still_there(patience)
-    }
-}
-
-/// The agent's answer is its last act, but its thread still has to return; whoever counts threads
-/// after us must not meet it.
-pub fn wait_for_threads(jvm: &Jvm, patience: Duration, stop: &AtomicBool) -> Result<()> {
-    let mut leaving = Leaving::new(jvm.pid, stop);
-    let is_there = || tare_attach::has_control_thread(jvm.pid);
-    wait(&mut leaving, patience, is_there, Leaving::look)
-}
-
-fn wait<'a>(
-    leaving: &mut Leaving<'a>,
-    patience: Duration,
-    is_there: impl Fn() -> bool,
-    mut look: impl FnMut(&mut Leaving<'a>) -> bool,
-) -> Result<()> {
-    let mut deadline = Instant::now() + patience;
-    while is_there() {
-        if look(leaving) {
-            deadline = Instant::now() + patience;
-        }
-        if leaving.is_over() || Instant::now() > deadline {
-            bail!(leaving.still_there(patience));
-        }
-        std::thread::sleep(STEP);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A JVM whose agent never leaves, and always seems to go on.
-    fn for_ever<'a>(leaving: &mut Leaving<'a>, each: impl Fn(u64)) -> String {
-        let mut done = 0;
-        let look = |leaving: &mut Leaving<'a>| {
-            done += 1;
-            each(done);
-            leaving.went_on(Some(Progress { done, ..Progress::default() }))
-        };
-        wait(leaving, Duration::from_secs(3600), || true, look).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn an_agent_that_seems_to_go_on_is_not_waited_for_for_ever() {
-        let stop = AtomicBool::new(false);
-        let mut leaving = Leaving::new(7, &stop);
-        leaving.longest = Duration::from_millis(50);
-        let error = for_ever(&mut leaving, |_| {});
-        assert!(error.contains("has not left JVM 7"), "{error}");
-        assert!(matches!(leaving.turn(), Turn::GiveUp));
-    }
-
-    #[test]
-    fn ctrl_c_ends_the_waiting() {
-        let stop = AtomicBool::new(false);
-        let mut leaving = Leaving::new(7, &stop);
-        let error = for_ever(&mut leaving, |done| stop.store(done == 3, Ordering::Relaxed));
-        assert!(error.contains("leaves by itself"), "{error}");
-        assert!(matches!(leaving.turn(), Turn::GiveUp));
-    }
+    Ok(wait_for_threads(&jvm, patience, &never)?)
 }

@@ -17,7 +17,6 @@ use crate::cli::{By, ReportArgs, ReportFormat};
 use crate::source;
 use crate::term::plain;
 use anyhow::{Result, bail};
-use std::path::Path;
 use tare_analysis::{
     Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Region, ThreadShare,
     Tree, bounds_of, by_thread, findings, hot_list, narrow, set_aside,
@@ -79,11 +78,6 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
     let profile = narrow(profile, metrics[0], &args.view.filter().restriction())?;
     show(&profile, metrics, args)
-}
-
-/// The page that people see when they say nothing else.
-pub fn page(profile: &Profile, file: &Path) -> Result<()> {
-    whole(profile, &ReportArgs::plain(file))
 }
 
 /// All of a profile, in the form that the arguments ask for.

@@ -2,23 +2,22 @@
 
 use crate::cli::{self, StatusArgs};
 use crate::commands::list::Row;
-use crate::figures::{roughly, several, wrap};
+use crate::figures::{roughly, say, several, wrap};
 use crate::term::{self, BOLD, DIM, WARN, plain};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{
-    AgentOptions, EngineName, EnginePlan, EventCounts, GRACE, LoadedBy, Request, SampleStatus,
-    Status,
-};
-use tare_session::client::{self, Agent, Found};
-use tare_session::library;
+use tare_protocol::{EventCounts, GRACE, LoadedBy, SampleStatus, Status};
+use tare_session::agents;
+use tare_session::client::Agent;
+use tare_session::engines::counters;
 use tare_session::sampling::interval;
+use tare_session::{Begun, Figures, Note, Observer, Output, Place, Plan, State, What};
 
 pub fn run(args: &StatusArgs) -> Result<()> {
     let jvm = tare_attach::find(&args.target.jvm)?;
@@ -35,18 +34,19 @@ pub fn run(args: &StatusArgs) -> Result<()> {
 
 /// The agent in the JVM, attached now if it is not there, with a word about it.
 pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
-    if let Some(agent) = present(jvm, patience)? {
+    if let Some(agent) = agents::present(jvm, patience)? {
         return Ok(agent);
     }
     let began = Instant::now();
     let name = plain(jvm.name());
     errln!("{DIM}Attaching to JVM {} ({name}) …{DIM:#}", jvm.pid);
-    let agent = attach(jvm, patience)?;
+    let grace = grace()?;
+    let agent = agents::attach(jvm, patience, grace)?;
     errln!(
         "{DIM}Attached in {:.0} ms. The agent leaves {} after the last command,\n\
          or at once with `tare detach {}`.{DIM:#}",
         began.elapsed().as_secs_f64() * 1e3,
-        term::time(grace()?.unwrap_or(GRACE)),
+        term::time(grace.unwrap_or(GRACE)),
         jvm.pid
     );
     Ok(agent)
@@ -54,39 +54,7 @@ pub fn enter(jvm: &Jvm, patience: Duration) -> Result<Agent> {
 
 /// The same for callers that come and go.
 pub fn enter_quietly(jvm: &Jvm, patience: Duration) -> Result<Agent> {
-    match present(jvm, patience)? {
-        Some(agent) => Ok(agent),
-        None => attach(jvm, patience),
-    }
-}
-
-/// The agent that is there already; one of another version is an error.
-fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
-    match client::find(jvm, patience)? {
-        Found::Ours(agent) => Ok(Some(agent)),
-        Found::None => Ok(None),
-        Found::Other(agent) => bail!(
-            "JVM {} holds the agent of tare {} (build {}), this is tare {} (build {}). \
-             Use that version, or send it away first: tare detach {}",
-            jvm.pid,
-            plain(&agent.greeting.version),
-            plain(&agent.greeting.build),
-            tare_protocol::VERSION,
-            tare_protocol::BUILD_ID,
-            jvm.pid
-        ),
-    }
-}
-
-fn attach(jvm: &Jvm, patience: Duration) -> Result<Agent> {
-    let library = library::locate()?;
-    let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1);
-    let options = AgentOptions { grace: grace()?.map(seconds), ..AgentOptions::default() };
-    tare_attach::load_agent(jvm, &library, &options.to_string(), patience, &mut |_| {})?;
-    match client::find(jvm, patience)? {
-        Found::Ours(agent) => Ok(agent),
-        _ => bail!("the JVM says that it loaded the agent, but its control socket cannot be found"),
-    }
+    Ok(agents::enter(jvm, patience, grace()?)?)
 }
 
 /// How long an agent that is attached now is to stay while nobody talks to it, if the user's
@@ -190,28 +158,25 @@ fn describe(sampling: &SampleStatus) -> String {
 /// A line per interval until Ctrl-C or the JVM's end. The counters are switched off by the agent
 /// when our connection ends, however it ends.
 fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
+    let mut watcher = Watcher(Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&watcher.0))?;
     }
-    agent.tell(&Request::Start(EnginePlan::Counters))?;
+    let what = What::Counters(counters::Plan { every: interval });
+    let plan = Plan { what, duration: None, command: Vec::new() };
+    let mut nowhere = || Place { output: Output::Writer(Box::new(io::sink())), result: None };
+    let begun = tare_session::begin(agent, jvm, &plan, &mut nowhere, &mut watcher)?;
+    let Begun::Recording(mut counting) = begun else { return Ok(()) };
     let mut out = term::stdout();
     let mut last = EventCounts::default();
-    let began = Instant::now();
     let mut lines = 0_u32;
-    while !stop.load(Ordering::Relaxed) {
-        sleep(interval, &stop);
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let status = match agent.status() {
-            Ok(status) => status,
-            Err(_) if has_ended(jvm) => {
-                writeln!(out, "JVM {} has ended.", jvm.pid)?;
-                return Ok(());
-            }
-            Err(e) => return Err(e.into()),
+    loop {
+        let progress = match counting.poll(&mut watcher) {
+            State::Going => continue,
+            State::Progress(progress) => progress,
+            State::Over => break,
         };
+        let Figures::Counters(now) = progress.figures else { continue };
         if lines.is_multiple_of(20) {
             writeln!(
                 out,
@@ -219,25 +184,43 @@ fn watch(jvm: &Jvm, agent: &mut Agent, interval: Duration) -> Result<()> {
             )?;
         }
         lines += 1;
-        let now = status.counters().copied().unwrap_or(last);
-        let new = now.since(last);
+        let new = now.counts.since(last);
         writeln!(
             out,
             "{:>6.1} s  {:>7}  {:>8}  {:>6}  {:>7}  {:>7}  {:>8}  {:>3}  {:>4.1} ms",
-            began.elapsed().as_secs_f64(),
-            status.threads,
+            progress.elapsed.as_secs_f64(),
+            now.threads,
             new.threads_started,
             new.threads_ended,
-            status.classes,
+            now.classes,
             new.classes_prepared,
             new.methods_compiled,
             new.collections,
             new.collection_ns as f64 / 1e6,
         )?;
         out.flush()?;
-        last = now;
+        last = now.counts;
     }
-    Ok(agent.tell(&Request::Stop(EngineName::Counters))?)
+    let end = counting.finish(&mut watcher);
+    if !watcher.wants_end() && has_ended(jvm) {
+        writeln!(out, "JVM {} has ended.", jvm.pid)?;
+        return Ok(());
+    }
+    end.finished?;
+    if end.alive { Ok(()) } else { Err(tare_session::Error::Gone(None).into()) }
+}
+
+/// Who watches until Ctrl-C.
+struct Watcher(Arc<AtomicBool>);
+
+impl Observer for Watcher {
+    fn note(&mut self, note: Note) {
+        say(note);
+    }
+
+    fn wants_end(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Whether the process is gone, or goes within a moment: a JVM closes its sockets on its way out.
@@ -248,17 +231,6 @@ fn has_ended(jvm: &Jvm) -> bool {
         }
         tare_attach::inspect(jvm.pid).is_err()
     })
-}
-
-/// Sleeps in steps short enough for Ctrl-C to feel immediate.
-fn sleep(interval: Duration, stop: &AtomicBool) {
-    let until = Instant::now() + interval;
-    while let Some(left) = until.checked_duration_since(Instant::now()) {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        std::thread::sleep(left.min(Duration::from_millis(50)));
-    }
 }
 
 /// What `--json` shows. A promise to scripts: fields are added, never renamed.

@@ -2,12 +2,13 @@
 
 use super::Check;
 use crate::commands::list::is_hotspot;
-use crate::commands::{detach, status};
+use crate::commands::status;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tare_attach::Jvm;
 use tare_protocol::{Request, Status};
+use tare_session::agents::wait_for_threads;
 use tare_session::client::{self, Found};
 use tare_session::exact::vm;
 
@@ -115,7 +116,7 @@ fn ask(jvm: &Jvm, patience: Duration) -> anyhow::Result<Status> {
     let answer = agent.status();
     if !was_there {
         agent.tell(&Request::Detach)?;
-        detach::wait_for_threads(jvm, patience, &AtomicBool::new(false))?;
+        wait_for_threads(jvm, patience, &AtomicBool::new(false))?;
     }
     Ok(answer?)
 }

@@ -2,7 +2,6 @@
 //! that does the same are the same, so one context that differs is worth more than a list of
 //! changes.
 
-use crate::commands::record::CHANCE_FIXED;
 use crate::figures::{fit, grouped, value, wrap};
 use crate::term::{BOLD, DIM};
 use anyhow::Result;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tare_analysis::{Diff, DiffOptions, Noise, fold_path, is_unstable};
 use tare_profile::{Profile, RunInfo, SeriesId, SeriesInfo, ValueKind};
+use tare_session::engines::exact::CHANCE_FIXED;
 
 /// What a program is started with that takes chance from it.
 const FIXED: &str = "-XX:hashCode=3";

@@ -2,50 +2,31 @@
 //! what a combination of flags means. Which flags go together is `cli`'s to say.
 
 use super::agent_jar;
-use super::exact::FORK_JOIN;
 use crate::cli::RecordArgs;
 use crate::target::Target;
-use anyhow::{Result, bail};
-use std::str::FromStr;
-use std::time::Duration;
+use anyhow::Result;
 use tare_protocol::{
-    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Pattern, REGIONS_MAX, Roots, TracePlan,
-    TreePlan, TreeRoots,
+    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, TracePlan, TreePlan, TreeRoots,
 };
-
-/// The longest that a thread of a trace waits for room in its ring.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What the agent is to weave and measure.
 pub fn plan(args: &RecordArgs) -> Result<ExactPlan> {
-    let also = if args.for_check { vec![Pattern::from_str(FORK_JOIN)?] } else { Vec::new() };
     Ok(ExactPlan {
         include: args.include.clone(),
-        also,
+        also: Vec::new(),
         exclude: args.exclude.clone(),
-        skip_trivial: skips_trivial(args),
+        // With roots the methods that would be little but probe are left out, unless they are asked for.
+        skip_trivial: args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial),
         allow_huge: args.allow_huge,
         memory: args.memory,
         measure: measure(args)?,
     })
 }
 
-/// With roots the methods that would be little but probe are left out, unless they are asked for.
-pub fn skips_trivial(args: &RecordArgs) -> bool {
-    args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial)
-}
-
 fn measure(args: &RecordArgs) -> Result<Measure> {
-    if args.region.len() > REGIONS_MAX {
-        bail!("{REGIONS_MAX} regions are the most that one recording can time");
-    }
     let roots = Roots::of(args.root.clone(), args.scheme);
     if args.trace {
-        let wait = args.wait.unwrap_or_default();
-        if wait > LONGEST_WAIT {
-            bail!("a thread waits for a second at most (--wait): it may hold what others need");
-        }
-        let wait = wait.as_millis() as u64;
+        let wait = args.wait.map_or(0, |wait| wait.as_millis() as u64);
         return Ok(Measure::Trace(TracePlan { ring: args.ring, wait, roots }));
     }
     if !args.exact && !args.bytecodes {

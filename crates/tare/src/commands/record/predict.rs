@@ -4,13 +4,12 @@
 //! often they are called. So this is a bound: what it would cost if those methods called as often as
 //! the dearest real programs do.
 
-use crate::cli::RecordArgs;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
-use tare_java_names::ClassChoice;
 use tare_profile::{ContextId, MethodKind, Profile, ValueKind};
-use tare_protocol::Pattern;
+use tare_protocol::ExactPlan;
+use tare_session::is_woven;
 
 /// A compiler, which calls more often than most programs, makes a call in so many nanoseconds.
 const CALL_EVERY_NS: f64 = 4.0;
@@ -19,13 +18,13 @@ const COUNTED_NS: f64 = 1.5;
 const TIMED_NS: f64 = 20.0;
 
 /// A sentence for the user.
-pub fn sentence(profile: &Profile, path: &Path, args: &RecordArgs) -> Result<String> {
-    let Some(share) = share(profile, |class| is_woven(class, &args.include, &args.exclude)) else {
+pub fn sentence(profile: &Profile, path: &Path, plan: &ExactPlan) -> Result<String> {
+    let Some(share) = share(profile, |class| is_woven(class, &plan.include, &plan.exclude)) else {
         bail!("{} has no samples of processor time to predict from", path.display());
     };
     let times = |cost: f64| 1.0 + share * cost / CALL_EVERY_NS;
-    let most = times(if args.count { COUNTED_NS } else { TIMED_NS });
-    let hint = if args.count {
+    let most = times(if !plan.is_timed() { COUNTED_NS } else { TIMED_NS });
+    let hint = if !plan.is_timed() {
         String::new()
     } else {
         format!(" (with --count {:.1} times)", times(COUNTED_NS))
@@ -59,15 +58,11 @@ fn share(profile: &Profile, woven: impl Fn(&str) -> bool) -> Option<f64> {
     (all > 0.0).then(|| inside / all)
 }
 
-/// Whether a recording with these patterns would weave a class.
-pub fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
-    ClassChoice { include, exclude, also: &[] }.of(class).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use tare_profile::{Frame, Method, Row, SeriesInfo, ThreadId};
+    use tare_protocol::Pattern;
 
     #[test]
     fn the_innermost_java_method_decides() {

@@ -1,7 +1,6 @@
 //! What stands above every page: which run it is of, what was measured, and how.
 
 use super::Report;
-use crate::commands::record::WOVEN_AFTER;
 use crate::figures::{value, wrap};
 use crate::term::{self, DIM, plain};
 use anyhow::Result;
@@ -9,6 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 use tare_analysis::{JOINED, TargetError};
 use tare_profile::{Profile, RunInfo, SeriesInfo, Unit, ValueKind};
+use tare_session::engines::exact::WOVEN_AFTER;
 
 /// A command line is shown so far where there is no main class.
 const COMMAND: usize = 160;

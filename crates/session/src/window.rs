@@ -1,21 +1,19 @@
 //! A short time in which a program is sampled while nothing else is woven, before its calls are counted: the
 //! samples go into the same recording, and reports join the two.
 //!
-//! Some methods are counted meanwhile, which `marks` chooses: what joins the two must know how much was done.
+//! Some methods are counted meanwhile, which `reference_methods` chooses: what joins the two must know how much was done.
 
-use super::STEP;
-use super::marks::{Counting, Passed, settle, since};
-use crate::cli::RecordArgs;
-use crate::figures::remark_aside;
-use crate::term;
-use anyhow::Result;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::client::Agent;
+use crate::engines::STEP;
+use crate::error::Result;
+use crate::observer::{Note, Observer};
+use crate::reference_methods::{Counting, Passed, settle, since};
+use crate::sampling::{DRAIN, Sampling};
+use crate::words;
 use std::time::{Duration, Instant};
 use tare_analysis::{WINDOW, mark};
 use tare_attach::Jvm;
-use tare_protocol::{EngineName, EnginePlan, Request, SamplePlan};
-use tare_session::client::Agent;
-use tare_session::sampling::{DRAIN, Sampling};
+use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, SamplePlan};
 
 /// Short, since there is little time, and a program bears it for so long.
 const INTERVAL: Duration = Duration::from_millis(1);
@@ -38,30 +36,28 @@ impl Window {
     }
 }
 
-/// Samples a JVM for `--window`, or until Ctrl-C.
+/// Samples a JVM for so long, or until the observer wants it to end, before `plan` is woven.
 pub fn sample(
     agent: &mut Agent,
     jvm: &Jvm,
-    args: &RecordArgs,
-    stop: &AtomicBool,
+    plan: &ExactPlan,
+    length: Duration,
+    observer: &mut dyn Observer,
 ) -> Result<Window> {
-    let length = args.window;
-    if !args.quiet {
-        remark_aside(&format!("samples for {}, before anything is timed", term::time(length)));
-    }
-    let mut counting = Counting::begin(agent, jvm, args, stop)?;
+    let word = format!("samples for {}, before anything is timed", words::time(length));
+    observer.note(Note::Aside(word));
+    let mut counting = Counting::begin(agent, jvm, plan, observer)?;
     if let Some(counting) = &counting {
-        settle(agent, jvm, stop);
-        if !args.quiet {
-            remark_aside(&format!("methods that are counted meanwhile: {}", counting.marks));
-        }
+        settle(agent, jvm, observer);
+        let word = format!("methods that are counted meanwhile: {}", counting.methods);
+        observer.note(Note::Aside(word));
     }
     let before = counting.as_mut().map(|counting| counting.look(agent)).transpose()?;
-    let (sampling, began) = sample_for(agent, jvm, length, stop)?;
+    let (sampling, began) = sample_for(agent, jvm, length, observer)?;
     let length = began.elapsed();
     let after = counting.as_mut().map(|counting| counting.look(agent)).transpose()?;
     if let Some(counting) = counting {
-        counting.stop(agent)?;
+        counting.stop(agent, observer)?;
     }
     let marks = since(&before.unwrap_or_default(), after.unwrap_or_default());
     let marks = marks.into_iter().filter(|(_, calls)| calls.count > 0).collect();
@@ -72,7 +68,7 @@ pub fn sample_for(
     agent: &mut Agent,
     jvm: &Jvm,
     length: Duration,
-    stop: &AtomicBool,
+    observer: &dyn Observer,
 ) -> Result<(Sampling, Instant)> {
     let plan = SamplePlan {
         interval_ns: u64::try_from(INTERVAL.as_nanos()).unwrap_or(u64::MAX),
@@ -84,7 +80,7 @@ pub fn sample_for(
     let status = agent.status()?.sampling().cloned().unwrap_or_default();
     let mut sampling = Sampling::new(stream, jvm, status, None)?;
     let mut drained = Instant::now();
-    while began.elapsed() < length && !stop.load(Ordering::Relaxed) && !agent.has_gone() {
+    while began.elapsed() < length && !observer.wants_end() && !agent.has_gone() {
         std::thread::sleep(STEP);
         if drained.elapsed() >= DRAIN {
             drained = Instant::now();

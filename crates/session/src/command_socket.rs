@@ -1,5 +1,5 @@
-//! Where a recording that is under way takes orders from a second terminal: dump, stop, pause,
-//! resume, another interval.
+//! The socket at which a recording that is under way takes commands of other processes: dump, stop,
+//! pause, resume, another interval.
 //!
 //! One line asks, one line answers. Where something is to be written, whoever asks opens the file
 //! and sends its descriptor along: a recording never opens a path that it is told, so that it cannot
@@ -8,7 +8,7 @@
 mod peer;
 mod place;
 
-use crate::error::{Context, Result, refuse};
+use crate::error::{Context, Error, Result, refuse};
 use crate::words::plain;
 use place::Place;
 use rustix::fs::{FileType, MemfdFlags, OFlags, memfd_create};
@@ -17,7 +17,6 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::cell::RefCell;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
@@ -30,7 +29,7 @@ use tare_attach::Jvm;
 
 /// What a recording can be told.
 #[derive(Debug)]
-pub enum Order {
+pub enum Command {
     /// Write what there is so far, or what is kept, into this file.
     Dump(File),
     Stop,
@@ -40,7 +39,7 @@ pub enum Order {
     Interval(u64),
 }
 
-/// Orders are a word and a number; answers may name a file.
+/// Commands are a word and a number; answers may name a file.
 const LONGEST: usize = 8192;
 /// Who asks must do so at once: the recording has other things to do. On a busy machine a process
 /// may have to wait a second for its turn; the ring holds what comes meanwhile.
@@ -50,31 +49,31 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// Bytes that are taken of a dump that another user's recording has made.
 const MOST_DUMPED: u64 = 1 << 30;
 
-impl Order {
+impl Command {
     /// The line, and what goes with it.
     fn parts(&self) -> (String, Option<&File>) {
         match self {
-            Order::Dump(file) => ("dump".to_owned(), Some(file)),
-            Order::Stop => ("stop".to_owned(), None),
-            Order::Pause => ("pause".to_owned(), None),
-            Order::Resume => ("resume".to_owned(), None),
-            Order::Interval(nanos) => (format!("interval {nanos}"), None),
+            Command::Dump(file) => ("dump".to_owned(), Some(file)),
+            Command::Stop => ("stop".to_owned(), None),
+            Command::Pause => ("pause".to_owned(), None),
+            Command::Resume => ("resume".to_owned(), None),
+            Command::Interval(nanos) => (format!("interval {nanos}"), None),
         }
     }
 
     fn parse(line: &str, file: Option<File>) -> Result<Self> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let order = match word {
+        let command = match word {
             "dump" => {
-                Some(Order::Dump(writable(file.context("a dump needs a descriptor to go to")?)?))
+                Some(Command::Dump(writable(file.context("a dump needs a descriptor to go to")?)?))
             }
-            "stop" => Some(Order::Stop),
-            "pause" => Some(Order::Pause),
-            "resume" => Some(Order::Resume),
-            "interval" => rest.parse().ok().filter(|nanos| *nanos > 0).map(Order::Interval),
+            "stop" => Some(Command::Stop),
+            "pause" => Some(Command::Pause),
+            "resume" => Some(Command::Resume),
+            "interval" => rest.parse().ok().filter(|nanos| *nanos > 0).map(Command::Interval),
             _ => None,
         };
-        order.with_context(|| format!("this recording does not know the order {line:?}"))
+        command.with_context(|| format!("this recording does not know the command {line:?}"))
     }
 }
 
@@ -101,72 +100,79 @@ pub fn emptied(mut file: File, growing: &Path) -> Result<File> {
 }
 
 /// The listening side. What is at its place vanishes with it.
-pub struct Desk {
+pub struct CommandSocket {
     listener: UnixListener,
     /// Who wants the recording to end, and what they are told when its file is complete.
     ending: RefCell<Vec<(UnixStream, String)>>,
     _place: Place,
 }
 
-impl Desk {
-    /// Opens the desk of the recording of a JVM.
+impl CommandSocket {
+    /// Opens the socket of the recording of a JVM.
     pub fn open(jvm: &Jvm) -> Result<Self> {
-        Desk::open_for(jvm.pid)
+        CommandSocket::open_for(jvm.pid)
     }
 
-    /// Another user's desk is no hindrance: whether they record is for the agent to say, and what
+    /// Another user's socket is no hindrance: whether they record is for the agent to say, and what
     /// they say is no reason to go without.
     fn open_for(pid: u32) -> Result<Self> {
         if !matches!(place::find_own(pid), Ok(None)) {
-            refuse!("another recording of JVM {pid} takes orders already");
+            refuse!("another recording of JVM {pid} takes commands already");
         }
         let (listener, place) = Place::bind(pid)?;
-        Ok(Desk { listener, ending: RefCell::default(), _place: place })
+        Ok(CommandSocket { listener, ending: RefCell::default(), _place: place })
     }
 
-    /// Carries out one order, if somebody has one. The answer to [`Order::Stop`] waits for
-    /// [`Desk::complete`].
-    pub fn serve<E: fmt::Display>(&self, mut carry_out: impl FnMut(Order) -> Result<String, E>) {
+    /// Carries out one command, if somebody has one. The answer to [`Command::Stop`] waits for
+    /// [`Waiting::answer`].
+    pub(crate) fn serve(&self, mut carry_out: impl FnMut(Command) -> Result<String>) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         // Whoever hangs up, or is not entitled, gets nothing; the recording goes on.
         let _ = self.answer(stream, &mut carry_out);
     }
 
-    /// The recording has ended, and its file is complete.
-    pub fn complete(self) {
-        for (mut stream, text) in self.ending.into_inner() {
-            let _ = stream.write_all(format!("ok {}\n", text.replace('\n', " ")).as_bytes());
-        }
-    }
-
-    fn answer<E: fmt::Display>(
+    fn answer(
         &self,
         mut stream: UnixStream,
-        carry_out: &mut dyn FnMut(Order) -> Result<String, E>,
+        carry_out: &mut dyn FnMut(Command) -> Result<String>,
     ) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        if let Err(reason) = place::may_order(&stream) {
+        if let Err(reason) = place::may_command(&stream) {
             return stream.write_all(format!("error {reason}\n").as_bytes());
         }
         let (line, file) = hear(&stream)?;
-        let order = Order::parse(line.trim_end(), file);
-        let ends = matches!(order, Ok(Order::Stop));
-        let done = match order {
-            Ok(order) => carry_out(order).map_err(|error| format!("{error:#}")),
-            Err(error) => Err(format!("{error:#}")),
-        };
-        let said = match done {
+        let command = Command::parse(line.trim_end(), file);
+        let ends = matches!(command, Ok(Command::Stop));
+        let said = match command.and_then(carry_out) {
             Ok(text) if ends => {
                 self.ending.borrow_mut().push((stream, text));
                 return Ok(());
             }
             Ok(text) => format!("ok {text}"),
-            Err(error) => format!("error {error}"),
+            Err(error) => format!("error {error:#}"),
         };
         // One line, whatever an error says.
         stream.write_all(format!("{}\n", said.replace('\n', " ")).as_bytes())
+    }
+}
+
+/// Those who had a recording stopped and wait for its file. Dropped without an answer, they learn that
+/// it ended, and no more.
+pub struct Waiting(Option<CommandSocket>);
+
+impl Waiting {
+    pub(crate) fn at(socket: Option<CommandSocket>) -> Self {
+        Waiting(socket)
+    }
+
+    /// Tells them that the result is where they were told.
+    pub fn answer(self) {
+        let waiting = self.0.iter().flat_map(|socket| socket.ending.take());
+        for (mut stream, text) in waiting {
+            let _ = stream.write_all(format!("ok {}\n", text.replace('\n', " ")).as_bytes());
+        }
     }
 }
 
@@ -193,27 +199,21 @@ fn hear(stream: &UnixStream) -> io::Result<(String, Option<File>)> {
     Ok((String::from_utf8_lossy(&line).into_owned(), file))
 }
 
-/// Gives an order to the recording of a JVM; what it answers.
-pub fn ask(jvm: &Jvm, order: &Order) -> Result<String> {
-    let answer = ask_if_any(jvm, order)?;
-    answer.with_context(|| {
-        format!(
-            "JVM {0} is not being recorded by a `tare record` here; begin with `tare record {0}`",
-            jvm.pid
-        )
-    })
+/// Gives a command to the recording of a JVM; what it answers.
+pub fn ask(jvm: &Jvm, command: &Command) -> Result<String> {
+    ask_if_any(jvm, command)?.ok_or(Error::NotRecorded { pid: jvm.pid })
 }
 
-/// The same, if there is a recording that takes orders.
-pub fn ask_if_any(jvm: &Jvm, order: &Order) -> Result<Option<String>> {
-    ask_for(jvm.pid, jvm.uid, order)
+/// The same, if there is a recording that takes commands.
+pub fn ask_if_any(jvm: &Jvm, command: &Command) -> Result<Option<String>> {
+    ask_for(jvm.pid, jvm.uid, command)
 }
 
-fn ask_for(pid: u32, uid: u32, order: &Order) -> Result<Option<String>> {
+fn ask_for(pid: u32, uid: u32, command: &Command) -> Result<Option<String>> {
     let Some(found) = place::find(pid, uid)? else { return Ok(None) };
-    match order {
-        Order::Dump(file) if found.foreign => ask_foreign(found.stream, file).map(Some),
-        _ => ask_at(found.stream, order).map(Some),
+    match command {
+        Command::Dump(file) if found.foreign => ask_foreign(found.stream, file).map(Some),
+        _ => ask_at(found.stream, command).map(Some),
     }
 }
 
@@ -221,7 +221,7 @@ fn ask_for(pid: u32, uid: u32, order: &Order) -> Result<Option<String>> {
 /// write to for as long as they keep the descriptor.
 fn ask_foreign(stream: UnixStream, mut file: &File) -> Result<String> {
     let memory = File::from(memfd_create("tare-dump", MemfdFlags::CLOEXEC)?);
-    let answer = ask_at(stream, &Order::Dump(memory.try_clone()?))?;
+    let answer = ask_at(stream, &Command::Dump(memory.try_clone()?))?;
     if memory.metadata()?.len() > MOST_DUMPED {
         refuse!("the dump is larger than {} MiB, and is not taken", MOST_DUMPED >> 20);
     }
@@ -238,9 +238,9 @@ fn ask_foreign(stream: UnixStream, mut file: &File) -> Result<String> {
     Ok(answer)
 }
 
-fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
+fn ask_at(mut stream: UnixStream, command: &Command) -> Result<String> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let (line, file) = order.parts();
+    let (line, file) = command.parts();
     let line = format!("{line}\n");
     let files: Vec<_> = file.iter().map(|file| file.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -252,7 +252,7 @@ fn ask_at(mut stream: UnixStream, order: &Order) -> Result<String> {
     let sent = sendmsg(&stream, &parts, &mut extra, SendFlags::NOSIGNAL)?;
     stream.write_all(&line.as_bytes()[sent..])?;
     let heard = answer_line(stream, ANSWER);
-    if let (Err(error), Order::Stop) = (&heard, order)
+    if let (Err(error), Command::Stop) = (&heard, command)
         && matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
     {
         refuse!(
@@ -294,41 +294,45 @@ fn answer_line(mut stream: UnixStream, patience: Duration) -> io::Result<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
 
     fn memory() -> File {
         File::from(memfd_create("tare-test", MemfdFlags::CLOEXEC).unwrap())
     }
 
     #[test]
-    fn orders_come_back_as_they_were_sent() {
-        for order in [Order::Stop, Order::Pause, Order::Resume, Order::Interval(1_000_000)] {
-            let (line, file) = order.parts();
+    fn commands_come_back_as_they_were_sent() {
+        for command in
+            [Command::Stop, Command::Pause, Command::Resume, Command::Interval(1_000_000)]
+        {
+            let (line, file) = command.parts();
             assert!(!line.contains('\n') && file.is_none());
-            assert_eq!(format!("{:?}", Order::parse(&line, None).unwrap()), format!("{order:?}"));
+            assert_eq!(
+                format!("{:?}", Command::parse(&line, None).unwrap()),
+                format!("{command:?}")
+            );
         }
         for bad in ["", "dump", "dump 2f746d70", "interval", "interval 0", "jump"] {
-            assert!(Order::parse(bad, None).is_err(), "{bad}");
+            assert!(Command::parse(bad, None).is_err(), "{bad}");
         }
-        assert!(matches!(Order::parse("dump", Some(memory())), Ok(Order::Dump(_))));
+        assert!(matches!(Command::parse("dump", Some(memory())), Ok(Command::Dump(_))));
         let closed = File::open("/proc/self/exe").unwrap();
-        assert!(Order::parse("dump", Some(closed)).is_err(), "not open for writing");
+        assert!(Command::parse("dump", Some(closed)).is_err(), "not open for writing");
         let null = File::options().write(true).open("/dev/null").unwrap();
-        assert!(Order::parse("dump", Some(null)).is_err(), "no ordinary file");
+        assert!(Command::parse("dump", Some(null)).is_err(), "no ordinary file");
     }
 
     #[test]
-    fn an_order_reaches_the_desk_and_its_answer_comes_back() {
+    fn an_command_reaches_the_socket_and_its_answer_comes_back() {
         // No process has such a number.
         let pid = u32::MAX - std::process::id();
         let us = rustix::process::geteuid().as_raw();
-        let desk = Desk::open_for(pid).unwrap();
-        assert!(Desk::open_for(pid).is_err(), "one recording of a JVM at a time");
+        let socket = CommandSocket::open_for(pid).unwrap();
+        assert!(CommandSocket::open_for(pid).is_err(), "one recording of a JVM at a time");
         let asking = std::thread::spawn(move || {
-            let good = ask_for(pid, us, &Order::Interval(5)).unwrap();
-            let bad = ask_for(pid, us, &Order::Stop).unwrap_err().to_string();
+            let good = ask_for(pid, us, &Command::Interval(5)).unwrap();
+            let bad = ask_for(pid, us, &Command::Stop).unwrap_err().to_string();
             let mut file = memory();
-            let dumped = ask_for(pid, us, &Order::Dump(file.try_clone().unwrap())).unwrap();
+            let dumped = ask_for(pid, us, &Command::Dump(file.try_clone().unwrap())).unwrap();
             let mut text = String::new();
             file.rewind().unwrap();
             file.read_to_string(&mut text).unwrap();
@@ -336,11 +340,11 @@ mod tests {
         });
         let mut seen = 0;
         while seen < 3 {
-            desk.serve(|order| {
+            socket.serve(|command| {
                 seen += 1;
-                match order {
-                    Order::Interval(nanos) => Ok(format!("every {nanos} ns")),
-                    Order::Dump(mut file) => {
+                match command {
+                    Command::Interval(nanos) => Ok(format!("every {nanos} ns")),
+                    Command::Dump(mut file) => {
                         file.write_all(b"what there is")?;
                         Ok("13 bytes".to_owned())
                     }
@@ -352,8 +356,8 @@ mod tests {
         let (good, bad, dumped, text) = asking.join().unwrap();
         assert_eq!((good.as_deref(), bad.as_str()), (Some("every 5 ns"), "not now"));
         assert_eq!((dumped.as_deref(), text.as_str()), (Some("13 bytes"), "what there is"));
-        drop(desk);
-        assert!(ask_for(pid, us, &Order::Stop).unwrap().is_none(), "nothing is left");
+        drop(socket);
+        assert!(ask_for(pid, us, &Command::Stop).unwrap().is_none(), "nothing is left");
     }
 
     #[test]
@@ -398,28 +402,28 @@ mod tests {
         static COMPLETE: AtomicBool = AtomicBool::new(false);
         let pid = u32::MAX - std::process::id() - (1 << 24);
         let us = rustix::process::geteuid().as_raw();
-        let desk = Desk::open_for(pid).unwrap();
+        let socket = CommandSocket::open_for(pid).unwrap();
         let asking = std::thread::spawn(move || {
-            let answer = ask_for(pid, us, &Order::Stop).unwrap();
+            let answer = ask_for(pid, us, &Command::Stop).unwrap();
             (answer, COMPLETE.load(SeqCst))
         });
         let mut stops = 0;
         while stops == 0 {
-            desk.serve(|order| {
-                stops += u32::from(matches!(order, Order::Stop));
-                Ok::<_, Error>("stopped".to_owned())
+            socket.serve(|command| {
+                stops += u32::from(matches!(command, Command::Stop));
+                Ok("stopped".to_owned())
             });
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(50));
         COMPLETE.store(true, SeqCst);
-        desk.complete();
+        Waiting::at(Some(socket)).answer();
         assert_eq!(asking.join().unwrap(), (Some("stopped".to_owned()), true));
     }
 
     #[test]
     fn a_dump_does_not_go_where_the_recording_grows() {
-        let path = std::env::temp_dir().join(format!("tare-desk-{}.tare", std::process::id()));
+        let path = std::env::temp_dir().join(format!("tare-socket-{}.tare", std::process::id()));
         std::fs::write(&path, "so far").unwrap();
         let same = File::options().write(true).open(&path).unwrap();
         assert!(emptied(same, &path).unwrap_err().to_string().contains("grows"));

@@ -4,18 +4,18 @@
 //! nobody knows, so a pattern that fits neither is worth a warning and no more. A method that a loaded class
 //! does not have will never come.
 
-use crate::cli::RecordArgs;
-use crate::figures::several;
-use crate::term::{WARN, plain};
-use anyhow::{Result, bail};
+use crate::client::Agent;
+use crate::error::{Error, Result, refuse};
+use crate::launch;
+use crate::observer::{Note, Observer};
+use crate::origins::Origins;
+use crate::words::{plain, several};
+use std::ffi::OsString;
 use tare_classfile::ClassFile;
 use tare_protocol::{
-    ExactStatus, Fit, Found, MethodPattern, Nearest, Pattern, Refusal, Region, Request, Response,
-    nearest,
+    ExactPlan, ExactStatus, Fit, Found, MethodPattern, Nearest, Pattern, Refusal, Region, Request,
+    Response, nearest,
 };
-use tare_session::client::Agent;
-use tare_session::launch;
-use tare_session::origins::Origins;
 
 enum Asked {
     Class(Pattern),
@@ -106,13 +106,42 @@ impl Wanted {
     }
 }
 
+/// The patterns of a plan.
+#[derive(Clone, Copy, Default)]
+pub struct Patterns<'a> {
+    pub include: &'a [Pattern],
+    pub exclude: &'a [Pattern],
+    pub roots: &'a [MethodPattern],
+    pub count_only: &'a [MethodPattern],
+    pub regions: &'a [Region],
+}
+
+impl<'a> From<&'a ExactPlan> for Patterns<'a> {
+    fn from(plan: &'a ExactPlan) -> Self {
+        Patterns {
+            include: &plan.include,
+            exclude: &plan.exclude,
+            roots: plan.root_methods(),
+            count_only: plan.count_only(),
+            regions: plan.regions(),
+        }
+    }
+}
+
 /// Warns of what fits nothing, and keeps it for the end of the recording. What can never fit is an error.
-pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<Wanted> {
-    let mut asked = asked(args);
+/// Of a JVM that was just started by a `command` next to nothing is loaded yet.
+pub fn check(
+    agent: &mut Agent,
+    patterns: &Patterns<'_>,
+    command: &[OsString],
+    origins: &Origins,
+    observer: &mut dyn Observer,
+) -> Result<Wanted> {
+    let mut asked = asked(patterns);
     // The agent's answer has the classes first.
     asked.sort_by_key(|(_, asked)| asked.is_method());
-    if let Some(root) = args.root.iter().find(|root| is_excluded(args, root)) {
-        bail!("--root {root}: --exclude names its class, so it can never be woven");
+    if let Some(root) = patterns.roots.iter().find(|root| is_excluded(patterns.exclude, root)) {
+        refuse!("--root {root}: --exclude names its class, so it can never be woven");
     }
     let fits = ask(agent, &asked)?;
     let mut names = None;
@@ -121,7 +150,7 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
         let named = format!("{flag} {}", asked.text());
         match fit.found {
             Found::Some => {}
-            Found::NoMethod => bail!(
+            Found::NoMethod => refuse!(
                 "{named}: the class is loaded and declares no such method (one that is inherited is named \
                  after the class that declares it){}",
                 meant(fit.nearest)
@@ -133,8 +162,7 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
                 let names = names.get_or_insert_with(|| origins.names());
                 let why = match names {
                     Some(names) => not_on_class_path(asked, fit, names, origins),
-                    // Next to nothing is loaded when a program begins.
-                    None if args.jvm.is_none() => None,
+                    None if !command.is_empty() => None,
                     None => Some(Unfit { of_class: None, meant: fit.nearest }),
                 };
                 let beside = if names.is_some() { " and none of the class path" } else { "" };
@@ -142,33 +170,30 @@ pub fn check(agent: &mut Agent, args: &RecordArgs, origins: &Origins) -> Result<
             }
         }
     }
-    let is_told = args.jvm.is_some() || args.command.first().is_some_and(|p| launch::is_java(p));
-    if is_told && !args.quiet {
+    if command.first().is_none_or(|program| launch::is_java(program)) {
         for sentence in &unfit {
-            errln!("{WARN}tare: {}{WARN:#}", plain(sentence));
+            observer.note(Note::Warning(plain(sentence).into_owned()));
         }
     }
     Ok(Wanted {
-        roots: !args.root.is_empty(),
-        includes: !args.include.is_empty(),
-        regions: !args.region.is_empty(),
+        roots: !patterns.roots.is_empty(),
+        includes: !patterns.include.is_empty(),
+        regions: !patterns.regions.is_empty(),
         unfit,
     })
 }
 
-fn is_excluded(args: &RecordArgs, root: &MethodPattern) -> bool {
+fn is_excluded(exclude: &[Pattern], root: &MethodPattern) -> bool {
     let class = root.class_and_method().map(|(class, _)| class);
     let plain = class.filter(|class| !class.contains(['*', '?']));
-    plain.is_some_and(|class| args.exclude.iter().any(|pattern| pattern.fits_class(class)))
+    plain.is_some_and(|class| exclude.iter().any(|pattern| pattern.fits_class(class)))
 }
 
 /// Says which regions no loaded class has, of a recording that has just begun.
-pub fn say_unseen(status: &ExactStatus, args: &RecordArgs) {
+pub fn say_unseen(status: &ExactStatus, observer: &mut dyn Observer) {
     let unseen = status.refused.iter().filter(|refusal| refusal.what.starts_with("region "));
-    if args.jvm.is_some() && !args.quiet {
-        for Refusal { what, reason, .. } in unseen {
-            errln!("{WARN}tare: --{}: {}{WARN:#}", plain(what), plain(reason));
-        }
+    for Refusal { what, reason, .. } in unseen {
+        observer.note(Note::Warning(format!("--{}: {}", plain(what), plain(reason))));
     }
 }
 
@@ -242,7 +267,7 @@ fn methods(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     class.methods.iter().map(of).collect()
 }
 
-fn asked(args: &RecordArgs) -> Vec<(&'static str, Asked)> {
+fn asked(patterns: &Patterns<'_>) -> Vec<(&'static str, Asked)> {
     let class = |flag, list: &[Pattern]| -> Vec<(&'static str, Asked)> {
         list.iter().map(|pattern| (flag, Asked::Class(pattern.clone()))).collect()
     };
@@ -253,11 +278,11 @@ fn asked(args: &RecordArgs) -> Vec<(&'static str, Asked)> {
         Region::Lines { class, .. } => ("--region", Asked::Class(class.clone())),
         Region::Method(method) => ("--region", Asked::Method(method.clone())),
     };
-    let mut all = class("--include", &args.include);
-    all.extend(class("--exclude", &args.exclude));
-    all.extend(method("--root", &args.root));
-    all.extend(method("--count-only", &args.count_only));
-    all.extend(args.region.iter().map(region));
+    let mut all = class("--include", patterns.include);
+    all.extend(class("--exclude", patterns.exclude));
+    all.extend(method("--root", patterns.roots));
+    all.extend(method("--count-only", patterns.count_only));
+    all.extend(patterns.regions.iter().map(region));
     all
 }
 
@@ -274,7 +299,7 @@ fn ask(agent: &mut Agent, asked: &[(&'static str, Asked)]) -> Result<Vec<Fit>> {
     }
     match agent.ask(&Request::Fits { classes, methods })? {
         Response::Fitted(fits) if fits.len() == asked.len() => Ok(fits),
-        Response::Error { message, .. } => bail!("{}", plain(&message)),
-        _ => bail!("the agent gave an answer to another question"),
+        Response::Error { message, .. } => Err(Error::Agent(plain(&message).into_owned())),
+        _ => Err(Error::another_question()),
     }
 }

@@ -1,4 +1,4 @@
-//! `tare dump`, `stop`, `pause`, `resume`, `interval`: orders to a recording that another terminal began.
+//! `tare dump`, `stop`, `pause`, `resume`, `interval`: commands for a recording that another terminal began.
 
 use super::export;
 use super::record::{check_output, unused};
@@ -10,7 +10,7 @@ use std::io::{self, Seek};
 use std::path::Path;
 use tare_attach::Jvm;
 use tare_formats::Format;
-use tare_session::desk::{self, Order};
+use tare_session::command_socket::{self, Command};
 
 pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
     check_output(output)?;
@@ -29,7 +29,7 @@ pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
 /// the `tare` that records is held up no longer than by a plain dump.
 fn dump_as(jvm: &Jvm, format: Format, gzip: bool, path: &Path) -> Result<String> {
     let (memory, recording) = source::shared_memory()?;
-    desk::ask(jvm, &Order::Dump(memory.try_clone()?))?;
+    command_socket::ask(jvm, &Command::Dump(memory.try_clone()?))?;
     let size = export::save(&recording, format, gzip, path)?;
     Ok(format!("{} KiB", size.div_ceil(1024)))
 }
@@ -42,22 +42,22 @@ fn dump_to(jvm: &Jvm, path: &Path) -> Result<String> {
     if there.as_ref().is_ok_and(|there| !there.is_file()) {
         let mut out = File::options().write(true).open(path).with_context(cannot)?;
         let (mut memory, _) = source::shared_memory()?;
-        let answer = desk::ask(jvm, &Order::Dump(memory.try_clone()?))?;
+        let answer = command_socket::ask(jvm, &Command::Dump(memory.try_clone()?))?;
         memory.rewind()?;
         io::copy(&mut memory, &mut out).with_context(cannot)?;
         return Ok(answer);
     }
     // What is in it stays until the recording has agreed: it may be the recording's own file.
     let file = File::options().write(true).create(true).truncate(false).open(path);
-    let answer = desk::ask(jvm, &Order::Dump(file.with_context(cannot)?));
+    let answer = command_socket::ask(jvm, &Command::Dump(file.with_context(cannot)?));
     if answer.is_err() && there.is_err() {
         let _ = fs::remove_file(path);
     }
     Ok(answer?)
 }
 
-pub fn give(who: &str, order: &Order) -> Result<()> {
-    let answer = desk::ask(&tare_attach::find(who)?, order)?;
+pub fn tell(who: &str, command: &Command) -> Result<()> {
+    let answer = command_socket::ask(&tare_attach::find(who)?, command)?;
     outln!("{}", plain(&answer));
     Ok(())
 }

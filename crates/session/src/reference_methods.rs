@@ -1,34 +1,33 @@
 //! Methods that are counted while samples are taken, so that it is known how much of the work was done then: their
 //! calls then and in the exact recording are to each other as the work is.
 //!
-//! Counting a method changes its code, and what is compiled into it. So only the outermost ones are marks that are
+//! Counting a method changes its code, and what is compiled into it. So only the outermost ones are taken that are
 //! called often enough to tell something, and seldom enough to cost nothing: one on each stack. Changing the first
 //! class of a JVM makes HotSpot throw its code away, so samples wait until that is compiled again.
 
-use super::predict;
-use super::weaving::{self, Begun};
-use super::window::sample_for;
-use crate::cli::RecordArgs;
-use anyhow::Result;
+use crate::client::Agent;
+use crate::error::Result;
+use crate::exact::{Arena, Exact};
+use crate::observer::Observer;
+use crate::origins::Origins;
+use crate::recorder::Source;
+use crate::weaving::{self, Begun};
+use crate::window::sample_for;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_analysis::Passages;
 use tare_attach::Jvm;
+use tare_java_names::ClassChoice;
 use tare_profile::{ContextId, MethodId, MethodKind, Profile, ValueKind};
-use tare_protocol::{ExactPlan, Measure, Region};
-use tare_session::client::Agent;
-use tare_session::exact::{Arena, Exact};
-use tare_session::origins::Origins;
-use tare_session::recorder::Source;
+use tare_protocol::{ExactPlan, Measure, Pattern, Region};
 
-/// For so long it is sampled to find methods that may be marks.
+/// For so long it is sampled to find methods that may be taken.
 const FIRST: Duration = Duration::from_secs(1);
 /// So many are tried at a time, so many times, and so many taken.
 const TRIED: usize = 64;
 const TRIALS: usize = 4;
-const MARKS: usize = 24;
+const TAKEN: usize = 24;
 /// They are looked for among so many of the outermost methods of a stack, in so many of all samples.
 const DEPTH: usize = 12;
 const SHARE: f64 = 0.01;
@@ -42,76 +41,75 @@ const DONE: f64 = 0.1;
 const SETTLE: Duration = Duration::from_millis(500);
 const SETTLE_MOST: Duration = Duration::from_secs(10);
 
-/// The calls of each mark.
+/// The calls of each.
 pub type Passed = BTreeMap<String, Passages>;
 
-/// Marks that are being counted.
+/// Reference methods that are being counted.
 pub struct Counting {
     exact: Exact,
     profile: Profile,
-    pub marks: usize,
-    quiet: bool,
+    /// How many.
+    pub methods: usize,
 }
 
 impl Counting {
-    /// `None` if there are none. What is counted below roots or to some depth only has no marks: they are counted
+    /// `None` if there are none. What is counted below roots or to some depth only has none: they are counted
     /// everywhere.
     pub fn begin(
         agent: &mut Agent,
         jvm: &Jvm,
-        args: &RecordArgs,
-        stop: &AtomicBool,
+        plan: &ExactPlan,
+        observer: &mut dyn Observer,
     ) -> Result<Option<Counting>> {
-        if !args.root.is_empty() || args.depth.is_some() {
+        if plan.roots().is_some() || plan.depth() > 0 {
             return Ok(None);
         }
-        let (mut first, _) = sample_for(agent, jvm, FIRST, stop)?;
+        let (mut first, _) = sample_for(agent, jvm, FIRST, observer)?;
         let mut profile = Profile::new();
         first.look(&mut profile, 0)?;
-        let woven = |class: &str| predict::is_woven(class, &args.include, &args.exclude);
+        let woven = |class: &str| is_woven(class, &plan.include, &plan.exclude);
         let stacks = Stacks::of(&profile, woven);
         // From the outside inwards, and not much deeper than need be.
         let mut calls: HashMap<String, i64> = HashMap::new();
         for trial in 0..TRIALS {
             let tried = stacks.candidates(&calls, 1 << trial);
-            if tried.is_empty() || stop.load(Ordering::Relaxed) {
+            if tried.is_empty() || observer.wants_end() {
                 break;
             }
-            let Some(mut counting) = Counting::start(agent, jvm, args, &tried, stop)? else {
+            let Some(mut counting) = Counting::start(agent, jvm, &tried, observer)? else {
                 return Ok(None);
             };
             let before = counting.look(agent)?;
             std::thread::sleep(TRIAL);
             let after = counting.look(agent)?;
-            counting.stop(agent)?;
+            counting.stop(agent, observer)?;
             calls.extend(tried.iter().map(|name| ((*name).to_owned(), 0)));
             let more = since(&before, after).into_iter();
             calls.extend(more.map(|(name, calls)| (name, calls.count)));
         }
-        let marks = stacks.marks(&calls);
-        if marks.is_empty() {
+        let names = stacks.fitting(&calls);
+        if names.is_empty() {
             return Ok(None);
         }
-        Counting::start(agent, jvm, args, &marks, stop)
+        Counting::start(agent, jvm, &names, observer)
     }
 
-    /// `None` if Ctrl-C came meanwhile.
+    /// `None` if it is not wanted any more.
     fn start(
         agent: &mut Agent,
         jvm: &Jvm,
-        args: &RecordArgs,
         names: &[&str],
-        stop: &AtomicBool,
+        observer: &mut dyn Observer,
     ) -> Result<Option<Counting>> {
         let regions: Vec<Region> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        let marks = regions.len();
+        let methods = regions.len();
         let measure = Measure::Regions(regions);
         let plan = ExactPlan { memory: MEMORY, measure, ..ExactPlan::default() };
-        let begun = weaving::start_trial(agent, plan, stop, args.quiet)?;
+        let begun = weaving::start(agent, plan, observer)?;
         let Begun::Woven(memory) = begun else { return Ok(None) };
         let status = agent.status()?.exact().cloned().unwrap_or_default();
         let exact = Exact::new(Arena::new(memory), status, Origins::of(jvm));
-        Ok(Some(Counting { exact, profile: Profile::new(), marks, quiet: args.quiet }))
+        Ok(Some(Counting { exact, profile: Profile::new(), methods }))
     }
 
     /// How often each was called so far.
@@ -124,8 +122,8 @@ impl Counting {
         Ok(regions.into_iter().map(|region| (region.name, region.all)).collect())
     }
 
-    pub fn stop(self, agent: &mut Agent) -> Result<()> {
-        weaving::stop(agent, self.quiet)
+    pub fn stop(self, agent: &mut Agent, observer: &mut dyn Observer) -> Result<()> {
+        weaving::stop(agent, observer)
     }
 }
 
@@ -164,21 +162,21 @@ impl Stacks {
         Stacks(stacks)
     }
 
-    /// What is to be tried next: of each stack that has no mark yet so many of the outermost methods whose calls are
+    /// What is to be tried next: of each stack that has none yet so many of the outermost methods whose calls are
     /// not known, those with most samples first.
     fn candidates(&self, calls: &HashMap<String, i64>, each: usize) -> Vec<&str> {
         self.most(TRIED, |stack| {
-            let has_mark = stack.iter().any(|name| calls.get(name).is_some_and(fits));
-            let open = stack.iter().filter(|name| !has_mark && !calls.contains_key(*name));
+            let has_one = stack.iter().any(|name| calls.get(name).is_some_and(fits));
+            let open = stack.iter().filter(|name| !has_one && !calls.contains_key(*name));
             open.take(each).map(String::as_str).collect()
         })
     }
 
     /// The outermost of each stack that is called neither too often nor too seldom.
-    fn marks(&self, calls: &HashMap<String, i64>) -> Vec<&str> {
-        self.most(MARKS, |stack| {
-            let mark = stack.iter().find(|name| calls.get(*name).is_some_and(fits));
-            mark.map(String::as_str).into_iter().collect()
+    fn fitting(&self, calls: &HashMap<String, i64>) -> Vec<&str> {
+        self.most(TAKEN, |stack| {
+            let first = stack.iter().find(|name| calls.get(*name).is_some_and(fits));
+            first.map(String::as_str).into_iter().collect()
         })
     }
 
@@ -214,10 +212,10 @@ fn name(profile: &Profile, method: MethodId, woven: impl Fn(&str) -> bool) -> Op
 }
 
 /// Waits until the JVM's compilers have little to do.
-pub fn settle(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) {
+pub fn settle(agent: &mut Agent, jvm: &Jvm, observer: &dyn Observer) {
     let began = Instant::now();
     let mut before = compiling(jvm.pid);
-    while began.elapsed() < SETTLE_MOST && !stop.load(Ordering::Relaxed) && !agent.has_gone() {
+    while began.elapsed() < SETTLE_MOST && !observer.wants_end() && !agent.has_gone() {
         std::thread::sleep(SETTLE);
         let now = compiling(jvm.pid);
         if now.saturating_sub(before).as_secs_f64() < SETTLE.as_secs_f64() * DONE {
@@ -239,13 +237,18 @@ fn compiling(pid: u32) -> Duration {
     tasks.filter_map(of_task).sum()
 }
 
+/// Whether a recording of these classes weaves one, as far as its name tells.
+pub fn is_woven(class: &str, include: &[Pattern], exclude: &[Pattern]) -> bool {
+    ClassChoice { include, exclude, also: &[] }.of(class).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use tare_profile::{Frame, Method, Row, SeriesInfo, ThreadId};
 
     #[test]
-    fn marks_are_the_outermost_that_are_called_neither_often_nor_seldom() {
+    fn they_are_the_outermost_that_are_called_neither_often_nor_seldom() {
         let mut profile = Profile::new();
         let series = profile.add_series(SeriesInfo::new("cpu", ValueKind::CpuTime));
         let mut frame = |class: &str, name: &str| {
@@ -274,11 +277,12 @@ mod tests {
         let inner = stacks.candidates(&[("a.B.serve".to_owned(), 1)].into(), 2);
         assert_eq!(inner, ["a.B.again", "a.B.rare"]);
         assert_eq!(stacks.candidates(&HashMap::new(), 2).len(), 3);
-        let marks = stacks.marks(&calls([("a.B.serve", 100), ("a.B.again", 50), ("a.B.rare", 50)]));
-        assert_eq!(marks, ["a.B.serve"]);
+        let names =
+            stacks.fitting(&calls([("a.B.serve", 100), ("a.B.again", 50), ("a.B.rare", 50)]));
+        assert_eq!(names, ["a.B.serve"]);
         // Once a second at most, or all the time, is no measure.
-        let marks =
-            stacks.marks(&calls([("a.B.serve", 1), ("a.B.again", 50), ("a.B.rare", 50_000)]));
-        assert_eq!(marks, ["a.B.again"]);
+        let names =
+            stacks.fitting(&calls([("a.B.serve", 1), ("a.B.again", 50), ("a.B.rare", 50_000)]));
+        assert_eq!(names, ["a.B.again"]);
     }
 }

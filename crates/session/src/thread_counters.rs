@@ -23,8 +23,8 @@ const EVENTS: [(Event, &str); 4] = [
 const THREADS: usize = 200;
 const BUCKET: u64 = 1_000_000_000;
 
-/// Counters on all threads of a JVM.
-pub struct Counters {
+/// ThreadCounters on all threads of a JVM.
+pub struct ThreadCounters {
     pid: u32,
     /// Those that this machine has.
     events: Vec<(Event, &'static str)>,
@@ -42,7 +42,7 @@ struct Counted {
     thread: Option<ThreadId>,
 }
 
-impl Counters {
+impl ThreadCounters {
     /// Begins to count what the machine lets us.
     pub fn begin(pid: u32) -> Self {
         let (mut events, mut absent) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ impl Counters {
             }
         }
         let (threads, series, left_out) = (HashMap::new(), Vec::new(), HashSet::new());
-        let mut counters = Counters { pid, events, absent, threads, series, left_out };
+        let mut counters = ThreadCounters { pid, events, absent, threads, series, left_out };
         counters.find();
         counters
     }
@@ -91,7 +91,7 @@ fn open(event: Event, thread: u32) -> std::io::Result<Counter> {
     Counter::open(event, thread, true).or_else(|_| Counter::open(event, thread, false))
 }
 
-impl Source for Counters {
+impl Source for ThreadCounters {
     fn look(&mut self, profile: &mut Profile, now: u64) -> Result<()> {
         if self.series.is_empty() {
             let axis = TimeAxis::Buckets { width: BUCKET };

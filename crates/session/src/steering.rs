@@ -4,16 +4,17 @@
 //! The samples are Tare's own, and nobody is to miss anything for them: where somebody else samples, or no engine
 //! sees probes, the calibration has to do.
 
-use super::weaving;
-use anyhow::{Result, bail};
+use crate::client::Agent;
+use crate::demotion::{Load, Steering};
+use crate::error::{Result, refuse};
+use crate::exact::Exact;
+use crate::observer::Observer;
+use crate::recorder::processor_time;
+use crate::sampling::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
+use crate::weaving;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tare_protocol::{EngineName, EnginePlan, Request, SampleEngine, SamplePlan};
-use tare_session::client::Agent;
-use tare_session::demotion::{Load, Steering};
-use tare_session::exact::Exact;
-use tare_session::recorder::processor_time;
-use tare_session::sampling::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 const RING: u64 = 8 << 20;
@@ -48,13 +49,7 @@ impl Beside {
     }
 
     /// Begins and ends windows when they are due, and has woven anew what is decided then.
-    pub fn steer(
-        &mut self,
-        agent: &mut Agent,
-        exact: &mut Exact,
-        over: &dyn Fn() -> bool,
-        quiet: bool,
-    ) {
+    pub fn steer(&mut self, agent: &mut Agent, exact: &mut Exact, observer: &mut dyn Observer) {
         let Some(mut steering) = exact.steering.take_if(|steering| steering.is_due()) else {
             return;
         };
@@ -67,7 +62,7 @@ impl Beside {
             let loads = looked_at(exact, &mut steering);
             if let Some(ids) = loads.and_then(|loads| steering.end(&loads, taken, exact.costs())) {
                 // A JVM that has ended meanwhile is noticed at the next turn.
-                let _ = weaving::demote(agent, ids, over, quiet);
+                let _ = weaving::demote(agent, ids, observer);
             }
         } else if let Some(loads) = looked_at(exact, &mut steering) {
             steering.begin(loads);
@@ -114,7 +109,7 @@ fn start(agent: &mut Agent) -> Result<ProbeSamples> {
     let engine = agent.status()?.sampling().and_then(|sampling| sampling.engine);
     if engine.is_none_or(|engine| engine == SampleEngine::Safepoint) {
         agent.tell(&Request::Stop(EngineName::Sampling))?;
-        bail!("samples at safepoints do not see probes");
+        refuse!("samples at safepoints do not see probes");
     }
     Ok(ProbeSamples::new(stream)?)
 }

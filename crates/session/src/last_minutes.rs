@@ -5,7 +5,7 @@ use crate::error::{Context, Result};
 use crate::recorder::Source;
 use crate::words;
 use std::collections::VecDeque;
-use std::fs::File;
+use std::io::Write;
 use std::time::{Duration, Instant};
 use tare_analysis::OWN;
 use tare_profile::{Profile, Row, RunInfo, SeriesId};
@@ -14,7 +14,7 @@ use tare_recording::Writer;
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct Keeper {
+pub struct LastMinutes {
     /// How long a row is kept.
     span: Duration,
     profile: Profile,
@@ -24,11 +24,11 @@ pub struct Keeper {
     due: Instant,
 }
 
-impl Keeper {
+impl LastMinutes {
     /// `began` is the zero of all times.
     pub fn begin(span: Duration, run: RunInfo, began: Instant) -> Self {
         let due = Instant::now() + INTERVAL;
-        Keeper { span, profile: Profile::new(), rows: VecDeque::new(), run, began, due }
+        LastMinutes { span, profile: Profile::new(), rows: VecDeque::new(), run, began, due }
     }
 
     pub fn is_due(&self) -> bool {
@@ -55,7 +55,7 @@ impl Keeper {
     }
 
     /// Writes what is kept; how many rows, and bytes of file.
-    pub fn dump(&self, file: File) -> Result<(usize, u64)> {
+    pub fn write<W: Write>(&self, out: W) -> Result<(usize, W)> {
         let doing = || "cannot write what is kept";
         // A new one, not a clone: its rows are counted from its own beginning.
         let mut profile = Profile::new();
@@ -87,8 +87,8 @@ impl Keeper {
         ] {
             profile.run.options.push((key.to_owned(), value));
         }
-        let file = Writer::new(file).with_context(doing)?.finish(&profile).with_context(doing)?;
-        Ok((self.rows.len(), file.metadata().with_context(doing)?.len()))
+        let out = Writer::new(out).with_context(doing)?.finish(&profile).with_context(doing)?;
+        Ok((self.rows.len(), out))
     }
 }
 
@@ -99,6 +99,7 @@ fn nanos(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use tare_profile::{ContextId, SeriesInfo, ThreadId, TimeAxis, ValueKind};
     use tare_recording::{LoadOptions, Recording};
 
@@ -127,16 +128,16 @@ mod tests {
     fn only_the_last_minutes_are_kept() {
         let hour = Duration::from_secs(3600);
         let began = Instant::now().checked_sub(2 * hour).unwrap();
-        let mut keeper = Keeper::begin(hour, RunInfo::default(), began);
+        let mut last = LastMinutes::begin(hour, RunInfo::default(), began);
         let mut ages = Ages([0, nanos(hour / 2), nanos(hour * 3 / 2)].into());
         for _ in 0..3 {
-            keeper.look(&mut ages).unwrap();
+            last.look(&mut ages).unwrap();
         }
         let path = std::env::temp_dir().join(format!("tare-keep-{}.tare", std::process::id()));
-        assert_eq!(keeper.dump(File::create(&path).unwrap()).unwrap().0, 2);
+        assert_eq!(last.write(File::create(&path).unwrap()).unwrap().0, 2);
         // A dump ends nothing.
-        keeper.look(&mut ages).unwrap();
-        assert_eq!(keeper.dump(File::create(&path).unwrap()).unwrap().0, 2);
+        last.look(&mut ages).unwrap();
+        assert_eq!(last.write(File::create(&path).unwrap()).unwrap().0, 2);
         let profile =
             Recording::open(&path).unwrap().load(&LoadOptions::default()).unwrap().profile;
         assert_eq!(profile.all_series().next().map(|(_, series)| series.total()), Some(2));

@@ -1,8 +1,8 @@
-//! The guard of an exact recording: a process that holds the memory with the trees, too, and does
+//! The rescuer of an exact recording: a process that holds the memory with the trees, too, and does
 //! nothing. If the tool dies without a word (a bug, `kill -9`, the system short of memory), it takes a last
 //! look at the trees and completes the file, whether the JVM lives or not.
 //!
-//! The tool's own looks may be far apart when trees are large; with a guard that costs no call.
+//! The tool's own looks may be far apart when trees are large; with a rescuer that costs no call.
 
 use crate::client;
 use crate::error::{Context, Error, Result, refuse};
@@ -28,46 +28,51 @@ use tare_profile::{LossKind, Profile, RunInfo};
 use tare_protocol::{Response, Status};
 use tare_recording::{Recording, Warning, Writer};
 
-/// How long the tool may take to say what is to be guarded.
+/// How long the tool may take to say what is to be rescued.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the agent may take to notice that it is alone, and to restore the program's code.
 const RESTORING: Duration = Duration::from_secs(60);
-/// What the tool says when it needs no guard any more.
+/// What the tool says when it needs no rescuer any more.
 const FAREWELL: u8 = b'.';
 
-/// A guard on duty; it goes when this is dropped.
-pub struct Guard {
+/// A rescuer on duty; it goes when this is dropped.
+pub struct Rescuer {
     stream: UnixStream,
     child: Child,
 }
 
-impl Guard {
+impl Rescuer {
     /// Sets one over a recording that has begun. Without it the recording goes on as well.
-    pub fn set(jvm: &Jvm, recording: &Path, memory: &[File; 2], status: &Status) -> Result<Guard> {
+    pub fn set(
+        jvm: &Jvm,
+        recording: &Path,
+        memory: &[File; 2],
+        status: &Status,
+    ) -> Result<Rescuer> {
         let (mut stream, theirs) = UnixStream::pair()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("guard").arg(jvm.pid.to_string()).arg(recording);
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // What a terminal sends to the tool is none of the guard's business.
+        // What a terminal sends to the tool is none of the rescuer's business.
         let child = command.process_group(0).spawn()?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut extra = SendAncillaryBuffer::new(&mut space);
         let files = [memory[0].as_fd(), memory[1].as_fd()];
         let message = Response::Status(Box::new(status.clone())).to_message().encode();
-        let guard = if extra.push(SendAncillaryMessage::ScmRights(&files)) {
+        let rescuer = if extra.push(SendAncillaryMessage::ScmRights(&files)) {
             let sent =
                 sendmsg(&stream, &[IoSlice::new(&message)], &mut extra, SendFlags::NOSIGNAL)?;
             stream.write_all(&message[sent..])?;
-            Guard { stream, child }
+            Rescuer { stream, child }
         } else {
             refuse!("no room for two descriptors");
         };
-        Ok(guard)
+        Ok(rescuer)
     }
 }
 
-impl Drop for Guard {
+impl Drop for Rescuer {
     fn drop(&mut self) {
         // A tool that panics is one that dies.
         if thread::panicking() {
@@ -78,7 +83,7 @@ impl Drop for Guard {
     }
 }
 
-/// What the guard does, in a process of its own.
+/// What the rescuer does, in a process of its own.
 pub fn run(pid: u32, recording: &Path) -> Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -137,7 +142,7 @@ fn rescue(mut exact: Exact, recording: &Path, on_duty_since: SystemTime) -> Resu
     exact.status.refused.clear();
     exact.account(&mut now);
     now.losses.splice(0..0, losses);
-    let reason = "the tool was killed; what its guard found in memory is whole, but not by time";
+    let reason = "the tool was killed; what its rescuer found in memory is whole, but not by time";
     now.lose(LossKind::Dropped, "the timeline", 1, reason);
     profile.run = now;
     let mut part = recording.clone().into_os_string();
@@ -153,7 +158,7 @@ fn rescue(mut exact: Exact, recording: &Path, on_duty_since: SystemTime) -> Resu
     written.with_context(|| format!("cannot complete {}", recording.display()))
 }
 
-/// Whether a recording is a later one than that of a guard who was on duty by then.
+/// Whether a recording is a later one than that of a rescuer who was on duty by then.
 fn began_after(run: &RunInfo, on_duty: SystemTime) -> bool {
     let on_duty = on_duty.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     // One that is just being begun does not say yet.

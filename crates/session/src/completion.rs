@@ -22,20 +22,20 @@ pub fn more(contexts: usize) {
 
 /// The figures at one moment.
 #[derive(Clone, Copy, Default)]
-pub struct Headway {
+pub struct Completion {
     pub contexts: u64,
     pub of: u64,
     pub bytes: u64,
 }
 
-impl Headway {
+impl Completion {
     pub fn now() -> Self {
         let [contexts, of, bytes] = [&CONTEXTS, &OF, &BYTES].map(|number| number.load(Relaxed));
-        Headway { contexts, of, bytes }
+        Completion { contexts, of, bytes }
     }
 
     /// What was done since then: contexts while they are looked at, and what is in the file.
-    pub fn since(self, then: Headway) -> String {
+    pub fn since(self, then: Completion) -> String {
         let contexts = match self.of - then.contexts.min(self.of) {
             0 => String::new(),
             of => {
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn what_was_done_before_does_not_count() {
-        let then = Headway { contexts: 1000, of: 1000, bytes: 1 << 20 };
-        let now = Headway { contexts: 1200, of: 1400, bytes: 3 << 20 };
+        let then = Completion { contexts: 1000, of: 1000, bytes: 1 << 20 };
+        let now = Completion { contexts: 1200, of: 1400, bytes: 3 << 20 };
         assert_eq!(now.since(then), "200 of 400 contexts, 2.0 MiB written");
         assert_eq!(then.since(then), "0.0 MiB written");
         // It waits for the end of a look that had begun.
-        let then = Headway { contexts: 1000, of: 1400, bytes: 0 };
+        let then = Completion { contexts: 1000, of: 1400, bytes: 0 };
         assert_eq!(now.since(then), "200 of 400 contexts, 3.0 MiB written");
     }
 }

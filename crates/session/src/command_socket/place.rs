@@ -1,4 +1,4 @@
-//! Where the desk of a recording is, and who is believed there.
+//! Where the command socket of a recording is, and who is believed there.
 //!
 //! The socket lies in a directory of mode 0700 with an unguessable name. Other than an abstract
 //! name, which every process of a network namespace can use or occupy, it is out of reach for other
@@ -75,7 +75,7 @@ fn bind_in(base: &Path, pid: u32) -> io::Result<(UnixListener, Place)> {
     Ok((listener, place))
 }
 
-/// A recording that takes orders.
+/// A recording that takes commands.
 pub struct Found {
     pub stream: UnixStream,
     /// It is of another user, the JVM's: what it says of itself is theirs, and nothing of ours may
@@ -83,7 +83,7 @@ pub struct Found {
     pub foreign: bool,
 }
 
-/// Connects to the recording of a JVM of this user, if one takes orders and is what it says. One of
+/// Connects to the recording of a JVM of this user, if one takes commands and is what it says. One of
 /// our own goes first: the JVM's user can put as many beside it as they like.
 pub fn find(pid: u32, uid: u32) -> Result<Option<Found>> {
     if let Some(stream) = find_own(pid)? {
@@ -94,7 +94,7 @@ pub fn find(pid: u32, uid: u32) -> Result<Option<Found>> {
         let stream = find_of(pid, uid)?;
         return Ok(stream.map(|stream| Found { stream, foreign: true }));
     }
-    if us != 0 && desks(pid, 0).next().is_some() {
+    if us != 0 && sockets(pid, 0).next().is_some() {
         refuse!("JVM {pid} is being recorded by root; use `sudo tare`");
     }
     Ok(None)
@@ -110,7 +110,7 @@ fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
     // For all of them together: somebody may have made many.
     let limit = Instant::now() + PATIENCE;
     let mut deaf = false;
-    for (path, dir) in desks(pid, owner) {
+    for (path, dir) in sockets(pid, owner) {
         let socket = PathBuf::from(format!("/proc/self/fd/{}/{DESK_SOCKET}", dir.as_raw_fd()));
         match connect_until(&socket, limit) {
             Ok(stream) if is_believed(&stream, owner) => return Ok(Some(stream)),
@@ -124,7 +124,7 @@ fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
     }
     if deaf {
         refuse!(
-            "the recording of JVM {pid} took no orders for {} s: others wait in its queue, or it is \
+            "the recording of JVM {pid} took no commands for {} s: others wait in its queue, or it is \
              stopped",
             PATIENCE.as_secs()
         );
@@ -134,7 +134,7 @@ fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
 
 /// The directories of recordings of a JVM that this user has made. Who else has made such a
 /// directory cannot be the recording: only its user, the JVM's and root can get into the JVM.
-fn desks(pid: u32, owner: u32) -> impl Iterator<Item = (PathBuf, OwnedFd)> {
+fn sockets(pid: u32, owner: u32) -> impl Iterator<Item = (PathBuf, OwnedFd)> {
     let entries = bases().into_iter().flat_map(|base| {
         let all = fs::read_dir(&base).into_iter().flatten().take(MOST_NAMES).flatten();
         all.map(|entry| entry.path())
@@ -179,8 +179,8 @@ fn is_believed(stream: &UnixStream, owner: u32) -> bool {
     peer(stream).is_ok_and(|(pid, uid)| uid == owner && is_neighbour(pid))
 }
 
-/// Whether the process at the other end may give orders; if not, why.
-pub fn may_order(stream: &UnixStream) -> Result<(), &'static str> {
+/// Whether the process at the other end may give commands; if not, why.
+pub fn may_command(stream: &UnixStream) -> Result<(), &'static str> {
     let (pid, uid) = peer(stream).map_err(|_| "nobody can tell who asks")?;
     if uid != rustix::process::geteuid().as_raw() && uid != 0 {
         return Err("this recording belongs to another user");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desk_is_private_and_leaves_nothing() {
+    fn a_socket_is_private_and_leaves_nothing() {
         let pid = u32::MAX - 2 * std::process::id();
         let (listener, place) = Place::bind(pid).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
@@ -215,14 +215,14 @@ mod tests {
         assert!(!found.foreign);
         assert_eq!(peer(&found.stream).unwrap(), (std::process::id(), us()));
         let (served, _) = listener.accept().unwrap();
-        assert_eq!(may_order(&served), Ok(()));
+        assert_eq!(may_command(&served), Ok(()));
         let dir = place.dir.clone();
         drop((listener, place));
         assert!(!dir.exists());
     }
 
     #[test]
-    fn what_others_can_enter_or_have_left_is_no_desk() {
+    fn what_others_can_enter_or_have_left_is_no_socket() {
         let pid = u32::MAX - 3 * std::process::id();
         let (listener, place) = Place::bind(pid).unwrap();
         fs::set_permissions(&place.dir, fs::Permissions::from_mode(0o755)).unwrap();
@@ -232,7 +232,7 @@ mod tests {
         // As `kill -9` leaves it.
         drop(listener);
         assert!(find(pid, us()).unwrap().is_none());
-        assert!(!place.dir.exists(), "a dead desk is cleared away");
+        assert!(!place.dir.exists(), "a dead socket is cleared away");
     }
 
     /// What another user does, on a thread that has become them; only root can.
@@ -255,12 +255,12 @@ mod tests {
     }
 
     #[test]
-    fn a_desk_whose_queue_is_full_is_not_waited_for_for_ever() {
+    fn a_socket_whose_queue_is_full_is_not_waited_for_for_ever() {
         let pid = u32::MAX - 4 * std::process::id();
         let (_listener, place) = Place::bind(pid).unwrap();
         let _crowd = crowd(&place.dir.join(DESK_SOCKET));
         let refused = find(pid, us()).err().map(|error| error.to_string());
-        assert!(refused.is_some_and(|why| why.contains("took no orders")));
+        assert!(refused.is_some_and(|why| why.contains("took no commands")));
         // The same of the JVM's user, who has time.
         let pid = u32::MAX - 5 * std::process::id();
         let Some((theirs, uid)) = as_another(|uid| (Place::bind(pid).unwrap(), uid)) else {
@@ -268,11 +268,11 @@ mod tests {
         };
         let _more = crowd(&theirs.1.dir.join(DESK_SOCKET));
         assert!(find(pid, uid).is_err());
-        assert!(find_own(pid).unwrap().is_none(), "it keeps root from no desk of its own");
+        assert!(find_own(pid).unwrap().is_none(), "it keeps root from no socket of its own");
     }
 
     #[test]
-    fn our_own_desk_goes_before_those_of_the_jvms_user() {
+    fn our_own_socket_goes_before_those_of_the_jvms_user() {
         let pid = u32::MAX - 6 * std::process::id();
         let many = |uid| ((0..20).map(|_| Place::bind(pid).unwrap()).collect::<Vec<_>>(), uid);
         let Some((theirs, uid)) = as_another(many) else {

@@ -1,0 +1,376 @@
+//! Every call, every bytecode or every passage of a region: weaves, counts, and puts the code back.
+
+use super::sampling::rewrite;
+use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
+use crate::client::Agent;
+use crate::command_socket::Command;
+use crate::demotion::Steering;
+use crate::error::{Error, Result, refuse};
+use crate::exact::{self, Arena, Exact, Totals};
+use crate::launch::Settings;
+use crate::observer::{Happening, Observer};
+use crate::origins::Origins;
+use crate::patterns::{self, Patterns, Wanted};
+use crate::plan::Output;
+use crate::recorder::{Recorder, Source};
+use crate::rescuer::Rescuer;
+use crate::sampling::Sampling;
+use crate::steering::Beside;
+use crate::thread_counters::ThreadCounters;
+use crate::weaving;
+use crate::window;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tare_attach::Jvm;
+use tare_profile::RunInfo;
+use tare_protocol::{ExactPlan, ExactStatus, Measure, REGIONS_MAX};
+
+/// The option of a recording with the moment from which on all was woven, in nanoseconds since its
+/// beginning: calls before that may be missing.
+pub const WOVEN_AFTER: &str = "woven-after";
+
+/// The option of a recording of a program that was started with its chance taken from it.
+pub const CHANCE_FIXED: &str = "chance-fixed";
+
+const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
+
+/// Into how many pieces a parallel stream parts its work depends on the number of processors, but for this.
+/// Threads of the common pool are as many.
+const CHECKED: &[&str] =
+    &[HASH_CODES[0], HASH_CODES[1], "-Djava.util.concurrent.ForkJoinPool.common.parallelism=4"];
+
+/// What is woven, and what is done beside.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub weave: ExactPlan,
+    /// The JVM whose costs of bytecodes the plan has, in its own words.
+    pub target: Option<String>,
+    /// The share of the program's own time that probes may take: 0.2 for a fifth.
+    pub overhead: Option<f64>,
+    /// For so long the program is sampled before anything is woven.
+    pub window: Option<Duration>,
+    /// Counts of the processor and the kernel for each thread, beside it.
+    pub counters: bool,
+    pub chance: Chance,
+}
+
+/// What a program that is started leaves to chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chance {
+    #[default]
+    AsItComes,
+    /// Identity hash codes, the order of `Set.of` and `Map.of`, and the seeds of random numbers are the
+    /// same in every run.
+    Fixed,
+    /// Also the number of pieces of parallel work, on whatever machine.
+    FixedEverywhere,
+}
+
+/// How much was counted by now.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// That were woven.
+    pub methods: u64,
+    pub totals: Totals,
+    /// Bytes that the trees take, and may take.
+    pub used: u64,
+    pub budget: u64,
+    /// What the calls cost in probes at least, in nanoseconds.
+    pub in_probes: f64,
+    /// How many regions are timed.
+    pub regions: usize,
+    /// Whether there is nothing else.
+    pub regions_only: bool,
+}
+
+/// What was counted, and what it took.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub figures: Figures,
+    /// The agent's last word.
+    pub status: ExactStatus,
+    /// Whether that was heard when all was over.
+    pub told_all: bool,
+    /// Passages of all regions.
+    pub passages: u64,
+    pub steering: Option<Steered>,
+    /// Below roots: how many methods were woven, and how many of them ran.
+    pub woven_and_ran: Option<(usize, usize)>,
+}
+
+/// How the share of probes was held.
+#[derive(Clone, Debug)]
+pub struct Steered {
+    /// At last: of counting and of timing.
+    pub overhead: Option<(f64, f64)>,
+    /// How that is known.
+    pub source: String,
+    pub budget: f64,
+    /// Methods that were counted and not timed.
+    pub demoted: usize,
+}
+
+/// An exact recording under way.
+struct ExactRecording {
+    exact: Exact,
+    /// What was sampled before.
+    sampled: Option<Sampling>,
+    counters: Option<ThreadCounters>,
+    /// Samples for the steering.
+    beside: Beside,
+    recorder: Recorder,
+    began: Instant,
+    /// Until the file is complete.
+    rescuer: Option<Rescuer>,
+    wanted: Wanted,
+    /// The agent was asked once more when all was over.
+    told_all: bool,
+}
+
+impl Engine for Plan {
+    fn name(&self) -> &'static str {
+        match () {
+            () if self.weave.blocks().is_some() => "bytecodes",
+            () if self.weave.is_regions_only() => "regions",
+            () => "exact",
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let fixed = Settings {
+            exact: true,
+            fixed: true,
+            flags: &HASH_CODES,
+            word: Some(
+                "identity hash codes, the order of Set.of and Map.of, and seeds of Random are the same \
+                 in every run; --as-it-comes leaves them to chance",
+            ),
+        };
+        match self.chance {
+            Chance::AsItComes => Settings { exact: true, ..Settings::default() },
+            Chance::Fixed => fixed,
+            Chance::FixedEverywhere => Settings { flags: CHECKED, ..fixed },
+        }
+    }
+
+    fn begin(&self, beginning: Beginning<'_>) -> Result<Begun> {
+        let Beginning { agent, jvm, plan, place, observer } = beginning;
+        if self.weave.regions().len() > REGIONS_MAX {
+            refuse!("{REGIONS_MAX} regions are the most that one recording can time");
+        }
+        let origins = Origins::of(jvm);
+        observer.happening(&Happening::LookingForClasses);
+        let patterns = Patterns::from(&self.weave);
+        let wanted = patterns::check(agent, &patterns, &plan.command, &origins, observer);
+        observer.happening(&Happening::Nothing);
+        let wanted = wanted?;
+        let output = place().output;
+        let window =
+            self.window.map(|length| window::sample(agent, jvm, &self.weave, length, observer));
+        let window = window.transpose()?;
+        let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
+        let started = SystemTime::now() - began.elapsed();
+        let memory = match weaving::start(agent, self.weave.clone(), observer)? {
+            weaving::Begun::Woven(memory) => memory,
+            weaving::Begun::Stopped(far) => return Ok(Begun::Stopped(far)),
+        };
+        // The file comes after the start, which may fail, and leaves an older one alone then.
+        let mut run = run_info(jvm, &self.weave, started);
+        self.describe(&mut run, !plan.command.is_empty());
+        run.options.push((WOVEN_AFTER.to_owned(), began.elapsed().as_nanos().to_string()));
+        run.options.extend(window.iter().flat_map(|window| window.options()));
+        let path = match &output {
+            Output::File(path) => Some(path.clone()),
+            Output::Writer(_) => None,
+        };
+        let recorder = Recorder::begin(output, run, began)?;
+        // A program may end before the first look.
+        let status = agent.status()?;
+        if plan.command.is_empty() {
+            status.exact().into_iter().for_each(|exact| patterns::say_unseen(exact, observer));
+        }
+        // A machine that has no room for one more process has other worries.
+        let rescuer = path.and_then(|path| Rescuer::set(jvm, &path, &memory, &status).ok());
+        let mut exact =
+            Exact::new(Arena::new(memory), status.exact().cloned().unwrap_or_default(), origins);
+        exact.steering = self.overhead.map(Steering::new);
+        let beside = Beside::begin(agent, &mut exact);
+        let counters = self.counters.then(|| ThreadCounters::begin(jvm.pid));
+        let sampled = window.map(|window| window.sampling);
+        Ok(Begun::Running(Box::new(ExactRecording {
+            exact,
+            sampled,
+            counters,
+            beside,
+            recorder,
+            began,
+            rescuer,
+            wanted,
+            told_all: false,
+        })))
+    }
+}
+
+impl Running for ExactRecording {
+    fn step(&mut self, agent: &mut Agent, observer: &mut dyn Observer) -> Result<Step> {
+        std::thread::sleep(STEP);
+        self.beside.drain();
+        self.beside.steer(agent, &mut self.exact, observer);
+        if !self.recorder.is_due() {
+            return Ok(Step::Going);
+        }
+        // The agent notes the time when it is asked; calls under way are counted up to it.
+        let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) else {
+            return Ok(Step::Over);
+        };
+        self.exact.status = status;
+        self.append()?;
+        Ok(Step::Told(super::Figures::Exact(self.figures()), self.began.elapsed()))
+    }
+
+    fn command(&mut self, agent: &mut Agent, command: Command) -> Result<String> {
+        match command {
+            Command::Dump(file) => {
+                if let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) {
+                    self.exact.status = status;
+                }
+                self.append()?;
+                let size = rewrite(self.recorder.path(), file)?;
+                Ok(format!("{} KiB", size.div_ceil(1024)))
+            }
+            Command::Stop => Ok("stopped".to_owned()),
+            Command::Pause | Command::Resume => refuse!(
+                "an exact recording cannot be paused: it counts every call from its beginning to its \
+                 end; stop it, and begin another"
+            ),
+            Command::Interval(_) => {
+                refuse!("an exact recording has no interval: it counts every call")
+            }
+        }
+    }
+
+    fn end(&mut self, agent: &mut Agent, observer: &mut dyn Observer) -> bool {
+        if let Ok(status) = agent.status()
+            && let Some(status) = status.exact().cloned()
+        {
+            self.exact.status = status;
+            self.told_all = true;
+        }
+        self.beside.stop(agent);
+        weaving::stop(agent, observer).is_ok()
+    }
+
+    fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {
+        let mut this = *self;
+        let (sampled, counters) = (this.sampled.as_mut(), this.counters.as_mut());
+        let finished = this.recorder.finish(&mut sources(&mut this.exact, sampled, counters));
+        drop(this.rescuer);
+        failed.map_or(Ok(()), Err)?;
+        let recorded = finished?;
+        let (exact, told_all) = (&this.exact, this.told_all);
+        let status = exact.status.clone();
+        let mut figures = figures(exact);
+        if !told_all {
+            // A JVM that has ended cannot be asked any more; the log of names is as it was left.
+            figures.methods = figures.methods.max(exact.woven_and_ran()?.0 as u64);
+        }
+        let sampled = this.sampled.as_ref().is_some_and(|sampled| sampled.samples() > 0);
+        let passages = exact.passages();
+        let is_empty = figures.totals.calls == 0 && !sampled && passages == 0;
+        let nothing =
+            is_empty.then(|| this.wanted.but_nothing(figures.methods, status.refused.len()));
+        let woven_and_ran = status.subgraph.is_some().then(|| exact.woven_and_ran()).transpose()?;
+        let steering = exact.steering.as_ref().map(|steering| Steered {
+            overhead: steering.overhead().map(|overhead| (overhead.counting, overhead.timing)),
+            source: steering.source(),
+            budget: steering.budget(),
+            demoted: steering.ever_demoted().count(),
+        });
+        let outcome = Outcome { figures, status, told_all, passages, steering, woven_and_ran };
+        let outcome = super::Outcome::Exact(Box::new(outcome));
+        Ok(Finished { recorded: Some(recorded), nothing, outcome })
+    }
+}
+
+impl ExactRecording {
+    fn append(&mut self) -> Result<()> {
+        let (sampled, counters) = (self.sampled.as_mut(), self.counters.as_mut());
+        self.recorder.append(&mut sources(&mut self.exact, sampled, counters))
+    }
+
+    fn figures(&self) -> Figures {
+        figures(&self.exact)
+    }
+}
+
+fn figures(exact: &Exact) -> Figures {
+    let status = &exact.status;
+    Figures {
+        methods: status.methods,
+        totals: exact.totals(),
+        used: status.used,
+        budget: status.budget,
+        in_probes: exact.in_probes(),
+        regions: status.regions.len(),
+        regions_only: exact.has_regions_only(),
+    }
+}
+
+fn sources<'a>(
+    exact: &'a mut Exact,
+    sampled: Option<&'a mut Sampling>,
+    counters: Option<&'a mut ThreadCounters>,
+) -> Vec<&'a mut dyn Source> {
+    let sampled = sampled.map(|sampled| sampled as &mut dyn Source);
+    let counters = counters.map(|counters| counters as &mut dyn Source);
+    std::iter::once(exact as &mut dyn Source).chain(sampled).chain(counters).collect()
+}
+
+impl Plan {
+    /// Notes in a run what is not in the plan for the agent.
+    fn describe(&self, run: &mut RunInfo, launched: bool) {
+        if launched && self.settings().fixed {
+            run.options.push((CHANCE_FIXED.to_owned(), "yes".to_owned()));
+        }
+        run.options.extend(self.target.iter().map(|jvm| ("target".to_owned(), jvm.clone())));
+    }
+}
+
+/// What is known of a run before anything is counted.
+pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunInfo {
+    let mode = match () {
+        () if plan.is_trace() => "trace",
+        () if plan.blocks().is_some() => "bytecodes",
+        () if !plan.is_timed() => "count",
+        () if plan.is_cpu_time() => "cpu-time",
+        () => "time",
+    };
+    let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
+    for (key, patterns) in [("include", &plan.include), ("exclude", &plan.exclude)] {
+        options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
+    }
+    for (key, methods) in [("root", plan.root_methods()), ("count-only", plan.count_only())] {
+        options.extend(methods.iter().map(|method| (key, method.to_string())));
+    }
+    if plan.times_all() {
+        options.push(("time-all", "yes".to_owned()));
+    }
+    options.extend(plan.regions().iter().map(|region| ("region", region.to_string())));
+    options.extend(plan.blocks().map(|blocks| ("blocks", blocks.to_string())));
+    if let Measure::Samples(samples) = &plan.measure {
+        options.push(("every", samples.every.to_string()));
+        options.extend(samples.random.map(|seed| ("random", seed.to_string())));
+    }
+    options.extend(plan.roots().map(|roots| ("scheme", roots.scheme().to_string())));
+    if plan.follows_threads() {
+        options.push(("follow-threads", "yes".to_owned()));
+    }
+    if plan.skip_trivial {
+        options.push(("skip-trivial", "yes".to_owned()));
+    }
+    let since_1970 = started.duration_since(UNIX_EPOCH).ok();
+    RunInfo {
+        options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
+        ..exact::run_info(jvm)
+    }
+}

@@ -1,0 +1,99 @@
+//! From the flags of `tare record` to a plan, once. Nothing behind this door knows flags, and what is
+//! wrong with them is said before a program is started or a JVM touched.
+
+use super::files::{check_output, check_room};
+use super::plan::plan;
+use super::{Job, predict};
+use crate::cli::RecordArgs;
+use crate::figures::remark_aside;
+use crate::source;
+use crate::target::Target;
+use anyhow::{Result, bail};
+use std::path::Path;
+use tare_formats::Format;
+use tare_session::engines::{exact, sampling, trace};
+use tare_session::{Plan, What};
+
+/// What the flags mean.
+pub fn job(args: &RecordArgs) -> Result<Job> {
+    let output = args.output.as_deref();
+    check_patterns(args)?;
+    check_output(output)?;
+    check_stacks(args, output)?;
+    check_room(output)?;
+    let what = match () {
+        () if args.trace => {
+            What::Trace(trace::Plan { weave: plan(args)?, rate: args.rate, most: args.events })
+        }
+        // Regions are woven, too.
+        () if args.exact || args.bytecodes || !args.region.is_empty() => What::Exact(exact(args)?),
+        () => What::Samples(samples(args)),
+    };
+    if let (What::Exact(plan), Some(sample)) = (&what, &args.sample) {
+        let sentence = predict::sentence(&source::load(sample, None)?, sample, &plan.weave)?;
+        if !args.quiet {
+            remark_aside(&sentence);
+        }
+    }
+    Ok(Job {
+        plan: Plan { what, duration: args.duration, command: args.command.clone() },
+        output: args.output.clone(),
+        quiet: args.quiet,
+        mute: false,
+        by_thread: args.threads,
+        timeout: args.patience.timeout,
+    })
+}
+
+fn samples(args: &RecordArgs) -> sampling::Plan {
+    sampling::Plan {
+        engine: args.engine,
+        wall: args.wall,
+        interval: args.interval,
+        depth: args.depth,
+        java_only: args.java_only,
+        include: args.include.clone(),
+        exclude: args.exclude.clone(),
+        keep: args.keep,
+    }
+}
+
+fn exact(args: &RecordArgs) -> Result<exact::Plan> {
+    let target = args.target.as_deref().map(Target::read).transpose()?;
+    Ok(exact::Plan {
+        weave: plan(args)?,
+        target: target.map(|target| target.jvm),
+        overhead: args.overhead,
+        window: args.cpu.then_some(args.window),
+        counters: args.counters,
+        chance: match args.bytecodes && !args.as_it_comes {
+            true => exact::Chance::Fixed,
+            false => exact::Chance::AsItComes,
+        },
+    })
+}
+
+/// Regions alone have neither classes to weave nor stacks to choose from.
+fn check_patterns(args: &RecordArgs) -> Result<()> {
+    let regions_only = !args.region.is_empty() && !args.exact;
+    if regions_only && !(args.include.is_empty() && args.exclude.is_empty()) {
+        bail!(
+            "--region alone weaves the lines that it names, and nothing that --include or --exclude \
+             could choose from; leave them out, or add --exact to count calls as well"
+        );
+    }
+    Ok(())
+}
+
+/// Other tools' files are made of stacks, which regions have none of.
+fn check_stacks(args: &RecordArgs, output: Option<&Path>) -> Result<()> {
+    let regions_only = !args.region.is_empty() && !args.exact;
+    match output.filter(|path| regions_only && Format::of_path(path).is_some()) {
+        Some(path) => bail!(
+            "{} would be empty: a recording of regions alone has no stacks. Name a .tare file, or \
+             record with --exact as well",
+            path.display()
+        ),
+        None => Ok(()),
+    }
+}

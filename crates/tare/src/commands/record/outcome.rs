@@ -1,0 +1,186 @@
+//! What is said of a recording that is complete: where it is, what it took, and its report.
+
+use super::Job;
+use super::files::Files;
+use crate::cli::ReportArgs;
+use crate::commands::report;
+use crate::figures::{headline, remark, roughly, several};
+use crate::source;
+use crate::term::{self, DIM};
+use anyhow::Result;
+use std::path::Path;
+use std::time::Duration;
+use tare_protocol::{COST_PS, ExactStatus};
+use tare_session::engines::exact::{self, Steered};
+use tare_session::engines::{sampling, trace};
+use tare_session::{Finished, Outcome, Recorded};
+
+/// Makes the file that was asked for, and tells of it.
+pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
+    let Some(recorded) = &finished.recorded else { return Ok(()) };
+    if job.quiet {
+        files.complete(recorded.size)?;
+        return Ok(());
+    }
+    let profile = source::load(&files.recording, None)?;
+    let is_recording = files.export.is_none();
+    let (path, size) = files.complete(recorded.size)?;
+    let size = size.div_ceil(1024);
+    match &finished.outcome {
+        Outcome::Samples(outcome) => say_samples(outcome, &path, size),
+        Outcome::Exact(outcome) => say_exact(outcome, recorded, &path, size),
+        Outcome::Trace(outcome) => say_trace(outcome, &path, size, is_recording),
+        Outcome::Counters(_) => {}
+    }
+    let page = ReportArgs { threads: job.by_thread, ..ReportArgs::plain(&path) };
+    term::printed(report::whole(&profile, &page))
+}
+
+fn say_samples(outcome: &sampling::Outcome, path: &Path, size: u64) {
+    let (samples, time) = (roughly(outcome.samples, "sample"), term::time(outcome.elapsed));
+    headline(path, &format!("{samples} in {time}; {size} KiB"));
+    if outcome.outside > 0 {
+        let outside = roughly(outcome.outside, "sample");
+        remark(&format!("{outside} without any method that fits --include and --exclude"));
+    }
+}
+
+fn say_exact(outcome: &exact::Outcome, recorded: &Recorded, path: &Path, size: u64) {
+    let exact::Outcome { figures, status, .. } = outcome;
+    let totals = &figures.totals;
+    let bytecodes = match totals.bytecodes {
+        0 => String::new(),
+        n if status.costs => format!(
+            " and {} on the target, which is too low (see the report)",
+            term::time(Duration::from_nanos(n * COST_PS / 1000))
+        ),
+        n => format!(" and {}", roughly(n, "bytecode")),
+    };
+    let recorded_here = if figures.regions_only {
+        let regions = several(figures.regions, "region");
+        format!("{} of {regions}", roughly(outcome.passages, "passage"))
+    } else {
+        format!(
+            "{}{bytecodes} in {} of {}",
+            roughly(totals.calls, if totals.samples { "sample" } else { "call" }),
+            roughly(totals.contexts as u64, "context"),
+            several(totals.trees, "thread"),
+        )
+    };
+    let woven = several(figures.methods, "method");
+    headline(path, &format!("{recorded_here}, {woven} woven; {size} KiB"));
+    if !totals.samples && !figures.regions_only && totals.calls > 0 {
+        remark(&format!(
+            "a call costs {:.1} ns or more in probes, {:.2} s in all",
+            figures.in_probes / (totals.calls as f64).max(1.0),
+            figures.in_probes / 1e9,
+        ));
+    }
+    if outcome.told_all {
+        say_weaving(status);
+    }
+    outcome.steering.iter().for_each(say_overhead);
+    if let Some(longest) = recorded.stretched {
+        remark(&format!(
+            "the trees were large: up to {longest:.1?} passed between two looks at them"
+        ));
+    }
+    if let Some(woven_and_ran) = outcome.woven_and_ran {
+        say_subgraph(status, woven_and_ran);
+    }
+}
+
+fn say_trace(outcome: &trace::Outcome, path: &Path, size: u64, is_recording: bool) {
+    let figures = &outcome.figures;
+    let what = format!(
+        "{} entries and exits of {}, {} woven; {size} KiB",
+        term::count(figures.events),
+        several(outcome.threads, "thread"),
+        several(figures.methods, "method"),
+    );
+    headline(path, &what);
+    if outcome.told_all {
+        say_weaving(&outcome.status);
+    }
+    if figures.dropped > 0 {
+        remark(&format!(
+            "{} more came quicker than they could be taken, or than --rate allows; the recording \
+             says of which threads and when",
+            term::count(figures.dropped),
+        ));
+    }
+    if let Some(waited) = outcome.waited {
+        remark(&format!(
+            "threads waited {} in all for room in their rings (--wait), which is kept out of the times",
+            term::time(waited),
+        ));
+    }
+    // What went into another tool's file is what there is of it.
+    if is_recording && figures.events > 0 {
+        outln!(
+            "{DIM}a timeline: tare export {} -o {}, for ui.perfetto.dev{DIM:#}",
+            report::quoted(path),
+            report::quoted(&path.with_extension("trace.json")),
+        );
+    }
+}
+
+/// What probes took, and how that is known.
+fn say_overhead(steering: &Steered) {
+    let now = steering.overhead.map_or_else(String::new, |(counting, timing)| {
+        let [counting, timing] = [counting, timing].map(|share| share * 100.0);
+        format!(
+            "{:.0} % of the program's own time at last ({counting:.0} % counting, {timing:.0} % timing, \
+             by {}), ",
+            counting + timing,
+            steering.source,
+        )
+    });
+    remark(&format!(
+        "probes took {now}{:.0} % were allowed; {} counted and not timed",
+        steering.budget * 100.0,
+        several(steering.demoted, "method"),
+    ));
+}
+
+/// What changing the classes took.
+fn say_weaving(status: &ExactStatus) {
+    remark(&format!(
+        "weaving took {:.0} ms; {}, {:.0} ms in all, {:.0} ms the longest",
+        status.weaving_ns as f64 / 1e6,
+        several(status.pauses, "pause"),
+        status.pause_ns as f64 / 1e6,
+        status.longest_pause_ns as f64 / 1e6,
+    ));
+}
+
+/// What the search for what the roots reach has found, and what it cost.
+fn say_subgraph(status: &ExactStatus, (woven, ran): (usize, usize)) {
+    let Some(subgraph) = &status.subgraph else { return };
+    remark(&format!(
+        "{} can be reached as far as is known, {woven} woven, {} of them never ran below a root",
+        several(subgraph.reachable, "method"),
+        woven.saturating_sub(ran),
+    ));
+    remark(&format!(
+        "{} for what a method calls to be woven, {:.0} ms in all, {:.0} ms the longest; no time has \
+         them in it",
+        several(subgraph.waits, "wait"),
+        subgraph.wait_ns as f64 / 1e6,
+        subgraph.longest_wait_ns as f64 / 1e6,
+    ));
+    let missed = subgraph.hurried + subgraph.gave_up + subgraph.late;
+    if missed > 0 {
+        remark(&format!(
+            "first calls may be missing in {}: {} loading classes and could not wait, for {} it took \
+             too long, {} into use outside",
+            several(missed, "place"),
+            match subgraph.hurried {
+                1 => "1 thread was".to_owned(),
+                n => format!("{n} threads were"),
+            },
+            subgraph.gave_up,
+            several(subgraph.late, "class") + " came",
+        ));
+    }
+}
