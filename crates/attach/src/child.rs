@@ -40,22 +40,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 static PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// To be called first thing in `main`: when this process is the helper that acts with a JVM's
-/// rights, does its work and gives the exit code to end with.
+/// rights, does its work and tells what came of it; the process is to end then.
 #[must_use]
-pub fn run_if_child() -> Option<i32> {
+pub fn run_if_child() -> Option<Result<(), String>> {
     PREPARED.store(true, Ordering::Relaxed);
     let first = std::env::args_os().nth(1);
     if first.as_deref() != Some(std::ffi::OsStr::new(HIDDEN)) {
         return None;
     }
     let stdin = io::stdin();
-    Some(match serve(stdin.as_fd()) {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("tare: {HIDDEN} is for Tare's own use ({error})");
-            2
-        }
-    })
+    let served = serve(stdin.as_fd());
+    Some(served.map_err(|error| format!("{HIDDEN} is for Tare's own use ({error})")))
 }
 
 /// Whether a child can be had in this program.

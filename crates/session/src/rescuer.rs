@@ -11,6 +11,7 @@ use crate::origins::Origins;
 use crate::recorder::Source;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -20,7 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
@@ -34,6 +35,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RESTORING: Duration = Duration::from_secs(60);
 /// What the tool says when it needs no rescuer any more.
 const FAREWELL: u8 = b'.';
+
+/// The word that makes a copy of this program a rescuer.
+const HIDDEN: &str = "rescue-recording";
+
+/// Whether this program's `main` gives [`run_if_rescuer`] its chance; otherwise a second start of it
+/// would do who knows what.
+static PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// A rescuer on duty; it goes when this is dropped.
 pub struct Rescuer {
@@ -49,9 +57,12 @@ impl Rescuer {
         memory: &[File; 2],
         status: &Status,
     ) -> Result<Rescuer> {
+        if !PREPARED.load(Ordering::Relaxed) {
+            refuse!("this program does not call run_if_rescuer");
+        }
         let (mut stream, theirs) = UnixStream::pair()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("guard").arg(jvm.pid.to_string()).arg(recording);
+        command.arg(HIDDEN).arg(jvm.pid.to_string()).arg(recording);
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // What a terminal sends to the tool is none of the rescuer's business.
@@ -83,8 +94,19 @@ impl Drop for Rescuer {
     }
 }
 
+/// To be called first thing in `main`: when this process is a rescuer, does its work and tells what came
+/// of it; the process is to end then.
+#[must_use]
+pub fn run_if_rescuer() -> Option<Result<()>> {
+    PREPARED.store(true, Ordering::Relaxed);
+    let words: Vec<OsString> = std::env::args_os().skip(1).take(4).collect();
+    let [first, pid, recording] = words.as_slice() else { return None };
+    let pid = pid.to_str().filter(|_| first == HIDDEN)?.parse().ok()?;
+    Some(run(pid, Path::new(recording)))
+}
+
 /// What the rescuer does, in a process of its own.
-pub fn run(pid: u32, recording: &Path) -> Result<()> {
+fn run(pid: u32, recording: &Path) -> Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }

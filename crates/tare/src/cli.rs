@@ -102,9 +102,6 @@ pub enum Command {
         #[command(flatten)]
         patience: Patience,
     },
-    /// Complete a recording if the tool dies; `record --exact` starts it
-    #[command(hide = true)]
-    Guard { pid: u32, recording: PathBuf },
     /// Record a running JVM, or a program to start: samples, or every call
     #[command(
         after_help = concat!(

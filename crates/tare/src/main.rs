@@ -23,8 +23,18 @@ use tare_session::rescuer;
 
 fn main() -> ExitCode {
     // A copy of ourselves that enters a container's namespaces must do nothing else before.
-    if let Some(code) = tare_attach::run_if_child() {
-        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    let child = tare_attach::run_if_child();
+    // So must one that only waits for the end of a recording.
+    if let Some(served) =
+        child.or_else(|| Some(rescuer::run_if_rescuer()?.map_err(|e| format!("{e:#}"))))
+    {
+        return match served {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                errln!("tare: {error}");
+                ExitCode::from(2)
+            }
+        };
     }
     let cli = Cli::parse();
     let outcome = match cli.command {
@@ -36,9 +46,6 @@ fn main() -> ExitCode {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
         Some(Command::Explain(args)) => commands::explain::run(&args),
-        Some(Command::Guard { pid, recording }) => {
-            rescuer::run(pid, &recording).map_err(Into::into)
-        }
         Some(Command::Record(args)) => return commands::record::run(*args),
         Some(Command::Dump { jvm, output }) => commands::under_way::dump(&jvm, output.as_deref()),
         Some(Command::Stop { jvm }) => commands::under_way::tell(&jvm, &Told::Stop),

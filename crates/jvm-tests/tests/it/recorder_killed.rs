@@ -1,4 +1,4 @@
-//! The tool is killed in the middle of a recording. A guard, which it leaves behind, completes the file
+//! The tool is killed in the middle of a recording. A rescuer, which it leaves behind, completes the file
 //! with what is in memory, also if the JVM is killed; and if that one dies, too, the file has what was
 //! counted up to the last look, and says that it has no end.
 
@@ -18,15 +18,15 @@ fn recorded_so_far(target: &mut Target, file: &Path) -> Running {
     recording
 }
 
-/// The guards of a tool, as the system tells.
-fn guards(tool: u32) -> Vec<rustix::process::Pid> {
+/// The rescuers of a tool, as the system tells.
+fn rescuers(tool: u32) -> Vec<rustix::process::Pid> {
     let children = std::fs::read_to_string(format!("/proc/{tool}/task/{tool}/children"));
     let children = children.expect("a tool that runs");
-    let is_guard = |pid: &&str| {
+    let is_rescuer = |pid: &&str| {
         std::fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.split(|b| *b == 0).nth(1) == Some(b"guard"))
+            .is_ok_and(|line| line.split(|b| *b == 0).nth(1) == Some(b"rescue-recording"))
     };
-    let numbers = children.split_whitespace().filter(is_guard).filter_map(|pid| pid.parse().ok());
+    let numbers = children.split_whitespace().filter(is_rescuer).filter_map(|pid| pid.parse().ok());
     numbers.filter_map(rustix::process::Pid::from_raw).collect()
 }
 
@@ -43,7 +43,7 @@ on_each_jdk! {
             if with_the_jvm {
                 target.signal(rustix::process::Signal::KILL);
             }
-            wait_until("the guard has completed the file", || {
+            wait_until("the rescuer has completed the file", || {
                 Recording::open(&file).is_ok_and(|recording| recording.warnings().is_empty())
             });
             let recorded = Recorded::open(&file);
@@ -56,7 +56,7 @@ on_each_jdk! {
         }
     }
 
-    fn a_recorder_killed_with_its_guard(jdk) {
+    fn a_recorder_killed_with_its_rescuer(jdk) {
         let mut target = Target::java(jdk).class_path(classes()).main("Truth").start();
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare");
@@ -68,9 +68,9 @@ on_each_jdk! {
             truth.iter().all(|(method, n)| counts.get(method) == Some(n))
         };
         wait_until("the file has what was counted", all_there);
-        let guards = guards(recording.pid());
-        assert_eq!(guards.len(), 1);
-        rustix::process::kill_process(guards[0], rustix::process::Signal::KILL).expect("its end");
+        let rescuers = rescuers(recording.pid());
+        assert_eq!(rescuers.len(), 1);
+        rustix::process::kill_process(rescuers[0], rustix::process::Signal::KILL).expect("its end");
         recording.kill();
         assert!(all_there(), "the file lost something");
         let report = Tare::this().run(&["report".as_ref(), file.as_os_str()]);
@@ -84,11 +84,11 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare");
         let mut killed = recorded_so_far(&mut first, &file);
-        let guards = guards(killed.pid());
+        let rescuers = rescuers(killed.pid());
         killed.kill();
         let recording = begin(&second.name(), &["--count"], &file);
-        wait_until("the first one's guard has gone", || {
-            guards.iter().all(|guard| rustix::process::test_kill_process(*guard).is_err())
+        wait_until("the first one's rescuer has gone", || {
+            rescuers.iter().all(|rescuer| rustix::process::test_kill_process(*rescuer).is_err())
         });
         second.tell("go");
         second.wait_for("done");

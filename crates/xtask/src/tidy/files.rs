@@ -27,7 +27,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/tare/src/doctor/machine.rs",
     "crates/session/src/perf.rs",
     // Asks who is at the other end of a socket; the safe call cannot tell of a process without pid.
-    "crates/session/src/desk/peer.rs",
+    "crates/session/src/command_socket/peer.rs",
     // Puts a program under a filter of system calls.
     "crates/jvm-tests/src/bin/filtered.rs",
 ];
@@ -35,6 +35,20 @@ const UNSAFE_PLACES: &[&str] = &[
 /// In two halves, like the marks below.
 const UNSAFE: &[&str] =
     &[concat!("uns", "afe {"), concat!("uns", "afe fn"), concat!("uns", "afe impl")];
+
+/// Whoever prints knows its terminal: the tool, what is for developers, and tests.
+const PRINTERS: &[&str] =
+    &["tare", "xtask", "bench", "toolbox", "jvm-tests", "step-counter", "test-natives"];
+
+/// In two halves, like the marks below.
+const PRINTS: &[&str] = &[
+    concat!("print", "ln!("),
+    concat!("print", "!("),
+    concat!("out", "ln!("),
+    concat!("err", "ln!("),
+    concat!("io::std", "out("),
+    concat!("io::std", "err("),
+];
 
 /// What is built does not belong into git, whatever .gitignore says.
 const BUILT: &[&str] = &[".class", ".jar", ".so", ".a", ".o", ".rlib", ".whl", ".zip", ".gz"];
@@ -105,6 +119,30 @@ fn names_path(line: &str, path: &str) -> bool {
     })
 }
 
+/// Libraries tell their callers, and print nothing. Their tests may say what they do not cover.
+pub fn check_printing(sources: &[SourceFile]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in sources {
+        let parts = source.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+        let Some((krate, file)) = parts.filter(|(_, file)| file.ends_with(".rs")) else { continue };
+        if PRINTERS.contains(&krate) || file.ends_with("tests.rs") {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&source.bytes);
+        let code = text.lines().take_while(|line| !line.contains("#[cfg(test)]"));
+        for (number, line) in (1..).zip(code) {
+            let is_comment = line.trim_start().starts_with("//");
+            if !is_comment && PRINTS.iter().any(|word| line.contains(word)) {
+                problems.push(format!(
+                    "{}:{number} prints; only the front end does (xtask, tidy/files.rs)",
+                    source.path
+                ));
+            }
+        }
+    }
+    problems
+}
+
 /// Crates without C forbid `unsafe` in each of their roots.
 pub fn check_crate_roots(sources: &[SourceFile]) -> Vec<String> {
     let mut problems = Vec::new();
@@ -170,6 +208,20 @@ mod tests {
         assert_eq!(problems("docs/images/x.png", vec![0; 10]), "");
         let in_its_place = format!("//! Good.\n{} }}\n", UNSAFE[0]);
         assert_eq!(problems("crates/agent/src/x.rs", in_its_place), "");
+    }
+
+    #[test]
+    fn libraries_do_not_print() {
+        let check = |path: &str, text: &str| check_printing(&[file(path, text)]).join("\n");
+        let prints = format!("//! x\nfn f() {{ e{}\"x\") }}\n", PRINTS[0]);
+        assert!(check("crates/session/src/x.rs", &prints).contains("x.rs:2 prints"));
+        for allowed in
+            ["crates/tare/src/x.rs", "crates/session/tests/x.rs", "crates/a/src/tests.rs"]
+        {
+            assert_eq!(check(allowed, &prints), "", "{allowed}");
+        }
+        let tests = format!("//! x\n#[cfg(test)]\n{prints}");
+        assert_eq!(check("crates/session/src/x.rs", &tests), "");
     }
 
     #[test]

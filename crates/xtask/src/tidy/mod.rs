@@ -34,6 +34,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     problems.extend(layers::check_agent_sources(&packages, &agent_sources));
     problems.extend(files::check(&sources, &machine_paths(workspace)));
     problems.extend(files::check_crate_roots(&sources));
+    problems.extend(files::check_printing(&sources));
     problems.extend(figures::check(&sources));
     problems.extend(pages::check(&sources));
     if problems.is_empty() {
