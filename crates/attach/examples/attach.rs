@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn main() {
-    if let Some(code) = tare_attach::run_if_child() {
-        std::process::exit(code);
+    if let Some(served) = tare_attach::run_if_child() {
+        std::process::exit(i32::from(served.is_err()));
     }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();

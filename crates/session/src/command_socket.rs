@@ -176,6 +176,12 @@ impl Waiting {
     }
 }
 
+/// Clears away what a recording of ours that was killed has left.
+pub(crate) fn sweep(pid: u32) {
+    // Whoever looks for one that lives does it on the way.
+    let _ = place::find_own(pid);
+}
+
 /// One line, and the descriptor that came with it.
 fn hear(stream: &UnixStream) -> io::Result<(String, Option<File>)> {
     let limit = Instant::now() + PATIENCE;

@@ -5,6 +5,7 @@
 //! The tool's own looks may be far apart when trees are large; with a rescuer that costs no call.
 
 use crate::client;
+use crate::command_socket;
 use crate::error::{Context, Error, Result, refuse};
 use crate::exact::{Arena, Exact};
 use crate::origins::Origins;
@@ -120,6 +121,7 @@ fn run(pid: u32, recording: &Path) -> Result<()> {
     if matches!((&stream).read(&mut last), Ok(1)) {
         return Ok(());
     }
+    command_socket::sweep(pid);
     let arena = Arena::new(memory);
     wait_for_quiet(&arena)?;
     let exact = Exact::new(arena, status.exact().cloned().unwrap_or_default(), origins);
