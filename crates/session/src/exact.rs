@@ -2,80 +2,37 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 mod demoted;
+mod live;
+mod loads;
 mod memory;
 mod missing;
+mod naming;
 mod subgraph;
+mod times;
 
+pub use live::{live, run_info, vm};
 pub use memory::{Arena, NameFile};
+pub use naming::add_frame;
 
-use crate::client::{self, Found};
+use naming::{add_thread, rest_name, thread_name};
+use times::{has_time, nanos, net_ticks, of_method};
+
 use crate::completion;
-use crate::demotion::{Costs, Load, Steering};
-use crate::error::{Result, refuse};
+use crate::demotion::Steering;
+use crate::error::Result;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
 use missing::Missing;
 use std::collections::HashMap;
-use std::time::Duration;
 use tare_analysis::{CALIBRATION, CALLING, Calibration, TARGET_TIME, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
-use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
-use tare_attach::{Jvm, VmKind};
+use tare_arena::{Names, Node, Snapshot, Tree};
 use tare_profile::{
-    ContextId, Frame, FrameId, LossKind, Method, Profile, Row, RunInfo, SeriesId, SeriesInfo,
-    Thread, ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
+    ContextId, FrameId, LossKind, Profile, Row, RunInfo, SeriesId, SeriesInfo, ThreadId, TimeAxis,
+    Unit, ValueKind,
 };
-use tare_protocol::{COST_PS, EngineName, ExactStatus, Request};
-
-/// How long a JVM may take to answer somebody who only looks.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The profile, as it is now, of a JVM that somebody records at this moment.
-pub fn live(jvm: &Jvm) -> Result<Profile> {
-    let Found::Ours(mut agent) = client::find(jvm, PATIENCE)? else {
-        refuse!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
-    };
-    let Some(status) = agent.status()?.exact().cloned() else {
-        refuse!("JVM {} is not being recorded; begin with `tare record {0}`", jvm.pid);
-    };
-    let arena = Arena::new(agent.tell_for_files(&Request::Open(EngineName::Exact))?);
-    let mut profile = Profile::new();
-    profile.run = RunInfo { duration: status.elapsed_ns, ..run_info(jvm) };
-    let elapsed = profile.run.duration;
-    let mut exact = Exact::new(arena, status, Origins::of(jvm));
-    exact.look_once(&mut profile, elapsed)?;
-    exact.account(&mut profile.run);
-    Ok(profile)
-}
-
-/// What is known of a run before anything is measured.
-pub fn run_info(jvm: &Jvm) -> RunInfo {
-    let uname = rustix::system::uname();
-    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
-    RunInfo {
-        tool: format!("tare {}", tare_protocol::VERSION),
-        command_line: jvm.command_line.clone(),
-        main_class: jvm.name().to_owned(),
-        pid: Some(jvm.pid),
-        jdk: jvm.java_version.clone().unwrap_or_default(),
-        vm: vm(jvm),
-        host: text(uname.nodename()),
-        os: format!("{} {}", text(uname.sysname()), text(uname.release())),
-        cpus: std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()),
-        ..RunInfo::default()
-    }
-}
-
-/// The name of a virtual machine.
-pub fn vm(jvm: &Jvm) -> String {
-    match &jvm.vm {
-        VmKind::HotSpot { name: Some(name) } => name.clone(),
-        VmKind::HotSpot { name: None } => "HotSpot".to_owned(),
-        VmKind::OpenJ9 => "OpenJ9".to_owned(),
-        _ => "unknown".to_owned(),
-    }
-}
+use tare_protocol::{COST_PS, ExactStatus};
 
 /// What an exact recording has come to so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,43 +164,6 @@ impl Exact {
             steering: None,
             untimed: Vec::new(),
         }
-    }
-
-    /// What a call costs in probes by the calibration, if there is one.
-    pub fn costs(&self) -> Option<Costs> {
-        let calibration = Calibration::from_lines(&self.status.calibration)?;
-        let (inside, outside) = calibration.empty();
-        Some(Costs { timed: inside + outside, counted: calibration.counted })
-    }
-
-    /// What each method has done so far, under the id that it has when it is timed. A look of its own, which is quicker
-    /// than one that a recording takes.
-    pub fn loads(&mut self) -> Result<HashMap<u32, Load>> {
-        let snapshot = self.arena.trees()?;
-        let mut by_id: Vec<Load> = Vec::new();
-        for tree in &snapshot.trees {
-            let net = net_ticks(&snapshot, tree);
-            for (node, net) in tree.nodes.iter().zip(net).filter(|(node, _)| node.method > 0) {
-                let calls = node.count as f64;
-                let (timed, counted) = if has_time(node) { (calls, 0.0) } else { (0.0, calls) };
-                let own = nanos(&snapshot, net) as f64;
-                let load = Load { timed, counted, own, ..Load::default() };
-                of_method(&mut by_id, node.method).add(&load);
-                let caller = tree.nodes[in_time_of(tree, node)].method;
-                let made = Load { made_timed: timed, made_counted: counted, ..Load::default() };
-                of_method(&mut by_id, caller).add(&made);
-            }
-        }
-        self.names = self.arena.names()?;
-        // A method has two ids when it was timed and counted in turn; the first is the smaller.
-        let mut first: HashMap<(u32, &str, &str, &str), u32> = HashMap::new();
-        let mut loads: HashMap<u32, Load> = HashMap::new();
-        for (id, load) in (0..).zip(&by_id) {
-            let Some(name) = self.names.get(id) else { continue };
-            let key = (name.loader, &*name.class, &*name.name, &*name.descriptor);
-            loads.entry(*first.entry(key).or_insert(id)).or_default().add(load);
-        }
-        Ok(loads)
     }
 
     /// The only look that is taken: it tells how much there is, not when it came.
@@ -558,122 +478,4 @@ impl Source for Exact {
         self.missing.account(run);
         self.origins.account(run);
     }
-}
-
-fn add_thread(profile: &mut Profile, tree: &Tree) -> ThreadId {
-    let kind = if tree.of_virtual_threads { ThreadKind::Virtual } else { ThreadKind::Java };
-    let name = profile.strings.intern(thread_name(tree));
-    let java_id = (!tree.of_virtual_threads && !tree.shared).then_some(tree.thread);
-    profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
-}
-
-fn thread_name(tree: &Tree) -> &str {
-    match (tree.of_virtual_threads, tree.shared) {
-        (true, _) => "virtual threads",
-        (_, true) => "several threads that have ended",
-        _ => &tree.name,
-    }
-}
-
-/// What calls without a node of their own are shown as.
-fn rest_name(snapshot: &Snapshot) -> &'static str {
-    match (snapshot.depth > 0, snapshot.refused > 0, snapshot.pruned > 0) {
-        (false, _, false) => "[no room]",
-        (false, _, true) => "[pruned]",
-        (true, false, false) => "[deeper]",
-        (true, true, false) => "[deeper or no room]",
-        (true, _, true) => "[deeper or pruned]",
-    }
-}
-
-pub fn add_frame(
-    profile: &mut Profile,
-    known: Option<&MethodName>,
-    origins: &Origins,
-    id: i32,
-) -> FrameId {
-    let none = MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
-    let known = known.unwrap_or(&none);
-    let mut intern = |text: &str| profile.strings.intern(text);
-    let method = Method {
-        class: intern(&known.class.replace('/', ".")),
-        name: intern(&known.name),
-        descriptor: intern(&known.descriptor),
-        file: intern(&known.file),
-        loader: intern(&loader_name(known.loader, &known.loader_class)),
-        module: intern(origins.of_class(&known.class).as_deref().unwrap_or_default()),
-        line: (known.line > 0).then_some(known.line),
-        ..Method::default()
-    };
-    let method = profile.methods.intern(method);
-    profile.frames.intern(Frame::of(method))
-}
-
-/// The JDK's own loaders by the names that its documentation gives them, others by class and number.
-fn loader_name(number: u32, class: &str) -> String {
-    match (number, class) {
-        (0, _) => "boot".to_owned(),
-        (_, "jdk/internal/loader/ClassLoaders$AppClassLoader") => "app".to_owned(),
-        (_, "jdk/internal/loader/ClassLoaders$PlatformClassLoader") => "platform".to_owned(),
-        (_, "") => format!("loader {number}"),
-        (_, class) => format!("{} #{number}", class.replace('/', ".")),
-    }
-}
-
-/// For each node the ticks that were its own, invocations under way included.
-fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
-    let gross: Vec<i64> = tree
-        .nodes
-        .iter()
-        .map(|node| {
-            // Only the thread itself could read its processor time of an invocation under way.
-            let known = node.start != 0 && !snapshot.cpu_time;
-            let now = snapshot.clock.now.saturating_sub(tree.adjust);
-            let under_way = if known { now.saturating_sub(node.start) } else { 0 };
-            i64::try_from(node.total.saturating_add(under_way)).unwrap_or(i64::MAX)
-        })
-        .collect();
-    let mut net = gross.clone();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        let caller = in_time_of(tree, node);
-        if caller != at {
-            net[caller] -= gross[at];
-        }
-    }
-    net
-}
-
-/// The place of a method in a table by id; what is no method has the first.
-fn of_method<T: Clone + Default>(table: &mut Vec<T>, method: i32) -> &mut T {
-    let id = usize::try_from(method).unwrap_or(0);
-    if table.len() <= id {
-        table.resize(id + 1, T::default());
-    }
-    &mut table[id]
-}
-
-/// The node in whose time the calls of another are. What has no time of its own is in its caller's, and what it
-/// calls is not; what stands for the begin of a thread or task is no code, and has no caller.
-fn in_time_of(tree: &Tree, node: &Node) -> usize {
-    let mut caller = node.parent as usize;
-    while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
-        caller = tree.nodes[caller].parent as usize;
-    }
-    caller
-}
-
-/// Whether a node of a timed session is timed: its first call has begun, or has ended.
-fn has_time(node: &Node) -> bool {
-    node.total != 0 || node.start != 0
-}
-
-/// A difference of ticks in nanoseconds. It is the differences that are turned: the clock's rate gets
-/// better known as time goes by, and what did not change must not seem to.
-fn nanos(snapshot: &Snapshot, ticks: i64) -> i64 {
-    if snapshot.cpu_time {
-        // In nanoseconds already.
-        return ticks;
-    }
-    let nanos = i64::try_from(snapshot.clock.nanos(ticks.unsigned_abs())).unwrap_or(i64::MAX);
-    nanos * ticks.signum()
 }

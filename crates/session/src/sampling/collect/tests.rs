@@ -2,6 +2,7 @@
 
 use super::*;
 use tare_arena::samples::LineEntry;
+use tare_symbols::Symbol;
 
 struct Names;
 
