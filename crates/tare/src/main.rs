@@ -3,7 +3,6 @@
 #[macro_use]
 mod term;
 
-mod busy;
 mod cli;
 mod commands;
 mod doctor;
@@ -12,6 +11,7 @@ mod documented;
 mod figures;
 mod files;
 mod interrupt;
+mod other_load;
 mod source;
 mod target;
 

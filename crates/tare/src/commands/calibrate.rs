@@ -1,8 +1,8 @@
 //! `tare calibrate-target`: what bytecodes cost on a JVM, measured by a program that runs on it.
 
-use crate::busy::Watch;
 use crate::cli::CalibrateArgs;
 use crate::files;
+use crate::other_load::OtherLoad;
 use crate::target::{LARGEST, Target};
 use crate::term;
 use anyhow::{Context, Result, bail};
@@ -70,10 +70,10 @@ fn measure_undisturbed(args: &CalibrateArgs) -> Result<(String, Option<f64>)> {
             others * 100.0
         );
     };
-    refuse(Watch::look(LOOK).unwrap_or(0.0), "use")?;
-    let watch = Watch::start();
+    refuse(OtherLoad::look(LOOK).unwrap_or(0.0), "use")?;
+    let watch = OtherLoad::start();
     let text = measure(args)?;
-    let others = watch.and_then(Watch::others).unwrap_or(0.0);
+    let others = watch.and_then(OtherLoad::others).unwrap_or(0.0);
     refuse(others, "used, while it was measured,")?;
     Ok((text, Some(others).filter(|others| *others > OTHERS)))
 }

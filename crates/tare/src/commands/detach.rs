@@ -1,13 +1,13 @@
 //! `tare detach`: every agent of ours leaves the JVM, whatever its version.
 
-use crate::cli::Target;
+use crate::cli::OneJvm;
 use crate::term::plain;
 use anyhow::Result;
 use std::sync::atomic::AtomicBool;
 use tare_session::agents::{send_away, wait_for_threads};
 use tare_session::client;
 
-pub fn run(target: &Target) -> Result<()> {
+pub fn run(target: &OneJvm) -> Result<()> {
     let jvm = tare_attach::find(&target.jvm)?;
     let patience = target.patience.timeout;
     let name = plain(jvm.name());

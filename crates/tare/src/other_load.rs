@@ -5,23 +5,23 @@ use std::time::Duration;
 /// Ticks that the kernel has counted since it started: of all processors, and of our ended
 /// children.
 #[derive(Clone, Copy)]
-pub struct Watch {
+pub struct OtherLoad {
     busy: u64,
     all: u64,
     children: u64,
 }
 
-impl Watch {
+impl OtherLoad {
     /// From now on; `None` where the kernel does not tell.
     pub fn start() -> Option<Self> {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let (busy, all) = of_machine(&read("/proc/stat")?)?;
-        Some(Watch { busy, all, children: of_children(&read("/proc/self/stat")?)? })
+        Some(OtherLoad { busy, all, children: of_children(&read("/proc/self/stat")?)? })
     }
 
     /// Which share of all processors others had since then: a hypervisor's other guests among them.
     pub fn others(self) -> Option<f64> {
-        let now = Watch::start()?;
+        let now = OtherLoad::start()?;
         let ours = now.children.saturating_sub(self.children);
         let busy = now.busy.saturating_sub(self.busy).saturating_sub(ours);
         let all = now.all.saturating_sub(self.all).max(1);
@@ -30,7 +30,7 @@ impl Watch {
 
     /// The share that others have at the moment.
     pub fn look(how_long: Duration) -> Option<f64> {
-        let watch = Watch::start()?;
+        let watch = OtherLoad::start()?;
         std::thread::sleep(how_long);
         watch.others()
     }
@@ -70,10 +70,10 @@ mod tests {
     /// A child of ours that is busy is none of the others.
     #[test]
     fn what_we_started_is_not_others() {
-        let watch = Watch::start().expect("Linux tells");
+        let watch = OtherLoad::start().expect("Linux tells");
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         assert!(std::process::Command::new("sh").args(["-c", spin]).status().unwrap().success());
-        let now = Watch::start().unwrap();
+        let now = OtherLoad::start().unwrap();
         assert!(now.children > watch.children, "the child's time is known");
         let others = watch.others().unwrap();
         assert!((0.0..=1.0).contains(&others), "{others}");

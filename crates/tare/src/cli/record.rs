@@ -1,0 +1,189 @@
+//! The flags of `tare record`.
+
+use super::values::{duration, engine, interval, number, ring, size};
+use super::{Patience, profiles};
+use clap::{ArgGroup, Args};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use tare_protocol::{BlockAnalysis, MethodPattern, Pattern, Region, SampleEngine, Scheme};
+
+const SAMPLING: &str = "Sampling";
+const EXACT: &str = "Exact recordings";
+const TRACE: &str = "Traces";
+
+#[derive(Args)]
+#[command(
+    group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes", "trace"])),
+    group(ArgGroup::new("changed").multiple(true).args(["exact", "bytecodes", "trace", "region"])),
+    group(ArgGroup::new("untimed").args(["count", "bytecodes"])),
+)]
+pub struct RecordArgs {
+    /// A pid, or a part of the main class or jar that only one JVM has
+    #[arg(value_name = "JVM", required_unless_present = "command", conflicts_with = "command")]
+    pub jvm: Option<String>,
+    /// Sample all threads by the wall clock, with what they wait for
+    #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
+    pub wall: bool,
+    /// Time between two samples of a thread: 1ms, 100us [default: 10ms]
+    #[arg(long, value_parser = interval, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
+    pub interval: Option<Duration>,
+    /// What interrupts threads for a sample: perf-cycles, perf-clock, timer or safepoint [default:
+    /// the best that works]
+    #[arg(long, value_parser = engine, value_name = "ENGINE", conflicts_with = "woven", help_heading = SAMPLING)]
+    pub engine: Option<SampleEngine>,
+    /// Record Java frames only: none of the JVM, native libraries or the kernel
+    #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
+    pub java_only: bool,
+    /// Show the report thread by thread
+    #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
+    pub threads: bool,
+    /// Keep only the last minutes, in memory; `tare dump` and the end of the recording write them
+    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
+    pub keep: Option<Duration>,
+    /// Count and time every call in its calling context, by weaving probes
+    #[arg(long, help_heading = EXACT)]
+    pub exact: bool,
+    /// Count calls and executed bytecodes: figures that do not change from run to run
+    #[arg(long, help_heading = EXACT)]
+    pub bytecodes: bool,
+    /// Record every entry and exit with its time, for a timeline. Bound it by --duration, --root,
+    /// --rate, --events and --ring
+    #[arg(long, help_heading = TRACE, conflicts_with_all = [
+        "exact", "bytecodes", "count", "region", "cpu", "cpu_time", "count_only", "follow_threads", "depth"])]
+    pub trace: bool,
+    /// With --trace: at most so many events per second, of all threads; the rest is dropped and counted
+    #[arg(long, value_name = "N", value_parser = number, requires = "trace", help_heading = TRACE)]
+    pub rate: Option<u64>,
+    /// With --trace: end after so many events
+    #[arg(long, value_name = "N", value_parser = number, default_value = "100M", requires = "trace", help_heading = TRACE)]
+    pub events: u64,
+    /// With --trace: memory for the unread events of a thread. When it is full, events are dropped
+    /// and counted; the program does not wait
+    #[arg(long, value_name = "SIZE", value_parser = ring, default_value = "4M", requires = "trace", help_heading = TRACE)]
+    pub ring: u64,
+    /// With --trace: let a thread whose ring is full wait so long, one second at most; times exclude
+    /// the wait
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "trace", conflicts_with = "rate", help_heading = TRACE)]
+    pub wait: Option<Duration>,
+    /// With --bytecodes: `default` counts a whole block even if an exception leaves it half way;
+    /// `precise` counts exactly what ran
+    #[arg(long, value_name = "ANALYSIS", default_value_t, requires = "bytecodes", help_heading = EXACT)]
+    pub blocks: BlockAnalysis,
+    /// With --bytecodes: estimate nanoseconds on another JVM, from the file that `tare
+    /// calibrate-target` wrote for it
+    #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["every", "agent_jar", "allocations"])]
+    pub target: Option<PathBuf>,
+    /// With --bytecodes: sample the stack each N bytecodes of a thread instead of counting every
+    /// call; cheaper, and still the same in every run. 10000 is a good start
+    #[arg(long, value_name = "N", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["root", "allocations"],
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub every: Option<u32>,
+    /// With --every: vary the distance at random from N/2 to 3N/2, so that it cannot coincide with the
+    /// program's own rhythm; the same seed gives the same samples
+    #[arg(long, value_name = "SEED", requires = "every", help_heading = EXACT)]
+    pub random: Option<u64>,
+    /// With --bytecodes: run an agent written in Java from this jar, which the JVM must be able to
+    /// read (docs/guide/java-agents.md)
+    #[arg(long, value_name = "FILE", requires = "bytecodes", help_heading = EXACT)]
+    pub agent_jar: Option<PathBuf>,
+    /// With --bytecodes: count the objects and bytes that woven code allocates, too
+    #[arg(long, requires = "bytecodes", help_heading = EXACT)]
+    pub allocations: bool,
+    /// With --bytecodes: do not fix identity hash codes, the order of Set.of and Map.of and the seeds
+    /// of random numbers; by default a program that is started has the same ones in every run
+    #[arg(long, requires = "bytecodes", help_heading = EXACT)]
+    pub as_it_comes: bool,
+    /// Count calls and do not time them; much cheaper
+    #[arg(long, conflicts_with = "bytecodes", requires = "woven", help_heading = EXACT)]
+    pub count: bool,
+    /// Record only methods of these classes; other methods count as part of their caller [default:
+    /// samples: all; exact: every class outside the JDK]
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<Pattern>,
+    /// Record no methods of these classes; they count as part of their callers
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<Pattern>,
+    /// Profile only what this method calls, directly or not: com.acme.Orders.place, or one overload,
+    /// com.acme.Orders.place(int,String); may be repeated
+    #[arg(long, value_name = "METHOD", requires = "woven", help_heading = EXACT)]
+    pub root: Vec<MethodPattern>,
+    /// How callees of a root are found: when a method first runs (lazy), from the code of all loaded
+    /// classes (eager), or not at all, by weaving everything (all)
+    #[arg(long, value_name = "SCHEME", default_value_t, requires = "root", help_heading = EXACT)]
+    pub scheme: Scheme,
+    /// Follow threads that are started below a root, and tasks that are handed to executors there
+    #[arg(long, requires = "root", help_heading = EXACT)]
+    pub follow_threads: bool,
+    /// Time every pass through some source lines, com.acme.Orders:120-148, or through a method,
+    /// com.acme.Orders.place: count, least, mean, most and percentiles, per thread. Without --exact
+    /// nothing else is woven
+    #[arg(long, value_name = "LINES|METHOD", help_heading = EXACT,
+          conflicts_with_all = ["wall", "interval", "engine", "java_only", "threads", "keep", "bytecodes"])]
+    pub region: Vec<Region>,
+    /// Do not weave empty methods, getters and setters; they count as part of their callers (the
+    /// default with --root)
+    #[arg(long, requires = "woven", help_heading = EXACT)]
+    pub skip_trivial: bool,
+    /// Weave empty methods, getters and setters, too
+    #[arg(long, conflicts_with = "skip_trivial", requires = "woven", help_heading = EXACT)]
+    pub no_skip_trivial: bool,
+    /// Count this method and do not time it; for short ones that are called often; may be repeated
+    #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
+    pub count_only: Vec<MethodPattern>,
+    /// Time short methods, too. By default methods that call nothing and have no loop are only counted,
+    /// because reading the clock takes longer than they do; their time is their callers'
+    #[arg(long, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
+    pub time_all: bool,
+    /// Hold the cost of probes to this share of the program's own time, such as 20%: methods that are
+    /// short and called often are counted and no longer timed
+    #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
+    pub overhead: Option<f64>,
+    /// Sample the program first, nearly unwoven, and join calls with samples: processor time per call
+    /// that probes do not distort
+    #[arg(long, requires_all = ["exact", "jvm"], help_heading = EXACT)]
+    pub cpu: bool,
+    /// With --cpu: how long to sample
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "5s", requires = "cpu", help_heading = EXACT)]
+    pub window: Duration,
+    /// Measure each thread's processor time in place of elapsed time; costs more, and not for virtual
+    /// threads
+    #[arg(long, conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
+    pub cpu_time: bool,
+    /// Record counters of each thread, too: instructions and cache misses if the machine has them, page
+    /// faults, context switches
+    #[arg(long, requires = "exact", help_heading = EXACT)]
+    pub counters: bool,
+    /// Sum up contexts deeper than N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Count a recursive call in its outer context, so that trees stay small (with --count or
+    /// --bytecodes; reports can fold times afterwards)
+    #[arg(long, requires = "untimed", help_heading = EXACT)]
+    pub fold_recursion: bool,
+    /// Predict what weaving will cost at most, from samples of the same program
+    #[arg(long, value_name = "FILE", requires = "woven", help_heading = EXACT)]
+    pub sample: Option<PathBuf>,
+    /// Weave methods even if they become too large for HotSpot to compile
+    #[arg(long, requires = "changed", help_heading = EXACT)]
+    pub allow_huge: bool,
+    /// How long to record, once all is woven [default: until Ctrl-C or the end of the program]
+    #[arg(long, short, value_parser = duration, value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// Memory for the trees, in the profiled JVM; when it is full, the least important contexts are
+    /// summed up [default: 256M, with --overhead 1G]
+    #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
+    pub memory: u64,
+    /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, … [default: a new
+    /// .tare file named after program, pid and mode]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print nothing about the recording, and no report
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub patience: Patience,
+    /// The program to start and record, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
