@@ -341,6 +341,36 @@ mod tests {
         fs::remove_file(&path).unwrap();
     }
 
+    /// Bytes that somebody else takes as they come, as a web page would.
+    #[derive(Clone, Default)]
+    struct Taken(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Write for Taken {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_recording_goes_to_whatever_can_be_written() {
+        let (taken, mut counter) = (Taken::default(), Counter::default());
+        let output = Output::Writer(Box::new(taken.clone()));
+        let mut recorder = Recorder::begin(output, RunInfo::default(), Instant::now()).unwrap();
+        assert_eq!(recorder.path(), None);
+        recorder.append(&mut [&mut counter]).unwrap();
+        let recorded = recorder.finish(&mut [&mut counter]).unwrap();
+        let bytes = taken.0.lock().unwrap().clone();
+        assert_eq!(recorded.size, bytes.len() as u64);
+        let mut read = Recording::new(std::io::Cursor::new(bytes)).unwrap();
+        let loaded = read.load(&LoadOptions::default()).unwrap();
+        assert_eq!(loaded.profile.all_series().next().unwrap().1.total(), 20);
+        assert_eq!(loaded.warnings, []);
+    }
+
     #[test]
     fn a_file_that_cannot_be_begun_leaves_nothing_and_replaces_nothing() {
         let path = std::env::temp_dir().join(format!("tare-full-{}.tare", std::process::id()));
