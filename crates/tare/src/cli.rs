@@ -141,7 +141,7 @@ pub enum Command {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// End a sampling recording that another terminal began, as Ctrl-C there would
+    /// End a recording that another terminal began, as Ctrl-C there would
     Stop {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,

@@ -1,5 +1,4 @@
-//! From the records of a sampling stream to a profile: which method a key means, which context a
-//! trace is, whose sample it was.
+//! From the records of a sampling stream to a profile: methods, contexts, and whose sample it was.
 //!
 //! Names may come after the stacks that they are in, so stacks wait until all their names are there.
 //! The stream tells each thing once; what has been read is kept here, since the agent forgets it.

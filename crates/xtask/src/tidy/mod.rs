@@ -33,6 +33,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     let mut problems = layers::check(&packages);
     problems.extend(layers::check_agent_sources(&packages, &agent_sources));
     problems.extend(files::check(&sources, &machine_paths(workspace)));
+    problems.extend(files::check_long_files(&sources));
     problems.extend(files::check_crate_roots(&sources));
     problems.extend(files::check_printing(&sources));
     problems.extend(figures::check(&sources));
