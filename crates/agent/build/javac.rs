@@ -1,4 +1,5 @@
-//! A Java compiler for build scripts: the agent's, and that of the runtime for programs woven offline.
+//! A Java compiler for build scripts: the agent's, and that of the runtime for programs woven
+//! offline.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

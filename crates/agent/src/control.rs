@@ -1,9 +1,10 @@
 //! The control thread: one thread, one poll loop, a few connections, nothing that can block it
 //! but the JVM itself.
 //!
-//! What a front end switches on belongs to its connection. When the connection ends, by a
-//! goodbye, a crash or `kill -9`, it is switched off again; that is the only place where it is. What goes off is
-//! the difference between what was wanted before and what is wanted now; what that takes is each engine's.
+//! What a front end switches on belongs to its connection. When the connection ends, by a goodbye,
+//! a crash or `kill -9`, it is switched off again; that is the only place where it is. What goes
+//! off is the difference between what was wanted before and what is wanted now; what that takes is
+//! each engine's.
 
 mod connection;
 mod meanwhile;
@@ -52,8 +53,9 @@ impl<'a> Control<'a> {
         Control { stay, jvm, connections, listener: None, alone, refused: 0 }
     }
 
-    /// Serves until somebody says detach, the JVM ends, or nobody has come for long enough. After a detach the stream of the one
-    /// who asked comes back, unanswered; switching off what is on is then the caller's first duty.
+    /// Serves until somebody says detach, the JVM ends, or nobody has come for long enough. After a
+    /// detach the stream of the one who asked comes back, unanswered; switching off what is on is
+    /// then the caller's first duty.
     pub fn run(mut self, listener: &'a UnixListener) -> (End, Option<UnixStream>) {
         self.listener = Some(listener);
         loop {
@@ -124,8 +126,8 @@ impl<'a> Control<'a> {
         self.connections.iter().fold(EngineSet::default(), |all, c| all.and(c.engines))
     }
 
-    /// Switches off what was wanted before and is not any more. Who asked for it, if somebody did, is
-    /// told how far it is.
+    /// Switches off what was wanted before and is not any more. Who asked for it, if somebody did,
+    /// is told how far it is.
     fn switch_off(&mut self, before: EngineSet, asker: Option<usize>) {
         for engine in before.without(self.wanted()).engines().rev() {
             let jvm = self.jvm;

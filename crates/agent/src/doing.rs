@@ -1,8 +1,8 @@
 //! What the control thread is inside the JVM for, in memory that the tool can read meanwhile.
 //!
-//! A call into the JVM cannot be interrupted, and whoever makes it answers nobody. So its beginning is
-//! noted in a page of memory with a name of its own, which `/proc/PID/fd` shows: no file, no thread,
-//! and nothing that outlives the agent.
+//! A call into the JVM cannot be interrupted, and whoever makes it answers nobody. So its beginning
+//! is noted in a page of memory with a name of its own, which `/proc/PID/fd` shows: no file, no
+//! thread, and nothing that outlives the agent.
 
 use std::fs::File;
 use std::os::fd::FromRawFd;

@@ -1,12 +1,12 @@
 //! What an engine is, and all there are.
 //!
-//! An engine measures one thing while some connection wants it. Which connections do, the control thread knows
-//! (`control`); what it takes to begin, go on and end, the engine. A new one is a file of its own and an entry in
-//! [`ALL`]; its name, plan and status are in `tare_protocol::engine`.
+//! An engine measures one thing while some connection wants it. Which connections do, the control
+//! thread knows (`control`); what it takes to begin, go on and end, the engine. A new one is a file
+//! of its own and an entry in [`ALL`]; its name, plan and status are in `tare_protocol::engine`.
 //!
-//! All but the functions of an engine's subscriber are called on the control thread, which serves nobody meanwhile. So
-//! whatever takes longer than some milliseconds tells so before each part ([`Between`]) and gives up when it is not wanted
-//! any more.
+//! All but the functions of an engine's subscriber are called on the control thread, which serves
+//! nobody meanwhile. So whatever takes longer than some milliseconds tells so before each part
+//! ([`Between`]) and gives up when it is not wanted any more.
 
 use crate::counters;
 use crate::events::Subscriber;
@@ -42,12 +42,12 @@ pub struct Step {
     pub methods: u64,
 }
 
-/// To be called before each step; false means that no more are wanted. Meanwhile every engine may be asked for its
-/// status, so no lock is held across it.
+/// To be called before each step; false means that no more are wanted. Meanwhile every engine may
+/// be asked for its status, so no lock is held across it.
 pub type Between<'a> = dyn FnMut(Step) -> bool + 'a;
 
-/// Something that can be measured, switched on and off any number of times. Its state is in statics of its own file:
-/// the JVM's callbacks and signal handlers find it there.
+/// Something that can be measured, switched on and off any number of times. Its state is in statics
+/// of its own file: the JVM's callbacks and signal handlers find it there.
 pub trait Engine: Sync {
     fn name(&self) -> EngineName;
 
@@ -57,7 +57,8 @@ pub trait Engine: Sync {
         &NONE
     }
 
-    /// Begins; what the front end is to read. After an error everything is as it was, also when it was on already.
+    /// Begins; what the front end is to read. After an error everything is as it was, also when it
+    /// was on already.
     fn start(
         &self,
         jvm: Jvm,
@@ -75,7 +76,8 @@ pub trait Engine: Sync {
         Err(EngineError::misdirected(change.engine()))
     }
 
-    /// Ends, if it is on: the program runs as before, and what was measured can be read. Goes on past failures.
+    /// Ends, if it is on: the program runs as before, and what was measured can be read. Goes on
+    /// past failures.
     fn stop(&self, jvm: Jvm, between: &mut Between<'_>);
 
     /// How it is doing; nothing while it is off.

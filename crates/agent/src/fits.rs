@@ -1,6 +1,8 @@
-//! Which patterns fit anything among the loaded classes, and what may be meant by those that fit nothing.
+//! Which patterns fit anything among the loaded classes, and what may be meant by those that fit
+//! nothing.
 //!
-//! It is asked before anything is woven, so that a misspelt name is told at the start of a recording.
+//! It is asked before anything is woven, so that a misspelt name is told at the start of a
+//! recording.
 
 use crate::jvm::classes::Classes;
 use crate::jvm::{Failure, Jni, Jvmti};
@@ -10,8 +12,8 @@ use std::cell::Cell;
 use tare_classfile::access;
 use tare_protocol::{Fit, Found, MethodPattern, Nearest, Pattern, nearest};
 
-/// Classes whose methods are looked at for one question. The JVM keeps something for each method that it
-/// was asked for, and a pattern such as `**.get` could ask for all.
+/// Classes whose methods are looked at for one question. The JVM keeps something for each method
+/// that it was asked for, and a pattern such as `**.get` could ask for all.
 const MOST_CLASSES: usize = 2_000;
 
 /// What fits each of them: classes first, then methods.
@@ -133,8 +135,8 @@ impl<'a> MethodSearch<'a> {
         self.method = self.method.take().or_else(|| self.near_method(name, &names));
     }
 
-    /// The method of a class that is called nearly as the one that is looked for, or called so and has
-    /// other parameters.
+    /// The method of a class that is called nearly as the one that is looked for, or called so and
+    /// has other parameters.
     fn near_method(&self, class: &str, names: &[(String, String)]) -> Option<String> {
         let (_, wanted) = self.pattern.class_and_method()?;
         let class = class.replace('/', ".");

@@ -85,8 +85,8 @@ impl Vm {
     ///
     /// HotSpot (17, 21 and 25) keeps notes on threads that had events. A thread that ends has them
     /// removed only while there is any environment; the notes of those that end after the last one
-    /// was disposed of stay, and the next environment writes through them into freed memory. So the last
-    /// one must never go.
+    /// was disposed of stay, and the next environment writes through them into freed memory. So the
+    /// last one must never go.
     pub fn keep_an_environment(self) {
         static KEPT: std::sync::Once = std::sync::Once::new();
         KEPT.call_once(|| _ = self.jvmti());
@@ -178,8 +178,8 @@ unsafe impl Send for Group {}
 #[derive(Clone, Copy)]
 pub struct Jvmti(pub(crate) *mut jvmtiEnv);
 
-// SAFETY: a JVMTI environment may be used from any attached thread, and by several at once: JVMTI's functions are
-// safe to call so, and the pointer itself is never changed.
+// SAFETY: a JVMTI environment may be used from any attached thread, and by several at once: JVMTI's
+// functions are safe to call so, and the pointer itself is never changed.
 unsafe impl Send for Jvmti {}
 // SAFETY: as above.
 unsafe impl Sync for Jvmti {}

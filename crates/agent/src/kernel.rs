@@ -1,5 +1,5 @@
-//! What we ask of the kernel: clocks, timers on a thread's processor clock, signals to a thread, limits, memory.
-//! Perf events are `sampling/perf`.
+//! What we ask of the kernel: clocks, timers on a thread's processor clock, signals to a thread,
+//! limits, memory. Perf events are `sampling/perf`.
 //!
 //! Raw system calls where glibc's wrappers would keep a table or a lock of their own.
 
@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicU8;
 
 /// The signal by which threads are asked where they are: one that Linux has kept for decades and
 /// nobody uses. SIGPROF is every other profiler's: signals of ours that came late, after their
-/// descriptor was closed and its number given to a file of the program, would reach handlers that read from it
-/// (async-profiler's does), and JFR would count our timers as its own. A real-time signal
-/// would not do: when no more of them can be queued, the kernel sends SIGIO for a perf event,
-/// which ends the process.
+/// descriptor was closed and its number given to a file of the program, would reach handlers that
+/// read from it (async-profiler's does), and JFR would count our timers as its own. A real-time
+/// signal would not do: when no more of them can be queued, the kernel sends SIGIO for a perf
+/// event, which ends the process.
 pub const SIGNAL: libc::c_int = libc::SIGSTKFLT;
 
 /// In the payload of our signals, to tell them from others': an address nobody else has.

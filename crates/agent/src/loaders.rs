@@ -35,8 +35,8 @@ pub fn class_name(number: u32) -> String {
     name.cloned().unwrap_or_default()
 }
 
-/// The numbers of loaders that were collected since the last question; they are not used again. What
-/// is kept by such a number can go.
+/// The numbers of loaders that were collected since the last question; they are not used again.
+/// What is kept by such a number can go.
 pub fn gone(jni: Jni) -> Vec<u32> {
     let mut loaders = LOADERS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(loaders) = loaders.as_mut() else { return Vec::new() };
@@ -44,8 +44,8 @@ pub fn gone(jni: Jni) -> Vec<u32> {
     std::mem::take(&mut loaders.gone)
 }
 
-/// Names of loaders' classes that are kept. A program that makes a loader for each request makes them
-/// of few classes, but their numbers are all different.
+/// Names of loaders' classes that are kept. A program that makes a loader for each request makes
+/// them of few classes, but their numbers are all different.
 const MOST_NAMES: usize = 10_000;
 
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! Telling the process that launched this JVM that it is up, before its `main` runs.
 //!
 //! The session keeps the connection open; its end tells the launcher that the JVM has ended or the
-//! agent has left. A launcher that is gone is no error: a build daemon outlives the command that started it.
+//! agent has left. A launcher that is gone is no error: a build daemon outlives the command that
+//! started it.
 
 use crate::jvm::Jvmti;
 use crate::socket;

@@ -1,5 +1,5 @@
-//! Our signal handlers beside those of others: put in, found displaced and put on top again, and handing on what
-//! is not for us.
+//! Our signal handlers beside those of others: put in, found displaced and put on top again, and
+//! handing on what is not for us.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};

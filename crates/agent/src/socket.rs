@@ -124,8 +124,9 @@ pub fn peer_allowed(stream: &UnixStream) -> bool {
         && !is_elsewhere(u32::try_from(credentials.pid).unwrap_or(0))
 }
 
-/// Whether a process is known to live in a container that we are not in. Where `/proc` does not tell
-/// (none is mounted, it is another namespace's, or it hides processes of others), the user decides.
+/// Whether a process is known to live in a container that we are not in. Where `/proc` does not
+/// tell (none is mounted, it is another namespace's, or it hides processes of others), the user
+/// decides.
 fn is_elsewhere(pid: u32) -> bool {
     /// The number of the first pid namespace, the same on every machine.
     const FIRST: &str = "pid:[4026531836]";
@@ -152,7 +153,8 @@ pub fn send(stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
 
 /// The same, with descriptors that go with the first byte. At most three.
 pub fn send_with(stream: &UnixStream, bytes: &[u8], files: &[File]) -> io::Result<usize> {
-    /// Room for the head of a control message and three descriptors, aligned as the kernel wants it.
+    /// Room for the head of a control message and three descriptors, aligned as the kernel wants
+    /// it.
     #[repr(C, align(8))]
     struct Space([u8; 64]);
     let mut space = Space([0; 64]);

@@ -2,9 +2,9 @@
 //!
 //! HotSpot closes pages at the end of the stack of a thread that it gets to know, and leaves them
 //! closed when it lets go of it. glibc keeps the stacks of ended threads for new ones. A thread
-//! with a guard page of glibc's own, as the standard library makes them, has the closed pages one page
-//! higher than a Java thread has, so a Java thread that gets its stack later finds a closed page
-//! where HotSpot expects none, and dies of it. Threads without that guard page have theirs in
+//! with a guard page of glibc's own, as the standard library makes them, has the closed pages one
+//! page higher than a Java thread has, so a Java thread that gets its stack later finds a closed
+//! page where HotSpot expects none, and dies of it. Threads without that guard page have theirs in
 //! the same place; HotSpot's pages guard them as well.
 
 use crate::gate;

@@ -1,4 +1,5 @@
-//! One front end: its socket, what has come on it and what goes out, and the engines that it has on.
+//! One front end: its socket, what has come on it and what goes out, and the engines that it has
+//! on.
 
 use crate::engines::EngineSet;
 use crate::socket;

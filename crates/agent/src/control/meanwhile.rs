@@ -1,5 +1,5 @@
-//! What the control thread does between two steps of an engine that is busy: it tells how far it is, answers who asks
-//! how it goes, and hears who wants it to stop.
+//! What the control thread does between two steps of an engine that is busy: it tells how far it
+//! is, answers who asks how it goes, and hears who wants it to stop.
 //!
 //! Everything else that front ends ask waits, as it would in the socket, until the thread is free.
 
@@ -17,8 +17,9 @@ use tare_protocol::{EngineName, Progress, Request, Response};
 const MOST_WAITING: usize = 16;
 
 impl Control<'_> {
-    /// To be called before each call into the JVM that may take long. Whether the one who asked for it,
-    /// by the place of its connection, still wants it of the engine, and nobody has sent the agent away.
+    /// To be called before each call into the JVM that may take long. Whether the one who asked for
+    /// it, by the place of its connection, still wants it of the engine, and nobody has sent the
+    /// agent away.
     pub(super) fn meanwhile(&mut self, owner: Option<usize>, busy: EngineName, step: Step) -> bool {
         if let Some(connection) = owner.and_then(|owner| self.connections.get_mut(owner)) {
             let told = connection.answer(&Response::Progress(progress(step)).to_message());

@@ -1,4 +1,5 @@
-//! What front ends ask, answered. Which engine is to do what is in the request; how it does it is the engine's.
+//! What front ends ask, answered. Which engine is to do what is in the request; how it does it is
+//! the engine's.
 
 use super::Control;
 use crate::doing;

@@ -1,6 +1,8 @@
-//! Every callback of the JVM, and the table of them. Each finds who wants its event and calls those, inside the gate.
+//! Every callback of the JVM, and the table of them. Each finds who wants its event and calls
+//! those, inside the gate.
 //!
-//! A new event gets a function here, a line in the table and one in [`Subscriber`](super::Subscriber).
+//! A new event gets a function here, a line in the table and one in
+//! [`Subscriber`](super::Subscriber).
 
 use super::class_hook::{self, ClassHook, LoadedClass};
 use super::who_wants;
@@ -35,7 +37,8 @@ pub fn table() -> jvmtiEventCallbacks {
 /// Events that the JVM has told us of.
 static TOLD: AtomicU64 = AtomicU64::new(0);
 
-/// How many events the JVM has told us of since the library was loaded; while none is on, none come.
+/// How many events the JVM has told us of since the library was loaded; while none is on, none
+/// come.
 pub fn told() -> u64 {
     TOLD.load(Relaxed)
 }

@@ -1,5 +1,5 @@
-//! The class-load hook: what the JVM passes made safe, and the new bytes given back. Which classes change, and
-//! how, is each [`ClassHook`]'s.
+//! The class-load hook: what the JVM passes made safe, and the new bytes given back. Which classes
+//! change, and how, is each [`ClassHook`]'s.
 
 use crate::gate;
 use crate::jvm::{Jni, Jvmti, Vm};
@@ -7,7 +7,8 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks};
 use std::ffi::{CStr, c_char};
 
-/// A class that is being loaded, or loaded again. Hidden ones have no name, cannot be changed, and are not seen here.
+/// A class that is being loaded, or loaded again. Hidden ones have no name, cannot be changed, and
+/// are not seen here.
 #[derive(Clone, Copy)]
 pub struct LoadedClass<'a> {
     pub jvmti: Jvmti,

@@ -1,9 +1,9 @@
 //! The JVM's events: who wants which, and the one place to which the JVM brings them (`callbacks`).
 //!
-//! A subscriber is a static list of functions, one for each event that it may want. It switches an event on when it
-//! needs it; the JVM is told with the first subscriber, and told again when the last has had enough. So an
-//! event that nobody wants costs nothing. Who wants an event is one bit in one word: a callback loads that word and
-//! calls those whose bits are set, without a lock.
+//! A subscriber is a static list of functions, one for each event that it may want. It switches an
+//! event on when it needs it; the JVM is told with the first subscriber, and told again when the
+//! last has had enough. So an event that nobody wants costs nothing. Who wants an event is one bit
+//! in one word: a callback loads that word and calls those whose bits are set, without a lock.
 
 pub mod callbacks;
 pub mod class_hook;
@@ -23,8 +23,8 @@ fn subscribers() -> impl Iterator<Item = &'static Subscriber> {
     iter::once(&stream::SUBSCRIBER).chain(engines::ALL.iter().map(|engine| engine.subscriber()))
 }
 
-/// What is called for which event, on the thread that it happened on. Each call passes the gate by itself. An
-/// event may still come a moment after it was switched off.
+/// What is called for which event, on the thread that it happened on. Each call passes the gate by
+/// itself. An event may still come a moment after it was switched off.
 pub struct Subscriber {
     pub thread_start: fn(Jni, jthread),
     pub thread_end: fn(Jni, jthread),

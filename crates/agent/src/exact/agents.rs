@@ -1,8 +1,8 @@
 //! Agents written in Java (`--agent-jar`): what the probe runtime needs of us for them.
 //!
-//! The runtime loads the jar on a thread of its own and hands contexts over in a ring; here is the ring's
-//! memory, which must outlive every session in which a probe may be looking at it, the names of
-//! methods, and the reason when an agent is given up.
+//! The runtime loads the jar on a thread of its own and hands contexts over in a ring; here is the
+//! ring's memory, which must outlive every session in which a probe may be looking at it, the names
+//! of methods, and the reason when an agent is given up.
 //!
 //! Two moments wait for that thread, each for a bounded time: a program that was started for the
 //! recording does not begin before the agent is ready, and neither the session nor the program ends
@@ -48,7 +48,8 @@ const CALL_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(1);
 const HEAR: Duration = Duration::from_millis(200);
 
-/// After how many bytecodes an agent of an exact recording hears of a thread, until it says otherwise.
+/// After how many bytecodes an agent of an exact recording hears of a thread, until it says
+/// otherwise.
 pub const FIRST: u32 = 10_000;
 
 /// The ring that was made last. Probes may look at it for ever, so none is ever freed; the next
@@ -138,8 +139,8 @@ impl Agent {
         let before = self.ring.0[ORDER].swap(ORDER_LEAVE, Release);
         if before != ORDER_LEAVE {
             gate::say(&format!(
-                "{}: the agent did not come to its end in {} s, and is left behind; what it was not told \
-                 of is counted in the recording",
+                "{}: the agent did not come to its end in {} s, and is left behind; what it was \
+                 not told of is counted in the recording",
                 self.jar,
                 after.as_secs()
             ));
@@ -159,8 +160,8 @@ pub fn wait_until_ready() {
         if began.elapsed() > LOADING_PATIENCE {
             agent.was_late.store(true, Relaxed);
             gate::say(&format!(
-                "{}: the agent is not ready after {} s; the program begins without it, and {RING_SLOTS} \
-                 contexts are kept for it",
+                "{}: the agent is not ready after {} s; the program begins without it, and \
+                 {RING_SLOTS} contexts are kept for it",
                 agent.jar,
                 LOADING_PATIENCE.as_secs()
             ));

@@ -1,7 +1,8 @@
-//! What a JVM wants with archives of classes (CDS, AOT caches): whether it insists on the one that it
-//! has, and whether it makes one, which HotSpot cannot do of classes that were changed.
+//! What a JVM wants with archives of classes (CDS, AOT caches): whether it insists on the one that
+//! it has, and whether it makes one, which HotSpot cannot do of classes that were changed.
 //!
-//! Asked of HotSpot itself, which has read its command line, variables and files of options by then.
+//! Asked of HotSpot itself, which has read its command line, variables and files of options by
+//! then.
 
 use crate::jvm::Jvmti;
 use crate::vm_tables::Tables;
@@ -11,11 +12,12 @@ use crate::vm_tables::Tables;
 const ARCHIVES_CHANGED_CLASSES: u32 = 21;
 
 const DYNAMIC: &str = "this JVM is to archive its classes (-XX:ArchiveClassesAtExit or \
-                       -XX:+RecordDynamicDumpInfo), and before JDK 21 it crashes over classes that were \
-                       changed meanwhile. Record a run without that option, or sample (leave out --exact)";
-const TRAINING: &str = "this JVM makes an AOT cache (-XX:AOTMode=record or -XX:AOTCacheOutput), and \
-                        crashes over classes that were changed meanwhile. Record a run without that \
-                        option, or sample (leave out --exact)";
+                       -XX:+RecordDynamicDumpInfo), and before JDK 21 it crashes over classes \
+                       that were changed meanwhile. Record a run without that option, or sample \
+                       (leave out --exact)";
+const TRAINING: &str = "this JVM makes an AOT cache (-XX:AOTMode=record or -XX:AOTCacheOutput), \
+                        and crashes over classes that were changed meanwhile. Record a run \
+                        without that option, or sample (leave out --exact)";
 
 /// Why no class of this JVM may be changed.
 pub fn refusal(jvmti: Jvmti) -> Option<&'static str> {

@@ -1,13 +1,13 @@
 //! How the memory of a session is divided between trees and the names of methods.
 //!
-//! Names have a part that trees never take, so that what is woven has a name. Beyond it both may have
-//! what the other does not use: names up to half of the whole; trees, which are allocated ahead of
-//! need, leave some to names until they really need it. Together they never take more than
+//! Names have a part that trees never take, so that what is woven has a name. Beyond it both may
+//! have what the other does not use: names up to half of the whole; trees, which are allocated
+//! ahead of need, leave some to names until they really need it. Together they never take more than
 //! was asked for, but for small budgets (below 64 MB), where names come on top.
 
-/// The part that is kept for names whatever trees need. Trees get the rest of a small budget at once: threads use
-/// it up sooner than anybody could allocate more. There names may have half as much on top: without names nothing
-/// is woven, and what was asked for is little.
+/// The part that is kept for names whatever trees need. Trees get the rest of a small budget at
+/// once: threads use it up sooner than anybody could allocate more. There names may have half as
+/// much on top: without names nothing is woven, and what was asked for is little.
 const SHARE: u64 = 8;
 const SMALL: u64 = 64 << 20;
 

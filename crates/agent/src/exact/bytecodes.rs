@@ -1,7 +1,7 @@
 //! The probes of sessions that count executed bytecodes.
 //!
-//! Woven code adds up the lengths of its blocks in a local; the probes take the sum to the tree when
-//! a method ends, and now and then in a loop, so that whoever looks finds it there.
+//! Woven code adds up the lengths of its blocks in a local; the probes take the sum to the tree
+//! when a method ends, and now and then in a loop, so that whoever looks finds it there.
 
 use super::inject::{Part, Runtime};
 use super::probes::UNFIT;
@@ -91,7 +91,8 @@ impl BytecodeProbes {
         })
     }
 
-    /// Probes that keep a stack and take samples of it. There are no roots then, and no allocations.
+    /// Probes that keep a stack and take samples of it. There are no roots then, and no
+    /// allocations.
     fn sampled(blocks: &Blocks) -> Result<Self, &'static str> {
         let counted = |name| call(Part::Sampling, name, "(JI)V", &[Arg::Token, Arg::Count]);
         let frame = || {

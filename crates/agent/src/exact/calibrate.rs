@@ -1,11 +1,12 @@
-//! What probes cost in this JVM, at this moment: measured by running them around work of known length.
+//! What probes cost in this JVM, at this moment: measured by running them around work of known
+//! length.
 //!
-//! A processor does several things at a time, so a probe costs less beside work that waits for itself
-//! (*narrow*) than beside work that keeps the processor busy (*wide*), and the clock is read while
-//! such work is still under way. Therefore there is no single figure: probes are put around both
-//! kinds, at several lengths, and the table goes to the front end, which makes bounds of it. Each
-//! figure is the best of several batches, since others on the machine can only slow us down. What
-//! the table is used for is told in docs/internals/times.md.
+//! A processor does several things at a time, so a probe costs less beside work that waits for
+//! itself (*narrow*) than beside work that keeps the processor busy (*wide*), and the clock is read
+//! while such work is still under way. Therefore there is no single figure: probes are put around
+//! both kinds, at several lengths, and the table goes to the front end, which makes bounds of it.
+//! Each figure is the best of several batches, since others on the machine can only slow us down.
+//! What the table is used for is told in docs/internals/times.md.
 
 use super::clock::{nanos, probe_clock};
 use super::inject::{self, Part, Runtime};
@@ -21,8 +22,8 @@ use std::time::{Duration, Instant};
 const CALIBRATIONS: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
-/// The JVM needs a while to compile the probes as well as it can, and longer when it is busy. If it does not tell
-/// what is compiled, probes slower than this are not.
+/// The JVM needs a while to compile the probes as well as it can, and longer when it is busy. If it
+/// does not tell what is compiled, probes slower than this are not.
 const WARM_UP: Duration = Duration::from_millis(80);
 const WARM_UP_MOST: Duration = Duration::from_secs(1);
 const SLOW_PROBE_NS: i64 = 60;
@@ -119,8 +120,8 @@ impl Recording {
         self.calibrate(&calibrator, warm);
     }
 
-    /// To be called again and again; measures when it is time and the probes are compiled. They may not be: when
-    /// the first class of a JVM is changed, HotSpot throws all its code away.
+    /// To be called again and again; measures when it is time and the probes are compiled. They may
+    /// not be: when the first class of a JVM is changed, HotSpot throws all its code away.
     pub(super) fn calibrate_again(&self, jni: Jni) {
         let done = locked(&self.calibration).1 as usize;
         let due = done.checked_sub(1).and_then(|done| CALIBRATIONS.get(done));
@@ -214,7 +215,8 @@ impl Calibrator {
         }
     }
 
-    /// Whether new calls of what these forms run are in code of the last compiler. `None` if the JVM does not say.
+    /// Whether new calls of what these forms run are in code of the last compiler. `None` if the
+    /// JVM does not say.
     fn are_compiled(&self, forms: &[Form]) -> Option<bool> {
         const LAST: [u8; 2] = [1, 4];
         let methods = self.jvmti.methods(self.runtime[Part::Calibration].class())?;
@@ -298,8 +300,8 @@ impl Calibrator {
         table
     }
 
-    /// What a call costs when nothing is woven, which no compensation may take away: compiled but not
-    /// inlined, or by the interpreter; of a static method or of another.
+    /// What a call costs when nothing is woven, which no compensation may take away: compiled but
+    /// not inlined, or by the interpreter; of a static method or of another.
     fn calls(&self) -> Vec<String> {
         let compiled = |form| self.best(form, 0, 0).map(|cost| cost.all);
         let cold = self.cold_calls();

@@ -1,5 +1,5 @@
-//! Which methods of a class are woven when that is less than all, which of the JDK's have probes for other
-//! reasons, and what becomes of them.
+//! Which methods of a class are woven when that is less than all, which of the JDK's have probes
+//! for other reasons, and what becomes of them.
 
 use super::inject::{Part, Runtime};
 use super::subgraph::Chosen;
@@ -29,8 +29,8 @@ impl Recording {
         }
     }
 
-    /// Tells the subgraph that none of the chosen methods of a class was woven, so that nobody waits
-    /// for them.
+    /// Tells the subgraph that none of the chosen methods of a class was woven, so that nobody
+    /// waits for them.
     pub(super) fn note_left_out(&self, chosen: Option<&Chosen>, reason: &str) {
         if let (Some(subgraph), Some(chosen)) = (&self.subgraph, chosen) {
             let methods = chosen.iter().filter_map(|method| (*method)?.0);

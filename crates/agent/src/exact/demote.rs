@@ -1,5 +1,5 @@
-//! Methods that are counted from now on, and not timed, or timed again: the front end chooses them, and
-//! they are woven anew.
+//! Methods that are counted from now on, and not timed, or timed again: the front end chooses them,
+//! and they are woven anew.
 
 use super::{Between, Purpose, REGISTRY, locked, recording};
 use crate::jvm::{Failure, Jni};

@@ -14,7 +14,8 @@ const TICK: Duration = Duration::from_millis(20);
 
 pub struct Exact;
 
-/// The descriptors of what is recorded. The one who has begun a trace drains it, and gets what it needs for that.
+/// The descriptors of what is recorded. The one who has begun a trace drains it, and gets what it
+/// needs for that.
 fn descriptors(drains: bool) -> Result<Vec<File>, EngineError> {
     let none = || EngineError::Refused("no exact recording is under way".into());
     files(drains).ok_or_else(none)?.map_err(EngineError::Files)

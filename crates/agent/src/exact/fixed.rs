@@ -1,10 +1,10 @@
 //! Takes chance out of the JDK, for recordings that are to be the same in every run.
 //!
-//! The order of `Set.of` and `Map.of` and the seeds of random number generators come from the clock,
-//! in a handful of methods of java.base. Where a launch asked for it, those methods get constants
-//! instead, as their classes are loaded: a call of `System.nanoTime()` has three bytes, and so has
-//! the loading of a constant, so nothing else moves. As for the field of threads, a JVMTI environment
-//! of its own does it, which cannot retransform.
+//! The order of `Set.of` and `Map.of` and the seeds of random number generators come from the
+//! clock, in a handful of methods of java.base. Where a launch asked for it, those methods get
+//! constants instead, as their classes are loaded: a call of `System.nanoTime()` has three bytes,
+//! and so has the loading of a constant, so nothing else moves. As for the field of threads, a
+//! JVMTI environment of its own does it, which cannot retransform.
 
 use crate::events::class_hook::{self, ClassHook, LoadedClass};
 use crate::jvm::Vm;
@@ -43,7 +43,8 @@ impl ClassHook for Constants {
     }
 }
 
-/// The class with a constant in place of each clock that the method reads; nothing if it reads none.
+/// The class with a constant in place of each clock that the method reads; nothing if it reads
+/// none.
 fn without_clocks(bytes: &[u8], method: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let constant = class.pool.count();

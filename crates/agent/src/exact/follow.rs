@@ -1,9 +1,9 @@
-//! Where the JDK starts threads, takes tasks over and runs them. With `--follow-threads` these few methods
-//! have probes that take the subgraph along: to a thread that is started inside it, and to whoever runs
-//! a task that was handed over inside it.
+//! Where the JDK starts threads, takes tasks over and runs them. With `--follow-threads` these few
+//! methods have probes that take the subgraph along: to a thread that is started inside it, and to
+//! whoever runs a task that was handed over inside it.
 //!
-//! The tasks on their way are in a table that the probes keep by themselves; it is here because it must
-//! outlive every session in which a probe may be looking at it.
+//! The tasks on their way are in a table that the probes keep by themselves; it is here because it
+//! must outlive every session in which a probe may be looking at it.
 
 use super::inject::Part;
 use std::sync::OnceLock;

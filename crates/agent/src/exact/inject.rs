@@ -98,7 +98,8 @@ pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
     for (name, bytes) in CLASSES {
         classes.push((*name, define(jni, name, bytes)?));
     }
-    // All are there, so all can be initialised, before a probe does it in the middle of the program.
+    // All are there, so all can be initialised, before a probe does it in the middle of the
+    // program.
     classes.iter().for_each(|(_, class)| jni.initialise(*class));
     let of = |part: &Part| classes.iter().find(|(name, _)| *name == part.compiled_name());
     let parts: Vec<OwnClass> = PARTS.iter().filter_map(of).map(|(_, class)| *class).collect();
@@ -117,8 +118,8 @@ fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<OwnClass, &'static str> 
 // The runtime's native methods, under the names that the JVM looks for.
 include!(concat!(env!("OUT_DIR"), "/export.rs"));
 
-/// A class of the runtime with the build in its name and in those of the others that it mentions: in
-/// the constant pool the name of a class is one text that everything else points to.
+/// A class of the runtime with the build in its name and in those of the others that it mentions:
+/// in the constant pool the name of a class is one text that everything else points to.
 fn renamed(bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let mut out = Vec::with_capacity(bytes.len() + 256);

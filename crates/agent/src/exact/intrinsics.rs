@@ -58,14 +58,14 @@ pub const STILL_ON: &str = "the JVM's compilers use code of their own in place o
                             methods; their counts may be too low";
 
 /// What is said of a caller that the JVM does not let us load again.
-const NOT_RENEWED: &str = "it calls methods that were intrinsics before the recording and cannot be \
-                           loaded again; where the JVM had compiled it, those calls are missing";
+const NOT_RENEWED: &str = "it calls methods that were intrinsics before the recording and cannot \
+                           be loaded again; where the JVM had compiled it, those calls are missing";
 
 /// What is said of calls that leave no trace at their caller.
 const NOT_FOUND: (&str, &str) = (
     "constant method handles",
-    "code that the JVM compiled before this recording, while their methods were intrinsics, cannot be \
-     found and thrown away; its calls through them are missing",
+    "code that the JVM compiled before this recording, while their methods were intrinsics, \
+     cannot be found and thrown away; its calls through them are missing",
 );
 
 /// Why those are not woven.
@@ -189,9 +189,9 @@ impl Recording {
     }
 
     /// Has code thrown away that was compiled while the methods just woven were intrinsics: it does
-    /// without their bodies, and HotSpot does not note that it has to do with them. Their callers are
-    /// those whose constants name them; a call may go by the name of a supertype. Whether `between`
-    /// let it come to its end.
+    /// without their bodies, and HotSpot does not note that it has to do with them. Their callers
+    /// are those whose constants name them; a call may go by the name of a supertype. Whether
+    /// `between` let it come to its end.
     pub(super) fn renew_callers(
         &self,
         jni: Jni,
@@ -231,8 +231,8 @@ impl Recording {
         Ok(renewed)
     }
 
-    /// The first change of a class that was not announced at the start of the JVM makes HotSpot throw
-    /// all compiled code away.
+    /// The first change of a class that was not announced at the start of the JVM makes HotSpot
+    /// throw all compiled code away.
     fn has_compiled_code_of_before(&self) -> bool {
         FROM_THE_START.load(Relaxed) || self.memory.session > 1
     }
@@ -285,8 +285,8 @@ impl Places {
         let number = method.checked_add(self.number)?;
         match u16::from_ne_bytes(read(number)?) {
             0 => Some(()),
-            // SAFETY: the number of a method that was recognised; compilers read it, in one piece, when they
-            // come across the method.
+            // SAFETY: the number of a method that was recognised; compilers read it, in one piece,
+            // when they come across the method.
             _ => unsafe { write(number, [0; 2]) },
         }
     }

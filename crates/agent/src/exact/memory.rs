@@ -44,7 +44,8 @@ const RESERVE_SHARE: u64 = 16;
 /// A node's last child is found by a signed distance of 32 bits.
 const LARGEST: u64 = 1 << 31;
 
-/// Called by the probes: a thread needs a session's memory up to this end, now. Whether it is there.
+/// Called by the probes: a thread needs a session's memory up to this end, now. Whether it is
+/// there.
 pub fn more(base: i64, end: i64, rest: bool) -> bool {
     let recording = super::recording();
     let memory = recording.as_ref().map(|recording| &recording.memory);
@@ -249,7 +250,8 @@ impl Memory {
         self.put64(header::RESERVE, limit - reserve);
     }
 
-    /// The size of the next ring: what was asked for, as long as there is room for some more of them.
+    /// The size of the next ring: what was asked for, as long as there is room for some more of
+    /// them.
     fn ring_now(&self, used: u64) -> u32 {
         let most = self.pages.for_trees(Want::Needed);
         let part = (most.saturating_sub(used) / 8).max(ring::LEAST as u64);
@@ -296,8 +298,9 @@ impl Memory {
     }
 
     fn word64(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the arena is mapped for as long as `self` lives, the offset is one of the layout's
-        // and inside it, all of them are multiples of eight, and others access it atomically too.
+        // SAFETY: the arena is mapped for as long as `self` lives, the offset is one of the
+        // layout's and inside it, all of them are multiples of eight, and others access it
+        // atomically too.
         unsafe { &*((self.base as usize + at) as *const AtomicU64) }
     }
 

@@ -1,12 +1,12 @@
 //! Exact calling-context trees: weaves the chosen methods of the running JVM, and puts the
 //! original code back.
 //!
-//! A session has memory (`memory`), which the probes fill without any help of ours; the
-//! recording only weaves. Its three moments: start (the arena is ready, classes that are loaded are woven
-//! in batches), the class-load hook (on whatever thread loads a class), and stop (the hook falls
+//! A session has memory (`memory`), which the probes fill without any help of ours; the recording
+//! only weaves. Its three moments: start (the arena is ready, classes that are loaded are woven in
+//! batches), the class-load hook (on whatever thread loads a class), and stop (the hook falls
 //! silent, and the same classes are loaded once more through it). Which thread may do what: start
-//! and stop are the control thread's; the hook shares with them the registry, behind a lock that
-//! is held for no longer than a class takes.
+//! and stop are the control thread's; the hook shares with them the registry, behind a lock that is
+//! held for no longer than a class takes.
 
 pub mod agents;
 mod archive;
@@ -174,8 +174,8 @@ pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
     }
     if archive::is_demanded(jvmti) {
         gate::say(&format!(
-            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so threads get no \
-             field of ours; exact recording works, but costs more{}",
+            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so threads get \
+             no field of ours; exact recording works, but costs more{}",
             if without_chance { NO_CONSTANTS } else { "" }
         ));
     } else {
@@ -329,8 +329,8 @@ fn stop(jvmti: Jvmti, jni: Jni, between: &mut Between<'_>) {
     rights::give_back(jvmti);
 }
 
-/// A thread that is loading a class at this moment may still bring it in woven; it is waited for, so
-/// that the class is among those that are restored. For a second at most: what comes later keeps
+/// A thread that is loading a class at this moment may still bring it in woven; it is waited for,
+/// so that the class is among those that are restored. For a second at most: what comes later keeps
 /// probes that do nothing.
 fn let_hooks_finish(recording: &Arc<Recording>) {
     let limit = Instant::now() + Duration::from_secs(1);
@@ -365,8 +365,8 @@ fn tick(jni: Jni) {
     recording.tidy(jni);
 }
 
-/// The descriptors of the running session's memory: trees, names, and, for who drains a trace, where
-/// it says how far it has come.
+/// The descriptors of the running session's memory: trees, names, and, for who drains a trace,
+/// where it says how far it has come.
 fn files(drains: bool) -> Option<io::Result<Vec<File>>> {
     recording().map(|recording| recording.memory.files(drains))
 }
@@ -402,9 +402,9 @@ fn nanos_of(duration: Duration) -> u64 {
 }
 
 impl Recording {
-    /// Has the probes count nothing that the calling thread runs, the control thread, or, to measure
-    /// what they cost, count again. The JVM has it run woven code: other agents' class transformers,
-    /// which the flight recorder is one of, and the program's class loaders.
+    /// Has the probes count nothing that the calling thread runs, the control thread, or, to
+    /// measure what they cost, count again. The JVM has it run woven code: other agents' class
+    /// transformers, which the flight recorder is one of, and the program's class loaders.
     fn step_aside(&self, jni: Jni, aside: bool) {
         if let Ok(runtime) = inject::runtime(jni) {
             jni.call_static_long(runtime[Part::Threads], c"aside", i64::from(aside));

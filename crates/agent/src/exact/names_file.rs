@@ -37,8 +37,8 @@ impl fmt::Display for NoRoom {
                  or machine"
             }
             NoRoom::Search => {
-                "not woven, nor followed: so many classes were loaded that the search for what roots reach \
-                 has used up its memory; a larger --memory gives it more"
+                "not woven, nor followed: so many classes were loaded that the search for what \
+                 roots reach has used up its memory; a larger --memory gives it more"
             }
         })
     }

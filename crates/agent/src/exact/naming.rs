@@ -87,8 +87,8 @@ impl Recording {
         Ok(())
     }
 
-    /// A class whose names found no room: nothing of it is kept. Its methods are counted, since classes
-    /// of the same name may come from many loaders.
+    /// A class whose names found no room: nothing of it is kept. Its methods are counted, since
+    /// classes of the same name may come from many loaders.
     pub(super) fn refuse_nameless(&self, class: &str, loader: u32, methods: usize, why: NoRoom) {
         let mut registry = locked(&REGISTRY);
         if let Some(registry) = registry.as_mut() {

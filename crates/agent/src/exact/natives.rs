@@ -1,7 +1,8 @@
-//! Native methods in a trace. They have no code to weave, so the calls of them have probes: in woven methods,
-//! of natives of the classes that were asked for, as far as they are known when the caller is woven.
-//! Those are the natives of the class itself, of classes that are loaded when the trace begins, and of
-//! classes that were loaded since. A call through a subclass or an interface does not name the native.
+//! Native methods in a trace. They have no code to weave, so the calls of them have probes: in
+//! woven methods, of natives of the classes that were asked for, as far as they are known when the
+//! caller is woven. Those are the natives of the class itself, of classes that are loaded when the
+//! trace begins, and of classes that were loaded since. A call through a subclass or an interface
+//! does not name the native.
 
 use super::{REGISTRY, Recording, dotted, locked, trace};
 use crate::jvm::Jni;

@@ -72,7 +72,8 @@ fn read_directly<const N: usize>(at: u64) -> Option<[u8; N]> {
 unsafe fn write_directly<const N: usize>(at: u64, mut bytes: [u8; N]) -> Option<()> {
     let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
     let theirs = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: N };
-    // SAFETY: reads a local; the caller vouches for the address, and one where nothing is gives an error.
+    // SAFETY: reads a local; the caller vouches for the address, and one where nothing is gives an
+    // error.
     let done = unsafe {
         libc::process_vm_writev(libc::getpid(), &raw const ours, 1, &raw const theirs, 1, 0)
     };

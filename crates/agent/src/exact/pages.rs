@@ -65,7 +65,8 @@ impl Pages {
         }
     }
 
-    /// The descriptors for a front end: trees, names, and for the one that drains a trace what it writes.
+    /// The descriptors for a front end: trees, names, and for the one that drains a trace what it
+    /// writes.
     pub fn files(&self, drains: bool) -> io::Result<Vec<File>> {
         let mut files = vec![shared_memory::read_only(&self.arena)?, self.names.file()?];
         if let Some(tails) = self.tails.as_ref().filter(|_| drains) {
@@ -99,8 +100,8 @@ impl Pages {
         shared_memory::allocate(file, at, length)
     }
 
-    /// Logs a name. Names, and what is kept `beside` them for as long as their classes are there, are
-    /// part of the budget.
+    /// Logs a name. Names, and what is kept `beside` them for as long as their classes are there,
+    /// are part of the budget.
     pub fn log_name(&self, method: &MethodName, beside: u64) -> Result<(), NoRoom> {
         self.names.add(method, beside, &self.division, &self.headroom)
     }

@@ -1,9 +1,10 @@
 //! Classes go to the JVM in batches: how many at a time.
 //!
 //! A batch is a call into the JVM that nothing can interrupt, and the control thread serves nobody
-//! meanwhile. In each the program stands still while the JVM looks through all its compiled code, whatever
-//! the number of classes, which adds little: so few large ones, as long as what is not that pause (weaving,
-//! verifying, other agents' part) takes no longer than somebody may wait who wants to stop it.
+//! meanwhile. In each the program stands still while the JVM looks through all its compiled code,
+//! whatever the number of classes, which adds little: so few large ones, as long as what is not
+//! that pause (weaving, verifying, other agents' part) takes no longer than somebody may wait who
+//! wants to stop it.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;

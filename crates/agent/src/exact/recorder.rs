@@ -1,9 +1,9 @@
 //! Event classes of the JVM's flight recorder, which are left alone once the recorder has begun.
 //!
 //! The recorder writes their code itself, by Java code that runs on whatever thread has them loaded
-//! again. JDK 24 and 25 do so once for every instruction of the old code, which for a class that the recorder
-//! had changed before is thousands of times: minutes by the interpreter, and code that is too long in the
-//! end. Nobody has to pay for that who only wants to count.
+//! again. JDK 24 and 25 do so once for every instruction of the old code, which for a class that
+//! the recorder had changed before is thousands of times: minutes by the interpreter, and code that
+//! is too long in the end. Nobody has to pay for that who only wants to count.
 
 use super::{Recording, dotted};
 use crate::jvm::Jni;

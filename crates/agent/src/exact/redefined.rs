@@ -54,8 +54,8 @@ impl Redefined {
 }
 
 impl Recording {
-    /// Whether nobody has changed a class since we left it. Otherwise the JVM might bring older code
-    /// back if we wove it.
+    /// Whether nobody has changed a class since we left it. Otherwise the JVM might bring older
+    /// code back if we wove it.
     pub fn is_as_we_left_it(&self, jni: Jni, all: &Classes<'_>, class: jclass) -> bool {
         let changed = is_changed(jni, all, class);
         if changed {

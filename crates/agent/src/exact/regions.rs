@@ -1,4 +1,5 @@
-//! Code regions: which methods of a class have source lines, or are methods, that a recording times.
+//! Code regions: which methods of a class have source lines, or are methods, that a recording
+//! times.
 
 use super::rules;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -64,8 +65,8 @@ impl Regions {
                 .filter(|(_, member)| in_method(member))
                 .map(|(at, _)| at)
                 .collect();
-            // The body of a lambda is a method of its own, and its lines are among those of the method
-            // around it. Only where the lines are the body's alone is it what was meant.
+            // The body of a lambda is a method of its own, and its lines are among those of the
+            // method around it. Only where the lines are the body's alone is it what was meant.
             let is_written = |at: &usize| class.methods[*at].access_flags & access::SYNTHETIC == 0;
             let written = found.iter().any(is_written);
             let (first, last) = match region {

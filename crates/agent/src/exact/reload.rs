@@ -1,5 +1,5 @@
-//! Has the JVM load classes again, in batches, through the hook: to weave them, to weave them in another way, to
-//! restore them. What becomes of a class there is `weaving`'s.
+//! Has the JVM load classes again, in batches, through the hook: to weave them, to weave them in
+//! another way, to restore them. What becomes of a class there is `weaving`'s.
 
 use super::clock::ticks;
 use super::{REGISTRY, Recording, locked, redefined};
@@ -38,8 +38,8 @@ impl Recording {
         registry.as_ref().is_some_and(|r| r.is_woven(loader, name, self.memory.session))
     }
 
-    /// Has the JVM load the chosen ones of the loaded classes again, through the hook. Whether that is
-    /// all of them: `between` may end it, unless classes are restored.
+    /// Has the JVM load the chosen ones of the loaded classes again, through the hook. Whether that
+    /// is all of them: `between` may end it, unless classes are restored.
     pub(super) fn reload(
         &self,
         jni: Jni,

@@ -1,5 +1,5 @@
-//! What is remembered of methods from session to session, and when it is forgotten: with the loaders
-//! of their classes. A class that stays must get the same ids again.
+//! What is remembered of methods from session to session, and when it is forgotten: with the
+//! loaders of their classes. A class that stays must get the same ids again.
 
 use super::{REGISTRY, Recording, Registry, locked, recording, redefined, registry::Size};
 use crate::jvm::Jni;

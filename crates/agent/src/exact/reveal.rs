@@ -1,6 +1,7 @@
 //! Where the JDK shows which method is called although no code names it: reflection and method
-//! handles. In these few methods the search for callees has a probe that passes on what is called. A handle is seen
-//! when it is made; one that was made before we came, when it is called below a root.
+//! handles. In these few methods the search for callees has a probe that passes on what is called.
+//! A handle is seen when it is made; one that was made before we came, when it is called below a
+//! root.
 
 use super::inject::Part;
 use tare_classfile::descriptor::{MethodDescriptor, slots};

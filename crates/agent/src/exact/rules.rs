@@ -1,13 +1,13 @@
 //! What a plan says of classes. Which are woven by the patterns, and which never are, is decided in
-//! `tare-java-names`; which methods are refused, in the weaver. Here are the parts of the JDK that the
-//! search below roots has to know, and how the agent asks.
+//! `tare-java-names`; which methods are refused, in the weaver. Here are the parts of the JDK that
+//! the search below roots has to know, and how the agent asks.
 
 use tare_classfile::{ClassFile, annotations};
 use tare_java_names::{ClassChoice, NotWoven};
 use tare_protocol::{ExactPlan, MethodPattern};
 
-/// Parts of the JDK that nothing else in it calls, which yet many programs have objects for: managed beans, and
-/// handlers of XML.
+/// Parts of the JDK that nothing else in it calls, which yet many programs have objects for:
+/// managed beans, and handlers of XML.
 const APART: [&[&str]; 2] = [
     &[
         "javax/management/",
@@ -26,7 +26,8 @@ const APART: [&[&str]; 2] = [
     ],
 ];
 
-/// Classes through whose objects a program gets to those parts by the name of another class: of a proxy or an iterator.
+/// Classes through whose objects a program gets to those parts by the name of another class: of a
+/// proxy or an iterator.
 const ENTRANCES: [(&str, u8); 4] = [
     ("javax/management/MBeanServerInvocationHandler", 0),
     ("com/sun/xml/internal/stream/XMLEventReaderImpl", 1),

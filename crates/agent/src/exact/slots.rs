@@ -1,7 +1,8 @@
-//! The addresses of sessions. Ranges are reserved and cut into slots of 4 GiB; each session takes the
-//! next one, so that an address from an earlier session is told by its upper half. Slots are never
-//! given back nor used again: frames that were active when a session ended still run probes with
-//! tokens from it. After a session its part of the slot is plain zero memory of which nothing is in use.
+//! The addresses of sessions. Ranges are reserved and cut into slots of 4 GiB; each session takes
+//! the next one, so that an address from an earlier session is told by its upper half. Slots are
+//! never given back nor used again: frames that were active when a session ended still run probes
+//! with tokens from it. After a session its part of the slot is plain zero memory of which nothing
+//! is in use.
 
 use crate::gate;
 use std::io;
@@ -97,15 +98,15 @@ pub fn map(at: u64, length: u64, flags: libc::c_int, fd: libc::c_int) -> io::Res
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The end of a session: its memory becomes zeros. Threads may be inside a probe at this very moment,
-/// so there is no moment without memory at these addresses; what cannot be had now is tried again
-/// when the next session begins, and until then the old pages stay.
+/// The end of a session: its memory becomes zeros. Threads may be inside a probe at this very
+/// moment, so there is no moment without memory at these addresses; what cannot be had now is tried
+/// again when the next session begins, and until then the old pages stay.
 pub fn give_back(at: u64, length: u64) {
     if let Err(e) = zeros(at, length) {
         taken().left.push((at, length));
         gate::say(&format!(
-            "the system has no address space to take {} MB of an ended recording back ({e}); they stay \
-             in use until another recording begins or the JVM ends",
+            "the system has no address space to take {} MB of an ended recording back ({e}); they \
+             stay in use until another recording begins or the JVM ends",
             length >> 20
         ));
     }
@@ -118,15 +119,15 @@ fn give_back_what_was_left() {
 
 const PLAIN: libc::c_int = libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// Puts zeros in place of what is at an address. Private memory counts as data of the process and, on
-/// systems that commit strictly, as used; shared memory may still be had then.
+/// Puts zeros in place of what is at an address. Private memory counts as data of the process and,
+/// on systems that commit strictly, as used; shared memory may still be had then.
 fn zeros(at: u64, length: u64) -> io::Result<()> {
     replace(at, length, |flags| map(at, length, flags, -1))
 }
 
-/// A call that fails may have taken the old pages away before it found out (Linux before 6.12). So it
-/// is tried elsewhere first; what goes wrong in spite of that, because another thread took what was
-/// left just then, leaves a hole, which is filled at once.
+/// A call that fails may have taken the old pages away before it found out (Linux before 6.12). So
+/// it is tried elsewhere first; what goes wrong in spite of that, because another thread took what
+/// was left just then, leaves a hole, which is filled at once.
 fn replace(at: u64, length: u64, map: impl Fn(libc::c_int) -> io::Result<()>) -> io::Result<()> {
     let mut last = None;
     for kind in [libc::MAP_PRIVATE, libc::MAP_SHARED] {

@@ -1,10 +1,10 @@
 //! What a trace has beside the threads' own records: when methods were compiled and their code was
-//! thrown away, and when all threads stood still for our sake. The agent writes it into a ring of its
-//! own, which the front end drains with the others.
+//! thrown away, and when all threads stood still for our sake. The agent writes it into a ring of
+//! its own, which the front end drains with the others.
 //!
-//! HotSpot tells of compilations on a thread of its own, after the code is in use: a call in between
-//! is taken for one of the code before. It does not tell when it stops using code that it keeps for
-//! a while; that is noticed when the method is compiled again.
+//! HotSpot tells of compilations on a thread of its own, after the code is in use: a call in
+//! between is taken for one of the code before. It does not tell when it stops using code that it
+//! keeps for a while; that is noticed when the method is compiled again.
 
 use super::clock::ticks;
 use super::inject::{Part, Runtime};
@@ -34,8 +34,8 @@ fn capabilities() -> jvmtiCapabilities {
 /// Which of our methods is behind one of the JVM's; `None` for those that are not woven.
 pub type Known = Mutex<HashMap<usize, Option<u32>>>;
 
-/// What woven methods call: where the subgraph may begin, and elsewhere. Around calls of natives there are
-/// probes, too: class, name, descriptor and id of each.
+/// What woven methods call: where the subgraph may begin, and elsewhere. Around calls of natives
+/// there are probes, too: class, name, descriptor and id of each.
 pub fn probes(
     natives: Vec<(String, String, String, u32)>,
 ) -> Result<(Probes, Probes), &'static str> {
@@ -156,8 +156,8 @@ pub fn compiled(method: jmethodID) {
     }
 }
 
-/// Called by the JVM when it has thrown code of a method away. The method may be gone, too: nothing of it is asked
-/// that is not known already, and another may get its handle.
+/// Called by the JVM when it has thrown code of a method away. The method may be gone, too: nothing
+/// of it is asked that is not known already, and another may get its handle.
 pub fn discarded(method: jmethodID) {
     if let Some(recording) = recording().filter(|recording| recording.plan.is_trace())
         && let Some(Some(id)) = locked(&recording.compiled).remove(&(method as usize))

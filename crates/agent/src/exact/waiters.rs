@@ -1,10 +1,10 @@
 //! Threads that wait for a lock whose holder is held up for our sake.
 //!
-//! A thread that loads a class waits until it is woven, and whoever wants a lock that it holds waits
-//! with it: that of the class loader, or any other. The JVM tells when a thread begins to wait for a
-//! lock and when it has it. A thread that was held up looks who waits for what it holds: those can
-//! not go on before it does, so that it may stop their clocks in their stead. Who waited for one of
-//! those is told by it, when it has its lock.
+//! A thread that loads a class waits until it is woven, and whoever wants a lock that it holds
+//! waits with it: that of the class loader, or any other. The JVM tells when a thread begins to
+//! wait for a lock and when it has it. A thread that was held up looks who waits for what it holds:
+//! those can not go on before it does, so that it may stop their clocks in their stead. Who waited
+//! for one of those is told by it, when it has its lock.
 //!
 //! Of waits inside the JVM nobody is told: [`inside`] finds them.
 //!
@@ -26,8 +26,8 @@ use std::sync::{Arc, Mutex};
 pub const EVENTS: [jvmtiEvent; 2] =
     [jvmti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER, jvmti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED];
 
-/// Of more, some keep the wait in their times, and are counted: a thread that is held up does not look
-/// through thousands.
+/// Of more, some keep the wait in their times, and are counted: a thread that is held up does not
+/// look through thousands.
 const MOST_WAITERS: usize = 200;
 
 /// Who waits, by its tree.
@@ -161,8 +161,8 @@ impl Held {
         Some(Self { recording, began, inside })
     }
 
-    /// Keeps the time since then out of the calling thread's figures, and out of those of the threads
-    /// that waited for it.
+    /// Keeps the time since then out of the calling thread's figures, and out of those of the
+    /// threads that waited for it.
     pub fn end(self, jni: Jni) {
         let Self { recording, began, inside } = self;
         let Ok(runtime) = inject::runtime(jni) else { return };

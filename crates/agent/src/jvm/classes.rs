@@ -159,8 +159,8 @@ impl Jni {
     /// Has the JVM initialise a class of ours.
     pub fn initialise(self, class: OwnClass) {
         let (name, signature) = (c"<clinit>".as_ptr(), c"()V".as_ptr());
-        // SAFETY: the class is ours and alive; the texts live across the call. Looking for any static
-        // method initialises the class, also when there is no such method.
+        // SAFETY: the class is ours and alive; the texts live across the call. Looking for any
+        // static method initialises the class, also when there is no such method.
         unsafe { ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature) };
         self.failed();
     }
@@ -325,7 +325,8 @@ impl Jni {
     /// thrown, or null. Call inside [`Jni::frame`].
     fn have_linked(self, class: jclass) -> jclass {
         // SAFETY: a class is an object, and its own class is java.lang.Class; the texts live across
-        // the calls, and the method takes one boolean. What is thrown is taken before it is cleared.
+        // the calls, and the method takes one boolean. What is thrown is taken before it is
+        // cleared.
         unsafe {
             let kind = ((**self.0).GetObjectClass)(self.0, class);
             let (name, signature) =

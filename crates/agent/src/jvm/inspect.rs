@@ -21,8 +21,8 @@ pub struct WeakClass(jobject);
 // SAFETY: weak global references may be used from any thread.
 unsafe impl Send for WeakClass {}
 
-/// What callbacks ask about, of classes of the JDK. Where they run, a class must not be looked up by name:
-/// that may run Java code, which loads classes, which brings the thread back to us.
+/// What callbacks ask about, of classes of the JDK. Where they run, a class must not be looked up
+/// by name: that may run Java code, which loads classes, which brings the thread back to us.
 struct Known {
     thread: jclass,
     holds_lock: jmethodID,
@@ -146,7 +146,8 @@ impl Jvmti {
 
     /// The methods on the calling thread's stack and where in them it is, innermost first.
     pub fn own_stack(self) -> Result<Vec<(jmethodID, i64)>, Failure> {
-        // By its name: else JVMs with virtual threads stop all of these from being mounted meanwhile.
+        // By its name: else JVMs with virtual threads stop all of these from being mounted
+        // meanwhile.
         let mut own: jthread = ptr::null_mut();
         call!(self, GetCurrentThread, &raw mut own)?;
         self.stack(own)
@@ -283,7 +284,8 @@ impl Jni {
     }
 
     pub fn is_same(self, one: jobject, other: jobject) -> bool {
-        // SAFETY: both are null or references that are alive or weak; a weak one that has gone is null.
+        // SAFETY: both are null or references that are alive or weak; a weak one that has gone is
+        // null.
         unsafe { ((**self.0).IsSameObject)(self.0, one, other) != 0 }
     }
 
@@ -310,8 +312,8 @@ impl Jni {
         if self.failed() || id.is_null() { None } else { Some(id) }
     }
 
-    /// Looks up what callbacks ask about; whether it is all there. To be called by a thread that holds
-    /// nothing, before any of them: looking for a class may run Java code.
+    /// Looks up what callbacks ask about; whether it is all there. To be called by a thread that
+    /// holds nothing, before any of them: looking for a class may run Java code.
     pub fn learn(self) -> bool {
         KNOWN.get().is_some() || self.known().is_some_and(|known| KNOWN.set(known).is_ok())
     }

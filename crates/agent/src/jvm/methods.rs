@@ -19,8 +19,8 @@ fn take_text(jvmti: Jvmti, text: *mut c_char) -> String {
 }
 
 impl Jvmti {
-    /// What is known of a method. A key whose class is gone gives empty texts. The key is an id that the JVM
-    /// gave: it dereferences whatever it gets.
+    /// What is known of a method. A key whose class is gone gives empty texts. The key is an id
+    /// that the JVM gave: it dereferences whatever it gets.
     pub fn describe_method(self, jni: Jni, key: u64) -> SampleMethod {
         let method = key as jmethodID;
         let mut out = SampleMethod { key, ..SampleMethod::default() };

@@ -81,16 +81,16 @@ impl Jni {
         }
     }
 
-    /// A thread's name, from its field: `GetThreadInfo` looks through the list of all threads each time. Makes
-    /// a local reference: call inside [`Jni::frame`].
+    /// A thread's name, from its field: `GetThreadInfo` looks through the list of all threads each
+    /// time. Makes a local reference: call inside [`Jni::frame`].
     pub fn thread_name(self, fields: ThreadFields, thread: jobject) -> String {
         // SAFETY: a reference to a thread, and a field of that class.
         let name = unsafe { ((**self.0).GetObjectField)(self.0, thread, fields.name) };
         self.text(name).unwrap_or_default()
     }
 
-    /// Makes a `VirtualThread` that never runs, with `id` in its field, and has `look` look at it through the address
-    /// of a reference to it. `None` where there are no virtual threads.
+    /// Makes a `VirtualThread` that never runs, with `id` in its field, and has `look` look at it
+    /// through the address of a reference to it. `None` where there are no virtual threads.
     pub fn with_marked_virtual_thread<R>(
         self,
         fields: ThreadFields,
@@ -98,8 +98,8 @@ impl Jni {
         look: impl FnOnce(u64) -> Option<R>,
     ) -> Option<R> {
         self.frame(|| {
-            // SAFETY: the text lives across the call; the environment is this thread's, the field one of the
-            // object's class. A local reference is the address of the object's address.
+            // SAFETY: the text lives across the call; the environment is this thread's, the field
+            // one of the object's class. A local reference is the address of the object's address.
             unsafe {
                 let class = ((**self.0).FindClass)(self.0, c"java/lang/VirtualThread".as_ptr());
                 if self.failed() || class.is_null() {

@@ -1,5 +1,5 @@
-//! What makes threads tell where they are: a timer or a perf event for each thread. All that we open
-//! stays below a quarter of what the process may have.
+//! What makes threads tell where they are: a timer or a perf event for each thread. All that we
+//! open stays below a quarter of what the process may have.
 
 use super::locked;
 use super::perf::{self, PerfEvent};
@@ -15,8 +15,9 @@ use tare_unwind::is_filtered;
 pub const SHORTEST: u64 = 10_000;
 pub const LONGEST: u64 = 10_000_000_000;
 
-/// Descriptors of ours that are not events, at most: connections, the memory that they read, what we
-/// listen and wait with, and a file or directory that is being read. They count within the quarter.
+/// Descriptors of ours that are not events, at most: connections, the memory that they read, what
+/// we listen and wait with, and a file or directory that is being read. They count within the
+/// quarter.
 const OTHERS: u64 = 48;
 
 /// Arms threads with the session's engine.
@@ -57,9 +58,9 @@ pub struct Choice {
 }
 
 /// Filters that end a process for `perf_event_open` are common (systemd's do), those that permit it
-/// rare, and what a filter does cannot be asked. A child that tries the call is no way out: one that
-/// shares our memory takes us along when its death dumps core (Linux before 5.16), one that does not
-/// copies the page tables of the whole heap.
+/// rare, and what a filter does cannot be asked. A child that tries the call is no way out: one
+/// that shares our memory takes us along when its death dumps core (Linux before 5.16), one that
+/// does not copies the page tables of the whole heap.
 const FILTERED: &str = "A filter decides which system calls this JVM may make (seccomp), and may \
                         end it for perf_event_open: timers are used. Where the filter is known to \
                         permit that call, ask for `--engine perf-clock`.";
@@ -87,8 +88,8 @@ pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result
         Some(SampleEngine::Timer) if wall => match kernel::may_ask() {
             Ok(()) => Ok(plain(SampleEngine::Timer)),
             Err(e) => Err(format!(
-                "threads cannot be asked where they are, by rt_tgsigqueueinfo: {e}. A filter of system calls \
-                 (seccomp) may deny it; the engine `safepoint` does without"
+                "threads cannot be asked where they are, by rt_tgsigqueueinfo: {e}. A filter of \
+                 system calls (seccomp) may deny it; the engine `safepoint` does without"
             )),
         },
         Some(engine) => Ok(plain(engine)),
@@ -97,8 +98,8 @@ pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result
             Err(e) => {
                 let mut choice = plain(SampleEngine::Safepoint);
                 choice.notes.push(format!(
-                    "Threads cannot be asked where they are, by rt_tgsigqueueinfo ({e}): stacks are taken by \
-                     the JVM itself, at safepoints."
+                    "Threads cannot be asked where they are, by rt_tgsigqueueinfo ({e}): stacks \
+                     are taken by the JVM itself, at safepoints."
                 ));
                 Ok(choice)
             }

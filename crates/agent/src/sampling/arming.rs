@@ -1,4 +1,5 @@
-//! The threads of the stream, each with a timer or perf event of its own: armed when they come, disarmed when they go.
+//! The threads of the stream, each with a timer or perf event of its own: armed when they come,
+//! disarmed when they go.
 
 use super::armer::Armer;
 use super::handler::Shared;

@@ -5,8 +5,8 @@
 //! through one pointer to the [`Shared`] part of the session; `INSIDE` counts those who may hold
 //! it, and the session is taken down only when nobody does.
 //!
-//! System calls: `gettid`, twice `clock_gettime` of the thread's clock; for perf events one `ioctl`.
-//! In wall-clock mode `clock_gettime` twice.
+//! System calls: `gettid`, twice `clock_gettime` of the thread's clock; for perf events one
+//! `ioctl`. In wall-clock mode `clock_gettime` twice.
 
 use super::armer;
 use super::interruption;

@@ -1,5 +1,6 @@
-//! What a sample costs the thread that it is taken from beside the handler: the interrupt, the signal and the way
-//! back. Found by a thread of ours that watches its own clock while signals come, before a session begins.
+//! What a sample costs the thread that it is taken from beside the handler: the interrupt, the
+//! signal and the way back. Found by a thread of ours that watches its own clock while signals
+//! come, before a session begins.
 
 use super::armer::{self, Choice};
 use super::perf;
@@ -28,7 +29,8 @@ pub fn is_watched(fd: i32) -> bool {
     ours
 }
 
-/// Nanoseconds of a thread's processor time, or zero if too few signals came. Not to be called while a session is on.
+/// Nanoseconds of a thread's processor time, or zero if too few signals came. Not to be called
+/// while a session is on.
 pub fn interruption(choice: &Choice) -> u64 {
     let choice = choice.clone();
     let found = Arc::new(AtomicU64::new(0));
@@ -67,7 +69,8 @@ fn watch(choice: &Choice) -> u64 {
     }
 }
 
-/// The usual one of the gaps in the thread's own time. Ticks of the kernel are among them, and are few.
+/// The usual one of the gaps in the thread's own time. Ticks of the kernel are among them, and are
+/// few.
 fn gap() -> u64 {
     let now = || kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID);
     let began = Instant::now();

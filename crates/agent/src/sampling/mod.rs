@@ -1,8 +1,8 @@
 //! Sampling: every thread tells from time to time where it is.
 //!
-//! Who does what: timers, perf events or the sampler thread (`armer`, `sampler`) raise a signal
-//! on a thread; its handler (`handler`) walks the stack (`crate::stacks`) and appends to the shared memory
-//! (`crate::stream`); the control thread looks after the session (`session`).
+//! Who does what: timers, perf events or the sampler thread (`armer`, `sampler`) raise a signal on
+//! a thread; its handler (`handler`) walks the stack (`crate::stacks`) and appends to the shared
+//! memory (`crate::stream`); the control thread looks after the session (`session`).
 //!
 //! A session belongs to a connection; there is one at a time.
 
@@ -16,6 +16,7 @@ mod session;
 
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::jvm::Failure;
+use crate::stacks::StacksError;
 use session::SamplingSession;
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,7 +51,8 @@ impl fmt::Display for SamplingError {
             SamplingError::Unknown(what) => {
                 write!(
                     f,
-                    "this JVM does not tell where to find {what}, so stacks cannot be walked; `--engine safepoint` needs none of it"
+                    "this JVM does not tell where to find {what}, so stacks cannot be walked; \
+                     `--engine safepoint` needs none of it"
                 )
             }
             SamplingError::Engine(why) => write!(f, "{why}"),
@@ -64,6 +66,15 @@ impl fmt::Display for SamplingError {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl From<StacksError> for SamplingError {
+    fn from(error: StacksError) -> Self {
+        match error {
+            StacksError::Guard(e) => SamplingError::Signal(e),
+            StacksError::Memory(e) => SamplingError::Memory(e),
+        }
+    }
 }
 
 impl From<SamplingError> for EngineError {

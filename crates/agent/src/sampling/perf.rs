@@ -1,5 +1,5 @@
-//! Perf events of the kernel: opened on a thread, which they signal. Reading the frames that they leave is
-//! `stacks/kernel_frames`.
+//! Perf events of the kernel: opened on a thread, which they signal. Reading the frames that they
+//! leave is `stacks/kernel_frames`.
 
 use crate::kernel::SIGNAL;
 use std::io;

@@ -1,10 +1,10 @@
 //! The thread that goes round: in wall-clock mode it asks threads where they are, with the
 //! safepoint engine it takes their stacks itself.
 //!
-//! Wall-clock mode looks at every thread once per interval, or as often as its budget allows. A thread whose processor
-//! clock stands still has not run since its last sample: it is not woken, its last stack stands,
-//! and one record accounts for the whole time when it runs again (or after a second, for those who
-//! watch). So ten thousand idle threads cost one clock reading each, in turn.
+//! Wall-clock mode looks at every thread once per interval, or as often as its budget allows. A
+//! thread whose processor clock stands still has not run since its last sample: it is not woken,
+//! its last stack stands, and one record accounts for the whole time when it runs again (or after a
+//! second, for those who watch). So ten thousand idle threads cost one clock reading each, in turn.
 
 use super::arming::Arming;
 use crate::gate;

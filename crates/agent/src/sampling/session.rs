@@ -1,7 +1,7 @@
 //! One sampling session: what the control thread does for it from its beginning to its end.
 //!
-//! It ends in this order: threads are disarmed, handlers find nothing any more, those inside are waited for, names
-//! are completed, memory goes.
+//! It ends in this order: threads are disarmed, handlers find nothing any more, those inside are
+//! waited for, names are completed, memory goes.
 
 use super::SamplingError;
 use super::armer::{self, Armer, Choice};
@@ -18,7 +18,6 @@ use crate::stream::{SCAN_AT_LEAST, SCAN_EVERY, SCAN_SHARE, Stream};
 use crate::vm_tables::Missing;
 use jvmti_bindings::sys::jvmti::jvmtiCapabilities;
 use std::fs::File;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
@@ -58,7 +57,8 @@ fn capabilities() -> jvmtiCapabilities {
     set
 }
 
-/// The engine; where stacks cannot be walked, the one that has the JVM take them, unless another is asked for.
+/// The engine; where stacks cannot be walked, the one that has the JVM take them, unless another is
+/// asked for.
 fn choose(
     plan: &SamplePlan,
     interval: u64,
@@ -70,7 +70,8 @@ fn choose(
     match plan.engine {
         None | Some(SampleEngine::Safepoint) => {
             let note = format!(
-                "This JVM does not tell where to find {what}: stacks are taken by the JVM itself, at safepoints."
+                "This JVM does not tell where to find {what}: stacks are taken by the JVM itself, \
+                 at safepoints."
             );
             Ok(Choice {
                 engine: SampleEngine::Safepoint,
@@ -92,15 +93,11 @@ impl SamplingSession {
         let choice = choose(&plan, interval, exported.missing())?;
         let fields = jni.thread_fields();
         let fields = fields.ok_or(SamplingError::Unknown("the fields of Thread".into()))?;
-        fault_guard::learn_code().then_some(()).ok_or_else(|| {
-            SamplingError::Signal(io::Error::other("/proc/self/maps is not readable"))
-        })?;
-        fault_guard::install().and_then(|_| handler::install()).map_err(SamplingError::Signal)?;
+        handler::install().map_err(SamplingError::Signal)?;
         let depth = plan.depth.clamp(*DEPTH.start(), *DEPTH.end()) as usize;
-        let stacks = Stacks::new(exported, jvmti, jni, fields, depth, plan.native);
-        let stream = stacks
-            .and_then(|stacks| Stream::new(stacks, jvmti, jni, fields, plan.memory))
-            .map_err(SamplingError::Memory)?;
+        let stacks = Stacks::new(exported, jvmti, jni, fields, depth, plan.native)?;
+        let stream = Stream::new(stacks, jvmti, jni, fields, plan.memory);
+        let stream = stream.map_err(SamplingError::Memory)?;
         let files = stream.files().map_err(SamplingError::Memory)?;
         let shared = Arc::new(Shared {
             stream: Arc::new(stream),

@@ -54,7 +54,8 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let low = self.field(heap, l.heap_low)?;
         let segments = self.field(heap, l.heap_segments)?;
         let mut index = pc.wrapping_sub(low) >> l.segment_shift;
-        // Each segment says how many segments back its block begins, or that further back it is told.
+        // Each segment says how many segments back its block begins, or that further back it is
+        // told.
         loop {
             match self.byte_field(segments, index)? {
                 0xff => return None,

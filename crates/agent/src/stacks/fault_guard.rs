@@ -6,10 +6,10 @@
 //!
 //! The protocol: [`run`] stores the registers that a call keeps in the caller's [`Landing`] and
 //! marks it with the thread's id. The handler of SIGSEGV and SIGBUS looks for a landing of its own
-//! thread, and only if the faulting instruction is in this library, changes the interrupted
-//! context to return from [`run`] a second time, with `false`. Every other fault goes to the handler that was
-//! there before us, HotSpot's, which needs it for null checks and safepoints. Code under a guard
-//! owns nothing that must be dropped and calls no other library.
+//! thread, and only if the faulting instruction is in this library, changes the interrupted context
+//! to return from [`run`] a second time, with `false`. Every other fault goes to the handler that
+//! was there before us, HotSpot's, which needs it for null checks and safepoints. Code under a
+//! guard owns nothing that must be dropped and calls no other library.
 //!
 //! System calls in the handler: `gettid`.
 
@@ -195,19 +195,20 @@ fn set_registers(context: &mut libc::ucontext_t, registers: &[u64; 16]) {
 }
 
 /// Learns where this library's code is; without it no fault is caught, and no walk begun.
-pub fn learn_code() -> bool {
+pub fn learn_code() -> std::io::Result<()> {
     let own = land as *const () as u64;
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
     let range = maps.lines().find_map(|line| {
         let (range, _) = line.split_once(' ')?;
         let (low, high) = range.split_once('-')?;
         let (low, high) = (u64::from_str_radix(low, 16).ok()?, u64::from_str_radix(high, 16).ok()?);
         (low..high).contains(&own).then_some((low, high))
     });
-    let Some((low, high)) = range else { return false };
+    let unreadable = || std::io::Error::other("/proc/self/maps does not tell where we are");
+    let (low, high) = range.ok_or_else(unreadable)?;
     CODE[0].store(low, Relaxed);
     CODE[1].store(high, Relaxed);
-    true
+    Ok(())
 }
 
 static PREVIOUS: [Previous; 2] = [Previous::new(), Previous::new()];
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_there_ends_the_run_and_nothing_else() {
-        assert!(learn_code());
+        learn_code().unwrap();
         install().unwrap();
         assert!(!install().unwrap(), "nobody put another handler over ours");
         let here = 7;

@@ -1,9 +1,10 @@
-//! The method ids that the JVM itself has given us in this session. Nothing else goes back to it as one.
+//! The method ids that the JVM itself has given us in this session. Nothing else goes back to it as
+//! one.
 //!
 //! A walker reads a method's id out of memory that other threads change and free. However well that
-//! is checked, it is a guess, and HotSpot dereferences what it gets as an id: a wrong one ends the JVM. So a guess is
-//! looked up here first. An id that was given stays safe to ask about: HotSpot never frees the slot that it
-//! points to, and clears it when the class goes.
+//! is checked, it is a guess, and HotSpot dereferences what it gets as an id: a wrong one ends the
+//! JVM. So a guess is looked up here first. An id that was given stays safe to ask about: HotSpot
+//! never frees the slot that it points to, and clears it when the class goes.
 //!
 //! Classes tell their ids when they are prepared, on any thread; the control thread asks.
 

@@ -1,4 +1,5 @@
-//! Reading memory that may not be there, by plain loads. The fault guard makes that safe, not this file.
+//! Reading memory that may not be there, by plain loads. The fault guard makes that safe, not this
+//! file.
 
 /// Reading what may not be there.
 pub trait Memory {

@@ -1,14 +1,16 @@
-//! Which method a frame runs: its id, also while the frame runs a version that its class no longer has. Part of
-//! the walker; `walk` finds the frames.
+//! Which method a frame runs: its id, also while the frame runs a version that its class no longer
+//! has. Part of the walker; `walk` finds the frames.
 //!
-//! A class keeps the ids of its methods in an array, and every method has a number in it. When a class is
-//! redefined (weaving does that), a method whose code changes gets a new version. The new one takes over
-//! number and id. The old one, which runs on wherever it was entered before, gets another number, for which there is
-//! no id until a debugger or a profiler asks the JVM for one. But every version also keeps the number with which it began:
-//! that of the version which the class has now. HotSpot's tables do not tell where, so [`IdLayout`] finds out.
+//! A class keeps the ids of its methods in an array, and every method has a number in it. When a
+//! class is redefined (weaving does that), a method whose code changes gets a new version. The new
+//! one takes over number and id. The old one, which runs on wherever it was entered before, gets
+//! another number, for which there is no id until a debugger or a profiler asks the JVM for one.
+//! But every version also keeps the number with which it began: that of the version which the class
+//! has now. HotSpot's tables do not tell where, so [`IdLayout`] finds out.
 //!
-//! What is read here is a guess: the class may be unloaded, the array freed, the method no method. So an id is believed
-//! only if it leads back, and the JVM is asked only about ids that it has given (`ids`).
+//! What is read here is a guess: the class may be unloaded, the array freed, the method no method.
+//! So an id is believed only if it leads back, and the JVM is asked only about ids that it has
+//! given (`ids`).
 
 use super::frames::Frame;
 use super::hotspot::Layout;
@@ -43,8 +45,8 @@ const FEWEST: usize = 8;
 const MOST: usize = 256;
 
 impl IdLayout {
-    /// `ids` are those of the methods of `java.lang.Object`, as the JVM gave them. `peek` reads eight bytes that may
-    /// not be there.
+    /// `ids` are those of the methods of `java.lang.Object`, as the JVM gave them. `peek` reads
+    /// eight bytes that may not be there.
     pub fn learn(
         &self,
         tables: &Tables,
@@ -84,8 +86,8 @@ fn are_slots(layout: &Layout, ids: &[u64], peek: impl Fn(u64) -> Option<u64>) ->
     ids.len() >= FEWEST && ids.iter().all(|id| leads_back(*id) == Some(true))
 }
 
-/// The one field that is the same as a method's number in all methods that a class has now: those that it had
-/// before, which no longer agree, are not among them.
+/// The one field that is the same as a method's number in all methods that a class has now: those
+/// that it had before, which no longer agree, are not among them.
 fn original(
     layout: &Layout,
     methods: impl ExactSizeIterator<Item = Option<u64>>,
@@ -152,16 +154,17 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         if let Some(id) = id(number) {
             return self.leads_back(id, method, holder, number).then_some(Version::Known(id));
         }
-        // Methods of a class have ids before they run, so one without is an old version; unless it has
-        // the number with which it began: then it is one that the JVM made up.
+        // Methods of a class have ids before they run, so one without is an old version; unless it
+        // has the number with which it began: then it is one that the JVM made up.
         let Some(at) = self.ids.original else { return Some(Version::Old(None)) };
         let original = self.short_field(constant, at)?;
         let present = |id: &u64| self.leads_back(*id, method, holder, original);
         (original != number).then(|| Version::Old(id(original).filter(present)))
     }
 
-    /// Whether an id leads back to where it was found: to the method itself, or to the one that its class has in its
-    /// place now. All that was read on the way to it may have been something else by then.
+    /// Whether an id leads back to where it was found: to the method itself, or to the one that its
+    /// class has in its place now. All that was read on the way to it may have been something else
+    /// by then.
     fn leads_back(&self, id: u64, method: u64, holder: u64, number: u16) -> bool {
         if !self.ids.slots {
             return true;
@@ -197,7 +200,8 @@ mod tests {
 
     const SIZE: u64 = 32;
 
-    /// Looks for the field among methods whose numbers are also in these fields, where they are their own.
+    /// Looks for the field among methods whose numbers are also in these fields, where they are
+    /// their own.
     fn look(count: u64, fields: &[u64]) -> Option<u64> {
         let layout =
             Layout { method_const: 8, const_idnum: 10, const_size: SIZE, ..Layout::default() };

@@ -1,9 +1,10 @@
-//! Stacks of this process: from the registers of a thread to its frames, native and Java, by what HotSpot
-//! exports about itself.
+//! Stacks of this process: from the registers of a thread to its frames, native and Java, by what
+//! HotSpot exports about itself.
 //!
-//! [`Stacks`] is made once, by whoever needs it; taking a stack then allocates nothing and takes no lock, so
-//! signal handlers can. A callback of the JVM gives no registers: the walk begins at the last Java frame, of
-//! which HotSpot keeps a note. Nothing here knows who asks, nor where frames go (`stream`).
+//! [`Stacks`] is made once, by whoever needs it; taking a stack then allocates nothing and takes no
+//! lock, so signal handlers can. A callback of the JVM gives no registers: the walk begins at the
+//! last Java frame, of which HotSpot keeps a note. Nothing here knows who asks, nor where frames go
+//! (`stream`).
 
 mod buffers;
 mod code;
@@ -49,6 +50,13 @@ pub struct Exported {
     layout: Result<Layout, Missing>,
 }
 
+/// Why stacks cannot be taken at all.
+#[derive(Debug)]
+pub enum StacksError {
+    Guard(io::Error),
+    Memory(io::Error),
+}
+
 impl Exported {
     pub fn read(jvmti: Jvmti) -> Self {
         let version = jvmti.java_version();
@@ -68,7 +76,8 @@ impl Exported {
 }
 
 impl Stacks {
-    /// For stacks of at most `depth` frames. The fault guard is installed already.
+    /// For stacks of at most `depth` frames. Puts the fault guard in; others may put handlers over
+    /// it, so whoever keeps the value calls [`fault_guard::install`] again from time to time.
     pub fn new(
         exported: Exported,
         jvmti: Jvmti,
@@ -76,9 +85,12 @@ impl Stacks {
         fields: ThreadFields,
         depth: usize,
         native: bool,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, StacksError> {
+        fault_guard::learn_code()
+            .and_then(|()| fault_guard::install())
+            .map_err(StacksError::Guard)?;
         let stacks = Stacks {
-            buffers: Buffers::new(depth)?,
+            buffers: Buffers::new(depth).map_err(StacksError::Memory)?,
             walkable: exported.layout.is_ok(),
             layout: exported.layout.unwrap_or_default(),
             id_layout: IdLayout::default(),

@@ -1,5 +1,5 @@
-//! Compiled code's own notes: which methods are inlined at an instruction, and where in each of them it is. Part
-//! of the walker; `walk` finds the frames.
+//! Compiled code's own notes: which methods are inlined at an instruction, and where in each of
+//! them it is. Part of the walker; `walk` finds the frames.
 
 use super::code::Blob;
 use super::frames::Frames;

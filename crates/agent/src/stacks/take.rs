@@ -1,5 +1,5 @@
-//! The stack of the calling thread, taken under the fault guard: its frames, the virtual thread that is mounted
-//! on it, and what the thread did.
+//! The stack of the calling thread, taken under the fault guard: its frames, the virtual thread
+//! that is mounted on it, and what the thread did.
 //!
 //! For signal handlers, so: no allocation, no lock, no panic. The walk itself is `walk`.
 

@@ -1,10 +1,10 @@
-//! The id of a mounted virtual thread, where the JVM keeps no number of it: from JDK 21 to 23 HotSpot's thread has
-//! only a reference to the `VirtualThread`, whose field `tid` it is.
+//! The id of a mounted virtual thread, where the JVM keeps no number of it: from JDK 21 to 23
+//! HotSpot's thread has only a reference to the `VirtualThread`, whose field `tid` it is.
 //!
-//! The reference is followed in the handler, under its guard, and believed only if what it leads to says that
-//! it is a `VirtualThread`. That is done only with collectors that move objects while all threads stand still;
-//! with others a reference is not an address. Where class and field stand in an object is learned from one that is made for
-//! it, since no table tells.
+//! The reference is followed in the handler, under its guard, and believed only if what it leads to
+//! says that it is a `VirtualThread`. That is done only with collectors that move objects while all
+//! threads stand still; with others a reference is not an address. Where class and field stand in
+//! an object is learned from one that is made for it, since no table tells.
 
 use super::memory::Memory;
 use crate::jvm::Jni;

@@ -1,9 +1,10 @@
 //! From the registers of an interrupted thread to its frames: native ones, then Java's.
 //!
-//! The walker knows the shapes of HotSpot's frames on the stack (interpreted, compiled with
-//! inlined scopes, stubs, entry frames) and finds what they belong to in the code cache, by the
-//! offsets in [`Layout`]. It reads through [`Memory`], so its tests need only an array. It allocates nothing,
-//! calls nothing, and moves only towards the root of the stack; every end but the true one is named.
+//! The walker knows the shapes of HotSpot's frames on the stack (interpreted, compiled with inlined
+//! scopes, stubs, entry frames) and finds what they belong to in the code cache, by the offsets in
+//! [`Layout`]. It reads through [`Memory`], so its tests need only an array. It allocates nothing,
+//! calls nothing, and moves only towards the root of the stack; every end but the true one is
+//! named.
 
 use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};

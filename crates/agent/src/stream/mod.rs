@@ -1,13 +1,14 @@
-//! The stream of records that a front end drains: the ring, stacks that were sent already, names of methods,
-//! and the threads that records are about.
+//! The stream of records that a front end drains: the ring, stacks that were sent already, names of
+//! methods, and the threads that records are about.
 //!
-//! Engines append, from signal handlers and the JVM's callbacks; what their records mean is theirs. The stream
-//! by itself sends threads when they come and end, and names of the methods in whatever stacks were sent. There is one at a
-//! time: its threads are in a table that signal handlers search.
+//! Engines append, from signal handlers and the JVM's callbacks; what their records mean is theirs.
+//! The stream by itself sends threads when they come and end, and names of the methods in whatever
+//! stacks were sent. There is one at a time: its threads are in a table that signal handlers
+//! search.
 //!
-//! It begins in this order: [`Stream::new`], [`Stream::open`] (the JVM's events reach it), then threads are taken in
-//! ([`Stream::take_threads`]), to whoever listens to them. It ends the other way round: [`Stream::close`], and when no
-//! handler uses it any more, [`Stream::end`].
+//! It begins in this order: [`Stream::new`], [`Stream::open`] (the JVM's events reach it), then
+//! threads are taken in ([`Stream::take_threads`]), to whoever listens to them. It ends the other
+//! way round: [`Stream::close`], and when no handler uses it any more, [`Stream::end`].
 
 mod names;
 mod older;
@@ -47,9 +48,9 @@ const EVENTS: [jvmtiEvent; 3] = [
 /// Native threads that came or went are looked for this often.
 pub const SCAN_EVERY: Duration = Duration::from_millis(250);
 
-/// With thousands of threads that takes milliseconds, and so does the process's clock, for which the kernel adds up all of
-/// theirs. So each gets one part of the time in so many, and threads are listed more rarely as long as
-/// their number has not changed; but no more rarely than this.
+/// With thousands of threads that takes milliseconds, and so does the process's clock, for which
+/// the kernel adds up all of theirs. So each gets one part of the time in so many, and threads are
+/// listed more rarely as long as their number has not changed; but no more rarely than this.
 const CLOCK_SHARE: u32 = 500;
 pub const SCAN_SHARE: u32 = 200;
 const SCAN_SHARE_UNCHANGED: u32 = 2_000;
@@ -147,8 +148,8 @@ impl Stream {
         self.traces.intern(&self.ring, frames, cut)
     }
 
-    /// Lets the JVM's events reach it. Classes that are loaded already tell the ids of their methods now; the number
-    /// of those classes. After an error it is to be closed, too.
+    /// Lets the JVM's events reach it. Classes that are loaded already tell the ids of their
+    /// methods now; the number of those classes. After an error it is to be closed, too.
     pub fn open(self: &Arc<Self>, jvmti: Jvmti, jni: Jni) -> Result<u64, Failure> {
         *locked(&OPEN) = Some(Arc::clone(self));
         locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);

@@ -1,11 +1,12 @@
 //! Who the numbers in the stream are: methods and threads, resolved on the control thread.
 //!
-//! The handler records a method by its id. Each tick the control thread looks through the traces that have
-//! come and sends what is known of ids that it has not seen. A class that is unloaded between the
-//! sample and the tick loses its name; the time in between is a tick.
+//! The handler records a method by its id. Each tick the control thread looks through the traces
+//! that have come and sends what is known of ids that it has not seen. A class that is unloaded
+//! between the sample and the tick loses its name; the time in between is a tick.
 //!
-//! The JVM is asked only about ids that it has given (`ids`). A class tells its ids on the thread that
-//! prepares it, perhaps a moment after another thread was sampled in it: so an unknown id gets some time.
+//! The JVM is asked only about ids that it has given (`ids`). A class tells its ids on the thread
+//! that prepares it, perhaps a moment after another thread was sampled in it: so an unknown id gets
+//! some time.
 
 use super::ring::Ring;
 use crate::stacks::ids::MethodIds;
@@ -46,8 +47,8 @@ impl MethodNames {
         });
     }
 
-    /// Sends names; what finds no room in the ring waits for the next call. With `last`, nothing waits any
-    /// longer. `describe` asks the JVM, so it gets nothing but what the JVM gave.
+    /// Sends names; what finds no room in the ring waits for the next call. With `last`, nothing
+    /// waits any longer. `describe` asks the JVM, so it gets nothing but what the JVM gave.
     pub fn send(
         &mut self,
         ring: &Ring,

@@ -1,7 +1,8 @@
 //! Threads that were there before us: which thread of the operating system a Java thread is.
 //!
-//! HotSpot's own structure says so, where its tables tell how to read it. Otherwise the clocks do: the JVM tells a Java
-//! thread's processor time, the kernel that of each of its threads, and both to the nanosecond.
+//! HotSpot's own structure says so, where its tables tell how to read it. Otherwise the clocks do:
+//! the JVM tells a Java thread's processor time, the kernel that of each of its threads, and both
+//! to the nanosecond.
 
 use super::Stream;
 use crate::jvm::threads::ThreadFields;
@@ -22,8 +23,8 @@ pub fn tasks() -> Vec<u32> {
     tasks.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// How many there are, without listing them: the kernel counts each as a link to their directory, beside
-/// the two of every directory.
+/// How many there are, without listing them: the kernel counts each as a link to their directory,
+/// beside the two of every directory.
 pub fn task_count() -> Option<u64> {
     fs::metadata("/proc/self/task").ok()?.nlink().checked_sub(2)
 }
@@ -71,8 +72,8 @@ fn by_clock(jvmti: Jvmti, jni: Jni, fields: ThreadFields, list: &[jobject]) -> K
     found.collect()
 }
 
-/// For each processor time the one thread whose clock showed it: threads as (number, before, after). `None`
-/// where it could be several, or is none.
+/// For each processor time the one thread whose clock showed it: threads as (number, before,
+/// after). `None` where it could be several, or is none.
 fn matches(spans: &[(u32, u64, u64)], used: &[Option<u64>]) -> Vec<Option<u32>> {
     // Most threads stand still; those that run are few, and looked through one by one.
     let mut still: HashMap<u64, Option<u32>> = HashMap::new();

@@ -57,7 +57,8 @@ impl Ring {
         Ok(ring)
     }
 
-    /// For the front end: the stream, which it can only read, and where it says how far it has come.
+    /// For the front end: the stream, which it can only read, and where it says how far it has
+    /// come.
     pub fn files(&self) -> io::Result<[File; 2]> {
         Ok([shared_memory::read_only(&self.file)?, self.position.try_clone()?])
     }

@@ -1,5 +1,6 @@
-//! The threads of the process, watched: taken in when they come, with a record in the stream for each, and let go
-//! when they end. Whoever does something to every thread (a timer for each, say) listens.
+//! The threads of the process, watched: taken in when they come, with a record in the stream for
+//! each, and let go when they end. Whoever does something to every thread (a timer for each, say)
+//! listens.
 
 use super::older::{self, Known};
 use super::ring::Ring;
@@ -18,7 +19,8 @@ use tare_arena::samples::{Counter, Record as Event, SampleThread, ThreadType};
 /// Told of every thread, with the table held: what is done to one thread is never done to another
 /// that has got its record.
 pub trait ThreadListener: Send + Sync {
-    /// A record was filled in: for a thread that nobody can find yet, or for one that has turned out to run Java.
+    /// A record was filled in: for a thread that nobody can find yet, or for one that has turned
+    /// out to run Java.
     fn filled(&self, record: &Record, tid: u32);
     /// A thread is watched from now on. False if it could not be armed.
     fn came(&self, record: &Record, tid: u32) -> bool;
@@ -148,8 +150,8 @@ impl Watch {
         }
     }
 
-    /// Whether the kernel counts as many threads as are watched. One that came when another went is not
-    /// noticed here.
+    /// Whether the kernel counts as many threads as are watched. One that came when another went is
+    /// not noticed here.
     pub fn knows_as_many_as_there_are(&self) -> bool {
         let watched = self.table.len() + thread::ours().len();
         older::task_count() == Some(watched as u64)

@@ -1,7 +1,8 @@
-//! What is known of a method's past. HotSpot counts how often a method is interpreted, and keeps its code once it was
-//! compiled; where, tell the tables that libjvm exports. (That there are counters or a profile says nothing: compilers
-//! make them for methods that never ran.) And what ran below a root in an earlier recording will do so again,
-//! even if the JVM has forgotten all that because its class was changed.
+//! What is known of a method's past. HotSpot counts how often a method is interpreted, and keeps
+//! its code once it was compiled; where, tell the tables that libjvm exports. (That there are
+//! counters or a profile says nothing: compilers make them for methods that never ran.) And what
+//! ran below a root in an earlier recording will do so again, even if the JVM has forgotten all
+//! that because its class was changed.
 
 use super::super::own_memory::read;
 use super::super::{REGISTRY, locked};

@@ -1,5 +1,5 @@
-//! The classes that are loaded when a session begins, and what is asked about them later, as the JVM
-//! tells it.
+//! The classes that are loaded when a session begins, and what is asked about them later, as the
+//! JVM tells it.
 
 use super::super::{Between, Recording, locked, redefined, rules};
 use super::loading::{Made, read_pool};
@@ -162,14 +162,15 @@ impl Subgraph {
         }
     }
 
-    /// Whether none of a class's code has run. Of one whose initialiser is under way, only the past of that tells.
+    /// Whether none of a class's code has run. Of one whose initialiser is under way, only the past
+    /// of that tells.
     fn is_dormant(&self, class: jclass, initialiser: Option<Initialiser>) -> bool {
         let begun = |of: Initialiser| earlier_runs::of(self.jvmti, of.0) != Past::Unknown;
         !self.jvmti.is_initialised(class) && !initialiser.is_some_and(begun)
     }
 
-    /// Looks which of the dormant classes the program uses by now. Of one that it began to use outside the
-    /// subgraph, calls may be missing until now.
+    /// Looks which of the dormant classes the program uses by now. Of one that it began to use
+    /// outside the subgraph, calls may be missing until now.
     pub fn wake(&self, jni: Jni) {
         let sleepers = locked(&self.state).graph.sleepers();
         for id in sleepers {
@@ -275,7 +276,8 @@ impl Subgraph {
                 let of = methods.iter().find(|m| m.name == name && m.descriptor == descriptor)?;
                 self.jvmti.code(of.id)
             });
-            // Of a class that is not linked, code comes when it is woven, or is asked for when it runs.
+            // Of a class that is not linked, code comes when it is woven, or is asked for when it
+            // runs.
             if let (Some(pool), Some(code)) = (&pool, code) {
                 let mut found = Vec::new();
                 sites(pool, &code, |site| found.push(site));

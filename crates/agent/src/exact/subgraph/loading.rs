@@ -1,5 +1,5 @@
-//! The classes that the JVM loads while a session is on, as the hook sees them; and what is to be woven
-//! in a class, whenever it passes the hook.
+//! The classes that the JVM loads while a session is on, as the hook sees them; and what is to be
+//! woven in a class, whenever it passes the hook.
 
 use super::super::{locked, rules};
 use super::{Chosen, OFTEN, State, Subgraph};
@@ -13,8 +13,8 @@ use tare_callgraph::{
 use tare_classfile::{ClassFile, Code, ConstantPool, access};
 
 impl Subgraph {
-    /// In the hook: a class is being loaded, or loaded again. What is to be woven in it. The error is the
-    /// number of methods of a class for which there is no room.
+    /// In the hook: a class is being loaded, or loaded again. What is to be woven in it. The error
+    /// is the number of methods of a class for which there is no room.
     pub fn class_file(
         &self,
         name: &str,
@@ -248,9 +248,9 @@ fn foresee(
     }
 }
 
-/// When a class was loaded. Of what its lambdas and method references made before, there are hidden classes that name
-/// it, and other handles show themselves when they are called; so nothing of it is lost, and most of a pool's
-/// handles are never made.
+/// When a class was loaded. Of what its lambdas and method references made before, there are hidden
+/// classes that name it, and other handles show themselves when they are called; so nothing of it
+/// is lost, and most of a pool's handles are never made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     Before,

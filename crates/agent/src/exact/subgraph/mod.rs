@@ -1,15 +1,15 @@
 //! Call subgraphs: finds what roots reach while the program runs, and has it woven.
 //!
-//! The graph itself is `tare-callgraph`'s. It is fed here: with the classes that are loaded when
-//! a session begins (`loaded`), with each class that the JVM loads later (`loading`: in the hook, on the thread that
-//! loads it, which weaves at once what is reachable in it), and with methods that run for the first time (`running`).
-//! A thread that enters such a method comes here once (`first`), has its callees looked up, and waits
-//! until the control thread has had the classes that changed woven (`work`). The wait is bounded, and
-//! there is none for a thread that is loading or initialising a class or holds a loader's lock:
-//! others may need what it holds to get anywhere.
+//! The graph itself is `tare-callgraph`'s. It is fed here: with the classes that are loaded when a
+//! session begins (`loaded`), with each class that the JVM loads later (`loading`: in the hook, on
+//! the thread that loads it, which weaves at once what is reachable in it), and with methods that
+//! run for the first time (`running`). A thread that enters such a method comes here once
+//! (`first`), has its callees looked up, and waits until the control thread has had the classes
+//! that changed woven (`work`). The wait is bounded, and there is none for a thread that is loading
+//! or initialising a class or holds a loader's lock: others may need what it holds to get anywhere.
 //!
-//! One lock guards the graph. Nobody who holds it waits for the JVM to do anything but answer, and no
-//! code of the program runs under it.
+//! One lock guards the graph. Nobody who holds it waits for the JVM to do anything but answer, and
+//! no code of the program runs under it.
 
 mod earlier_runs;
 mod entries;

@@ -1,5 +1,5 @@
-//! How much the graph may grow while a session is on. Classes that come and go with their loaders stay
-//! in it, since what they called stays reachable, so there has to be an end.
+//! How much the graph may grow while a session is on. Classes that come and go with their loaders
+//! stay in it, since what they called stays reachable, so there has to be an end.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,5 +1,6 @@
-//! What the program's threads bring to the graph as they run: a method that runs for the first time, one that is
-//! called by reflection. A thread waits here until what follows from it is woven, if it may.
+//! What the program's threads bring to the graph as they run: a method that runs for the first
+//! time, one that is called by reflection. A thread waits here until what follows from it is woven,
+//! if it may.
 
 use super::super::{locked, nanos_of, recording};
 use super::{State, Subgraph, done};
@@ -14,11 +15,12 @@ use tare_callgraph::{Loader, Past};
 /// How long a thread that runs a method for the first time waits for its callees to be woven.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// After so many waits, whatever ever ran is followed as soon as something calls it, not only what ran often.
+/// After so many waits, whatever ever ran is followed as soon as something calls it, not only what
+/// ran often.
 const TRUSTING: u64 = 20;
 
-/// After so many waits callees are followed so many levels ahead. A program in which there is that much to be
-/// found would be held up too often otherwise; what is woven in vain costs it less.
+/// After so many waits callees are followed so many levels ahead. A program in which there is that
+/// much to be found would be held up too often otherwise; what is woven in vain costs it less.
 const PATIENT: [(u64, u8); 4] = [(16, 1), (24, 2), (40, 4), (80, 8)];
 
 /// A thread with one of these on its stack is loading or initialising a class.

@@ -1,11 +1,11 @@
-//! How much may be asked about threads: a twentieth of what the program uses of processors, and so many
-//! questions in a second.
+//! How much may be asked about threads: a twentieth of what the program uses of processors, and so
+//! many questions in a second.
 //!
-//! One question takes the JVM one to three microseconds. A program of two thousand threads that loads a
-//! thousand classes would be asked millions; it would stand still for that, and its figures are not worth it.
-//! On a machine that has no time to spare a second says little of what the program got of it, so that the
-//! share of its processor time is what counts there. A look at few threads takes no longer than weaving the class
-//! that it is for, and is not counted in that share.
+//! One question takes the JVM one to three microseconds. A program of two thousand threads that
+//! loads a thousand classes would be asked millions; it would stand still for that, and its figures
+//! are not worth it. On a machine that has no time to spare a second says little of what the
+//! program got of it, so that the share of its processor time is what counts there. A look at few
+//! threads takes no longer than weaving the class that it is for, and is not counted in that share.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,8 @@ use std::time::Instant;
 /// Questions in a second, …
 const PER_SECOND: f64 = 20_000.0;
 
-/// … and at once, after a while without: as many as a program asks for that starts with few threads.
+/// … and at once, after a while without: as many as a program asks for that starts with few
+/// threads.
 const AT_ONCE: f64 = 2.0 * PER_SECOND;
 
 /// Of the program's processor time, and nanoseconds of it at once.

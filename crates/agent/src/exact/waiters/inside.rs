@@ -1,5 +1,5 @@
-//! Threads that wait inside the JVM for one that is held up: for the end of a static initialiser that
-//! it runs, or for a class that it brings.
+//! Threads that wait inside the JVM for one that is held up: for the end of a static initialiser
+//! that it runs, or for a class that it brings.
 //!
 //! The JVM tells nobody of such a wait, but it can be seen: the thread counts as running, uses no
 //! processor, and is neither in Java code nor in a native function. A thread that was held up looks
@@ -7,8 +7,8 @@
 //! native function (reflection), of which only the JVM knows the class. Virtual threads keep their
 //! carriers while they wait so, and are found by them.
 //!
-//! A thread that came while the other one was held up already did not wait all the time; what it had
-//! used of a processor before tells how much of it.
+//! A thread that came while the other one was held up already did not wait all the time; what it
+//! had used of a processor before tells how much of it.
 
 use super::current_tree;
 use crate::exact::clock;
@@ -22,8 +22,8 @@ use tare_classfile::ConstantPool;
 use tare_classfile::insn::insn_at;
 use tare_classfile::opcode::op;
 
-/// Of more, some keep the wait in their times, and are counted: so many are asked whether they park,
-/// wait for a lock or sleep, …
+/// Of more, some keep the wait in their times, and are counted: so many are asked whether they
+/// park, wait for a lock or sleep, …
 const MOST_ASKED: usize = 2000;
 
 /// … and so many of the others are looked at.
@@ -172,8 +172,8 @@ impl Recording {
         Some((place, used))
     }
 
-    /// Whether a class that a method needs comes after one that is held up: is initialised after it,
-    /// or not even loaded before it.
+    /// Whether a class that a method needs comes after one that is held up: is initialised after
+    /// it, or not even loaded before it.
     fn is_held(&self, jni: Jni, method: jmethodID, class: &[u8], holds: &Holds) -> bool {
         let held = jni.frame(|| {
             let Some(needed) = self.loaded(jni, method, class) else {
