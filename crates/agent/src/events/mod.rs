@@ -14,13 +14,22 @@ use crate::stream;
 use class_hook::LoadedClass;
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiEvent};
-use std::iter;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Mutex, PoisonError};
 
-/// All who may subscribe to events: the stream, whichever engines use it, and the engines.
-fn subscribers() -> impl Iterator<Item = &'static Subscriber> {
-    iter::once(&stream::SUBSCRIBER).chain(engines::ALL.iter().map(|engine| engine.subscriber()))
+/// Who may subscribe to events, by number: the stream, whichever engines use it, and the engines.
+/// Nothing in it can panic: callbacks look here before the gate.
+fn subscriber(at: usize) -> Option<&'static Subscriber> {
+    match at.checked_sub(1) {
+        None => Some(&stream::SUBSCRIBER),
+        Some(at) => engines::ALL.get(at).map(|engine| engine.subscriber()),
+    }
+}
+
+/// All their numbers.
+fn numbers() -> Range<usize> {
+    0..1 + engines::ALL.len()
 }
 
 /// What is called for which event, on the thread that it happened on. Each call passes the gate by
@@ -68,6 +77,7 @@ static WANTED: [AtomicU32; EVENTS] = [const { AtomicU32::new(0) }; EVENTS];
 /// Held while an event goes on or off, so that the JVM's state and ours stay the same.
 static CHANGING: Mutex<()> = Mutex::new(());
 
+/// Only for JVMTI's own numbers of events, of which all have a place.
 fn wanted(event: jvmtiEvent) -> &'static AtomicU32 {
     &WANTED[(event - JVMTI_MIN_EVENT_TYPE_VAL) as usize]
 }
@@ -75,7 +85,7 @@ fn wanted(event: jvmtiEvent) -> &'static AtomicU32 {
 /// Those who want an event now. Takes no lock and allocates nothing.
 fn who_wants(event: jvmtiEvent) -> impl Iterator<Item = &'static Subscriber> {
     let bits = wanted(event).load(Acquire);
-    subscribers().enumerate().filter(move |(at, _)| bits & 1 << at != 0).map(|(_, one)| one)
+    numbers().filter(move |at| bits & 1 << at != 0).filter_map(subscriber)
 }
 
 /// One more wants an event: whether nobody did before.
@@ -111,10 +121,10 @@ impl Enabled {
 /// Switches events on for a subscriber that does not have them on; after a failure none of them is.
 pub fn enable(
     jvmti: Jvmti,
-    subscriber: &'static Subscriber,
+    who: &'static Subscriber,
     events: impl IntoIterator<Item = jvmtiEvent>,
 ) -> Result<Enabled, Failure> {
-    let at = subscribers().position(|one| std::ptr::eq(one, subscriber));
+    let at = numbers().find(|at| subscriber(*at).is_some_and(|one| std::ptr::eq(one, who)));
     let at = at.ok_or(Failure::not_available("an event for who is not in the list of engines"))?;
     let mut done = Enabled { bit: 1 << at, events: Vec::new() };
     for event in events {
@@ -150,7 +160,9 @@ mod tests {
         let event = JVMTI_EVENT_BREAKPOINT;
         let (stream, counters) = (&stream::SUBSCRIBER, counters::Counters.subscriber());
         let bit = |of: &Subscriber| {
-            1 << subscribers().position(|one| std::ptr::eq(one, of)).expect("in the list")
+            1 << numbers()
+                .find(|at| subscriber(*at).is_some_and(|one| std::ptr::eq(one, of)))
+                .expect("in the list")
         };
         let wanting = |of: &Subscriber| who_wants(event).any(|one| std::ptr::eq(one, of));
         assert_eq!(who_wants(event).count(), 0);
