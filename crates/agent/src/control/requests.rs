@@ -153,7 +153,8 @@ impl Control<'_> {
             capabilities: capabilities.0,
             capabilities_held: capabilities.1,
             front_ends: u32::try_from(self.connections.len()).unwrap_or(u32::MAX),
-            engines: engines::ALL.iter().filter_map(|engine| engine.status()).collect(),
+            // What is only being started is not on yet.
+            engines: self.wanted().engines().filter_map(Engine::status).collect(),
             events: events::callbacks::told(),
             methods_kept: remembered.methods,
             methods_kept_bytes: remembered.bytes,
