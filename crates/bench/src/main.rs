@@ -31,6 +31,7 @@ mod subgraph;
 mod table;
 mod target;
 mod trace;
+mod versions;
 mod whole;
 mod workloads;
 mod wrap;
@@ -57,6 +58,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
        cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
+       cargo xtask bench versions [OPTION…] [NAME…]    two builds in turns; see its --help
 
 Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure, spark) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
@@ -122,6 +124,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["subgraph", options @ ..] => subgraph::run(options),
         ["target", options @ ..] => target::run(options),
         ["server", options @ ..] => server::run(options),
+        ["versions", options @ ..] => versions::run(options),
         options => modes::run(options),
     }
 }
