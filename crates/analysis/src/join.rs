@@ -6,12 +6,14 @@
 //! *marks*, or else by contexts whose time is well known from the exact recording, its *anchors*. docs/internals/times.md
 //! has the derivation.
 
+mod places;
+
 use crate::compensate::{UNTIMED, bounds_of};
 use crate::regions::Passages;
+use places::Places;
 use std::collections::HashMap;
 use tare_profile::{
-    ContextId, Estimate, FrameId, MethodId, MethodKind, Profile, Row, Series, SeriesId, SeriesInfo,
-    ThreadId, ValueKind,
+    ContextId, Estimate, FrameId, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId, ValueKind,
 };
 
 /// The name of the series that this adds.
@@ -88,7 +90,9 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     let calls = exact(profile, |info| info.kind == ValueKind::Invocations)?;
     let other = samples.unwrap_or(profile);
     let sampled = sampled_series(other)?;
-    let places = Places::new(profile, calls);
+    // Numbers of class loaders mean something in one run only, and older recordings lack them in samples.
+    let by_loader = samples.is_none() && places::have_loaders(profile);
+    let places = Places::new(profile, calls, by_loader);
     let placed = places.place(other, &sampled);
     let (weight, series) = (sampled.weight * sampled.share, other.series(sampled.series));
     let all: f64 = sampled.share * series.rows().map(|row| row.value as f64).sum::<f64>();
@@ -209,136 +213,6 @@ fn sampled_series(profile: &Profile) -> Option<Sampled> {
     let weight = all.zip(number("samples")).map_or(period, |(all, samples)| all / samples);
     let own = number(OWN).zip(all).map_or(0.0, |(own, all)| own / all);
     (weight > 0.0 && own < 1.0).then_some(Sampled { series: id, weight, share: 1.0 - own })
-}
-
-/// Finds the exact context of a sampled stack. Methods that several loaders have by the same name are one here:
-/// samples do not tell them apart.
-struct Places {
-    /// By class, name and descriptor, the woven methods.
-    woven: HashMap<(String, String, String), u32>,
-    /// The callee's context by caller and method; of several, the first, which stands for all of them.
-    children: HashMap<(ContextId, u32), ContextId>,
-    /// Which context stands for one, by its index.
-    stands_for: Vec<ContextId>,
-}
-
-impl Places {
-    fn new(profile: &Profile, calls: SeriesId) -> Self {
-        let mut counted = vec![false; profile.contexts.len()];
-        profile.series(calls).rows().for_each(|row| counted[row.context.index()] = true);
-        let mut woven = HashMap::new();
-        let mut children = HashMap::new();
-        let mut stands_for = vec![ContextId::ROOT; profile.contexts.len()];
-        for (context, parent, frame) in profile.contexts.iter() {
-            stands_for[context.index()] = context;
-            if !counted[context.index()] {
-                continue;
-            }
-            let next = woven.len() as u32;
-            let key = key(profile, profile.frames.get(frame).method);
-            let method = *woven.entry(key).or_insert(next);
-            let caller = stands_for[parent.index()];
-            stands_for[context.index()] = *children.entry((caller, method)).or_insert(context);
-        }
-        Places { woven, children, stands_for }
-    }
-
-    /// Nanoseconds of samples by the exact context that they belong to. Those in the probes of marks are nobody's.
-    fn place(&self, other: &Profile, sampled: &Sampled) -> HashMap<ContextId, f64> {
-        let numbers: Vec<Option<u32>> =
-            other.methods.iter().map(|(id, _)| self.woven.get(&key(other, id)).copied()).collect();
-        let ours = |f: &FrameId| {
-            let method = other.methods.get(other.frames.get(*f).method);
-            other.strings.get(method.class).starts_with(PROBES)
-        };
-        let mut known: HashMap<ContextId, Option<ContextId>> = HashMap::new();
-        let mut placed = HashMap::new();
-        for row in other.series(sampled.series).rows() {
-            let place = *known.entry(row.context).or_insert_with(|| {
-                let frames: Vec<FrameId> = other.contexts.frames(row.context).collect();
-                if frames.iter().any(ours) {
-                    return None;
-                }
-                let woven = frames.iter().rev();
-                let woven = woven.filter_map(|f| numbers[other.frames.get(*f).method.index()]);
-                self.deepest(&woven.collect::<Vec<u32>>())
-            });
-            if let Some(place) = place {
-                *placed.entry(place).or_insert(0.0) += row.value as f64 * sampled.share;
-            }
-        }
-        placed
-    }
-
-    /// Sums by context, where one stands for others all of theirs.
-    fn own(&self, values: &HashMap<ContextId, f64>) -> Vec<f64> {
-        let mut sums = vec![0.0; self.stands_for.len()];
-        for (context, value) in values {
-            sums[self.stands_for[context.index()].index()] += value;
-        }
-        sums
-    }
-
-    /// The same with all that each calls.
-    fn whole(&self, profile: &Profile, values: &HashMap<ContextId, f64>) -> Vec<f64> {
-        let mut sums = self.own(values);
-        for (context, caller) in self.callees_first(profile) {
-            sums[caller.index()] += sums[context.index()];
-        }
-        sums
-    }
-
-    /// Contexts that stand for themselves, and their callers.
-    fn callees_first(&self, profile: &Profile) -> impl Iterator<Item = (ContextId, ContextId)> {
-        let all = profile.contexts.iter().rev();
-        let first = all.filter(|(context, ..)| self.stands_for[context.index()] == *context);
-        first.map(|(context, parent, _)| (context, self.stands_for[parent.index()]))
-    }
-
-    /// Samples that belong to several contexts, by the calls of each.
-    fn split(
-        &self,
-        placed: &HashMap<ContextId, f64>,
-        calls: &HashMap<ContextId, f64>,
-    ) -> HashMap<ContextId, f64> {
-        let mut together = HashMap::new();
-        for (context, count) in calls {
-            *together.entry(self.stands_for[context.index()]).or_insert(0.0) += count;
-        }
-        let share = |(context, count): (&ContextId, &f64)| {
-            let place = self.stands_for[context.index()];
-            let part =
-                placed.get(&place)? * count / together.get(&place).filter(|all| **all > 0.0)?;
-            Some((*context, part))
-        };
-        calls.iter().filter_map(share).collect()
-    }
-
-    /// The context of a stack of woven methods. What is above the first root is not in the tree; what
-    /// was never counted in this context belongs to the last caller that was.
-    fn deepest(&self, stack: &[u32]) -> Option<ContextId> {
-        (0..stack.len()).find_map(|start| {
-            let mut at = ContextId::ROOT;
-            for method in &stack[start..] {
-                match self.children.get(&(at, *method)) {
-                    Some(child) => at = *child,
-                    None => break,
-                }
-            }
-            (at != ContextId::ROOT).then_some(at)
-        })
-    }
-}
-
-fn key(profile: &Profile, id: MethodId) -> (String, String, String) {
-    let method = profile.methods.get(id);
-    // Natives and accounts may have the names of Java methods; they are not woven.
-    let class = match method.kind {
-        MethodKind::Java => profile.strings.get(method.class),
-        _ => "[not Java]",
-    };
-    let text = |id| profile.strings.get(id).to_owned();
-    (class.to_owned(), text(method.name), text(method.descriptor))
 }
 
 fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {

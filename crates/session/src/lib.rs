@@ -74,6 +74,7 @@ pub mod engines;
 mod error;
 pub mod exact;
 pub mod files;
+mod java_method;
 mod last_minutes;
 pub mod launch;
 pub mod library;

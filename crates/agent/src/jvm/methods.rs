@@ -1,6 +1,7 @@
 //! The JVM's calls about methods: their ids, names and line numbers.
 
 use super::{Jni, Jvmti, call, check};
+use crate::loaders;
 use jvmti_bindings::sys::jni::{self, jclass, jmethodID};
 use jvmti_bindings::sys::jvmti::jvmtiLineNumberEntry;
 use std::ffi::{CStr, c_char};
@@ -46,6 +47,10 @@ impl Jvmti {
                 let text = take_text(self, signature);
                 let name = text.strip_prefix('L').and_then(|text| text.strip_suffix(';'));
                 out.class = name.unwrap_or(&text).to_owned();
+            }
+            if let Ok(loader) = self.class_loader(class) {
+                out.loader = loaders::number(self, jni, loader);
+                out.loader_class = loaders::class_name(out.loader);
             }
             let mut file = ptr::null_mut();
             if call!(self, GetSourceFileName, class, &raw mut file).is_ok() {

@@ -83,6 +83,11 @@ pub struct SampleMethod {
     pub name: String,
     pub descriptor: String,
     pub file: String,
+    /// The number of the class loader; zero is the JVM's own. Numbers and the texts are those of exact
+    /// recordings, so that a method is the same in both.
+    pub loader: u32,
+    /// The class of the loader, as `com/acme/PluginLoader`; empty if it is not known.
+    pub loader_class: String,
     /// In order of `bci`; empty when the class does not tell.
     pub lines: Vec<LineEntry>,
 }
@@ -250,9 +255,10 @@ impl SampleMethod {
         let mut out = vec![0; 4];
         out.extend_from_slice(&self.modifiers.to_le_bytes());
         out.extend_from_slice(&self.key.to_le_bytes());
-        for text in [&self.class, &self.name, &self.descriptor, &self.file] {
+        for text in [&self.class, &self.name, &self.descriptor, &self.file, &self.loader_class] {
             put_text(&mut out, text);
         }
+        out.extend_from_slice(&self.loader.to_le_bytes());
         let room = (record::LARGEST - 64 - out.len()) / 4;
         let lines = &self.lines[..self.lines.len().min(room)];
         out.extend_from_slice(&(lines.len() as u32).to_le_bytes());
@@ -269,6 +275,7 @@ impl SampleMethod {
         let key = cursor.long()?;
         let (class, name) = (cursor.text()?, cursor.text()?);
         let (descriptor, file) = (cursor.text()?, cursor.text()?);
+        let (loader_class, loader) = (cursor.text()?, cursor.number()?);
         let count = cursor.number()? as usize;
         let lines = cursor.0.get(..count.checked_mul(4)?)?.chunks_exact(4);
         let entry = |b: &[u8]| LineEntry {
@@ -276,7 +283,17 @@ impl SampleMethod {
             line: u16::from_le_bytes([b[2], b[3]]),
         };
         let lines = lines.map(entry).collect();
-        Some(SampleMethod { key, modifiers, class, name, descriptor, file, lines })
+        Some(SampleMethod {
+            key,
+            modifiers,
+            class,
+            name,
+            descriptor,
+            file,
+            loader,
+            loader_class,
+            lines,
+        })
     }
 }
 
@@ -324,6 +341,8 @@ mod tests {
             name: "größe".into(),
             descriptor: "()V".into(),
             file: "B.java".into(),
+            loader: 3,
+            loader_class: "a/Loader".into(),
             lines: vec![LineEntry { bci: 3, line: 7 }, LineEntry { bci: 9, line: 8 }],
         };
         assert_eq!(method.line(2), None);

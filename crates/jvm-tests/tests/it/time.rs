@@ -113,6 +113,26 @@ on_each_jdk! {
         }
     }
 
+    /// A class whose name the JVM makes up anew in every run has one name in counts and in samples.
+    fn calls_and_samples_of_a_proxy_are_joined(jdk) {
+        let mut target = Target::java(jdk).class_path(classes()).main("Proxied").start();
+        assert!(target.text().contains("proxy $Proxy"), "{}", target.text());
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let name = target.name();
+        target.tell("for 600000");
+        let options = ["--cpu", "--window", "1s", "-d", "2s", "--exclude", "Proxied$Burner", &name];
+        Tare::this().start(&record(&options, &file)).wait().ok();
+        let report = report(&file, &[]);
+        assert_eq!(report["metric"]["name"], "joined", "{}", report["run"]);
+        let burn = method(&report, "$Proxy.burn");
+        assert!(burn["invocations"].as_i64() > Some(0), "{burn}");
+        let all = report["methods"].as_array().expect("methods");
+        let samples: i64 = all.iter().filter_map(|method| method["self_measured"].as_i64()).sum();
+        let own = burn["self_measured"].as_i64().unwrap_or(0);
+        assert!(own > 0 && own * 10 >= samples * 8, "{own} of {samples}: {burn}");
+    }
+
     /// Every call is counted, timed or not, and the report lists what was not timed.
     fn short_methods_are_demoted_and_counted_all_the_same(jdk) {
         let mut target = Target::java(jdk).class_path(classes()).main("Costs").start();

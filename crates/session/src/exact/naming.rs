@@ -1,8 +1,9 @@
 //! The names of threads, methods and accounts, as a profile has them.
 
+use crate::java_method::JavaMethod;
 use crate::origins::Origins;
 use tare_arena::{MethodName, Snapshot, Tree};
-use tare_profile::{Frame, FrameId, Method, Profile, Thread, ThreadId, ThreadKind};
+use tare_profile::{Frame, FrameId, Profile, Thread, ThreadId, ThreadKind};
 
 pub(super) fn add_thread(profile: &mut Profile, tree: &Tree) -> ThreadId {
     let kind = if tree.of_virtual_threads { ThreadKind::Virtual } else { ThreadKind::Java };
@@ -38,28 +39,6 @@ pub fn add_frame(
 ) -> FrameId {
     let none = MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
     let known = known.unwrap_or(&none);
-    let mut intern = |text: &str| profile.strings.intern(text);
-    let method = Method {
-        class: intern(&known.class.replace('/', ".")),
-        name: intern(&known.name),
-        descriptor: intern(&known.descriptor),
-        file: intern(&known.file),
-        loader: intern(&loader_name(known.loader, &known.loader_class)),
-        module: intern(origins.of_class(&known.class).as_deref().unwrap_or_default()),
-        line: (known.line > 0).then_some(known.line),
-        ..Method::default()
-    };
-    let method = profile.methods.intern(method);
+    let method = JavaMethod::woven(known).add(profile, Some(origins));
     profile.frames.intern(Frame::of(method))
-}
-
-/// The JDK's own loaders by the names that its documentation gives them, others by class and number.
-pub(super) fn loader_name(number: u32, class: &str) -> String {
-    match (number, class) {
-        (0, _) => "boot".to_owned(),
-        (_, "jdk/internal/loader/ClassLoaders$AppClassLoader") => "app".to_owned(),
-        (_, "jdk/internal/loader/ClassLoaders$PlatformClassLoader") => "platform".to_owned(),
-        (_, "") => format!("loader {number}"),
-        (_, class) => format!("{} #{number}", class.replace('/', ".")),
-    }
 }

@@ -7,8 +7,9 @@ mod naming;
 
 pub use naming::Addresses;
 
+use crate::java_method::JavaMethod;
 use crate::origins::Origins;
-use naming::{function, java_method};
+use naming::function;
 use std::collections::HashMap;
 use tare_arena::samples::{
     Frame as SampleFrame, How, Record, Sample, SampleMethod, SampleThread, Special, State,
@@ -389,9 +390,10 @@ impl<A: Addresses> Collector<A> {
                     return profile.special("[unnamed method]");
                 };
                 let line = bci.and_then(|bci| method.line(bci));
-                let Some(method) = java_method(profile, method, self.origins.as_ref()) else {
+                let Some(method) = JavaMethod::sampled(method) else {
                     return profile.special("[unloaded class]");
                 };
+                let method = method.add(profile, self.origins.as_ref());
                 let execution = match how {
                     How::Unknown => Execution::Unknown,
                     How::Interpreted => Execution::Interpreted,
