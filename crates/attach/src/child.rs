@@ -1,9 +1,9 @@
 //! The child process that takes a JVM's user and group, and if need be enters its user
-//! namespace, to do there what `hands` describes.
+//! namespace, to do there what `as_jvm_user` describes.
 //!
 //! It is our own program started again with a hidden first argument, because a user namespace
 //! can only be entered by a process with one thread. Parent and child talk over a socket pair
-//! that is the child's standard input: a deed with its descriptors goes in, an error number with
+//! that is the child's standard input: a operation with its descriptors goes in, an error number with
 //! at most one descriptor comes out. When the parent ends, however it ends, the child sees the
 //! end of the stream and tidies up.
 
@@ -23,16 +23,16 @@ use rustix::net::{
 };
 use rustix::process::{Gid, Uid};
 
-use crate::hands::{Deed, Worker};
+use crate::as_jvm_user::{Executor, Operation};
 
 /// The hidden first argument.
 const HIDDEN: &str = "__tare-in-namespace";
 
-/// Longer than any deed: a few file names.
+/// Longer than any operation: a few file names.
 const LONGEST: usize = 4096;
 const MOST_FDS: usize = 2;
 
-/// Each deed is a few system calls, or one copy of a few megabytes.
+/// Each operation is a few system calls, or one copy of a few megabytes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
 /// Whether this program's `main` gives [`run_if_child`] its chance; otherwise a second start of
@@ -106,10 +106,10 @@ impl Child {
 
     pub(crate) fn perform(
         &mut self,
-        deed: &Deed,
+        operation: &Operation,
         fds: &[BorrowedFd<'_>],
     ) -> io::Result<Option<OwnedFd>> {
-        self.ask(&encode(deed), fds)
+        self.ask(&encode(operation), fds)
     }
 
     fn ask(&self, request: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Option<OwnedFd>> {
@@ -140,7 +140,7 @@ impl Drop for Child {
 
 /// The child's life: one answer per request until the stream ends.
 fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let mut worker = Worker::that_lingers();
+    let mut executor = Executor::that_lingers();
     loop {
         let (request, fds) = receive(socket)?;
         if request.is_empty() {
@@ -152,7 +152,7 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
                 become_user(uid, gid, enters.then(|| fds.first().copied()).flatten(), enters)
                     .map(|()| None)
             }
-            Some(Request::Deed(deed)) => worker.perform(&deed, &fds),
+            Some(Request::Operation(operation)) => executor.perform(&operation, &fds),
             None => Err(Errno::INVAL.into()),
         };
         let (errno, fd) = match result {
@@ -191,45 +191,49 @@ fn become_user(
 
 enum Request {
     Become { uid: u32, gid: u32, enters: bool },
-    Deed(Deed),
+    Operation(Operation),
 }
 
-fn encode(deed: &Deed) -> Vec<u8> {
-    match deed {
-        Deed::Create { name, replace: false } => format!("create\0{name}"),
-        Deed::Create { name, replace: true } => format!("replace\0{name}"),
-        Deed::Remove => "remove".to_owned(),
-        Deed::Signalled { pid, start, socket } => format!("signalled\0{pid}\0{start}\0{socket}"),
-        Deed::Connect { name } => format!("connect\0{name}"),
-        Deed::Lay { folder, file } => format!("lay\0{folder}\0{file}"),
-        Deed::Clear => "clear".to_owned(),
+fn encode(operation: &Operation) -> Vec<u8> {
+    match operation {
+        Operation::Create { name, replace: false } => format!("create\0{name}"),
+        Operation::Create { name, replace: true } => format!("replace\0{name}"),
+        Operation::Remove => "remove".to_owned(),
+        Operation::Signalled { pid, start, socket } => {
+            format!("signalled\0{pid}\0{start}\0{socket}")
+        }
+        Operation::Connect { name } => format!("connect\0{name}"),
+        Operation::PlaceFile { folder, file } => format!("place\0{folder}\0{file}"),
+        Operation::RemovePlaced => "remove-placed".to_owned(),
     }
     .into_bytes()
 }
 
 fn decode(bytes: &[u8]) -> Option<Request> {
     let words: Vec<&str> = std::str::from_utf8(bytes).ok()?.split('\0').collect();
-    let deed = match *words.as_slice() {
+    let operation = match *words.as_slice() {
         ["become", uid, gid, enters] => {
             let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
             // The largest number means "leave as it is" to the kernel: never what is meant.
             let valid = uid != u32::MAX && gid != u32::MAX;
             return valid.then_some(Request::Become { uid, gid, enters: enters == "1" });
         }
-        ["create", name] => Deed::Create { name: name.to_owned(), replace: false },
-        ["replace", name] => Deed::Create { name: name.to_owned(), replace: true },
-        ["remove"] => Deed::Remove,
-        ["signalled", pid, start, socket] => Deed::Signalled {
+        ["create", name] => Operation::Create { name: name.to_owned(), replace: false },
+        ["replace", name] => Operation::Create { name: name.to_owned(), replace: true },
+        ["remove"] => Operation::Remove,
+        ["signalled", pid, start, socket] => Operation::Signalled {
             pid: pid.parse().ok()?,
             start: start.parse().ok()?,
             socket: socket.to_owned(),
         },
-        ["connect", name] => Deed::Connect { name: name.to_owned() },
-        ["lay", folder, file] => Deed::Lay { folder: folder.to_owned(), file: file.to_owned() },
-        ["clear"] => Deed::Clear,
+        ["connect", name] => Operation::Connect { name: name.to_owned() },
+        ["place", folder, file] => {
+            Operation::PlaceFile { folder: folder.to_owned(), file: file.to_owned() }
+        }
+        ["remove-placed"] => Operation::RemovePlaced,
         _ => return None,
     };
-    Some(Request::Deed(deed))
+    Some(Request::Operation(operation))
 }
 
 fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -272,16 +276,18 @@ mod tests {
     #[test]
     fn deeds_survive_the_wire() {
         let name = || "x y".to_owned();
-        for deed in [
-            Deed::Create { name: name(), replace: false },
-            Deed::Create { name: name(), replace: true },
-            Deed::Remove,
-            Deed::Signalled { pid: 1, start: u64::MAX, socket: name() },
-            Deed::Connect { name: name() },
-            Deed::Lay { folder: name(), file: name() },
-            Deed::Clear,
+        for operation in [
+            Operation::Create { name: name(), replace: false },
+            Operation::Create { name: name(), replace: true },
+            Operation::Remove,
+            Operation::Signalled { pid: 1, start: u64::MAX, socket: name() },
+            Operation::Connect { name: name() },
+            Operation::PlaceFile { folder: name(), file: name() },
+            Operation::RemovePlaced,
         ] {
-            assert!(matches!(decode(&encode(&deed)), Some(Request::Deed(d)) if d == deed));
+            assert!(
+                matches!(decode(&encode(&operation)), Some(Request::Operation(d)) if d == operation)
+            );
         }
         assert!(decode(b"become\x004294967295\x000\x000").is_none());
         assert!(decode(b"").is_none() && decode(b"\xff").is_none() && decode(b"x").is_none());
@@ -299,12 +305,13 @@ mod tests {
         let listener = std::os::unix::net::UnixListener::bind(dir.join("s")).unwrap();
         let base = std::fs::File::open(&dir).unwrap();
 
-        send(ours.as_fd(), &encode(&Deed::Connect { name: "s".into() }), &[base.as_fd()]).unwrap();
+        send(ours.as_fd(), &encode(&Operation::Connect { name: "s".into() }), &[base.as_fd()])
+            .unwrap();
         let (answer, fds) = receive(ours.as_fd()).unwrap();
         assert_eq!((answer, fds.len()), (vec![0; 4], 1));
         listener.accept().unwrap();
 
-        let create = encode(&Deed::Create { name: "made".into(), replace: false });
+        let create = encode(&Operation::Create { name: "made".into(), replace: false });
         send(ours.as_fd(), &create, &[base.as_fd()]).unwrap();
         assert_eq!(receive(ours.as_fd()).unwrap().0, [0; 4]);
         assert!(dir.join("made").exists());

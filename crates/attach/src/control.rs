@@ -14,10 +14,10 @@ use tare_protocol::{CHECK_PREFIX, CONTROL_SOCKET, parse_control_dir, socket_in};
 
 use crate::error::{Error, Step};
 use crate::jvm::{AgentSeen, Jvm};
+use crate::jvm_files::{self, JvmFiles};
+use crate::left_behind;
 use crate::procfs::{self, DELETED};
-use crate::rights::{hands_for, peer_is};
-use crate::view::{self, View};
-use crate::worker;
+use crate::rights::{as_jvm_user, peer_is};
 use crate::{load, procfs::build_of};
 
 /// A connection to an agent.
@@ -40,25 +40,25 @@ const YOUNG: Duration = Duration::from_secs(60);
 pub fn connect(jvm: &Jvm, timeout: Duration) -> Result<Vec<Control>, Error> {
     let theirs = jvm.clone();
     let connect = move |_: &mut dyn FnMut(Step)| connect_here(&theirs, timeout);
-    worker::in_directories(jvm.pid, timeout, &mut |_| {}, connect)
+    left_behind::in_directories(jvm.pid, timeout, &mut |_| {}, connect)
 }
 
 fn connect_here(jvm: &Jvm, timeout: Duration) -> Result<Vec<Control>, Error> {
     let deadline = Instant::now() + timeout;
-    let view = jvm.view()?;
-    let paths = control_paths(jvm, &view);
+    let files = jvm.files()?;
+    let paths = control_paths(jvm, &files);
     if paths.is_empty() {
         return match jvm.is_same_process() {
             true => Ok(Vec::new()),
             false => Err(Error::Gone { pid: jvm.pid }),
         };
     }
-    let mut hands = hands_for(jvm, false)?;
+    let mut as_user = as_jvm_user(jvm, false)?;
     let mut controls = Vec::new();
     for path in paths {
-        let Some(dir) = open_control_dir(&view, &path, jvm.uid) else { continue };
+        let Some(dir) = open_control_dir(&files, &path, jvm.uid) else { continue };
         let socket = loop {
-            match hands.connect(dir.as_fd(), CONTROL_SOCKET) {
+            match as_user.connect(dir.as_fd(), CONTROL_SOCKET) {
                 Ok(socket) => break Some(socket),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if Instant::now() >= deadline {
@@ -89,7 +89,7 @@ fn connect_here(jvm: &Jvm, timeout: Duration) -> Result<Vec<Control>, Error> {
 }
 
 /// The traces of our agents in a JVM.
-pub(crate) fn seen(jvm: &Jvm, view: Option<&View>) -> Vec<AgentSeen> {
+pub(crate) fn seen(jvm: &Jvm, files: Option<&JvmFiles>) -> Vec<AgentSeen> {
     let mut seen: Vec<AgentSeen> = Vec::new();
     for path in &jvm.mapped.agents {
         let live = path.strip_suffix(DELETED).unwrap_or(path);
@@ -97,9 +97,9 @@ pub(crate) fn seen(jvm: &Jvm, view: Option<&View>) -> Vec<AgentSeen> {
         let Some(build) = procfs::build_of(name) else { continue };
         seen.push(AgentSeen::Library { build: build.to_owned(), path: path.clone() });
     }
-    if let Some(view) = view {
-        let controls = control_paths(jvm, view).into_iter();
-        let controls = controls.filter(|path| open_control_dir(view, path, jvm.uid).is_some());
+    if let Some(files) = files {
+        let controls = control_paths(jvm, files).into_iter();
+        let controls = controls.filter(|path| open_control_dir(files, path, jvm.uid).is_some());
         seen.extend(controls.map(|path| AgentSeen::Control { path }));
     }
     seen
@@ -108,7 +108,7 @@ pub(crate) fn seen(jvm: &Jvm, view: Option<&View>) -> Vec<AgentSeen> {
 /// Where control sockets of this JVM may be: those that the kernel lists, and those that lie in
 /// its temporary directories (a socket bound by way of a short name has no useful one in the
 /// kernel's list).
-fn control_paths(jvm: &Jvm, view: &View) -> Vec<PathBuf> {
+fn control_paths(jvm: &Jvm, files: &JvmFiles) -> Vec<PathBuf> {
     let listed = procfs::parse_net_unix(&procfs::read(jvm.pid, "net/unix").unwrap_or_default());
     let mut paths: Vec<PathBuf> = listed
         .into_iter()
@@ -119,8 +119,8 @@ fn control_paths(jvm: &Jvm, view: &View) -> Vec<PathBuf> {
     let mut temporary = vec![PathBuf::from("/tmp")];
     temporary.extend(jvm.settings.tmp_dir.clone().map(PathBuf::from));
     for directory in temporary.iter().filter(|directory| directory.is_absolute()) {
-        let Ok(dir) = view.directory(directory) else { continue };
-        for name in view::names(&dir, MOST_NAMES) {
+        let Ok(dir) = files.directory(directory) else { continue };
+        for name in jvm_files::names(&dir, MOST_NAMES) {
             let path = directory.join(&name).join(CONTROL_SOCKET);
             if parse_control_dir(&name) == Some(jvm.ns_pid) && !paths.contains(&path) {
                 paths.push(path);
@@ -136,13 +136,13 @@ fn names_pid(directory: &Path, ns_pid: u32) -> bool {
 }
 
 /// The directory of a control socket, when it belongs to `uid` and to nobody else.
-fn open_control_dir(view: &View, socket: &Path, uid: u32) -> Option<OwnedFd> {
+fn open_control_dir(files: &JvmFiles, socket: &Path, uid: u32) -> Option<OwnedFd> {
     let directory = socket.parent()?;
-    let above = view.directory(directory.parent()?).ok()?;
+    let above = files.directory(directory.parent()?).ok()?;
     let dir = open_entry(&above, directory.file_name()?.to_str()?)?;
     let is = rustix::fs::fstat(&dir).ok()?;
     let theirs = is.st_uid == uid && is.st_mode & 0o077 == 0;
-    (theirs && view::entry(&dir, CONTROL_SOCKET).is_ok()).then_some(dir)
+    (theirs && jvm_files::entry(&dir, CONTROL_SOCKET).is_ok()).then_some(dir)
 }
 
 fn open_entry(above: &OwnedFd, name: &str) -> Option<OwnedFd> {
@@ -167,9 +167,9 @@ pub(crate) fn remove_stale(alive: &[Jvm]) {
 }
 
 /// The same in a container of a JVM that we enter.
-pub(crate) fn remove_stale_inside(view: &View, jvm: &Jvm) {
+pub(crate) fn remove_stale_inside(files: &JvmFiles, jvm: &Jvm) {
     for base in SHARED {
-        if let Ok(dir) = view.directory(Path::new(base)) {
+        if let Ok(dir) = files.directory(Path::new(base)) {
             remove_stale_at(&dir, std::slice::from_ref(jvm), since_1970());
         }
     }
@@ -213,7 +213,7 @@ impl Made {
 
 fn remove_stale_at(tmp: &OwnedFd, alive: &[Jvm], now: Duration) {
     let us = rustix::process::geteuid().as_raw();
-    for name in view::names(tmp, MOST_NAMES) {
+    for name in jvm_files::names(tmp, MOST_NAMES) {
         let Some(made) = Made::of(&name) else { continue };
         if parse_control_dir(&name).is_some_and(|pid| alive.iter().any(|jvm| jvm.ns_pid == pid)) {
             continue;
@@ -249,7 +249,7 @@ fn remove_unlocked(dir: &OwnedFd, is_ours: impl Fn(&str) -> bool) -> bool {
     if rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }
-    for file in view::names(dir, MOST_NAMES).iter().filter(|file| is_ours(file)) {
+    for file in jvm_files::names(dir, MOST_NAMES).iter().filter(|file| is_ours(file)) {
         let _ = rustix::fs::unlinkat(dir, file.as_str(), AtFlags::empty());
     }
     true
@@ -257,10 +257,10 @@ fn remove_unlocked(dir: &OwnedFd, is_ours: impl Fn(&str) -> bool) -> bool {
 
 /// Whether nobody listens at the socket in this directory.
 fn is_dead(dir: &OwnedFd, socket: &str) -> bool {
-    let path = view::short_path(dir.as_fd(), socket);
-    match view::entry(dir, socket) {
+    let path = jvm_files::short_path(dir.as_fd(), socket);
+    match jvm_files::entry(dir, socket) {
         Err(error) => error.kind() == io::ErrorKind::NotFound,
-        Ok(_) => crate::hands::connect_now(&path)
+        Ok(_) => crate::as_jvm_user::connect_now(&path)
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The request is a version, a command and three arguments, each ended by a zero byte; the answer
 //! is a line with a number and then text until the JVM closes. How the socket came to be is left
-//! to `session`.
+//! to `attach_socket`.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;

@@ -6,32 +6,32 @@
 //! second start of the program.
 #![forbid(unsafe_code)]
 
-mod busy;
+mod agent_activity;
+mod as_jvm_user;
+mod attach_socket;
 mod child;
 mod cmdline;
 mod command;
 mod control;
 mod elf;
 mod error;
-mod hands;
 mod hotspot;
 mod jvm;
+mod jvm_files;
+mod left_behind;
 mod load;
 mod perfdata;
 mod procfs;
 mod rights;
 mod secrets;
-mod session;
-mod view;
-mod worker;
 
-pub use busy::{has_control_thread, progress};
+pub use agent_activity::{has_control_thread, progress};
+pub use as_jvm_user::connect_now;
 pub use child::run_if_child;
 pub use cmdline::vm_options;
 pub use command::jcmd;
 pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
-pub use hands::connect_now;
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
 pub use load::{Loaded, load_agent};
 pub use rights::shares_our_namespaces;

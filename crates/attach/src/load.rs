@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 
+use crate::attach_socket::{Attachment, Pauses};
 use crate::control;
 use crate::elf;
 use crate::error::{Error, Step};
 use crate::hotspot::{self, Verdict};
 use crate::jvm::Jvm;
+use crate::jvm_files;
+use crate::left_behind;
 use crate::procfs::{DELETED, Mapped};
 use crate::rights;
-use crate::session::{Pauses, Session};
-use crate::view;
-use crate::worker;
 
 /// What a successful load tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn load_agent(
     progress: &mut dyn FnMut(Step),
 ) -> Result<Loaded, Error> {
     let (theirs, library, options) = (jvm.clone(), library.to_owned(), options.to_owned());
-    worker::in_directories(jvm.pid, timeout, progress, move |progress| {
+    left_behind::in_directories(jvm.pid, timeout, progress, move |progress| {
         load_here(&theirs, &library, &options, timeout, progress)
     })
 }
@@ -77,42 +77,42 @@ fn load_here(
     if jvm.musl {
         return Err(Error::Musl { pid });
     }
-    let mut session = Session::new(jvm, timeout, progress)?;
-    session.refuse_early()?;
-    if !session.view.is_ours() {
-        control::remove_stale_inside(&session.view, jvm);
+    let mut attachment = Attachment::new(jvm, timeout, progress)?;
+    attachment.refuse_early()?;
+    if !attachment.files.is_ours() {
+        control::remove_stale_inside(&attachment.files, jvm);
     }
     let name = tare_protocol::library_name(&build);
     let mapped = mapped_paths(jvm, &name);
     let was_mapped = !mapped.is_empty();
-    let path = match in_place(&session, &mapped) {
+    let path = match in_place(&attachment, &mapped) {
         Some(path) => path,
-        None => lay(&mut session, &mapped, &name, &build, source.as_fd())?,
+        None => place(&mut attachment, &mapped, &name, &build, source.as_fd())?,
     };
-    (session.progress)(Step::LibraryPlaced(path.clone()));
-    let outcome = command_load(&mut session, &path, options);
-    let cleared = session.hands.clear();
+    (attachment.progress)(Step::LibraryPlaced(path.clone()));
+    let outcome = command_load(&mut attachment, &path, options);
+    let cleared = attachment.as_user.remove_placed();
     outcome?;
     cleared.map_err(Error::io(format!("remove {} again", path.display())))?;
     Ok(Loaded { library: path, build, was_mapped })
 }
 
-fn command_load(session: &mut Session<'_>, path: &Path, options: &str) -> Result<(), Error> {
-    let pid = session.jvm.pid;
+fn command_load(attachment: &mut Attachment<'_>, path: &Path, options: &str) -> Result<(), Error> {
+    let pid = attachment.jvm.pid;
     let text = path.to_string_lossy().into_owned();
     let mut pauses = Pauses::default();
     loop {
-        let answer = session.command("load", [&text, "true", options])?;
+        let answer = attachment.command("load", [&text, "true", options])?;
         return Err(match hotspot::judge_load(&answer) {
             Verdict::Loaded => return Ok(()),
             Verdict::TooEarly => {
-                session.pause(&mut pauses, &Step::AwaitingStart)?;
+                attachment.pause(&mut pauses, &Step::AwaitingStart)?;
                 continue;
             }
             Verdict::AgentFailed(code) => Error::AgentFailed { pid, code },
             Verdict::DynamicLoadingDisabled => Error::DynamicLoadingDisabled { pid },
             Verdict::NoExec(text) => Error::NoExec { pid, text },
-            Verdict::OldGlibc(needs) => Error::OldGlibc { pid, needs, has: glibc_of(session) },
+            Verdict::OldGlibc(needs) => Error::OldGlibc { pid, needs, has: glibc_of(attachment) },
             Verdict::Musl => Error::Musl { pid },
             Verdict::Rejected(text) => Error::LibraryRejected { pid, text },
         });
@@ -122,7 +122,7 @@ fn command_load(session: &mut Session<'_>, path: &Path, options: &str) -> Result
 /// The library's content and its build id: the one that it carries or, for a library without, our
 /// own. The content is a copy in memory, since a file that is being rebuilt could change under us.
 fn open_library(path: &Path) -> io::Result<(OwnedFd, String)> {
-    let bytes = view::read_regular(File::open(path)?, LARGEST_LIBRARY)?;
+    let bytes = jvm_files::read_regular(File::open(path)?, LARGEST_LIBRARY)?;
     elf::check(&bytes).map_err(io::Error::other)?;
     let build = build_in(&bytes).unwrap_or_else(|| tare_protocol::BUILD_ID.to_owned());
     let copy = rustix::fs::memfd_create("tare-agent", MemfdFlags::CLOEXEC)?;
@@ -160,16 +160,19 @@ fn mapped_paths(jvm: &Jvm, name: &str) -> Vec<String> {
 
 /// A mapped library that still is where it was loaded from, say by `-agentpath`, outside our own
 /// folders: the JVM can load it again from there.
-fn in_place(session: &Session<'_>, mapped: &[String]) -> Option<PathBuf> {
+fn in_place(attachment: &Attachment<'_>, mapped: &[String]) -> Option<PathBuf> {
     let lives = |path: &&String| {
         let path = Path::new(path.as_str());
         let folder = path.parent().unwrap_or(path);
         let ours = folder.file_name().is_some_and(|name| is_folder_name(&name.to_string_lossy()));
         let safe = || {
-            let owner = session.view.stat(path).ok()?;
-            let owned = trusted(session).contains(&owner.st_uid) && owner.st_mode & 0o022 == 0;
-            let folder = session.view.directory(folder).ok()?;
-            Some(owned && view::is_guarded(folder.as_fd(), &trusted(session)).unwrap_or(false))
+            let owner = attachment.files.stat(path).ok()?;
+            let owned = trusted(attachment).contains(&owner.st_uid) && owner.st_mode & 0o022 == 0;
+            let folder = attachment.files.directory(folder).ok()?;
+            Some(
+                owned
+                    && jvm_files::is_guarded(folder.as_fd(), &trusted(attachment)).unwrap_or(false),
+            )
         };
         !ours && !path.to_string_lossy().ends_with(DELETED) && safe() == Some(true)
     };
@@ -177,10 +180,10 @@ fn in_place(session: &Session<'_>, mapped: &[String]) -> Option<PathBuf> {
 }
 
 /// Whose directories and files we believe in: root's, the JVM's user's, and ours.
-fn trusted(session: &Session<'_>) -> Vec<u32> {
+fn trusted(attachment: &Attachment<'_>) -> Vec<u32> {
     let us = rustix::process::geteuid().as_raw();
-    let mut users = vec![0, session.jvm.uid, us];
-    users.extend(session.jvm.namespace_root());
+    let mut users = vec![0, attachment.jvm.uid, us];
+    users.extend(attachment.jvm.namespace_root());
     users.extend(rights::outsider());
     users
 }
@@ -199,27 +202,27 @@ pub(crate) fn is_folder_name(name: &str) -> bool {
 }
 
 /// Copies the library into the first directory that will do.
-fn lay(
-    session: &mut Session<'_>,
+fn place(
+    attachment: &mut Attachment<'_>,
     mapped: &[String],
     name: &str,
     build: &str,
     source: BorrowedFd<'_>,
 ) -> Result<PathBuf, Error> {
     let mut tried = Vec::new();
-    for directory in places(session, mapped) {
-        match lay_in(session, &directory, name, build, source)? {
+    for directory in places(attachment, mapped) {
+        match lay_in(attachment, &directory, name, build, source)? {
             Ok(path) => return Ok(path),
             Err(reason) => tried.push(format!("{}: {reason}", directory.display())),
         }
     }
-    Err(Error::NoPlaceForLibrary { pid: session.jvm.pid, tried })
+    Err(Error::NoPlaceForLibrary { pid: attachment.jvm.pid, tried })
 }
 
 /// The directories to try. One from which the same build was loaded before comes first, for the
 /// sake of the same path.
-fn places(session: &Session<'_>, mapped: &[String]) -> Vec<PathBuf> {
-    let jvm = session.jvm;
+fn places(attachment: &Attachment<'_>, mapped: &[String]) -> Vec<PathBuf> {
+    let jvm = attachment.jvm;
     let mut places: Vec<PathBuf> = Vec::new();
     for path in mapped {
         let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
@@ -231,7 +234,7 @@ fn places(session: &Session<'_>, mapped: &[String]) -> Vec<PathBuf> {
     places.extend(jvm.settings.tmp_dir.clone().map(PathBuf::from));
     let uid = jvm.id_inside("uid_map", jvm.uid).unwrap_or(jvm.uid);
     places.push(PathBuf::from(format!("/run/user/{uid}")));
-    places.extend(working_directory(session));
+    places.extend(working_directory(attachment));
     places.extend(jvm.settings.home.clone().map(PathBuf::from));
     let mut unique = Vec::new();
     for place in places {
@@ -243,26 +246,26 @@ fn places(session: &Session<'_>, mapped: &[String]) -> Vec<PathBuf> {
 }
 
 /// The JVM's working directory by its name in the JVM's root, if that name leads there.
-fn working_directory(session: &Session<'_>) -> Option<PathBuf> {
-    let pid = session.jvm.pid;
+fn working_directory(attachment: &Attachment<'_>) -> Option<PathBuf> {
+    let pid = attachment.jvm.pid;
     let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
     let root = std::fs::read_link(format!("/proc/{pid}/root")).ok()?;
     let path = Path::new("/").join(cwd.strip_prefix(&root).ok()?);
-    let by_name = session.view.stat(&path).ok()?;
-    let truly = rustix::fs::fstat(session.view.cwd()?).ok()?;
-    view::same_file(&by_name, &truly).then_some(path)
+    let by_name = attachment.files.stat(&path).ok()?;
+    let truly = rustix::fs::fstat(attachment.files.cwd()?).ok()?;
+    jvm_files::same_file(&by_name, &truly).then_some(path)
 }
 
 /// The outer error ends the attach; the inner one only rules this directory out.
 fn lay_in(
-    session: &mut Session<'_>,
+    attachment: &mut Attachment<'_>,
     directory: &Path,
     name: &str,
     build: &str,
     source: BorrowedFd<'_>,
 ) -> Result<Result<PathBuf, String>, Error> {
     use rustix::fs::StatVfsMountFlags as Flags;
-    let dir = match session.view.directory(directory) {
+    let dir = match attachment.files.directory(directory) {
         Ok(dir) => dir,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -276,7 +279,7 @@ fn lay_in(
         Ok(_) => {}
         Err(error) => return Ok(Err(error.to_string())),
     }
-    match view::is_guarded(dir.as_fd(), &trusted(session)) {
+    match jvm_files::is_guarded(dir.as_fd(), &trusted(attachment)) {
         Ok(true) => {}
         Ok(false) => return Ok(Err("other users could exchange files in it".to_owned())),
         Err(error) => return Ok(Err(error.to_string())),
@@ -285,19 +288,19 @@ fn lay_in(
     let mut spare = 0;
     let mut said = false;
     loop {
-        let folder = folder_name(session.jvm.ns_pid, build, spare);
+        let folder = folder_name(attachment.jvm.ns_pid, build, spare);
         let path = directory.join(&folder).join(name);
         if path.as_os_str().len() > hotspot::LONGEST_ARGUMENT {
             return Ok(Err("its path is too long for the attach protocol".to_owned()));
         }
-        match session.hands.lay(dir.as_fd(), &folder, name, source) {
+        match attachment.as_user.place_file(dir.as_fd(), &folder, name, source) {
             Ok(()) => return Ok(Ok(path)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if !said {
-                    (session.progress)(Step::AwaitingOther);
+                    (attachment.progress)(Step::AwaitingOther);
                     said = true;
                 }
-                session.pause(&mut pauses, &Step::AwaitingOther)?;
+                attachment.pause(&mut pauses, &Step::AwaitingOther)?;
             }
             // Somebody else's folder, or one that is open to others.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && spare < SPARES => {
@@ -309,9 +312,9 @@ fn lay_in(
 }
 
 /// The version of the C library that the JVM runs on.
-fn glibc_of(session: &Session<'_>) -> Option<String> {
-    let path = session.jvm.mapped.libc.as_deref()?;
-    let bytes = session.view.read(Path::new(path), 16 << 20).ok()?;
+fn glibc_of(attachment: &Attachment<'_>) -> Option<String> {
+    let path = attachment.jvm.mapped.libc.as_deref()?;
+    let bytes = attachment.files.read(Path::new(path), 16 << 20).ok()?;
     hotspot::glibc_version(&bytes)
 }
 

@@ -1,16 +1,16 @@
 //! Whose rights it takes to act for a JVM, and how to get them.
 //!
 //! Decides between our own rights, those of the JVM's user by way of root, and those that the
-//! owner of a user namespace has inside it. What is then done is left to `session`.
+//! owner of a user namespace has inside it. What is then done is left to `attach_socket`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Gid, Uid};
 
+use crate::as_jvm_user::{AsJvmUser, Executor};
 use crate::child::{self, Child, Identity};
 use crate::error::Error;
-use crate::hands::{Hands, Worker};
 use crate::jvm::Jvm;
 use crate::procfs;
 
@@ -42,9 +42,9 @@ impl Jvm {
     }
 }
 
-/// Hands with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
+/// How to act with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
 /// when our own rights would do, because it removes them even if we are killed.
-pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
+pub(crate) fn as_jvm_user(jvm: &Jvm, tidy: bool) -> Result<AsJvmUser, Error> {
     let pid = jvm.pid;
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -55,14 +55,14 @@ pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
     let us = rustix::process::geteuid().as_raw();
     if us == jvm.uid {
         let child = (tidy && child::is_possible()).then(|| Child::start(None).ok()).flatten();
-        return Ok(child.map_or_else(|| Hands::Own(Worker::default()), Hands::Child));
+        return Ok(child.map_or_else(|| AsJvmUser::Here(Executor::default()), AsJvmUser::InChild));
     }
     if !child::is_possible() {
         return Err(failed(io::Error::other("this program does not call run_if_child")));
     }
     if us == 0 {
         let identity = Identity { uid: jvm.uid, gid: jvm.gid, user_namespace: None };
-        return Child::start(Some(identity)).map(Hands::Child).map_err(failed);
+        return Child::start(Some(identity)).map(AsJvmUser::InChild).map_err(failed);
     }
     // The owner of a user namespace (a rootless container) is root in it without being it here.
     let namespace = std::fs::File::open(format!("/proc/{pid}/ns/user")).map_err(failed)?;
@@ -74,7 +74,7 @@ pub(crate) fn hands_for(jvm: &Jvm, tidy: bool) -> Result<Hands, Error> {
         return Err(failed(io::ErrorKind::PermissionDenied.into()));
     };
     let identity = Identity { uid, gid, user_namespace: Some(namespace.as_fd()) };
-    Child::start(Some(identity)).map(Hands::Child).map_err(failed)
+    Child::start(Some(identity)).map(AsJvmUser::InChild).map_err(failed)
 }
 
 /// The number by which users outside our user namespace appear, when we are in one of our own: the

@@ -1,9 +1,9 @@
-//! The few deeds that must happen with the JVM's own rights: make and remove files in its
+//! The few operations that must happen with the JVM's own rights: make and remove files in its
 //! directories, connect to its sockets.
 //!
-//! A [`Worker`] does them, either in this process or, behind the same calls, in a child that has
+//! An [`Executor`] does them, either in this process or, behind the same calls, in a child that has
 //! taken the JVM's user and group (see `child`). Directories are given as descriptors, so that
-//! nothing here depends on whose root a path would mean. Whatever a worker made and did not
+//! nothing here depends on whose root a path would mean. Whatever an executor made and did not
 //! remove, it removes when it ends.
 
 use std::fs::File;
@@ -18,12 +18,12 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::child::Child;
+use crate::jvm_files;
 use crate::procfs::Stat;
-use crate::view;
 
-/// One deed; descriptors travel beside it.
+/// One operation; descriptors travel beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Operation {
     /// In directory 0, make the empty file; it must not exist, or is replaced if so wished.
     Create { name: String, replace: bool },
     /// Remove the file that `Create` made.
@@ -34,26 +34,32 @@ pub(crate) enum Deed {
     /// In directory 0, connect to the socket.
     Connect { name: String },
     /// In directory 0, make the folder, and in it a file with the content of descriptor 1.
-    Lay { folder: String, file: String },
-    /// Remove what `Lay` made.
-    Clear,
+    PlaceFile { folder: String, file: String },
+    /// Remove what `PlaceFile` made.
+    RemovePlaced,
 }
 
 /// How long a file that was announced by a signal outlives a caller who gave up.
 const LINGER: Duration = Duration::from_secs(60);
 
-/// The performer of deeds.
+/// Who performs operations.
 #[derive(Debug)]
-pub(crate) enum Hands {
-    Own(Worker),
-    Child(Child),
+pub(crate) enum AsJvmUser {
+    /// With the rights that we have.
+    Here(Executor),
+    /// With those of a child process that has taken the JVM's user and group.
+    InChild(Child),
 }
 
-impl Hands {
-    fn perform(&mut self, deed: Deed, fds: &[BorrowedFd<'_>]) -> io::Result<Option<OwnedFd>> {
+impl AsJvmUser {
+    fn perform(
+        &mut self,
+        operation: Operation,
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<Option<OwnedFd>> {
         match self {
-            Self::Own(worker) => worker.perform(&deed, fds),
-            Self::Child(child) => child.perform(&deed, fds),
+            Self::Here(executor) => executor.perform(&operation, fds),
+            Self::InChild(child) => child.perform(&operation, fds),
         }
     }
 
@@ -63,37 +69,37 @@ impl Hands {
         name: &str,
         replace: bool,
     ) -> io::Result<()> {
-        self.perform(Deed::Create { name: name.to_owned(), replace }, &[dir]).map(drop)
+        self.perform(Operation::Create { name: name.to_owned(), replace }, &[dir]).map(drop)
     }
 
     pub(crate) fn remove(&mut self) -> io::Result<()> {
-        self.perform(Deed::Remove, &[]).map(drop)
+        self.perform(Operation::Remove, &[]).map(drop)
     }
 
     pub(crate) fn signalled(&mut self, pid: u32, start: u64, socket: &str) -> io::Result<()> {
         let socket = socket.to_owned();
-        self.perform(Deed::Signalled { pid, start, socket }, &[]).map(drop)
+        self.perform(Operation::Signalled { pid, start, socket }, &[]).map(drop)
     }
 
     pub(crate) fn connect(&mut self, dir: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
-        let socket = self.perform(Deed::Connect { name: name.to_owned() }, &[dir])?;
+        let socket = self.perform(Operation::Connect { name: name.to_owned() }, &[dir])?;
         socket.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// `WouldBlock` means that another attach holds the folder; try again later.
-    pub(crate) fn lay(
+    pub(crate) fn place_file(
         &mut self,
         dir: BorrowedFd<'_>,
         folder: &str,
         file: &str,
         content: BorrowedFd<'_>,
     ) -> io::Result<()> {
-        let deed = Deed::Lay { folder: folder.to_owned(), file: file.to_owned() };
-        self.perform(deed, &[dir, content]).map(drop)
+        let operation = Operation::PlaceFile { folder: folder.to_owned(), file: file.to_owned() };
+        self.perform(operation, &[dir, content]).map(drop)
     }
 
-    pub(crate) fn clear(&mut self) -> io::Result<()> {
-        self.perform(Deed::Clear, &[]).map(drop)
+    pub(crate) fn remove_placed(&mut self) -> io::Result<()> {
+        self.perform(Operation::RemovePlaced, &[]).map(drop)
     }
 }
 
@@ -106,47 +112,49 @@ struct Created {
     awaited: Option<(u32, u64, String)>,
 }
 
-/// What `Lay` made. The folder is locked as long as its descriptor is open.
+/// What `PlaceFile` made. The folder is locked as long as its descriptor is open.
 #[derive(Debug)]
-struct Laid {
+struct PlacedFile {
     dir: OwnedFd,
     folder: OwnedFd,
     folder_name: String,
     file_name: String,
 }
 
-/// Performs deeds with the rights of its thread.
+/// Performs operations with the rights of its thread.
 #[derive(Debug, Default)]
-pub(crate) struct Worker {
+pub(crate) struct Executor {
     created: Option<Created>,
-    laid: Option<Laid>,
+    placed: Option<PlacedFile>,
     lingers: bool,
 }
 
-impl Worker {
-    /// A worker that may stay for [`LINGER`] after its caller has gone: only good for a process
+impl Executor {
+    /// An executor that may stay for [`LINGER`] after its caller has gone: only good for a process
     /// of its own.
     pub(crate) fn that_lingers() -> Self {
-        Self { created: None, laid: None, lingers: true }
+        Self { created: None, placed: None, lingers: true }
     }
 
     pub(crate) fn perform(
         &mut self,
-        deed: &Deed,
+        operation: &Operation,
         fds: &[BorrowedFd<'_>],
     ) -> io::Result<Option<OwnedFd>> {
         let fd = |at: usize| fds.get(at).copied().ok_or(io::Error::from(Errno::BADF));
-        match deed {
-            Deed::Create { name, replace } => self.create(fd(0)?, name, *replace)?,
-            Deed::Remove => self.remove()?,
-            Deed::Signalled { pid, start, socket } => {
+        match operation {
+            Operation::Create { name, replace } => self.create(fd(0)?, name, *replace)?,
+            Operation::Remove => self.remove()?,
+            Operation::Signalled { pid, start, socket } => {
                 if let Some(created) = &mut self.created {
                     created.awaited = Some((*pid, *start, socket.clone()));
                 }
             }
-            Deed::Connect { name } => return connect(fd(0)?, name).map(Some),
-            Deed::Lay { folder, file } => self.lay(fd(0)?, folder, file, fd(1)?)?,
-            Deed::Clear => self.clear()?,
+            Operation::Connect { name } => return connect(fd(0)?, name).map(Some),
+            Operation::PlaceFile { folder, file } => {
+                self.place_file(fd(0)?, folder, file, fd(1)?)?
+            }
+            Operation::RemovePlaced => self.remove_placed()?,
         }
         Ok(None)
     }
@@ -167,7 +175,7 @@ impl Worker {
         absent_is_fine(rustix::fs::unlinkat(&created.dir, &created.name, AtFlags::empty()))
     }
 
-    fn lay(
+    fn place_file(
         &mut self,
         dir: BorrowedFd<'_>,
         folder_name: &str,
@@ -177,11 +185,11 @@ impl Worker {
         let folder = open_own_folder(dir, folder_name)?;
         rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
         // The holder before us may have removed the folder before it let go of the lock.
-        let there = view::entry(dir, folder_name).map_err(|_| Errno::WOULDBLOCK)?;
-        if !view::same_file(&there, &rustix::fs::fstat(&folder)?) {
+        let there = jvm_files::entry(dir, folder_name).map_err(|_| Errno::WOULDBLOCK)?;
+        if !jvm_files::same_file(&there, &rustix::fs::fstat(&folder)?) {
             return Err(Errno::WOULDBLOCK.into());
         }
-        self.laid = Some(Laid {
+        self.placed = Some(PlacedFile {
             dir: dir.try_clone_to_owned()?,
             folder,
             folder_name: folder_name.to_owned(),
@@ -189,27 +197,27 @@ impl Worker {
         });
         let filled = self.fill(content);
         if filled.is_err() {
-            self.clear()?;
+            self.remove_placed()?;
         }
         filled
     }
 
     fn fill(&self, content: BorrowedFd<'_>) -> io::Result<()> {
-        let Some(laid) = &self.laid else { return Ok(()) };
-        absent_is_fine(rustix::fs::unlinkat(&laid.folder, &laid.file_name, AtFlags::empty()))?;
+        let Some(placed) = &self.placed else { return Ok(()) };
+        absent_is_fine(rustix::fs::unlinkat(&placed.folder, &placed.file_name, AtFlags::empty()))?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::XUSR;
         let target =
-            rustix::fs::openat(&laid.folder, &laid.file_name, flags | OFlags::CLOEXEC, mode)?;
+            rustix::fs::openat(&placed.folder, &placed.file_name, flags | OFlags::CLOEXEC, mode)?;
         // The umask must not take from the JVM's user what the JVM needs.
         rustix::fs::fchmod(&target, mode)?;
         copy(&File::from(content.try_clone_to_owned()?), &mut File::from(target))
     }
 
-    fn clear(&mut self) -> io::Result<()> {
-        let Some(laid) = self.laid.take() else { return Ok(()) };
-        let file = rustix::fs::unlinkat(&laid.folder, &laid.file_name, AtFlags::empty());
-        let folder = rustix::fs::unlinkat(&laid.dir, &laid.folder_name, AtFlags::REMOVEDIR);
+    fn remove_placed(&mut self) -> io::Result<()> {
+        let Some(placed) = self.placed.take() else { return Ok(()) };
+        let file = rustix::fs::unlinkat(&placed.folder, &placed.file_name, AtFlags::empty());
+        let folder = rustix::fs::unlinkat(&placed.dir, &placed.folder_name, AtFlags::REMOVEDIR);
         absent_is_fine(file)?;
         absent_is_fine(folder)
     }
@@ -220,7 +228,7 @@ impl Worker {
         let Some((pid, start, socket)) = &created.awaited else { return };
         let end = Instant::now() + LINGER;
         while Instant::now() < end
-            && view::entry(&created.dir, socket).is_err()
+            && jvm_files::entry(&created.dir, socket).is_err()
             && Stat::of(*pid).is_ok_and(|stat| stat.start == *start)
         {
             std::thread::sleep(Duration::from_millis(50));
@@ -228,10 +236,10 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for Executor {
     fn drop(&mut self) {
         // Errors have nobody left to hear them.
-        let _ = self.clear();
+        let _ = self.remove_placed();
         if self.lingers {
             self.linger();
         }
@@ -287,7 +295,7 @@ fn copy(from: &File, to: &mut File) -> io::Result<()> {
 
 /// Connects without waiting: a socket whose queue is full gives `WouldBlock`.
 fn connect(dir: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
-    connect_now(&view::short_path(dir, name))
+    connect_now(&jvm_files::short_path(dir, name))
 }
 
 /// Connects to a socket without waiting: one whose queue is full gives `WouldBlock`. The socket does
@@ -320,7 +328,10 @@ mod tests {
         }
 
         fn names(&self) -> Vec<String> {
-            view::names(&self.1, 100).into_iter().filter(|n| !matches!(&**n, "." | "..")).collect()
+            jvm_files::names(&self.1, 100)
+                .into_iter()
+                .filter(|n| !matches!(&**n, "." | ".."))
+                .collect()
         }
     }
 
@@ -339,16 +350,16 @@ mod tests {
     fn what_was_made_is_gone_when_the_worker_ends() {
         let scratch = Scratch::new("gone");
         let content = content(&scratch);
-        let mut hands = Hands::Own(Worker::default());
-        hands.create(scratch.1.as_fd(), ".attach_pid1", false).unwrap();
-        assert!(hands.create(scratch.1.as_fd(), ".attach_pid1", false).is_err());
-        hands.create(scratch.1.as_fd(), ".attach_pid1", true).unwrap();
-        hands.lay(scratch.1.as_fd(), "folder", "lib.so", content.as_fd()).unwrap();
-        let laid = scratch.0.join("folder/lib.so");
-        assert_eq!(std::fs::read(&laid).unwrap(), b"library");
-        assert_eq!(laid.metadata().unwrap().mode() & 0o777, 0o500);
-        assert_eq!(laid.parent().unwrap().metadata().unwrap().mode() & 0o777, 0o700);
-        drop(hands);
+        let mut as_user = AsJvmUser::Here(Executor::default());
+        as_user.create(scratch.1.as_fd(), ".attach_pid1", false).unwrap();
+        assert!(as_user.create(scratch.1.as_fd(), ".attach_pid1", false).is_err());
+        as_user.create(scratch.1.as_fd(), ".attach_pid1", true).unwrap();
+        as_user.place_file(scratch.1.as_fd(), "folder", "lib.so", content.as_fd()).unwrap();
+        let placed = scratch.0.join("folder/lib.so");
+        assert_eq!(std::fs::read(&placed).unwrap(), b"library");
+        assert_eq!(placed.metadata().unwrap().mode() & 0o777, 0o500);
+        assert_eq!(placed.parent().unwrap().metadata().unwrap().mode() & 0o777, 0o700);
+        drop(as_user);
         assert_eq!(scratch.names(), ["source"]);
     }
 
@@ -356,14 +367,14 @@ mod tests {
     fn a_second_attach_waits_for_the_first() {
         let scratch = Scratch::new("second");
         let content = content(&scratch);
-        let mut first = Worker::default();
-        let mut second = Worker::default();
-        let deed = Deed::Lay { folder: "f".into(), file: "l".into() };
-        first.perform(&deed, &[scratch.1.as_fd(), content.as_fd()]).unwrap();
-        let busy = second.perform(&deed, &[scratch.1.as_fd(), content.as_fd()]);
+        let mut first = Executor::default();
+        let mut second = Executor::default();
+        let operation = Operation::PlaceFile { folder: "f".into(), file: "l".into() };
+        first.perform(&operation, &[scratch.1.as_fd(), content.as_fd()]).unwrap();
+        let busy = second.perform(&operation, &[scratch.1.as_fd(), content.as_fd()]);
         assert_eq!(busy.unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        first.perform(&Deed::Clear, &[]).unwrap();
-        second.perform(&deed, &[scratch.1.as_fd(), content.as_fd()]).unwrap();
+        first.perform(&Operation::RemovePlaced, &[]).unwrap();
+        second.perform(&operation, &[scratch.1.as_fd(), content.as_fd()]).unwrap();
     }
 
     #[test]
@@ -373,13 +384,13 @@ mod tests {
         let planted = scratch.0.join("f");
         std::fs::create_dir(&planted).unwrap();
         std::fs::set_permissions(&planted, PermissionsExt::from_mode(0o777)).unwrap();
-        let deed = Deed::Lay { folder: "f".into(), file: "l".into() };
-        let mut worker = Worker::default();
-        let refused = worker.perform(&deed, &[scratch.1.as_fd(), content.as_fd()]);
+        let operation = Operation::PlaceFile { folder: "f".into(), file: "l".into() };
+        let mut executor = Executor::default();
+        let refused = executor.perform(&operation, &[scratch.1.as_fd(), content.as_fd()]);
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         std::fs::remove_dir(&planted).unwrap();
         std::os::unix::fs::symlink("/tmp", &planted).unwrap();
-        assert!(worker.perform(&deed, &[scratch.1.as_fd(), content.as_fd()]).is_err());
+        assert!(executor.perform(&operation, &[scratch.1.as_fd(), content.as_fd()]).is_err());
     }
 
     #[test]
@@ -389,7 +400,7 @@ mod tests {
         std::fs::create_dir(&deep).unwrap();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::openat(CWD, &deep, flags, Mode::empty()).unwrap();
-        let path = view::short_path(dir.as_fd(), "s");
+        let path = jvm_files::short_path(dir.as_fd(), "s");
         let _listener = std::os::unix::net::UnixListener::bind(path).unwrap();
         assert!(connect(dir.as_fd(), "s").is_ok());
         let absent = connect(dir.as_fd(), "t").unwrap_err();

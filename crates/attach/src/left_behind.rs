@@ -10,11 +10,11 @@ use crate::procfs::Stat;
 type Job = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-pub(crate) struct Worker {
+pub(crate) struct JobThread {
     jobs: Option<Sender<Job>>,
 }
 
-impl Worker {
+impl JobThread {
     /// Has something done; `None` if that takes longer than `patience`. Whatever it waits for, the
     /// thread then waits alone: the next job gets another one. It ends with the process if not before.
     pub(crate) fn wait<T: Send + 'static>(
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn a_job_that_hangs_is_left_behind_and_the_next_one_is_done() {
         const PATIENCE: Duration = Duration::from_secs(60);
-        let mut worker = Worker::default();
-        let thread = |worker: &mut Worker| worker.wait(PATIENCE, || thread::current().id());
-        let first = thread(&mut worker);
+        let mut jobs = JobThread::default();
+        let thread = |jobs: &mut JobThread| jobs.wait(PATIENCE, || thread::current().id());
+        let first = thread(&mut jobs);
         assert!(first.is_some());
-        assert_eq!(thread(&mut worker), first, "one thread does all");
+        assert_eq!(thread(&mut jobs), first, "one thread does all");
         let (_held, for_ever) = mpsc::channel::<()>();
-        let hung = worker.wait(Duration::from_millis(20), move || for_ever.recv().is_ok());
+        let hung = jobs.wait(Duration::from_millis(20), move || for_ever.recv().is_ok());
         assert_eq!(hung, None);
-        assert!(thread(&mut worker).is_some_and(|other| Some(other) != first));
+        assert!(thread(&mut jobs).is_some_and(|other| Some(other) != first));
     }
 
     #[test]

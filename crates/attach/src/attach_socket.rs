@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use crate::as_jvm_user::AsJvmUser;
 use crate::error::{Error, Step};
-use crate::hands::Hands;
 use crate::hotspot::{self, Answer, Silence};
 use crate::jvm::{self, Jvm, VmKind};
+use crate::jvm_files::{self, JvmFiles};
 use crate::procfs::{self, Mapped, SIGQUIT, Stat, Status};
-use crate::rights::{hands_for, peer_is};
-use crate::view::{self, View};
+use crate::rights::{as_jvm_user, peer_is};
 
 /// HotSpot on Linux has this compiled in; TMPDIR and java.io.tmpdir do not matter.
 const HOTSPOT_TMP: &str = "/tmp";
@@ -44,11 +44,11 @@ const NEARLY_GROWN_UP: Duration = Duration::from_secs(3);
 /// An attach file that is older than this was forgotten by whoever made it.
 const FORGOTTEN: Duration = Duration::from_secs(5);
 
-/// The means to reach one JVM: its file system, and hands with its rights.
-pub(crate) struct Session<'a> {
+/// The means to reach one JVM: its file system, and who acts there with its rights.
+pub(crate) struct Attachment<'a> {
     pub jvm: &'a Jvm,
-    pub view: View,
-    pub hands: Hands,
+    pub files: JvmFiles,
+    pub as_user: AsJvmUser,
     pub deadline: Instant,
     pub timeout: Duration,
     pub progress: &'a mut dyn FnMut(Step),
@@ -71,7 +71,7 @@ enum Readiness {
     NotYet(Step),
 }
 
-impl<'a> Session<'a> {
+impl<'a> Attachment<'a> {
     pub(crate) fn new(
         jvm: &'a Jvm,
         timeout: Duration,
@@ -86,16 +86,16 @@ impl<'a> Session<'a> {
         if !jvm.is_same_process() {
             return Err(Error::Gone { pid: jvm.pid });
         }
-        let view = jvm.view()?;
-        let hands = hands_for(jvm, true)?;
+        let files = jvm.files()?;
+        let as_user = as_jvm_user(jvm, true)?;
         let deadline = Instant::now() + timeout;
-        Ok(Self { jvm, view, hands, deadline, timeout, progress })
+        Ok(Self { jvm, files, as_user, deadline, timeout, progress })
     }
 
     /// Fails at once when the JVM is known to refuse, before anything is made for it.
     pub(crate) fn refuse_early(&self) -> Result<(), Error> {
         let tmp = self.tmp()?;
-        if view::entry(&tmp, &self.socket_name()).is_err() {
+        if jvm_files::entry(&tmp, &self.socket_name()).is_err() {
             self.readiness(false, &mut None)?;
         }
         Ok(())
@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
 
     fn tmp(&self) -> Result<OwnedFd, Error> {
         let doing = format!("open {HOTSPOT_TMP} as process {} sees it", self.jvm.pid);
-        self.view.directory(Path::new(HOTSPOT_TMP)).map_err(Error::io(doing))
+        self.files.directory(Path::new(HOTSPOT_TMP)).map_err(Error::io(doing))
     }
 
     /// Sends a command and gives the JVM's answer.
@@ -189,9 +189,9 @@ impl<'a> Session<'a> {
             self.pause(&mut pauses, &step)?;
         }
         let result = self.ask_and_wait(&tmp);
-        // On a time-out the hands decide: the file may have to outlive us for a while.
+        // On a time-out the executor decides: the file may have to outlive us for a while.
         if !matches!(result, Err(Error::TimedOut { .. })) {
-            let _ = self.hands.remove();
+            let _ = self.as_user.remove();
         }
         result
     }
@@ -208,7 +208,7 @@ impl<'a> Session<'a> {
         let pid = self.jvm.pid;
         let name = self.socket_name();
         let path = PathBuf::from(HOTSPOT_TMP).join(&name);
-        match self.hands.connect(tmp.as_fd(), &name) {
+        match self.as_user.connect(tmp.as_fd(), &name) {
             Ok(socket) if peer_is(&socket, pid) => Ok(Socket::Ours(socket)),
             // The JVM would take the name away from another JVM.
             Ok(_) => Err(Error::SocketTaken { pid, path }),
@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
                 io::ErrorKind::NotFound => Ok(Socket::Absent),
                 io::ErrorKind::WouldBlock => Ok(Socket::Busy),
                 io::ErrorKind::ConnectionRefused | io::ErrorKind::PermissionDenied => {
-                    match view::entry(tmp, &name) {
+                    match jvm_files::entry(tmp, &name) {
                         Ok(file) if file.st_uid == self.jvm.uid => match error.kind() {
                             io::ErrorKind::ConnectionRefused => Ok(Socket::Stale),
                             _ => Err(Error::NotPermitted {
@@ -325,17 +325,17 @@ impl<'a> Session<'a> {
     fn make_attach_file(&mut self, tmp: &OwnedFd) -> Result<bool, Error> {
         let pid = self.jvm.pid;
         let name = self.attach_name();
-        let cwd = self.view.cwd().map(|cwd| ("its directory", cwd));
+        let cwd = self.files.cwd().map(|cwd| ("its directory", cwd));
         let mut dirs = vec![(HOTSPOT_TMP, tmp.as_fd())];
         dirs.extend(cwd);
-        let there = |dir| view::entry(dir, &name).ok();
+        let there = |dir| jvm_files::entry(dir, &name).ok();
         for (_, dir) in &dirs {
             if there(*dir).is_some_and(|f| self.owner_will_do(f.st_uid) && age(&f) < FORGOTTEN) {
                 return Ok(false);
             }
         }
         // The working directory takes precedence: what is there must not be in the way.
-        if let Some(found) = self.view.cwd().and_then(there)
+        if let Some(found) = self.files.cwd().and_then(there)
             && !self.owner_will_do(found.st_uid)
         {
             let reason = format!("{name} in its directory belongs to user {}", found.st_uid);
@@ -348,7 +348,7 @@ impl<'a> Session<'a> {
                 reasons.push(format!("{name} in {place} belongs to user {}", found.st_uid));
                 continue;
             }
-            if let Err(error) = self.hands.create(dir, &name, forgotten.is_some()) {
+            if let Err(error) = self.as_user.create(dir, &name, forgotten.is_some()) {
                 reasons.push(format!("{place}: {error}"));
                 if place == HOTSPOT_TMP {
                     // The socket could not be made there either.
@@ -356,12 +356,12 @@ impl<'a> Session<'a> {
                 }
                 continue;
             }
-            match view::entry(dir, &name) {
+            match jvm_files::entry(dir, &name) {
                 Ok(made) if self.owner_will_do(made.st_uid) => return Ok(true),
                 // A file system that gives every file another owner, as some network ones do.
                 _ => {
                     reasons.push(format!("{place} does not keep the owner of new files"));
-                    let _ = self.hands.remove();
+                    let _ = self.as_user.remove();
                 }
             }
         }
@@ -372,9 +372,9 @@ impl<'a> Session<'a> {
     /// directory if there is one, else that in /tmp.
     fn attach_file_serves(&self, tmp: &OwnedFd) -> bool {
         let name = self.attach_name();
-        let in_cwd = self.view.cwd().and_then(|cwd| view::entry(cwd, &name).ok());
+        let in_cwd = self.files.cwd().and_then(|cwd| jvm_files::entry(cwd, &name).ok());
         in_cwd
-            .or_else(|| view::entry(tmp, &name).ok())
+            .or_else(|| jvm_files::entry(tmp, &name).ok())
             .is_some_and(|file| self.owner_will_do(file.st_uid))
     }
 
@@ -424,7 +424,7 @@ impl<'a> Session<'a> {
             }
         }
         // Said before it is done: should we be killed in between, the file stays a little longer.
-        let _ = self.hands.signalled(pid, self.jvm.start_ticks, &self.socket_name());
+        let _ = self.as_user.signalled(pid, self.jvm.start_ticks, &self.socket_name());
         let sent = match &handle {
             Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::QUIT),
             None => rustix::process::kill_process(raw, Signal::QUIT),

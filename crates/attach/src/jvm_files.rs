@@ -2,7 +2,7 @@
 //! container or a chroot needs no entering.
 //!
 //! Symbolic links are resolved inside the JVM's root, never in ours. What is done in a directory,
-//! and with whose rights, is left to `hands`.
+//! and with whose rights, is left to `as_jvm_user`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,15 +15,15 @@ use rustix::fs::{
 
 /// The root and the working directory of a process.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct JvmFiles {
     root: OwnedFd,
     cwd: Option<OwnedFd>,
 }
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-impl View {
-    /// Opens the view of `pid`. A process that the kernel guards even from its own user (one with
+impl JvmFiles {
+    /// Opens the files of `pid`. A process that the kernel guards even from its own user (one with
     /// file capabilities, say) hides its root; with `assume_ours`, ours is taken for it.
     pub(crate) fn open(pid: u32, assume_ours: bool) -> io::Result<Self> {
         let open = |path: String| openat(CWD, path, DIRECTORY, Mode::empty());
@@ -40,7 +40,7 @@ impl View {
         self.cwd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether the root of this view is the root of our own.
+    /// Whether the root of this files is the root of our own.
     pub(crate) fn is_ours(&self) -> bool {
         let ours = rustix::fs::stat("/").ok();
         let theirs = fstat(&self.root).ok();
@@ -174,18 +174,18 @@ mod tests {
 
     #[test]
     fn our_own_view_is_ours() {
-        let view = View::open(std::process::id(), false).unwrap();
-        assert!(view.is_ours());
-        assert!(view.directory(Path::new("/")).is_ok());
-        assert!(view.read(Path::new("/proc/self/stat"), 10).is_ok_and(|b| b.len() == 10));
-        assert!(view.read(Path::new("/proc"), 10).is_err());
-        assert!(view.read(Path::new("/dev/zero"), 10).is_err());
-        assert!(view.read(Path::new("Cargo.toml"), 10).is_ok());
+        let files = JvmFiles::open(std::process::id(), false).unwrap();
+        assert!(files.is_ours());
+        assert!(files.directory(Path::new("/")).is_ok());
+        assert!(files.read(Path::new("/proc/self/stat"), 10).is_ok_and(|b| b.len() == 10));
+        assert!(files.read(Path::new("/proc"), 10).is_err());
+        assert!(files.read(Path::new("/dev/zero"), 10).is_err());
+        assert!(files.read(Path::new("Cargo.toml"), 10).is_ok());
     }
 
     #[test]
     fn without_openat2_no_link_is_followed() {
-        let base = std::env::temp_dir().join(format!("tare-view-{}", std::process::id()));
+        let base = std::env::temp_dir().join(format!("tare-files-{}", std::process::id()));
         std::fs::create_dir_all(base.join("a/b")).unwrap();
         std::os::unix::fs::symlink("/", base.join("a/link")).unwrap();
         let root = openat(CWD, &base, DIRECTORY, Mode::empty()).unwrap();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use tare_protocol::{Decoder, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
 
+use crate::jvm_files;
 use crate::procfs;
-use crate::view;
 
 /// Descriptors of a JVM that are looked at.
 const MOST_FILES: usize = 100_000;
@@ -45,7 +45,7 @@ fn read(path: PathBuf) -> Option<Progress> {
     let link = format!("/proc/self/fd/{}", place.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, link, flags, Mode::empty()).ok()?);
-    parse(&view::read_regular(file, PROGRESS_BYTES as u64).ok()?)
+    parse(&jvm_files::read_regular(file, PROGRESS_BYTES as u64).ok()?)
 }
 
 fn parse(bytes: &[u8]) -> Option<Progress> {
