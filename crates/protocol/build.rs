@@ -16,6 +16,7 @@ const AGENT_SOURCES: &[&str] = &[
     "crates/callgraph",
     "crates/classfile",
     "crates/java-names",
+    "crates/perf-events",
     "crates/protocol",
     "crates/unwind",
     "crates/weaver",

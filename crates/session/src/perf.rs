@@ -1,60 +1,14 @@
-//! The kernel's performance events, as far as the tool asks for them from outside.
+//! Counters of the kernel's performance events, as far as the tool asks for them from outside.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::FromRawFd;
 use std::sync::OnceLock;
-
-/// The fields of `perf_event_attr` that we set, at their fixed places; the kernel takes the
-/// first published size of the structure from everyone.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    bp_type: u32,
-    bp_addr: u64,
-}
-
-/// What can be counted: the kernel's type and number of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    Cycles,
-    Instructions,
-    CacheMisses,
-    CpuClock,
-    PageFaults,
-    ContextSwitches,
-}
-
-impl Event {
-    fn numbers(self) -> (u32, u64) {
-        const HARDWARE: u32 = 0;
-        const SOFTWARE: u32 = 1;
-        match self {
-            Event::Cycles => (HARDWARE, 0),
-            Event::Instructions => (HARDWARE, 1),
-            Event::CacheMisses => (HARDWARE, 3),
-            Event::CpuClock => (SOFTWARE, 0),
-            Event::PageFaults => (SOFTWARE, 2),
-            Event::ContextSwitches => (SOFTWARE, 3),
-        }
-    }
-}
+pub use tare_perf_events::Event;
+use tare_perf_events::{Purpose, open};
 
 /// An event that is being counted on one thread.
 #[derive(Debug)]
 pub struct Counter(File);
-
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const CLOSE_ON_EXEC: u32 = 8;
 
 impl Counter {
     /// Counts from now on, in a thread (0 is the calling one); in the kernel's code only if asked for.
@@ -62,30 +16,7 @@ impl Counter {
         if !survives() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, FORBIDDEN));
         }
-        let (kind, config) = event.numbers();
-        let attributes = Attributes {
-            kind,
-            size: size_of::<Attributes>() as u32,
-            config,
-            flags: EXCLUDE_HYPERVISOR | if kernel { 0 } else { EXCLUDE_KERNEL },
-            ..Attributes::default()
-        };
-        // SAFETY: the structure has the size that it declares and lives across the call.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                thread,
-                -1,
-                -1,
-                CLOSE_ON_EXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
-        Ok(Counter(unsafe { File::from_raw_fd(fd as i32) }))
+        open(event, thread, Purpose::Count, kernel).map(|fd| Counter(fd.into()))
     }
 
     /// What it has come to; it stays after the thread's end.
@@ -118,14 +49,7 @@ fn child_survives() -> bool {
             -1 => false,
             0 => {
                 libc::prctl(libc::PR_SET_DUMPABLE, 0);
-                libc::syscall(
-                    libc::SYS_perf_event_open,
-                    std::ptr::null::<Attributes>(),
-                    0,
-                    -1,
-                    -1,
-                    0,
-                );
+                tare_perf_events::try_nothing();
                 libc::_exit(0)
             }
             child => {

@@ -2,12 +2,13 @@
 //! open stays below a quarter of what the process may have.
 
 use super::locked;
-use super::perf::{self, PerfEvent};
+use super::perf;
 use crate::kernel;
 use crate::stream::threads::Record;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+use tare_perf_events::Event;
 use tare_protocol::SampleEngine;
 use tare_unwind::is_filtered;
 
@@ -129,8 +130,8 @@ pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result
     }
 }
 
-pub fn event(engine: SampleEngine) -> PerfEvent {
-    if engine == SampleEngine::PerfCycles { PerfEvent::Cycles } else { PerfEvent::Clock }
+pub fn event(engine: SampleEngine) -> Event {
+    if engine == SampleEngine::PerfCycles { Event::Cycles } else { Event::CpuClock }
 }
 
 fn try_perf(engine: SampleEngine) -> io::Result<Choice> {

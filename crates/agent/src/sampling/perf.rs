@@ -3,85 +3,19 @@
 
 use crate::kernel::SIGNAL;
 use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use tare_perf_events::{Event, Purpose};
 
-/// Which perf event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PerfEvent {
-    Cycles,
-    Clock,
-}
-
-/// `perf_event_attr`, in its oldest form that has what we use.
-#[repr(C)]
-#[derive(Default)]
-struct PerfAttributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    config1: u64,
-    config2: u64,
-}
-
-mod number {
-    pub const HARDWARE: u32 = 0;
-    pub const SOFTWARE: u32 = 1;
-    pub const CYCLES: u64 = 0;
-    pub const CPU_CLOCK: u64 = 0;
-    pub const CALLCHAIN: u64 = 1 << 5;
-    pub const DISABLED: u64 = 1;
-    pub const EXCLUDE_KERNEL: u64 = 1 << 5;
-    pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
-    pub const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
-    pub const ENABLE_ONCE: libc::c_ulong = 0x2402;
-    pub const DISABLE: libc::c_ulong = 0x2401;
-    pub const PERIOD: libc::c_ulong = 0x4008_2404;
-}
+const ENABLE_ONCE: libc::c_ulong = 0x2402;
+const DISABLE: libc::c_ulong = 0x2401;
+const PERIOD: libc::c_ulong = 0x4008_2404;
 
 /// Opens an event on a thread, switched off. With `kernel`, kernel code counts, and its frames
 /// are recorded.
-pub fn open(tid: u32, event: PerfEvent, period: u64, kernel: bool) -> io::Result<i32> {
-    let (kind, config) = match event {
-        PerfEvent::Cycles => (number::HARDWARE, number::CYCLES),
-        PerfEvent::Clock => (number::SOFTWARE, number::CPU_CLOCK),
-    };
-    let hidden = if kernel { number::EXCLUDE_CALLCHAIN_USER } else { number::EXCLUDE_KERNEL };
-    let attributes = PerfAttributes {
-        kind,
-        size: size_of::<PerfAttributes>() as u32,
-        config,
-        period,
-        sample_type: if kernel { number::CALLCHAIN } else { 0 },
-        flags: number::DISABLED | number::EXCLUDE_HYPERVISOR | hidden,
-        wakeup_events: 1,
-        ..PerfAttributes::default()
-    };
-    // SAFETY: the pointer refers to a local of the size that it names.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            tid,
-            -1,
-            -1,
-            number::CLOSE_ON_EXEC,
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let fd = fd as i32;
-    if let Err(e) = signal_its_thread(fd, tid) {
-        close(fd);
-        return Err(e);
-    }
-    Ok(fd)
+pub fn open(tid: u32, event: Event, period: u64, kernel: bool) -> io::Result<i32> {
+    let fd = tare_perf_events::open(event, tid, Purpose::Sample { period }, kernel)?;
+    signal_its_thread(fd.as_raw_fd(), tid)?;
+    Ok(fd.into_raw_fd())
 }
 
 /// Has the event signal its thread.
@@ -132,17 +66,17 @@ pub fn unmap_records(at: u64) {
 /// Lets the event run until it has signalled once more.
 pub fn enable_once(fd: i32) -> bool {
     // SAFETY: no pointers.
-    unsafe { libc::ioctl(fd, number::ENABLE_ONCE, 1) == 0 }
+    unsafe { libc::ioctl(fd, ENABLE_ONCE, 1) == 0 }
 }
 
 pub fn disable(fd: i32) {
     // SAFETY: no pointers.
-    unsafe { libc::ioctl(fd, number::DISABLE, 0) };
+    unsafe { libc::ioctl(fd, DISABLE, 0) };
 }
 
 pub fn set_period(fd: i32, period: u64) {
     // SAFETY: the pointer refers to a local.
-    unsafe { libc::ioctl(fd, number::PERIOD, &raw const period) };
+    unsafe { libc::ioctl(fd, PERIOD, &raw const period) };
 }
 
 pub fn close(fd: i32) {

@@ -34,7 +34,9 @@ const UNSAFE_PLACES: &[&str] = &[
     // The independent witness of the bytecode counts is a JVMTI agent too.
     "crates/step-counter/src/",
     "crates/test-natives/src/",
-    // Asks the kernel for a perf event and a timer, for which there is no safe call.
+    // Ask the kernel for a perf event and a timer, for which there is no safe call, and a child whether
+    // that can be done.
+    "crates/perf-events/src/lib.rs",
     "crates/tare/src/doctor/machine.rs",
     "crates/session/src/perf.rs",
     // Asks who is at the other end of a socket; the safe call cannot tell of a process without pid.

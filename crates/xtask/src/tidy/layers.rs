@@ -20,6 +20,7 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule { package: "tare-java-names", ours: &[], others: Some(&[]) },
+    Rule { package: "tare-perf-events", ours: &[], others: Some(&["libc"]) },
     Rule { package: "tare-protocol", ours: &["tare-java-names"], others: Some(&[]) },
     Rule { package: "tare-classfile", ours: &[], others: Some(&[]) },
     Rule {
@@ -38,6 +39,7 @@ const RULES: &[Rule] = &[
             "tare-callgraph",
             "tare-classfile",
             "tare-java-names",
+            "tare-perf-events",
             "tare-protocol",
             "tare-unwind",
             "tare-weaver",
@@ -69,6 +71,7 @@ const RULES: &[Rule] = &[
             "tare-attach",
             "tare-classfile",
             "tare-java-names",
+            "tare-perf-events",
             "tare-profile",
             "tare-protocol",
             "tare-recording",
