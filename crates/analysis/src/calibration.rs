@@ -6,11 +6,8 @@
 //! the body: beside work that waits for itself (*narrow*) a processor does most of a probe for nothing,
 //! and reads the clock too early; beside work that fills it (*wide*) it cannot.
 
-use std::str::FromStr;
 use tare_profile::RunInfo;
-
-/// The name of the option of a run that holds the table.
-pub const OPTION: &str = "calibration";
+use tare_profile::facts::{Cost, ProbeCost, keys};
 
 /// How far two measurements of the same thing lie apart, in nanoseconds and as a share.
 const NOISE_NS: f64 = 1.0;
@@ -52,58 +49,41 @@ pub struct Bounded {
     pub high: f64,
 }
 
-/// Why a table cannot be read.
-#[derive(Debug, PartialEq, Eq)]
-pub struct BadCalibration;
+impl Calibration {
+    /// What a run was calibrated with, if it was timed.
+    pub fn of_run(run: &RunInfo) -> Option<Self> {
+        Self::of(&run.facts.rows(keys::CALIBRATION))
+    }
 
-impl FromStr for Calibration {
-    type Err = BadCalibration;
-
-    /// `counted 1100; clock 5000; narrow 600 9700 9500; …`, in picoseconds.
-    fn from_str(text: &str) -> Result<Self, BadCalibration> {
+    /// `None` if something is missing without which nothing can be said.
+    pub fn of(costs: &[ProbeCost]) -> Option<Self> {
+        let nanos = |picos: i64| picos as f64 / 1000.0;
         let mut table = Calibration::default();
-        for line in text.split(';').map(str::trim).filter(|line| !line.is_empty()) {
-            let mut words = line.split(' ');
-            let name = words.next().ok_or(BadCalibration)?;
-            let numbers = words.map(|word| word.parse::<i64>().map(|ps| ps as f64 / 1000.0));
-            let numbers: Vec<f64> =
-                numbers.collect::<Result<_, _>>().map_err(|_| BadCalibration)?;
-            match (name, numbers.as_slice()) {
-                ("narrow", &[body, inside, outside]) => {
-                    table.narrow.0.push(Point { body, inside, outside });
+        for ProbeCost { work, cost } in costs {
+            match (work.as_str(), *cost) {
+                ("narrow" | "wide", Cost::AroundBody { body, inside, outside }) => {
+                    let curve = if work == "wide" { &mut table.wide } else { &mut table.narrow };
+                    let [body, inside, outside] = [body, inside, outside].map(nanos);
+                    curve.0.push(Point { body, inside, outside });
                 }
-                ("wide", &[body, inside, outside]) => {
-                    table.wide.0.push(Point { body, inside, outside });
+                ("chained", Cost::One(own)) => table.chained = Some(nanos(own)),
+                ("paired", Cost::One(own)) => table.paired = Some(nanos(own)),
+                ("call-static", Cost::One(cost)) => table.call = Some(nanos(cost)),
+                ("counted", Cost::One(cost)) => table.counted = nanos(cost),
+                ("cold", Cost::Around { inside, outside }) => {
+                    table.cold = Some((nanos(inside), nanos(outside)));
                 }
-                ("chained", &[own]) => table.chained = Some(own),
-                ("paired", &[own]) => table.paired = Some(own),
-                ("call-static", &[cost]) => table.call = Some(cost),
-                ("counted", &[cost]) => table.counted = cost,
-                ("cold", &[inside, outside]) => table.cold = Some((inside, outside)),
                 // What a later version adds, or is only for people.
                 _ => {}
             }
         }
         for curve in [&mut table.narrow, &mut table.wide] {
             if curve.0.len() < 2 {
-                return Err(BadCalibration);
+                return None;
             }
             curve.0.sort_by(|a, b| a.body.total_cmp(&b.body));
         }
-        Ok(table)
-    }
-}
-
-impl Calibration {
-    /// What a run was calibrated with, if it was timed.
-    pub fn of_run(run: &RunInfo) -> Option<Self> {
-        let (_, text) = run.options.iter().find(|(key, _)| key == OPTION)?;
-        text.parse().ok()
-    }
-
-    /// The table as the agent tells it; `None` if nothing was timed.
-    pub fn from_lines(lines: &[String]) -> Option<Self> {
-        lines.join(";").parse().ok()
+        Some(table)
     }
 
     /// Inside and outside of a method that does nothing: what is subtracted at most.
@@ -196,9 +176,14 @@ pub mod tests {
     use super::*;
 
     /// As measured on a machine: the empty probe is 10 ns inside and 10 outside.
-    pub const TABLE: &str = "counted 1000; clock 5000; narrow 0 10000 10000; narrow 10000 10000 \
+    const TABLE: &str = "counted 1000; clock 5000; narrow 0 10000 10000; narrow 10000 10000 \
         12000; narrow 100000 90000 16000; wide 0 10000 10000; wide 100000 110000 10000; chained \
         20000; cold 200000 300000; news 1";
+
+    /// The same as the agent tells it.
+    pub fn costs() -> Vec<ProbeCost> {
+        ProbeCost::of_lines(TABLE.split(';'))
+    }
 
     fn exactly(inside: f64) -> Bounded {
         Bounded { low: inside, middle: inside, high: inside }
@@ -206,7 +191,7 @@ pub mod tests {
 
     #[test]
     fn a_long_body_is_known_within_the_spread_of_the_probes() {
-        let table: Calibration = TABLE.parse().unwrap();
+        let table = Calibration::of(&costs()).unwrap();
         let body = table.body(exactly(1000.0));
         // 1,010 if narrow, 990 if wide; and a hundredth for noise.
         assert_eq!(body, Bounded { low: 970.0, middle: 1000.0, high: 1020.0 });
@@ -215,7 +200,7 @@ pub mod tests {
 
     #[test]
     fn of_a_short_body_only_the_bounds_are_known() {
-        let table: Calibration = TABLE.parse().unwrap();
+        let table = Calibration::of(&costs()).unwrap();
         let body = table.body(exactly(10.0));
         assert_eq!(body.low, 0.0);
         assert!(body.high >= 10.0 && body.high < 13.0, "{body:?}");
@@ -225,7 +210,8 @@ pub mod tests {
     #[test]
     fn what_is_no_table_is_refused() {
         for text in ["", "narrow 0 1 1; narrow 1 1 1", "wide x", "narrow 1 2; wide 3"] {
-            assert!(text.parse::<Calibration>().is_err(), "{text}");
+            let costs = ProbeCost::of_lines(text.split(';'));
+            assert_eq!(Calibration::of(&costs), None, "{text}");
         }
     }
 }

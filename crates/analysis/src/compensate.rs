@@ -366,13 +366,14 @@ impl std::ops::Add for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::{OPTION, tests::TABLE};
+    use crate::calibration::tests::costs;
+    use tare_profile::facts::keys;
     use tare_profile::{Frame, Method, MethodKind};
 
     /// A caller called once, and what it calls a million times.
     fn profile(caller_ns: i64, callee_ns: i64, untimed: bool) -> Profile {
         let mut profile = Profile::new();
-        profile.run.options.push((OPTION.to_owned(), TABLE.to_owned()));
+        profile.run.facts.set(keys::CALIBRATION, &costs());
         let mut frame = |name: &str| {
             let name = profile.strings.intern(name);
             let method = Method { kind: MethodKind::Java, name, ..Method::default() };
@@ -459,7 +460,7 @@ mod tests {
     #[test]
     fn without_a_calibration_there_is_nothing_to_add() {
         let mut profile = profile(1, 1, false);
-        profile.run.options.clear();
+        profile.run.facts.remove(keys::CALIBRATION);
         assert!(!compensate(&mut profile, Compensation::Calibrated));
         assert!(!compensate(&mut profile, Compensation::None));
     }

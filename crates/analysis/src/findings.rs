@@ -12,6 +12,7 @@ use crate::target::TargetError;
 use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use std::collections::HashSet;
+use tare_profile::facts::keys;
 use tare_profile::{Estimate, Loss, MethodKind, Profile, Row, SeriesId, Unit, ValueKind};
 
 /// Names given for a reason before the rest is counted.
@@ -272,8 +273,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
         let compensated = profile.all_series().any(|(_, other)| {
             other.info().estimate == Estimate::Compensated && other.info().kind == info.kind
         });
-        let weighs = info.name == "exact" || info.name == "trace";
-        if weighs && !compensated {
+        if info.name == "exact" && !compensated {
             say("times are as measured and include the probes' own cost".to_owned());
         }
     }
@@ -288,14 +288,16 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
             ));
         }
     }
-    let option = |key: &str| {
-        let mut options = profile.run.options.iter();
-        options.find(|(k, _)| k == key).map(|(_, value)| value.as_str())
-    };
-    if let Some(reached) = option("reached") {
-        say(format!("reached from the roots: {reached}"));
+    let facts = &profile.run.facts;
+    let methods = [keys::METHODS_REACHED, keys::METHODS_WOVEN, keys::METHODS_RUN];
+    if let [Some(reached), Some(woven), Some(run)] = methods.map(|key| facts.get(key)) {
+        say(format!(
+            "reached from the roots: {}, {woven} woven, {} of them never ran below a root",
+            counted(reached, "method"),
+            woven.saturating_sub(run),
+        ));
     }
-    if option("skip-trivial") == Some("yes") && option("kind") == Some("exact") {
+    if facts.get(keys::SKIPS_TRIVIAL) == Some(true) {
         let what = "empty methods, getters and setters";
         say(format!("{what} were not woven and not counted (--no-skip-trivial counts them, too)"));
     }
@@ -345,12 +347,10 @@ fn samples(profile: &Profile, metric: SeriesId, tree: &Tree) -> Option<i64> {
     if info.kind == ValueKind::Samples {
         return Some(tree.sum(0));
     }
-    let number = |key: &str| {
-        let found = profile.run.options.iter().find(|(k, _)| k == key);
-        found.and_then(|(_, value)| value.parse::<f64>().ok()).filter(|n| *n > 0.0)
-    };
-    let weight = number("weight").filter(|_| info.period > 0)?;
-    Some((number("samples")? * tree.sum(0) as f64 / weight).round() as i64)
+    let facts = &profile.run.facts;
+    let weight = facts.get(keys::SAMPLED_TIME).filter(|_| info.period > 0)?.as_nanos() as f64;
+    let samples = facts.get(keys::SAMPLES).filter(|samples| *samples > 0 && weight > 0.0)?;
+    Some((samples as f64 * tree.sum(0) as f64 / weight).round() as i64)
 }
 
 /// The whole of the series that bounds this one.

@@ -9,29 +9,17 @@
 mod places;
 
 use crate::compensate::{UNTIMED, bounds_of};
-use crate::regions::Passages;
 use places::Places;
 use std::collections::HashMap;
+use std::time::Duration;
+use tare_profile::facts::{Key, keys};
 use tare_profile::{
-    ContextId, Estimate, FrameId, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId, ValueKind,
+    ContextId, Estimate, Facts, FrameId, Profile, Row, RunInfo, Series, SeriesId, SeriesInfo,
+    ThreadId, ValueKind,
 };
 
 /// The name of the series that this adds.
 pub const JOINED: &str = "joined";
-
-/// The option of a run that says how many nanoseconds of its weight samples took themselves.
-pub const OWN: &str = "taken by the sampler";
-
-/// Options of a joined run: the nanoseconds that a sample stands for, and the doubt of its scale, as a share.
-const ONE: &str = "a sample stands for";
-const DOUBT: &str = "joined within";
-
-/// The option of a run that says for how many nanoseconds it was sampled before anything was woven.
-pub const WINDOW: &str = "sampled before";
-
-/// The option of a run that says how often a method was called while samples were taken: its name, the number, and
-/// the standard deviation of its times in means.
-const MARK: &str = "called while sampled";
 
 /// The classes of probes begin with this.
 const PROBES: &str = "java.lang.Tare";
@@ -128,9 +116,33 @@ pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> 
     };
     let placed = places.split(&placed, &sums(profile, calls));
     add(profile, calls, &placed, weight, &scales);
-    let numbers = [(ONE, weight), (DOUBT, joined.doubt)];
-    profile.run.options.extend(numbers.map(|(key, value)| (key.to_owned(), value.to_string())));
+    profile.run.facts.set(keys::JOINED_SAMPLE, &weight);
+    joined.note(&mut profile.run.facts);
     Some(joined)
+}
+
+impl Joined {
+    fn note(&self, facts: &mut Facts) {
+        facts.set(keys::JOINED_SAMPLES, &self.samples);
+        facts.set(keys::JOINED_SHARE, &self.share);
+        facts.set(keys::JOINED_SCALE, &self.scale);
+        facts.set(keys::JOINED_DOUBT, &self.doubt);
+        facts.set(keys::JOINED_BY_LENGTH, &self.by_length);
+        facts.set(keys::JOINED_MARKS, &(self.marks as u64));
+    }
+
+    /// How a run was joined, if it was.
+    pub fn of_run(run: &RunInfo) -> Option<Self> {
+        let facts = &run.facts;
+        Some(Joined {
+            samples: facts.get(keys::JOINED_SAMPLES)?,
+            share: facts.get(keys::JOINED_SHARE)?,
+            scale: facts.get(keys::JOINED_SCALE)?,
+            doubt: facts.get(keys::JOINED_DOUBT)?,
+            by_length: facts.get(keys::JOINED_BY_LENGTH)?,
+            marks: usize::try_from(facts.get(keys::JOINED_MARKS)?).ok()?,
+        })
+    }
 }
 
 /// The intervals of sums. Those of contexts cannot be added up: where one had a sample too many, another had one
@@ -144,12 +156,12 @@ pub struct JoinedSums {
 impl JoinedSums {
     /// `None` for series that were not joined.
     pub fn of(profile: &Profile, series: SeriesId) -> Option<JoinedSums> {
-        let number = |key| {
-            let found = profile.run.options.iter().find(|(k, _)| k == key);
-            found.and_then(|(_, value)| value.parse::<f64>().ok())
-        };
-        let joined = profile.series(series).info().name == JOINED;
-        joined.then(|| Some(JoinedSums { one: number(ONE)?, doubt: number(DOUBT)? })).flatten()
+        if profile.series(series).info().name != JOINED {
+            return None;
+        }
+        let facts = &profile.run.facts;
+        let (one, doubt) = (facts.get(keys::JOINED_SAMPLE)?, facts.get(keys::JOINED_DOUBT)?);
+        Some(JoinedSums { one, doubt })
     }
 
     /// What a sample stands for once it is scaled, on average and in nanoseconds.
@@ -184,8 +196,8 @@ impl JoinedSums {
 /// How many times longer calls were counted than samples were taken.
 fn lengths(profile: &Profile, samples: Option<&Profile>) -> Option<f64> {
     let window = |profile: &Profile| {
-        let found = profile.run.options.iter().find(|(key, _)| key == WINDOW);
-        found.and_then(|(_, nanos)| nanos.parse::<u64>().ok())
+        let window = profile.run.facts.get(keys::SAMPLED_BEFORE)?;
+        u64::try_from(window.as_nanos()).ok()
     };
     let counted = profile.run.duration.saturating_sub(window(profile).unwrap_or(0));
     let sampled = window(samples.unwrap_or(profile)).or(samples.map(|other| other.run.duration))?;
@@ -204,14 +216,14 @@ fn sampled_series(profile: &Profile) -> Option<Sampled> {
         let info = series.info();
         info.kind == ValueKind::CpuTime && info.name == "cpu" && !series.is_empty()
     })?;
-    let number = |key: &str| {
-        let found = profile.run.options.iter().find(|(k, _)| k == key);
-        found.and_then(|(_, value)| value.parse::<f64>().ok()).filter(|n| *n > 0.0)
-    };
+    let facts = &profile.run.facts;
+    let nanos =
+        |key: Key<Duration>| facts.get(key).map(|time| time.as_nanos() as f64).filter(|n| *n > 0.0);
     let period = series.info().period as f64;
-    let all = number("weight");
-    let weight = all.zip(number("samples")).map_or(period, |(all, samples)| all / samples);
-    let own = number(OWN).zip(all).map_or(0.0, |(own, all)| own / all);
+    let (all, samples) = (nanos(keys::SAMPLED_TIME), facts.get(keys::SAMPLES));
+    let samples = samples.map(|samples| samples as f64).filter(|n| *n > 0.0);
+    let weight = all.zip(samples).map_or(period, |(all, samples)| all / samples);
+    let own = nanos(keys::SAMPLER_TIME).zip(all).map_or(0.0, |(own, all)| own / all);
     (weight > 0.0 && own < 1.0).then_some(Sampled { series: id, weight, share: 1.0 - own })
 }
 
@@ -223,22 +235,12 @@ fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
     sums
 }
 
-/// A mark as an option of its run: the calls of a method while samples were taken.
-pub fn mark(name: &str, calls: &Passages) -> (String, String) {
-    (MARK.to_owned(), format!("{name} {} {:.3}", calls.count, calls.spread()))
-}
-
 /// What the calls of marks say, in the exact recording and while samples were taken: of each context by the
 /// nearest mark that it is called from, and where there is none by what most marks say. Also how many there are.
 fn marked(profile: &Profile, other: &Profile, calls: SeriesId) -> Option<(Vec<Scale>, usize)> {
-    let options = other.run.options.iter().filter(|(key, _)| key == MARK);
-    let sampled: HashMap<&str, (f64, f64)> = options
-        .filter_map(|(_, text)| {
-            let mut words = text.split(' ');
-            let name = words.next()?;
-            Some((name, (words.next()?.parse().ok()?, words.next()?.parse().ok()?)))
-        })
-        .collect();
+    let marks = other.run.facts.rows(keys::MARKS);
+    let sampled: HashMap<&str, (f64, f64)> =
+        marks.iter().map(|mark| (mark.method.as_str(), (mark.calls as f64, mark.spread))).collect();
     if sampled.is_empty() {
         return None;
     }
@@ -381,8 +383,9 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::{OPTION, tests::TABLE};
+    use crate::calibration::tests::costs;
     use crate::compensate::{Compensation, compensate};
+    use tare_profile::facts::Mark;
     use tare_profile::{Frame, Method};
 
     fn frame(profile: &mut Profile, name: &str) -> FrameId {
@@ -395,7 +398,7 @@ mod tests {
     /// A long method that is called a thousand times, and a short one that it calls.
     fn exact_profile() -> (Profile, [ContextId; 2]) {
         let mut profile = Profile::new();
-        profile.run.options.push((OPTION.to_owned(), TABLE.to_owned()));
+        profile.run.facts.set(keys::CALIBRATION, &costs());
         let frames = ["long", "short"].map(|name| frame(&mut profile, name));
         let long = profile.contexts.stack([frames[0]]);
         let short = profile.contexts.child(long, frames[1]);
@@ -488,14 +491,17 @@ mod tests {
         assert!(compensate(&mut profile, Compensation::Calibrated));
         let mut samples = samples();
         // Four times as many calls while it was sampled, although anchors take it for half the work.
-        let mark = |name: &str, n: u32| (MARK.to_owned(), format!("{name} {n} 0.5"));
-        samples.run.options.extend([mark("a.B.long", 4_000), mark("a.B.gone", 9), mark("odd", 1)]);
+        let mark = |method: &str, calls| Mark { method: method.to_owned(), calls, spread: 0.5 };
+        let mut marks = vec![mark("a.B.long", 4_000), mark("a.B.gone", 9), mark("odd", 1)];
+        samples.run.facts.set(keys::MARKS, &marks);
         let joined = join(&mut profile, Some(&samples)).unwrap();
+        assert_eq!(Joined::of_run(&profile.run).as_ref(), Some(&joined));
         assert_eq!((joined.marks, joined.by_length), (1, false));
         assert!((joined.scale - 0.25).abs() < 1e-9 && joined.doubt < 0.1, "{joined:?}");
         assert!((joined_ms(&profile, long) - 125.0).abs() < 0.01);
         // What has a mark of its own goes by that.
-        samples.run.options.push(mark("a.B.short", 2_000_000));
+        marks.push(mark("a.B.short", 2_000_000));
+        samples.run.facts.set(keys::MARKS, &marks);
         let (mut profile, _) = exact_profile();
         let joined = join(&mut profile, Some(&samples)).unwrap();
         assert_eq!(joined.marks, 2);

@@ -8,11 +8,11 @@
 
 use crate::join::JoinedSums;
 use crate::target::TARGET_TIME;
+use tare_profile::facts::keys;
 use tare_profile::{Profile, Row, Series, SeriesId, TimeAxis, ValueKind};
 
-/// The engine that counts, and the option of a run in which it takes samples instead.
+/// The engine that counts; if it takes samples instead, a fact of the run says so.
 const EXACT: &str = "exact";
-const EVERY: &str = "every";
 
 /// Into how many parts a run is cut.
 pub(crate) const PARTS: usize = 64;
@@ -90,8 +90,8 @@ fn unit(profile: &Profile, series: SeriesId) -> Option<i64> {
     match info.kind {
         ValueKind::Samples => Some(1),
         ValueKind::Bytecodes if info.name == EXACT => {
-            let every = profile.run.options.iter().find(|(name, _)| name == EVERY);
-            every.and_then(|(_, every)| every.parse().ok())
+            let every = profile.run.facts.get(keys::BYTECODES_PER_SAMPLE);
+            every.and_then(|every| i64::try_from(every).ok())
         }
         ref kind if info.period > 0 && info.period_kind.as_ref() == Some(kind) => {
             i64::try_from(info.period).ok()

@@ -104,12 +104,13 @@ impl Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::tests::TABLE;
+    use crate::calibration::tests::costs;
+    use tare_profile::facts::ProbeCost;
 
     /// Empty: 10 inside, 10 outside, 20 chained, 31 for a method that calls two; a call takes 1.
     fn calibrated() -> Pairs {
-        let table: Calibration =
-            format!("{TABLE}; paired 31000; call-static 1000").parse().unwrap();
+        let more = ProbeCost::of_lines(["paired 31000", "call-static 1000"]);
+        let table = Calibration::of(&[costs(), more].concat()).unwrap();
         Pairs::calibrated(&table)
     }
 
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn some_calls_are_interpreted() {
-        let table: Calibration = TABLE.parse().unwrap();
+        let table = Calibration::of(&costs()).unwrap();
         let mixed = calibrated().mixed(Pairs::interpreted(&table), 0.1, 0.0);
         assert!((mixed.leaf - 29.0).abs() < 1e-9, "{mixed:?}");
         assert!((mixed.between - 10.0).abs() < 1e-9, "{mixed:?}");

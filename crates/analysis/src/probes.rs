@@ -1,10 +1,10 @@
 //! What of a trace's times was its probes: told by the recorder, which subtracted as events came, or found
 //! afterwards in the calls of the file, whose sequences are then all known before the first is judged.
 
-use crate::calibration::OPTION as CALIBRATION;
 use crate::method_type::MethodType;
-use crate::sequences::{Calls, PARTS, SEQUENCES, Sequence, Sequences, Transition};
+use crate::sequences::{Calls, PARTS, Sequence, Sequences, Transition};
 use std::collections::HashMap;
+use tare_profile::facts::keys;
 use tare_profile::{ContextId, EventKind, EventTable, FieldValue, Profile, StringId, ThreadId};
 
 /// The series with what the recorder found.
@@ -41,12 +41,9 @@ struct Delta {
 pub fn probes_of_calls(profile: &Profile) -> Option<HashMap<Place, i64>> {
     let table = profile.all_events().find(|(_, table)| table.kind().name == EventKind::call().name);
     let table = table.map(|(_, table)| table).filter(|table| !table.is_empty())?;
-    let option = |name: &str| {
-        let found = profile.run.options.iter().find(|(key, _)| key == name);
-        found.map_or("", |(_, text)| text.as_str())
-    };
-    let mut sequences = Sequences::new(Calls::of(option(CALIBRATION), 1.0));
-    sequences.take_calibrated(option(SEQUENCES), 1.0);
+    let facts = &profile.run.facts;
+    let mut sequences = Sequences::new(Calls::of(&facts.rows(keys::CALIBRATION), 1.0));
+    sequences.take_calibrated(&facts.rows(keys::SEQUENCES), 1.0);
     each_delta(profile, table, |delta| {
         if !delta.is_disturbed {
             sequences.see(delta.sequence, u32::try_from(delta.nanos).unwrap_or(u32::MAX - 1));
@@ -189,6 +186,7 @@ impl<'t> Fields<'t> {
 mod tests {
     use super::*;
     use tare_profile::Event;
+    use tare_profile::facts::SequenceCost;
 
     /// `a` calls `b` twice, which does nothing the first time and calls `c` the second time.
     #[test]
@@ -231,9 +229,17 @@ mod tests {
         // All own time is in one delta or another.
         assert_eq!(deltas.iter().map(|delta| delta.3).sum::<u64>(), 100);
         // Four calls teach nothing, but the calibration has: from entry to exit 8 ns, to entry 3.
-        let table = "calibrated tier 4, entry, tier 4, exit, tier 4: 8000; calibrated static tier 4, \
-            exit, tier 4, entry, tier 4: 3000; seen tier 4, entry, tier 4, exit, tier 4: 1";
-        profile.run.options.push((SEQUENCES.to_owned(), table.to_owned()));
+        let cost = |calibrated, names: [&str; 5], picos| SequenceCost {
+            calibrated,
+            sequence: names.map(str::to_owned),
+            picos,
+        };
+        let table = vec![
+            cost(true, ["tier 4", "entry", "tier 4", "exit", "tier 4"], 8000),
+            cost(true, ["static tier 4", "exit", "tier 4", "entry", "tier 4"], 3000),
+            cost(false, ["tier 4", "entry", "tier 4", "exit", "tier 4"], 1),
+        ];
+        profile.run.facts.set(keys::SEQUENCES, &table);
         let found = probes_of_calls(&profile).unwrap();
         let of = |context| found[&(ThreadId::UNKNOWN, context)];
         assert_eq!([of(a), of(b), of(c)], [3, 8, 8]);

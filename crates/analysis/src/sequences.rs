@@ -7,6 +7,7 @@
 //! ticks there, nanoseconds here.
 
 use crate::method_type::MethodType;
+use tare_profile::facts::{Cost, ProbeCost, SequenceCost};
 
 /// How a thread goes from one method into the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +78,8 @@ impl Sequence {
         (is_entry(self.first) * 2 + is_entry(self.second)) * 3 + code
     }
 
-    /// `static tier 4, entry, tier 4, exit, static tier 4`
-    fn name(self) -> String {
+    /// `static tier 4`, `entry`, `tier 4`, `exit`, `static tier 4`
+    fn names(self) -> [String; 5] {
         [
             self.before.name(),
             self.first.name().to_owned(),
@@ -86,12 +87,10 @@ impl Sequence {
             self.second.name().to_owned(),
             self.after.name(),
         ]
-        .join(", ")
     }
 
-    fn from_name(name: &str) -> Option<Self> {
-        let words: Vec<&str> = name.split(", ").collect();
-        let &[before, first, between, second, after] = words.as_slice() else { return None };
+    fn from_names(names: &[String; 5]) -> Option<Self> {
+        let [before, first, between, second, after] = names;
         let transition =
             |name: &str| Transition::ALL.into_iter().find(|known| known.name() == name);
         Some(Sequence {
@@ -122,15 +121,17 @@ pub struct Calls {
 
 impl Calls {
     /// As a calibration has measured them; `unit` is how many units a nanosecond has.
-    pub fn of(table: &str, unit: f64) -> Self {
+    pub fn of(costs: &[ProbeCost], unit: f64) -> Self {
         let figure = |name: &str| {
-            let line = table.split(';').map(str::trim).find_map(|line| line.strip_prefix(name));
-            let picos = line.and_then(|rest| rest.trim().parse::<f64>().ok());
-            picos.unwrap_or(0.0) / 1000.0 * unit
+            let picos = costs.iter().find_map(|cost| match cost.cost {
+                Cost::One(picos) if cost.work == name => Some(picos),
+                _ => None,
+            });
+            picos.unwrap_or(0) as f64 / 1000.0 * unit
         };
         Calls {
-            compiled: [figure("call "), figure("call-static ")],
-            interpreted: [figure("cold-call "), figure("cold-call-static ")],
+            compiled: [figure("call"), figure("call-static")],
+            interpreted: [figure("cold-call"), figure("cold-call-static")],
         }
     }
 
@@ -264,39 +265,31 @@ impl Sequences {
         seen.filter_map(|(at, seen)| Some((Sequence::from_index(at)?, seen.least)))
     }
 
-    /// The table as text: `calibrated tier 4, entry, tier 4, exit, tier 4: 21500; seen …`, in
-    /// picoseconds; `unit` is how many units a nanosecond has.
-    pub fn text(&self, unit: f64) -> String {
-        let lines = |name: &'static str, table: &[Seen]| -> Vec<String> {
-            let picos =
-                |least: u32| (f64::from(least) / f64::from(PARTS) / unit * 1000.0).round() as u64;
-            let line = |(known, least): (Sequence, u32)| {
-                format!("{name} {}: {}", known.name(), picos(least))
-            };
-            self.sequences(table).map(line).collect()
+    /// The table, of the calibration first; `unit` is how many units a nanosecond has.
+    pub fn costs(&self, unit: f64) -> Vec<SequenceCost> {
+        let picos =
+            |least: u32| (f64::from(least) / f64::from(PARTS) / unit * 1000.0).round() as u64;
+        let costs = |calibrated, table| {
+            self.sequences(table).map(move |(known, least)| SequenceCost {
+                calibrated,
+                sequence: known.names(),
+                picos: picos(least),
+            })
         };
-        [lines(CALIBRATED, &self.empty), lines("seen", &self.seen)].concat().join("; ")
+        costs(true, &self.empty).chain(costs(false, &self.seen)).collect()
     }
 
-    /// Takes what a text has of the calibration, so that a program is looked at anew.
-    pub fn take_calibrated(&mut self, text: &str, unit: f64) {
-        for line in text.split("; ").filter_map(|line| line.strip_prefix(CALIBRATED)) {
-            if let Some((name, picos)) = line.rsplit_once(": ")
-                && let Some(sequence) = Sequence::from_name(name.trim())
-                && let Ok(picos) = picos.parse::<u64>()
-            {
-                let parts = picos as f64 / 1000.0 * unit * f64::from(PARTS);
+    /// Takes what a table has of the calibration, so that a program is looked at anew.
+    pub fn take_calibrated(&mut self, costs: &[SequenceCost], unit: f64) {
+        for cost in costs.iter().filter(|cost| cost.calibrated) {
+            if let Some(sequence) = Sequence::from_names(&cost.sequence) {
+                let parts = cost.picos as f64 / 1000.0 * unit * f64::from(PARTS);
                 self.empty[sequence.index()].least = parts.round() as u32;
                 self.bound_kin(sequence.kin());
             }
         }
     }
 }
-
-const CALIBRATED: &str = "calibrated";
-
-/// The name of the option of a run that has the table of its trace.
-pub const SEQUENCES: &str = "sequences";
 
 #[cfg(test)]
 mod tests {
@@ -312,7 +305,7 @@ mod tests {
         for at in 0..Sequence::COUNT {
             let sequence = Sequence::from_index(at).unwrap();
             assert_eq!(sequence.index(), at);
-            assert_eq!(Sequence::from_name(&sequence.name()), Some(sequence));
+            assert_eq!(Sequence::from_names(&sequence.names()), Some(sequence));
             assert!(sequence.kin() < KINS);
         }
     }
@@ -331,7 +324,8 @@ mod tests {
 
     #[test]
     fn the_least_is_subtracted_but_for_the_call_itself() {
-        let calls = Calls::of("clock 1; call 4000; call-static 2000; cold-call 50000", 1.0);
+        let lines = ["clock 1", "call 4000", "call-static 2000", "cold-call 50000"];
+        let calls = Calls::of(&ProbeCost::of_lines(lines), 1.0);
         let mut table = Sequences::new(calls);
         let leaf = sequence(Transition::Entry, Transition::Exit);
         let between = sequence(Transition::Exit, Transition::Entry);
@@ -356,7 +350,7 @@ mod tests {
         assert_eq!(see(&mut table, other, &[25]), 25);
         // What the calibration saw is kept, and the program can be looked at again.
         let mut again = Sequences::new(Calls::default());
-        again.take_calibrated(&table.text(2.0), 2.0);
+        again.take_calibrated(&table.costs(2.0), 2.0);
         assert_eq!(again.cost(other), 30 * PARTS, "not seen yet");
         assert_eq!(see(&mut again, other, &[25]), 25);
     }

@@ -1,12 +1,10 @@
 //! Times that were estimated for another JVM, from bytecodes, and how far they are off.
 
+use tare_profile::facts::keys;
 use tare_profile::{Profile, SeriesInfo};
 
 /// The kind of a series of such times.
 pub const TARGET_TIME: &str = "target-time";
-
-/// The option of a run that names the JVM.
-const TARGET: &str = "target";
 
 /// By which factors estimates were too low on real programs, at least and at most: the extremes of
 /// docs/measured/other-jvm.md. Below one they were too high.
@@ -35,8 +33,8 @@ impl TargetError {
         if info.kind.name() != TARGET_TIME {
             return None;
         }
-        let jvm = profile.run.options.iter().find(|(name, _)| name == TARGET);
-        let jvm = jvm.map_or("another JVM", |(_, jvm)| jvm).to_owned();
+        let jvm = profile.run.facts.get(keys::TARGET);
+        let jvm = jvm.unwrap_or_else(|| "another JVM".to_owned());
         let has_compilers = !jvm.contains("interpreted mode");
         let (too_low, typical) = match has_compilers {
             true => (COMPILERS, TYPICAL_OF_COMPILERS),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use tare_analysis::{Diff, DiffOptions, Noise};
+use tare_profile::facts::keys;
 use tare_profile::{
     Estimate, Profile, Row, SeriesId, SeriesInfo, ThreadId, TimeAxis, Unit, ValueKind,
 };
@@ -153,7 +154,7 @@ fn counts_have_no_noise_and_exact_times_an_unknown_one() {
     // Sampled every so many bytecodes, they scatter as samples do.
     let mut sampled = Profile::new();
     let series = sampled.add_series(SeriesInfo::new("exact", ValueKind::Bytecodes));
-    sampled.run.options.push(("every".to_owned(), "10000".to_owned()));
+    sampled.run.facts.set(keys::BYTECODES_PER_SAMPLE, &10_000);
     assert_eq!(Noise::of(&sampled, series), Noise::Samples);
     let timed = build(ValueKind::WallTime);
     assert_eq!((timed.noise, timed.may_be_chance([100, 101], 0.0)), (Noise::Unknown, None));
@@ -184,11 +185,10 @@ fn what_is_counted_on_both_sides_does_not_scatter() {
 /// Joined times are samples that were scaled: a few more of them are chance, whatever the scale.
 #[test]
 fn joined_times_scatter_as_their_samples_do() {
-    let joined = |samples: i64, seed: &str| {
+    let joined = |samples: i64, doubt: f64| {
         let mut profile = Profile::new();
-        for (key, value) in [("a sample stands for", "1000000"), ("joined within", seed)] {
-            profile.run.options.push((key.to_owned(), value.to_owned()));
-        }
+        profile.run.facts.set(keys::JOINED_SAMPLE, &1e6);
+        profile.run.facts.set(keys::JOINED_DOUBT, &doubt);
         let info = SeriesInfo::new("joined", ValueKind::CpuTime);
         let net = profile.add_series(info.clone().with_estimate(Estimate::Compensated));
         let raw = profile.add_series(info.with_estimate(Estimate::Measured));
@@ -205,12 +205,12 @@ fn joined_times_scatter_as_their_samples_do() {
     let compare = |old: &Profile, new: &Profile| {
         Diff::build((old, FIRST), (new, FIRST), &DiffOptions::default()).unwrap()
     };
-    let diff = compare(&joined(400, "0.001"), &joined(450, "0.001"));
+    let diff = compare(&joined(400, 0.001), &joined(450, 0.001));
     assert_eq!(diff.noise, Noise::Samples);
     assert!(diff.largest() > 0.01 && diff.worst().at_least <= 0.0, "{:?}", diff.worst());
-    let grown = compare(&joined(400, "0.001"), &joined(1200, "0.001"));
+    let grown = compare(&joined(400, 0.001), &joined(1200, 0.001));
     assert!(grown.worst().at_least > 0.05, "{:?}", grown.worst());
     // A scale that is in doubt makes every value doubtful.
-    let doubtful = compare(&joined(400, "0.5"), &joined(1200, "0.5"));
+    let doubtful = compare(&joined(400, 0.5), &joined(1200, 0.5));
     assert!(doubtful.worst().at_least <= 0.05, "{:?}", doubtful.worst());
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tare_toolbox::shell;
 use tare_toolbox::stages::Stages;
 
@@ -116,8 +117,8 @@ impl Taken {
         let mut report = Command::new(tare);
         report.arg("report").arg(file).args(["--format", "json"]);
         let page: Value = serde_json::from_str(&shell::output(&mut report)?)?;
-        let options = &page["run"]["options"];
-        let taken = options["events"].as_str().context("how many were taken")?.parse()?;
+        let facts = &page["run"]["facts"];
+        let taken = facts["trace-events"].as_f64().context("how many were taken")?;
         let losses = page["run"]["losses"].as_array().context("the losses")?;
         let dropped = losses
             .iter()
@@ -125,8 +126,10 @@ impl Taken {
             .filter_map(|loss| loss["count"].as_f64())
             // The sum of nothing would be −0.
             .fold(0.0, |sum, count| sum + count);
-        let waited = options["waited for room"].as_str();
-        let waited = waited.map_or_else(String::new, |time| format!("; waited {time} for room"));
+        let waited = facts["trace-waited"].as_u64().map(Duration::from_nanos);
+        let waited = waited.map_or_else(String::new, |time| {
+            format!("; waited {:.1} s for room", time.as_secs_f64())
+        });
         Ok(Taken { taken, dropped, waited })
     }
 }

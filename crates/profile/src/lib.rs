@@ -32,6 +32,7 @@
 mod column;
 mod contexts;
 mod events;
+pub mod facts;
 mod frames;
 mod handle;
 mod index;
@@ -47,6 +48,7 @@ mod values;
 pub use column::Column;
 pub use contexts::Contexts;
 pub use events::{Event, EventKind, EventTable, FieldColumn, FieldInfo, FieldType, FieldValue};
+pub use facts::{Fact, Facts};
 pub use frames::{Execution, Frame, Frames};
 pub use handle::{ContextId, EventTableId, FrameId, MethodId, SeriesId, StringId, ThreadId};
 pub use merge::Merger;

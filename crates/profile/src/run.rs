@@ -1,7 +1,9 @@
 //! What is known about a run as a whole, and what its profile lacks.
 
-/// Facts about a run. Empty and zero mean "not known".
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+use crate::facts::Facts;
+
+/// What is known about a run. Empty and zero mean "not known".
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunInfo {
     /// What measured it, with its version: `tare 0.1.0`, `async-profiler 4.0`.
     pub tool: String,
@@ -18,8 +20,11 @@ pub struct RunInfo {
     pub host: String,
     pub os: String,
     pub cpus: Option<u32>,
-    /// Options of the measuring, as the user gave them or their defaults: interval, engine, patterns.
+    /// What was asked for, in words for people; nothing is computed from it. Names may be there
+    /// several times.
     pub options: Vec<(String, String)>,
+    /// What it came to, for analyses to compute with.
+    pub facts: Facts,
     /// When the run's clock was zero, in nanoseconds since 1970.
     pub started: Option<i64>,
     /// How long it was measured, in nanoseconds.
@@ -39,7 +44,7 @@ pub enum LossKind {
     Refused,
     /// Tried, and it did not work: a stack that could not be walked.
     Failed,
-    /// Insignificant subtrees whose values went to a `[pruned]` node.
+    /// Contexts that made room for others; a `[pruned]` node has their values.
     Pruned,
     /// Recursion or depth whose values went to a `[folded]` node.
     Folded,

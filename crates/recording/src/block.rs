@@ -39,6 +39,7 @@ pub enum Kind {
     Events = 12,
     /// What the values of one series come to, per context and thread, in a file that was finished.
     Sums = 13,
+    Facts = 14,
     Index = 255,
 }
 
@@ -59,6 +60,7 @@ impl Kind {
             EventFields,
             Events,
             Sums,
+            Facts,
             Index,
         ];
         all.into_iter().find(|kind| *kind as u8 == number)

@@ -1,5 +1,8 @@
 //! From chunks to tables. Rows that refer to lost ones are kept, under `[unknown: damaged]`, so that
-//! sums stay true; memory is counted before it is taken.
+//! sums stay true; memory is counted before it is taken. Events are in `decode/events`, what is known of
+//! the run as a whole in `run`.
+
+mod events;
 
 use crate::block::Kind;
 use crate::bytes::Malformed;
@@ -8,12 +11,11 @@ use crate::codes;
 use crate::error::Warning;
 use crate::load::LoadOptions;
 use crate::rows::RowMap;
+use crate::{run, upgrade};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
 use tare_profile::{
-    ContextId, Event, EventKind, EventTableId, FieldInfo, FieldType, FieldValue, Frame, FrameId,
-    LossKind, Merger, Method, MethodId, Profile, Row, RunInfo, SeriesId, SeriesInfo, StringId,
-    Thread, ThreadId, Unit, ValueKind,
+    ContextId, EventKind, EventTableId, Frame, FrameId, Merger, Method, MethodId, Profile, Row,
+    SeriesId, SeriesInfo, StringId, Thread, ThreadId, Unit, ValueKind,
 };
 
 const DAMAGED: &str = "[unknown: damaged]";
@@ -100,8 +102,15 @@ impl<'o> Decoder<'o> {
 
     pub fn take(&mut self, kind: Kind, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
         match kind {
-            Kind::Run => self.run(chunk),
-            Kind::Losses => self.losses(chunk),
+            Kind::Run => Ok(run::decode_run(chunk, &mut self.profile.run)?),
+            Kind::Losses => {
+                self.charge(chunk.rows, 100)?;
+                Ok(run::decode_losses(chunk, &mut self.profile.run.losses)?)
+            }
+            Kind::Facts => {
+                self.charge(chunk.rows, 200)?;
+                Ok(run::decode_facts(chunk, &mut self.profile.run.facts)?)
+            }
             Kind::Strings => self.strings(chunk),
             Kind::Methods => self.methods(chunk),
             Kind::Frames => self.frames(chunk),
@@ -124,8 +133,9 @@ impl<'o> Decoder<'o> {
     }
 
     /// The profile, and what has to be said about it.
-    pub fn finish(mut self) -> (Profile, Vec<Warning>) {
+    pub fn finish(mut self, version: u16) -> (Profile, Vec<Warning>) {
         self.open_event_tables();
+        upgrade::run_of(version, &mut self.profile.run);
         let mut merged: Vec<(u16, Box<Merger>)> = self
             .series
             .into_iter()
@@ -198,54 +208,6 @@ impl<'o> Decoder<'o> {
                 *self.damaged_context.insert(id.unwrap_or(ContextId::ROOT))
             }
         }
-    }
-
-    fn run(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
-        let (keys, values) = (chunk.texts("key")?, chunk.texts("value")?);
-        let losses = std::mem::take(&mut self.profile.run.losses);
-        let mut run = RunInfo { losses, ..RunInfo::default() };
-        for (key, value) in keys.into_iter().zip(values) {
-            let text = || value.to_owned();
-            match key {
-                "tool" => run.tool = text(),
-                "main-class" => run.main_class = text(),
-                "jdk" => run.jdk = text(),
-                "vm" => run.vm = text(),
-                "host" => run.host = text(),
-                "os" => run.os = text(),
-                "argument" => run.command_line.push(text()),
-                "flag" => run.flags.push(text()),
-                "option" => {
-                    let (name, value) = value.split_once('=').unwrap_or((value, ""));
-                    run.options.push((name.to_owned(), value.to_owned()));
-                }
-                "pid" => run.pid = value.parse().ok(),
-                "cpus" => run.cpus = value.parse().ok(),
-                "started" => run.started = value.parse().ok(),
-                "duration" => run.duration = value.parse().unwrap_or(0),
-                // A later version knows more about a run.
-                _ => {}
-            }
-        }
-        self.profile.run = run;
-        Ok(())
-    }
-
-    fn losses(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
-        self.charge(chunk.rows, 100)?;
-        let (kinds, names) = (chunk.texts("kind")?, chunk.texts("name")?);
-        let (counts, reasons) = (chunk.numbers("count")?, chunk.texts("reason")?);
-        let losses = &mut self.profile.run.losses;
-        if chunk.first_row == 0 {
-            losses.clear();
-        }
-        for (at, kind) in kinds.into_iter().enumerate() {
-            // A kind of a later version: that something is missing is what matters.
-            let kind = LossKind::from_name(kind).unwrap_or(LossKind::Failed);
-            let (name, reason) = (names[at].to_owned(), reasons[at].to_owned());
-            losses.push(tare_profile::Loss { kind, name, count: counts[at], reason });
-        }
-        Ok(())
     }
 
     fn strings(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
@@ -429,97 +391,6 @@ impl<'o> Decoder<'o> {
             }
         }
         Ok(())
-    }
-
-    fn event_kinds(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
-        self.charge(chunk.rows, 100)?;
-        for (row, name) in (chunk.first_row..).zip(chunk.texts("name")?) {
-            let kind = EventKind { name: name.to_owned(), fields: Vec::new() };
-            self.event_kinds.entry(row).or_insert(kind);
-        }
-        Ok(())
-    }
-
-    fn event_fields(&mut self, chunk: &Chunk<'_>) -> Result<(), Refusal> {
-        self.charge(chunk.rows, 100)?;
-        let (kinds, names) = (chunk.numbers("kind")?, chunk.texts("name")?);
-        for (at, code) in chunk.numbers("type")?.into_iter().enumerate() {
-            if self.event_tables.contains_key(&kinds[at]) {
-                return Err(Refusal::Malformed(Malformed("its kind of event is complete")));
-            }
-            let Some(kind) = self.event_kinds.get_mut(&kinds[at]) else { continue };
-            let name = names[at].to_owned();
-            match codes::field_type(code) {
-                Some(field) => kind.fields.push(FieldInfo { name, kind: field }),
-                None => {
-                    self.unknown_fields.insert((kind.name.clone(), name));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn open_event_tables(&mut self) {
-        for (number, kind) in &self.event_kinds {
-            let profile = &mut self.profile;
-            self.event_tables.entry(*number).or_insert_with(|| profile.events_of(kind));
-        }
-    }
-
-    fn events(&mut self, number: u16, chunk: &Chunk<'_>) -> Result<(), Refusal> {
-        if !self.options.events {
-            return Ok(());
-        }
-        self.open_event_tables();
-        let Some(&table) = self.event_tables.get(&u64::from(number)) else {
-            return Err(Refusal::Malformed(Malformed("its kind of event is lost")));
-        };
-        let fields = self.profile.events(table).kind().fields.clone();
-        self.charge(chunk.rows, 24 + 8 * fields.len())?;
-        let (times, durations) = (chunk.numbers("time")?, chunk.numbers("duration")?);
-        self.latest = times.iter().fold(self.latest, |latest, time| latest.max(*time));
-        let (threads, contexts) = (chunk.numbers("thread")?, chunk.numbers("context")?);
-        let mut columns = Vec::new();
-        for field in &fields {
-            columns.push(self.field(field, chunk)?);
-        }
-        for at in 0..chunk.rows {
-            let (time, duration) = (times[at], durations[at]);
-            let lasts = self.options.lasting.then(|| time.saturating_add(duration));
-            let in_time = |range: &Range<u64>| {
-                range.contains(&time)
-                    || lasts.is_some_and(|end| time < range.start && range.start < end)
-            };
-            if self.options.time.as_ref().is_none_or(in_time) {
-                let (thread, context) = (self.thread(threads[at]), self.context(contexts[at]));
-                let event = Event { time, duration, thread, context };
-                let values: Vec<FieldValue> = columns.iter().map(|column| column[at]).collect();
-                self.profile.events_mut(table).push(event, &values);
-            }
-        }
-        Ok(())
-    }
-
-    fn field(&mut self, field: &FieldInfo, chunk: &Chunk<'_>) -> Result<Vec<FieldValue>, Refusal> {
-        let name = format!("field:{}", field.name);
-        Ok(match field.kind {
-            FieldType::Integer(_) => {
-                chunk.signed(&name)?.into_iter().map(FieldValue::Integer).collect()
-            }
-            FieldType::Real => chunk.reals(&name)?.into_iter().map(FieldValue::Real).collect(),
-            FieldType::Text => {
-                let rows = chunk.numbers(&name)?.into_iter();
-                rows.map(|row| FieldValue::Text(self.text(row))).collect()
-            }
-            FieldType::Thread => {
-                let rows = chunk.numbers(&name)?.into_iter();
-                rows.map(|row| FieldValue::Thread(self.thread(row))).collect()
-            }
-            FieldType::Context => {
-                let rows = chunk.numbers(&name)?.into_iter();
-                rows.map(|row| FieldValue::Context(self.context(row))).collect()
-            }
-        })
     }
 }
 

@@ -1,64 +1,26 @@
 //! From tables to chunks: the columns of each table, by name. FORMAT.md lists them; `decode` is the way
-//! back.
+//! back. What is known of the run as a whole is in `run`.
 
 use crate::bytes::MAX_TEXT;
 use crate::chunk::ChunkWriter;
 use crate::codes;
 use std::ops::Range;
 use tare_profile::{
-    Column, ContextId, EventTable, FieldColumn, FrameId, Loss, MethodId, Profile, RunInfo, Series,
-    StringId, Thread,
+    Column, ContextId, EventTable, FieldColumn, FrameId, MethodId, Profile, Series, StringId,
+    Thread,
 };
 
 /// Texts are cut at this length; no name is that long, and a block must hold any text.
-fn clip(text: &str) -> &str {
+pub fn clip(text: &str) -> &str {
     clip_at(text, MAX_TEXT)
 }
 
-fn clip_at(text: &str, most: usize) -> &str {
+pub fn clip_at(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     &text[..end]
-}
-
-pub fn run(run: &RunInfo) -> Vec<u8> {
-    let mut rows: Vec<(&str, String)> = Vec::new();
-    let mut one = |key, text: &str| {
-        if !text.is_empty() {
-            rows.push((key, text.to_owned()));
-        }
-    };
-    one("tool", &run.tool);
-    one("main-class", &run.main_class);
-    one("jdk", &run.jdk);
-    one("vm", &run.vm);
-    one("host", &run.host);
-    one("os", &run.os);
-    rows.extend(run.command_line.iter().map(|argument| ("argument", argument.clone())));
-    rows.extend(run.flags.iter().map(|flag| ("flag", flag.clone())));
-    rows.extend(run.options.iter().map(|(name, value)| ("option", format!("{name}={value}"))));
-    rows.extend(run.pid.map(|pid| ("pid", pid.to_string())));
-    rows.extend(run.cpus.map(|cpus| ("cpus", cpus.to_string())));
-    rows.extend(run.started.map(|time| ("started", time.to_string())));
-    rows.push(("duration", run.duration.to_string()));
-    // A command line can be long, but a run's facts must fit into one block.
-    rows.truncate(1000);
-    let room = MAX_TEXT / rows.len().max(1);
-    ChunkWriter::new(0, rows.len())
-        .texts("key", rows.iter().map(|(key, _)| *key))
-        .texts("value", rows.iter().map(|(_, value)| clip_at(value, room)))
-        .finish()
-}
-
-pub fn losses(first_row: usize, losses: &[Loss]) -> Vec<u8> {
-    ChunkWriter::new(first_row as u64, losses.len())
-        .texts("kind", losses.iter().map(|loss| loss.kind.name()))
-        .texts("name", losses.iter().map(|loss| clip(&loss.name)))
-        .numbers("count", losses.iter().map(|loss| loss.count))
-        .texts("reason", losses.iter().map(|loss| clip(&loss.reason)))
-        .finish()
 }
 
 /// How many texts from a row on fit into one block.

@@ -21,6 +21,8 @@ mod error;
 mod load;
 mod reader;
 mod rows;
+mod run;
+mod upgrade;
 mod writer;
 
 pub use error::{ReadError, Warning, WriteError};
@@ -29,4 +31,4 @@ pub use reader::{Recording, Summary};
 pub use writer::Writer;
 
 /// The version of the format that is written. Earlier ones are read.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;

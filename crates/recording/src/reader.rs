@@ -19,6 +19,8 @@ use tare_profile::{LossKind, RunInfo, SeriesInfo};
 pub struct Recording<R> {
     input: R,
     size: u64,
+    /// The file's version; the first if its beginning is damaged, since that is read as all are.
+    version: u16,
     blocks: Vec<Place>,
     warnings: Vec<Warning>,
     /// The bytes that were read last while looking for blocks, and where they are from.
@@ -67,6 +69,7 @@ impl<R: Read + Seek> Recording<R> {
         let mut recording = Recording {
             input,
             size,
+            version: 1,
             blocks: Vec::new(),
             warnings: Vec::new(),
             window: Vec::new(),
@@ -88,6 +91,7 @@ impl<R: Read + Seek> Recording<R> {
         if version > VERSION {
             return Err(ReadError::TooNew { version });
         }
+        recording.version = version;
         if !recording.read_index(file)? {
             recording.scan(Some(file))?;
         }
@@ -119,7 +123,7 @@ impl<R: Read + Seek> Recording<R> {
         let mut note = |taken: Result<(), Refusal>| damaged |= taken.is_err();
         for place in self.blocks.clone() {
             match Kind::from_number(place.kind) {
-                Some(kind @ (Kind::Run | Kind::Losses)) => {
+                Some(kind @ (Kind::Run | Kind::Losses | Kind::Facts)) => {
                     let taken = self.with_chunk(place, |chunk| decoder.take(kind, 0, chunk))?;
                     note(taken);
                 }
@@ -138,7 +142,7 @@ impl<R: Read + Seek> Recording<R> {
                 _ => {}
             }
         }
-        summary.run = decoder.finish().0.run;
+        summary.run = decoder.finish(self.version).0.run;
         summary.damaged = damaged;
         let series = summary.series.len().max(summary.rows.len());
         summary.series.resize(series, None);
@@ -184,7 +188,7 @@ impl<R: Read + Seek> Recording<R> {
         if warnings.contains(&Warning::NoEnd) {
             decoder.without_end();
         }
-        let (mut profile, orphans) = decoder.finish();
+        let (mut profile, orphans) = decoder.finish(self.version);
         warnings.extend(orphans);
         if unknown > 0 {
             warnings.push(Warning::Unknown { blocks: unknown });

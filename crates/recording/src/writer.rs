@@ -6,6 +6,7 @@ use crate::block::{self, Kind, MAX_CONTENT};
 use crate::chunk::{ChunkWriter, MAX_ROWS};
 use crate::encode;
 use crate::error::WriteError;
+use crate::run;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
@@ -281,38 +282,51 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// The run's facts are small and written whole when they changed; the last ones count. A class path
-    /// is not so small that it should be written every second: unless it is the end, a duration alone
-    /// must have grown by an eighth.
+    /// What is known of the run is small and written whole when it changed; the last ones count. A
+    /// class path is not so small that it should be written every second: unless it is the end, a
+    /// duration alone must have grown by an eighth.
     fn write_run(&mut self, profile: &Profile, end: bool) -> Result<(), WriteError> {
         let run = &profile.run;
-        let before = self.written.run.take();
-        if let Some(before) = &before
-            && !end
-            && run.duration >= before.duration
-            && run.duration - before.duration <= before.duration / 8
-            && *run == (RunInfo { duration: run.duration, ..before.clone() })
-        {
-            self.written.run = Some(before.clone());
-            return Ok(());
+        let known = self.written.run.take();
+        let is_new = known.is_none();
+        let before = known.unwrap_or_default();
+        if before.losses != run.losses {
+            self.write_losses(run)?;
         }
-        if before.as_ref().is_none_or(|before| before.losses != run.losses) {
-            // The first row tells a reader that the list begins anew.
-            let mut first = 0;
-            for losses in run.losses.chunks(2048) {
-                let part = Part::of(Kind::Losses, &(first..first + losses.len()));
-                self.block(part, &encode::losses(first, losses))?;
-                first += losses.len();
-            }
-            if run.losses.is_empty() && before.as_ref().is_some_and(|b| !b.losses.is_empty()) {
-                // Nothing is missing any more: a list of no rows takes the place of the last one.
-                self.block(Part::of(Kind::Losses, &(0..0)), &encode::losses(0, &[]))?;
-            }
+        if before.facts != run.facts {
+            let rows = 0..run::fact_rows(&run.facts);
+            self.block(Part::of(Kind::Facts, &rows), &run::encode_facts(&run.facts))?;
         }
-        if before.as_ref() != Some(run) {
-            self.block(Part::of(Kind::Run, &(0..1)), &encode::run(run))?;
+        let mut now = run.clone();
+        let same = RunInfo {
+            duration: run.duration,
+            losses: run.losses.clone(),
+            facts: run.facts.clone(),
+            ..before.clone()
+        };
+        let longer = run.duration.checked_sub(before.duration);
+        let little = if end { 0 } else { before.duration / 8 };
+        if !is_new && *run == same && longer.is_some_and(|longer| longer <= little) {
+            now.duration = before.duration;
+        } else {
+            self.block(Part::of(Kind::Run, &(0..1)), &run::encode_run(run))?;
         }
-        self.written.run = Some(run.clone());
+        self.written.run = Some(now);
+        Ok(())
+    }
+
+    fn write_losses(&mut self, run: &RunInfo) -> Result<(), WriteError> {
+        // The first row tells a reader that the list begins anew.
+        let mut first = 0;
+        for losses in run.losses.chunks(2048) {
+            let part = Part::of(Kind::Losses, &(first..first + losses.len()));
+            self.block(part, &run::encode_losses(first, losses))?;
+            first += losses.len();
+        }
+        if run.losses.is_empty() {
+            // Nothing is missing any more: a list of no rows takes the place of the last one.
+            self.block(Part::of(Kind::Losses, &(0..0)), &run::encode_losses(0, &[]))?;
+        }
         Ok(())
     }
 

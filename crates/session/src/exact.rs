@@ -25,9 +25,10 @@ use crate::recorder::Source;
 use crate::regions::Regions;
 use missing::Missing;
 use std::collections::HashMap;
-use tare_analysis::{CALIBRATION, CALLING, Calibration, TARGET_TIME, UNTIMED};
+use tare_analysis::{CALLING, Calibration, TARGET_TIME, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{Names, Node, Snapshot, Tree};
+use tare_profile::facts::{ProbeCost, keys};
 use tare_profile::{
     ContextId, FrameId, LossKind, Profile, Row, RunInfo, SeriesId, SeriesInfo, ThreadId, TimeAxis,
     Unit, ValueKind,
@@ -166,6 +167,10 @@ impl Exact {
         }
     }
 
+    fn calibration(&self) -> Option<Calibration> {
+        Calibration::of(&ProbeCost::of_lines(&self.status.calibration))
+    }
+
     /// The only look that is taken: it tells how much there is, not when it came.
     pub fn look_once(&mut self, profile: &mut Profile, elapsed: u64) -> Result<()> {
         self.axis = TimeAxis::None;
@@ -190,8 +195,7 @@ impl Exact {
     pub fn in_probes(&self) -> f64 {
         let Totals { calls, untimed, .. } = self.totals;
         let a_call = self.status.probe_ps as f64 / 1e3;
-        let counted =
-            Calibration::from_lines(&self.status.calibration).map_or(a_call, |c| c.counted);
+        let counted = self.calibration().map_or(a_call, |c| c.counted);
         (calls - untimed) as f64 * a_call + untimed as f64 * counted
     }
 
@@ -461,9 +465,7 @@ impl Source for Exact {
     }
 
     fn account(&self, run: &mut RunInfo) {
-        if !self.status.calibration.is_empty() {
-            run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
-        }
+        run.facts.set(keys::CALIBRATION, &ProbeCost::of_lines(&self.status.calibration));
         self.demoted(run);
         self.searched(run);
         // The agent's last word may be older than the last look.

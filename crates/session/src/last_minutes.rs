@@ -1,14 +1,13 @@
-//! The last minutes of a recording that has no end: rows older than that are let go, and what is left
-//! becomes a file when somebody asks for it.
+//! The last minutes of a recording that has no end: values and events older than that are let go, and
+//! what is left becomes a file when somebody asks for it.
 
 use crate::error::{Context, Result};
 use crate::recorder::Source;
-use crate::words;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use tare_analysis::OWN;
-use tare_profile::{Profile, Row, RunInfo, SeriesId};
+use tare_profile::facts::keys;
+use tare_profile::{Event, EventTableId, FieldValue, Profile, Row, RunInfo, SeriesId};
 use tare_recording::Writer;
 
 /// Between two looks.
@@ -19,6 +18,8 @@ pub struct LastMinutes {
     span: Duration,
     profile: Profile,
     rows: VecDeque<(SeriesId, Row)>,
+    /// Whatever lasted into the time that is kept.
+    events: VecDeque<(EventTableId, Event, Box<[FieldValue]>)>,
     run: RunInfo,
     began: Instant,
     due: Instant,
@@ -28,7 +29,8 @@ impl LastMinutes {
     /// `began` is the zero of all times.
     pub fn begin(span: Duration, run: RunInfo, began: Instant) -> Self {
         let due = Instant::now() + INTERVAL;
-        LastMinutes { span, profile: Profile::new(), rows: VecDeque::new(), run, began, due }
+        let (rows, events) = (VecDeque::new(), VecDeque::new());
+        LastMinutes { span, profile: Profile::new(), rows, events, run, began, due }
     }
 
     pub fn is_due(&self) -> bool {
@@ -42,11 +44,21 @@ impl LastMinutes {
         source.look(&mut self.profile, now)?;
         let new = self.profile.all_series().flat_map(|(id, s)| s.rows().map(move |row| (id, row)));
         self.rows.extend(new);
+        let new = self.profile.all_events().flat_map(|(id, table)| {
+            let fields =
+                |row| table.fields().iter().filter_map(move |field| field.get(row)).collect();
+            table.events().enumerate().map(move |(row, event)| (id, event, fields(row)))
+        });
+        self.events.extend(new);
         self.profile.forget_rows();
         let oldest = now.saturating_sub(nanos(self.span));
         // Rows come nearly in order; one that is late goes a little later.
         while self.rows.front().is_some_and(|(_, row)| row.time < oldest) {
             self.rows.pop_front();
+        }
+        let is_over = |event: &Event| event.time.saturating_add(event.duration) < oldest;
+        while self.events.front().is_some_and(|(_, event, _)| is_over(event)) {
+            self.events.pop_front();
         }
         let mut run = RunInfo { duration: now, ..self.run.clone() };
         source.account(&mut run);
@@ -54,7 +66,7 @@ impl LastMinutes {
         Ok(())
     }
 
-    /// Writes what is kept; how many rows, and bytes of file.
+    /// Writes what is kept; how many values and events.
     pub fn write<W: Write>(&self, out: W) -> Result<(usize, W)> {
         let doing = || "cannot write what is kept";
         // A new one, not a clone: its rows are counted from its own beginning.
@@ -71,24 +83,27 @@ impl LastMinutes {
         for (series, row) in &self.rows {
             profile.series_mut(*series).push(*row);
         }
+        for (_, table) in self.profile.all_events() {
+            profile.events_of(table.kind());
+        }
+        for (table, event, fields) in &self.events {
+            profile.events_mut(*table).push(*event, fields);
+        }
         let now = profile.run.duration;
         let from = now.saturating_sub(nanos(self.span));
         profile.run.duration = now - from;
-        // Sums over the whole session say nothing of what is kept.
-        let whole =
-            ["samples", "weight", OWN, "overruns", "sampled CPU time", "CPU time of the process"];
-        profile.run.options.retain(|(key, _)| !whole.contains(&key.as_str()));
         let (samples, weight) =
             profile.all_series().next().map_or((0, 0), |(_, s)| (s.len(), s.total()));
-        for (key, value) in [
-            ("samples", samples.to_string()),
-            ("weight", weight.to_string()),
-            ("kept", words::time(self.span)),
-        ] {
-            profile.run.options.push((key.to_owned(), value));
-        }
+        // Sums over the whole session say nothing of what is kept.
+        let facts = &mut profile.run.facts;
+        facts.remove(keys::SAMPLER_TIME);
+        facts.remove(keys::OVERRUNS);
+        facts.remove(keys::PROCESS_CPU_TIME);
+        facts.set(keys::SAMPLES, &(samples as u64));
+        facts.set(keys::SAMPLED_TIME, &Duration::from_nanos(u64::try_from(weight).unwrap_or(0)));
+        facts.set(keys::KEPT, &self.span);
         let out = Writer::new(out).with_context(doing)?.finish(&profile).with_context(doing)?;
-        Ok((self.rows.len(), out))
+        Ok((self.rows.len() + self.events.len(), out))
     }
 }
 
@@ -100,7 +115,9 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use std::fs::File;
-    use tare_profile::{ContextId, SeriesInfo, ThreadId, TimeAxis, ValueKind};
+    use tare_profile::{
+        ContextId, EventKind, FieldType, SeriesInfo, ThreadId, TimeAxis, ValueKind,
+    };
     use tare_recording::{LoadOptions, Recording};
 
     /// Gives one row at each look, as old as it says.
@@ -120,8 +137,55 @@ mod tests {
         }
 
         fn account(&self, run: &mut RunInfo) {
-            run.options.push(("engine".to_owned(), "test".to_owned()));
+            run.facts.set(keys::ENGINE, &"test".to_owned());
         }
+    }
+
+    /// Waits for a lock that end at each look, as long ago and after as long as they say.
+    struct Waits(Vec<(u64, u64)>);
+
+    impl Source for Waits {
+        fn look(&mut self, profile: &mut Profile, now: u64) -> Result<()> {
+            let kind = EventKind::new("lock", &[("holder", FieldType::Context)]);
+            // A kind without events stands before it, so that tables have to keep their numbers.
+            profile.events_of(&EventKind::marker());
+            let table = profile.events_of(&kind);
+            let Some((age, duration)) = self.0.pop() else { return Ok(()) };
+            let frame = profile.special(&format!("[held for {duration}]"));
+            let holder = FieldValue::Context(profile.contexts.stack([frame]));
+            let event = Event { time: now - age - duration, duration, ..Event::default() };
+            profile.events_mut(table).push(event, &[holder]);
+            Ok(())
+        }
+
+        fn account(&self, _run: &mut RunInfo) {}
+    }
+
+    #[test]
+    fn events_are_kept_as_long_as_values() {
+        let hour = Duration::from_secs(3600);
+        let began = Instant::now().checked_sub(3 * hour).unwrap();
+        let mut last = LastMinutes::begin(hour, RunInfo::default(), began);
+        let (short, long) = (nanos(hour / 100), nanos(hour));
+        // Over before what is kept; begun before it; within it.
+        let waits = [(nanos(hour * 3 / 2), short), (nanos(hour / 2), long), (0, short)];
+        let mut waits = Waits(waits.into_iter().rev().collect());
+        for _ in 0..3 {
+            last.look(&mut waits).unwrap();
+        }
+        let path = std::env::temp_dir().join(format!("tare-kept-{}.tare", std::process::id()));
+        assert_eq!(last.write(File::create(&path).unwrap()).unwrap().0, 2);
+        let profile =
+            Recording::open(&path).unwrap().load(&LoadOptions::default()).unwrap().profile;
+        let (_, table) = profile.all_events().find(|(_, table)| !table.is_empty()).unwrap();
+        let holders: Vec<_> = (0..table.len())
+            .filter_map(|row| match table.field(row, 0)? {
+                FieldValue::Context(holder) => profile.innermost_name(holder),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(holders, [long, short].map(|length| format!("[held for {length}]")));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -11,8 +11,9 @@ use crate::reference_methods::{Counting, Passed, settle, since};
 use crate::sampling::{DRAIN, Sampling};
 use crate::words;
 use std::time::{Duration, Instant};
-use tare_analysis::{WINDOW, mark};
+use tare_analysis::Passages;
 use tare_attach::Jvm;
+use tare_profile::facts::{Facts, Mark, keys};
 use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, SamplePlan};
 
 /// Short, since there is little time, and a program bears it for so long.
@@ -29,10 +30,14 @@ pub struct Window {
 
 impl Window {
     /// What the recording says of it.
-    pub fn options(&self) -> Vec<(String, String)> {
-        let length = (WINDOW.to_owned(), self.length.as_nanos().to_string());
-        let marks = self.marks.iter().map(|(name, calls)| mark(name, calls));
-        std::iter::once(length).chain(marks).collect()
+    pub fn account(&self, facts: &mut Facts) {
+        facts.set(keys::SAMPLED_BEFORE, &self.length);
+        let mark = |(method, calls): (&String, &Passages)| Mark {
+            method: method.clone(),
+            calls: calls.count.max(0).unsigned_abs(),
+            spread: calls.spread(),
+        };
+        facts.set(keys::MARKS, &self.marks.iter().map(mark).collect());
     }
 }
 

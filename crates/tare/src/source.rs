@@ -12,9 +12,9 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_analysis::{
-    Compensation, JOINED, Joined, Noise, WINDOW, compensate, default_metrics, figures_of_calls,
-    find_metric, join,
+    Compensation, JOINED, Noise, compensate, default_metrics, figures_of_calls, find_metric, join,
 };
+use tare_profile::facts::keys;
 use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis, ValueKind};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 use tare_session::command_socket::{self, Command};
@@ -88,9 +88,6 @@ fn complete(
             path.display()
         );
     }
-    if let Some(joined) = joined {
-        profile.run.options.push(("joined".to_owned(), told(&joined)));
-    }
     Ok(profile)
 }
 
@@ -137,24 +134,7 @@ pub fn load_timed(
 }
 
 fn was_sampled(profile: &Profile) -> bool {
-    profile.run.options.iter().any(|(key, _)| key == WINDOW)
-}
-
-/// How counts and samples came together, for the head of a report.
-fn told(joined: &Joined) -> String {
-    let doubt = format!("to ± {:.1} %", joined.doubt * 100.0);
-    let scale = match (joined.marks, joined.by_length) {
-        (0, true) => "by the recordings' lengths, as if calls came as often in both".to_owned(),
-        (0, false) => format!("by times, {doubt}"),
-        (1, _) => format!("by the calls of one method, {doubt}"),
-        (marks, _) => format!("by the calls of {marks} methods, {doubt}"),
-    };
-    format!(
-        "{} in woven methods, {:.1} % of all, scaled by {:.3}, {scale}",
-        several(joined.samples, "sample"),
-        joined.share * 100.0,
-        joined.scale
-    )
+    profile.run.facts.has(keys::SAMPLED_BEFORE)
 }
 
 fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> {

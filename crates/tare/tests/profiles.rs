@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
+use tare_profile::facts::keys;
 use tare_profile::{
     ContextId, Event, EventKind, FieldValue, Frame, FrameId, LossKind, Method, MethodKind, Profile,
     Row, SeriesId, SeriesInfo, StringId, Thread, ThreadId, TimeAxis, ValueKind,
@@ -415,7 +417,7 @@ fn counts_that_differ_are_traced_to_a_context() {
         let path = record(name, inner, "17.0.1");
         let mut profile =
             Recording::open(&path).unwrap().load(&LoadOptions::default()).unwrap().profile;
-        profile.run.options.push(("chance-fixed".to_owned(), "yes".to_owned()));
+        profile.run.facts.set(keys::CHANCE_FIXED, &true);
         directory.record(name, &profile)
     };
     let (old_fixed, new_fixed) = (fixed("old-fixed.tare", 30), fixed("new-fixed.tare", 33));
@@ -512,11 +514,14 @@ fn a_recording_of_nothing_says_so() {
 fn one_of_a_kind_is_singular() {
     let directory = Directory::new("singular");
     let mut profile = shop(1);
-    for (key, value) in
-        [("engine", "timer"), ("interval", "10 ms"), ("samples", "1"), ("overruns", "1")]
-    {
-        profile.run.options.push((key.to_owned(), value.to_owned()));
-    }
+    let facts = &mut profile.run.facts;
+    facts.set(keys::ENGINE, &"timer".to_owned());
+    facts.set(keys::INTERVAL, &Duration::from_millis(10));
+    facts.set(keys::SAMPLES, &1);
+    facts.set(keys::OVERRUNS, &1);
     let file = directory.record("x.tare", &profile);
-    assert_has(&ok(&["report", text(&file)]), &[": 1 sample, 1 overrun"]);
+    assert_has(&ok(&["report", text(&file)]), &["timer every 10 ms: 1 sample, 1 overrun"]);
+    let json = ok(&["report", text(&file), "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["run"]["facts"]["sampling-interval"], 10_000_000);
 }

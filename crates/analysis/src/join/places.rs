@@ -149,8 +149,10 @@ fn identity(profile: &Profile, id: MethodId, by_loader: bool) -> Identity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{JOINED, WINDOW, join};
+    use super::super::{JOINED, join};
     use super::*;
+    use std::time::Duration;
+    use tare_profile::facts::keys;
     use tare_profile::{Estimate, Frame, Method, Row, SeriesInfo, ThreadId, ValueKind};
 
     /// The joined time of a context, in milliseconds.
@@ -187,7 +189,8 @@ mod tests {
             let row = Row::new(context, ThreadId::UNKNOWN, millis * 1_000_000);
             profile.series_mut(cpu).push(row);
         }
-        (profile.run.duration, profile.run.options) = (20, vec![(WINDOW.to_owned(), "10".into())]);
+        profile.run.duration = 20;
+        profile.run.facts.set(keys::SAMPLED_BEFORE, &Duration::from_nanos(10));
         (profile, contexts)
     }
 

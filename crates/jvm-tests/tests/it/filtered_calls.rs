@@ -9,6 +9,7 @@ use tare_jvm_tests::{
     test_natives,
 };
 use tare_profile::MethodKind;
+use tare_profile::facts::keys;
 use tare_protocol::{SampleEngine, SamplePlan};
 
 const FILTERED: &str = env!("CARGO_BIN_EXE_filtered");
@@ -26,7 +27,7 @@ on_each_jdk! {
             assert!(recording.err.contains("seccomp"), "{}", recording.describe());
             assert!(recording.err.contains("--engine perf-clock"), "{}", recording.describe());
             let recorded = Recorded::open(file.as_ref());
-            assert_eq!(recorded.option("engine").as_deref(), Some("timer"));
+            assert_eq!(recorded.fact(keys::ENGINE).as_deref(), Some("timer"));
             let native = |m: &tare_profile::Method| m.kind == MethodKind::Native;
             assert!(recorded.profile.methods.iter().any(|(_, m)| native(m)), "no native frames");
 

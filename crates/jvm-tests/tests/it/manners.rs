@@ -14,6 +14,7 @@ use std::time::Duration;
 use tare_jvm_tests::{
     Jdk, Outcome, Scratch, Tare, Target, agent_jar, compiled, env, jdk, jdk_tool, on_each_jdk,
 };
+use tare_profile::facts::keys;
 
 const FILTERED: &str = env!("CARGO_BIN_EXE_filtered");
 
@@ -164,7 +165,7 @@ on_each_jdk! {
         outcome.ok();
         assert!(outcome.err.contains("rt_tgsigqueueinfo"), "{}", outcome.describe());
         let recorded = Recorded::open(&file);
-        assert_eq!(recorded.option("engine").as_deref(), Some("safepoint"));
+        assert_eq!(recorded.fact(keys::ENGINE).as_deref(), Some("safepoint"));
         let words = ["record", "--wall", "--engine", "timer", "-d", "1s", "-o", &path, &name];
         Tare::this().run(&words).fails(1, &["rt_tgsigqueueinfo", "safepoint"]);
         assert_no_trace(target.pid());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use tare_jvm_tests::{Jdk, Running, Scratch, Tare, thread_names, wait_until};
+use tare_profile::facts::{FactType, Key};
 use tare_profile::{MethodKind, Profile, Row, Series, ValueKind};
 use tare_recording::{LoadOptions, Recording, Warning};
 
@@ -32,9 +33,8 @@ impl Recorded {
         Recorded { profile: loaded.profile }
     }
 
-    pub fn option(&self, key: &str) -> Option<String> {
-        let mut options = self.profile.run.options.iter();
-        options.find(|(known, _)| known == key).map(|(_, value)| value.clone())
+    pub fn fact<T: FactType>(&self, key: Key<T>) -> Option<T> {
+        self.profile.run.facts.get(key)
     }
 
     /// What is missing, as text: `refused 1 java.lang.Object: every constructor …`.

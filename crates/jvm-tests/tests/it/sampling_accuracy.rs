@@ -4,6 +4,7 @@
 use crate::recording::Recorded;
 use std::collections::BTreeMap;
 use tare_jvm_tests::{Jdk, Scratch, Tare, Target, classes, on_each_jdk, wait_until};
+use tare_profile::facts::{FactType, Key, keys};
 use tare_profile::{MethodKind, Row};
 
 /// Points by which a share may differ.
@@ -80,10 +81,10 @@ impl Run {
         (methods, threads)
     }
 
-    fn option(&self, key: &str) -> &str {
-        let options = &self.recorded.profile.run.options;
-        let found = options.iter().find(|(k, _)| k == key);
-        found.map_or_else(|| panic!("no {key} in {options:?}"), |(_, value)| value)
+    fn fact<T: FactType>(&self, key: Key<T>) -> T {
+        let found = self.recorded.fact(key);
+        found
+            .unwrap_or_else(|| panic!("no {} in {:?}", key.name(), self.recorded.profile.run.facts))
     }
 
     fn total(&self) -> f64 {
@@ -127,27 +128,30 @@ on_each_jdk! {
         wrong.extend(compare("thread", &run.truth, &threads));
         wrong.extend(compare("burst", &run.truth, &threads));
 
-        let clock: f64 = run.option("CPU time of the process").trim_end_matches(" s").parse().unwrap();
-        let (clock, total) = (clock * 1e9, run.total());
+        let clock = run.fact(keys::PROCESS_CPU_TIME);
+        let (clock, total) = (clock.as_nanos() as f64, run.total());
         if (total - clock).abs() > 0.05 * clock {
             wrong.push(format!("the process used {clock:.0} ns, sampled {total:.0} ns"));
         }
         if clock < run.process * 0.99 {
             wrong.push(format!("the program's own clock says {:.0} ns, the run {clock:.0}", run.process));
         }
-        let samples: f64 = run.option("samples").parse().unwrap();
+        let samples = run.fact(keys::SAMPLES) as f64;
         let losses = &run.recorded.profile.run.losses;
         let failed: u64 = losses.iter().map(|loss| loss.count).sum();
         if failed as f64 > samples * FAILED {
             wrong.push(format!("{failed} of {samples} samples failed: {:?}", run.recorded.losses()));
         }
         wrong.extend(deep_stacks(&run));
-        let told: Vec<String> = ["engine", "interval", "interval got", "samples", "overruns"]
-            .iter()
-            .map(|key| format!("{key} {}", run.option(key)))
-            .collect();
-        println!("{}; {:?}", told.join(", "), run.recorded.losses());
-        assert!(wrong.is_empty(), "{}\n{}", told.join(", "), wrong.join("\n"));
+        let told = format!(
+            "{} every {:?}, {:?} got, {samples} samples, {} overruns",
+            run.fact(keys::ENGINE),
+            run.fact(keys::INTERVAL),
+            run.fact(keys::INTERVAL_GOT),
+            run.fact(keys::OVERRUNS),
+        );
+        println!("{told}; {:?}", run.recorded.losses());
+        assert!(wrong.is_empty(), "{told}\n{}", wrong.join("\n"));
     }
 }
 

@@ -4,20 +4,16 @@
 use crate::common::assert_no_trace;
 use crate::recording::Recorded;
 use std::path::Path;
+use std::time::Duration;
 use tare_jvm_tests::{
     Demo, Jdk, Running, Scratch, Tare, control_socket, demo_classes, on_each_jdk, wait_until,
 };
 use tare_profile::MethodKind;
+use tare_profile::facts::keys;
 
 /// Nanoseconds of all samples.
 fn total(recorded: &Recorded) -> i64 {
     recorded.profile.all_series().next().expect("a series").1.total()
-}
-
-fn option<'a>(recorded: &'a Recorded, key: &str) -> &'a str {
-    let options = &recorded.profile.run.options;
-    let found = options.iter().find(|(k, _)| k == key);
-    found.map_or_else(|| panic!("no {key} in {options:?}"), |(_, value)| value)
 }
 
 fn assert_java(recorded: &Recorded, prefix: &str) {
@@ -90,7 +86,7 @@ on_each_jdk! {
         let (recorded, said) = launched(jdk);
         assert!(said.contains("DebugNonSafepoints"), "the user is told: {said}");
         assert_names(&recorded);
-        assert_eq!(option(&recorded, "interval"), "1 ms");
+        assert_eq!(recorded.fact(keys::INTERVAL), Some(Duration::from_millis(1)));
         let main = recorded.profile.threads.iter().any(|(id, _)| recorded.profile.thread_name(id) == "main");
         assert!(main, "the thread that was there first is known");
     }
@@ -117,7 +113,7 @@ on_each_jdk! {
         recording.wait().ok();
         let whole = Recorded::open(&file);
         assert!(total(&whole) >= total(&early), "{} of {}", total(&early), total(&whole));
-        assert_eq!(option(&whole, "interval"), "2 ms");
+        assert_eq!(whole.fact(keys::INTERVAL), Some(Duration::from_millis(2)));
         let late = Tare::this().run(&["dump", &name]);
         assert!(late.code != 0 && late.err.contains("is not being recorded"), "{}", late.err);
         // The next recording begins as if there had been none.

@@ -4,6 +4,7 @@ use crate::recording::Recorded;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tare_jvm_tests::{Jdk, Scratch, Tare, jdk, on_each_jdk, program_classes};
+use tare_profile::facts::keys;
 
 const KINDS: [&str; 16] = [
     "move",
@@ -69,7 +70,7 @@ on_each_jdk! {
         let (_, plain) = totals(jdk, &scratch, &[]);
         let even = target(&scratch, |_| 1.0);
         let (recorded, costs) = totals(jdk, &scratch, &["--target", &even]);
-        assert!(recorded.profile.run.options.contains(&("target".to_owned(), "Made up".to_owned())));
+        assert_eq!(recorded.fact(keys::TARGET).as_deref(), Some("Made up"));
         assert_eq!(costs("invocations"), plain("invocations"));
         // None of these programs leaves a method by an exception.
         assert_eq!(costs("target-time") + costs("invocations"), plain("bytecodes"));

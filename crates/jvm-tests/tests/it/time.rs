@@ -5,6 +5,7 @@ use crate::recording::{Recorded, counted, record, wait_until_on};
 use serde_json::Value;
 use std::path::Path;
 use tare_jvm_tests::{Scratch, Tare, Target, classes, on_each_jdk, wait_until};
+use tare_profile::facts::keys;
 
 fn report(file: &Path, more: &[&str]) -> Value {
     let file = file.display().to_string();
@@ -42,9 +43,9 @@ on_each_jdk! {
 
         let net = report(&file, &[]);
         assert_eq!(net["metric"]["estimate"], "compensated");
-        let table = net["run"]["options"]["calibration"].as_str().expect("a calibration");
-        for word in ["narrow ", "wide ", "clock ", "counted ", "cold "] {
-            assert!(table.contains(word), "{table}");
+        let table = net["run"]["facts"]["calibration"].as_array().expect("a calibration");
+        for work in ["narrow", "wide", "clock", "counted", "cold"] {
+            assert!(table.iter().any(|cost| cost["work"] == work), "{work}: {table:?}");
         }
         let value = |of: &Value, key: &str| of[key].as_i64().unwrap_or_else(|| panic!("{key}"));
         for name in ["Costs.brief", "Costs.lengthy", "Costs.round"] {
@@ -60,8 +61,9 @@ on_each_jdk! {
         assert!(value(&net, "total") < value(&raw, "total"), "probes weigh something");
         let sequences = report(&file, &["--compensate", "sequences"]);
         assert!(value(&sequences, "total") < value(&raw, "total"));
-        for word in ["paired ", "call-static ", "call ", "cold-call-static ", "cold-call "] {
-            assert!(table.contains(word), "what a call costs without probes: {table}");
+        for work in ["paired", "call-static", "call", "cold-call-static", "cold-call"] {
+            let told = table.iter().any(|cost| cost["work"] == work);
+            assert!(told, "what a call costs without probes: no {work} in {table:?}");
         }
         // Which calls made timed ones is counted, so that pairs of transitions can be told apart.
         let calling = report(&file, &["--metric", "calling-calls"]);
@@ -102,9 +104,8 @@ on_each_jdk! {
             Tare::this().start(&record(&[mode, &options].concat(), &file)).wait().ok();
             let report = report(&file, &[]);
             assert_eq!(report["metric"]["name"], "joined", "{}", report["run"]);
-            let options = &report["run"]["options"];
-            let how = options["joined"].as_str().expect("how they were joined");
-            assert!(how.contains("by the calls of "), "{how}: {options}");
+            let facts = &report["run"]["facts"];
+            assert!(facts["joined-marks"].as_u64() > Some(0), "how they were joined: {facts}");
             let brief = method(&report, "Costs.brief");
             assert!(brief["invocations"].as_i64() > Some(0), "{brief}");
             let all = report["methods"].as_array().expect("methods");
@@ -152,7 +153,7 @@ on_each_jdk! {
             let is_demoted =
                 losses.iter().any(|loss| loss.contains("Costs.brief") && !loss.contains(" 0 "));
             // What probes take is told by samples, as soon as the program has run for long enough.
-            let told_by = recorded.option("overhead told by").unwrap_or_default();
+            let told_by = recorded.fact(keys::OVERHEAD_SOURCE).unwrap_or_default();
             if is_demoted && told_by.ends_with(" samples") {
                 break true;
             }

@@ -7,6 +7,7 @@ use crate::recording::{Counts, Recorded, counted, java, wait_until_on};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tare_jvm_tests::{Jdk, Scratch, Tare, Target, classes, demo_classes, on_each_jdk, wait_until};
+use tare_profile::facts::{SequenceCost, keys};
 use tare_profile::{ContextId, EventKind, EventTable, FieldValue, Profile, ThreadId};
 
 fn record(words: &[&str], file: &Path) -> Vec<String> {
@@ -119,8 +120,7 @@ on_each_jdk! {
         assert!(text.contains("result 6765"), "{text}");
         let truth = counted(&text)["Calls.fib"];
         let run = &recorded.profile.run;
-        let taken = run.options.iter().find(|(name, _)| name == "events").map(|(_, n)| n.as_str());
-        let taken: u64 = taken.and_then(|n| n.parse().ok()).expect("how many were taken");
+        let taken = recorded.fact(keys::TRACE_EVENTS).expect("how many were taken");
         let dropped: u64 = run
             .losses
             .iter()
@@ -141,11 +141,7 @@ on_each_jdk! {
         let truth = counted(&text)["Calls.fib"];
         assert_eq!(recorded.counts()["Calls.fib"], truth, "{:?}", recorded.losses());
         assert!(!recorded.losses().iter().any(|loss| loss.contains("events of")), "{text}");
-        let option = |name: &str| {
-            let options = &recorded.profile.run.options;
-            options.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-        };
-        assert!(option("waited for room").is_some(), "{text}");
+        assert!(recorded.fact(keys::TRACE_WAITED).is_some(), "{text}");
         // All that was waited lies within main, and there only with the time that passed.
         let sum = |name: &str| {
             let mut series = recorded.profile.all_series();
@@ -280,16 +276,18 @@ fn figures_and_a_timeline_from_the_file() {
         assert_eq!(found.0, on_the_fly.0);
         assert!(found.1 < on_the_fly.1, "{found:?} of {on_the_fly:?}");
     }
-    let run = Recorded::open(&file).profile.run;
-    let table = run.options.iter().find(|(name, _)| name == "sequences").expect("the table");
-    for sequence in [
-        "calibrated tier 4, entry, tier 4, exit, tier 4: ",
-        "calibrated static tier 4, exit, static tier 4, entry, static tier 4: ",
-        "calibrated interpreted, entry, interpreted, entry, interpreted: ",
-        "calibrated static interpreted, exit, static interpreted, exit, static interpreted: ",
-        "seen ",
+    let table = Recorded::open(&file).fact(keys::SEQUENCES).expect("the table");
+    for (calibrated, sequence) in [
+        (true, "tier 4, entry, tier 4, exit, tier 4"),
+        (true, "static tier 4, exit, static tier 4, entry, static tier 4"),
+        (true, "interpreted, entry, interpreted, entry, interpreted"),
+        (true, "static interpreted, exit, static interpreted, exit, static interpreted"),
+        (false, ""),
     ] {
-        assert!(table.1.contains(sequence), "no {sequence:?} in {}", table.1);
+        let is_it = |cost: &SequenceCost| {
+            cost.calibrated == calibrated && cost.sequence.join(", ").contains(sequence)
+        };
+        assert!(table.iter().any(is_it), "no {sequence:?} in {table:?}");
     }
     for ending in ["trace.json", "firefox.json"] {
         let out = scratch.path().join(format!("x.{ending}"));

@@ -61,7 +61,7 @@ fn mutations_under_good_checksums_never_panic_either() {
             mutate(&mut contents[at].2, random);
         }
         let blocks = contents.iter().map(|(kind, number, content)| block(*kind, *number, content));
-        let bytes: Vec<u8> = std::iter::once(header(1)).chain(blocks).flatten().collect();
+        let bytes: Vec<u8> = std::iter::once(header(2)).chain(blocks).flatten().collect();
         try_all(&bytes, &format!("round {round}"));
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::roundtrip::read;
 use std::io::Cursor;
-use tare_profile::{FieldValue, StringId};
+use tare_profile::facts::{Datum, Fact, keys};
+use tare_profile::{FieldValue, StringId, Unit};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 
 fn crc(bytes: &[u8]) -> u32 {
@@ -54,7 +55,7 @@ fn chunk(first_row: u8, rows: u8, columns: &[Vec<u8>]) -> Vec<u8> {
 
 fn file() -> Vec<u8> {
     [
-        header(1),
+        header(2),
         block(
             3,
             0,
@@ -126,10 +127,39 @@ fn a_field_of_an_unknown_type_is_skipped_and_told() {
 #[test]
 fn a_version_that_changed_everything_is_refused_by_name() {
     let mut bytes = file();
-    bytes.splice(..32, header(2));
+    bytes.splice(..32, header(3));
     let refused = Recording::new(Cursor::new(&bytes)).err().unwrap();
-    assert!(matches!(refused, ReadError::TooNew { version: 2 }));
+    assert!(matches!(refused, ReadError::TooNew { version: 3 }));
     assert!(refused.to_string().contains("use a newer tare"));
+}
+
+/// Facts of keys and types that do not exist yet: what can be read of them is kept, whatever it means.
+#[test]
+fn facts_of_later_versions_are_kept_as_far_as_they_can_be_read() {
+    let texts = |all: &[&str]| -> Vec<u8> {
+        let text = |text: &&str| [&[text.len() as u8][..], text.as_bytes()].concat();
+        all.iter().flat_map(text).collect()
+    };
+    let columns = [
+        column("key", 4, &texts(&["mood", "shape", "samples", "moons", "moons", "moons"])),
+        column("row", 1, &[0, 0, 0, 0, 0, 7]),
+        column("field", 4, &texts(&["", "", "", "name", "shape", "name"])),
+        column("type", 1, &[17, 99, 0, 17, 99, 17]),
+        column("integer", 2, &[0, 0, 8, 0, 0, 0]),
+        column("text", 4, &texts(&["fine", "", "", "Io", "round", "Ganymede"])),
+    ];
+    let bytes = [file(), block(14, 0, &chunk(0, 6, &columns))].concat();
+    let facts = read(&bytes, &LoadOptions::default()).profile.run.facts;
+    let text = |text: &str| Datum::Text(text.to_owned());
+    let moon = |name: &str| vec![("name".to_owned(), text(name))];
+    let found: Vec<(&str, &Fact)> = facts.iter().collect();
+    let expected = [
+        ("mood", Fact::One(text("fine"))),
+        ("moons", Fact::Rows(vec![moon("Io"), moon("Ganymede")])),
+        ("samples", Fact::One(Datum::Integer(4, Unit::Count))),
+    ];
+    assert_eq!(found, expected.iter().map(|(key, fact)| (*key, fact)).collect::<Vec<_>>());
+    assert_eq!(facts.get(keys::SAMPLES), Some(4));
 }
 
 /// A few bytes that claim to be a lot.

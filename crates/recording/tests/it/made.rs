@@ -1,6 +1,8 @@
 //! Profiles made by a seeded generator, with something in every table, and all of a profile as text.
 
 use std::fmt::Write;
+use std::time::Duration;
+use tare_profile::facts::{Mark, ProbeCost, keys};
 use tare_profile::{
     Estimate, Event, EventKind, Execution, FieldType, FieldValue, Frame, FrameId, LossKind, Method,
     MethodKind, Profile, Row, SeriesId, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, Unit,
@@ -43,6 +45,14 @@ impl Run {
         profile.run.command_line = ["java", "-jar", "grüße.jar"].map(str::to_owned).to_vec();
         profile.run.flags = vec!["-Xmx1g".to_owned()];
         profile.run.options = vec![("interval".to_owned(), "10ms=x".to_owned())];
+        let facts = &mut profile.run.facts;
+        facts.set(keys::ENGINE, &"timer".to_owned());
+        facts.set(keys::SAMPLED_TIME, &Duration::from_nanos(2_340_000_001));
+        facts.set(keys::OVERHEAD, &0.1);
+        facts.set(keys::NOTES, &vec!["grüße".to_owned(), String::new()]);
+        facts.set(keys::CALIBRATION, &ProbeCost::of_lines(["clock 5000", "narrow 0 10 -12"]));
+        let mark = Mark { method: "a.B.c".to_owned(), calls: 9, spread: 0.5 };
+        facts.set(keys::MARKS, &vec![mark.clone(), Mark { calls: 10, ..mark }]);
         profile.run.pid = Some(4711);
         profile.run.started = Some(-5);
         let frames = vec![profile.special("[dropped]")];
@@ -61,6 +71,7 @@ impl Run {
                 _ => self.values(),
             }
             self.profile.run.duration = self.time;
+            self.profile.run.facts.set(keys::SAMPLES, &(self.time / 1000));
         }
     }
 

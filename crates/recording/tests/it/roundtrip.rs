@@ -3,6 +3,7 @@
 use crate::made::{SAMPLES, TIMES, dump, made};
 use std::collections::BTreeMap;
 use std::io::Cursor;
+use tare_profile::facts::keys;
 use tare_profile::{Profile, SeriesId};
 use tare_recording::{LoadOptions, Loaded, Recording, Writer};
 
@@ -207,4 +208,30 @@ fn one_damaged_block_of_sums_spoils_them_all() {
     let merge = LoadOptions { merge: true, ..LoadOptions::default() };
     let loaded = read(&bytes, &merge).profile;
     assert_eq!(loaded.series(SAMPLES).total(), i64::from(4 * pairs));
+}
+
+/// Facts fit into one block, however long a table is; single values are the last to go.
+#[test]
+fn facts_that_are_too_many_are_cut() {
+    let mut profile = Profile::new();
+    profile.run.facts.set(keys::NOTES, &vec!["long ".repeat(1000); 100_000]);
+    profile.run.facts.set(keys::THREADS_SAMPLED, &7);
+    let loaded = read(&written(&profile), &LoadOptions::default());
+    assert_eq!(loaded.warnings, []);
+    let facts = loaded.profile.run.facts;
+    assert_eq!(facts.get(keys::THREADS_SAMPLED), Some(7));
+    let notes = facts.rows(keys::NOTES);
+    assert!(notes.len() > 1000 && notes.iter().all(|note| note.starts_with("long long")));
+}
+
+/// The list of keys in FORMAT.md is the list of keys.
+#[test]
+fn the_description_lists_every_fact() {
+    let text = include_str!("../../FORMAT.md");
+    let list = text.split("## Facts").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
+    let described: Vec<(&str, &str)> =
+        rows.map(|row| (row[0].trim_end_matches('`'), row[1])).collect();
+    assert_eq!(described, keys::ALL);
 }

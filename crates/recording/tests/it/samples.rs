@@ -29,7 +29,7 @@ fn from_hex(text: &str) -> Vec<u8> {
 #[test]
 fn recordings_of_every_version_are_read() {
     if std::env::var_os("TARE_BLESS").is_some() && !file(VERSION, "tare.hex").exists() {
-        let bytes = written(&made(42, 60));
+        let bytes = written(&made(42, 150));
         fs::write(file(VERSION, "tare.hex"), to_hex(&bytes)).unwrap();
         let text = dump(&read(&bytes, &LoadOptions::default()).profile);
         fs::write(file(VERSION, "txt"), text).unwrap();

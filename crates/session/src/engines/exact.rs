@@ -22,14 +22,8 @@ use crate::window;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
+use tare_profile::facts::{Facts, keys};
 use tare_protocol::{ExactPlan, ExactStatus, Measure, REGIONS_MAX};
-
-/// The option of a recording with the moment from which on all was woven, in nanoseconds since its
-/// beginning: calls before that may be missing.
-pub const WOVEN_AFTER: &str = "woven-after";
-
-/// The option of a recording of a program that was started with its chance taken from it.
-pub const CHANCE_FIXED: &str = "chance-fixed";
 
 const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
 
@@ -176,8 +170,8 @@ impl Engine for Plan {
         // The file comes after the start, which may fail, and leaves an older one alone then.
         let mut run = run_info(jvm, &self.weave, started);
         self.describe(&mut run, !plan.command.is_empty());
-        run.options.push((WOVEN_AFTER.to_owned(), began.elapsed().as_nanos().to_string()));
-        run.options.extend(window.iter().flat_map(|window| window.options()));
+        run.facts.set(keys::WOVEN_AFTER, &began.elapsed());
+        window.iter().for_each(|window| window.account(&mut run.facts));
         let path = match &output {
             Output::File(path) => Some(path.clone()),
             Output::Writer(_) => None,
@@ -329,9 +323,9 @@ impl Plan {
     /// Notes in a run what is not in the plan for the agent.
     fn describe(&self, run: &mut RunInfo, launched: bool) {
         if launched && self.settings().fixed {
-            run.options.push((CHANCE_FIXED.to_owned(), "yes".to_owned()));
+            run.facts.set(keys::CHANCE_FIXED, &true);
         }
-        run.options.extend(self.target.iter().map(|jvm| ("target".to_owned(), jvm.clone())));
+        run.facts.set_known(keys::TARGET, self.target.clone());
     }
 }
 
@@ -345,6 +339,7 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
         () => "time",
     };
     let mut options = vec![("kind", "exact".to_owned()), ("mode", mode.to_owned())];
+    let mut facts = Facts::default();
     for (key, patterns) in [("include", &plan.include), ("exclude", &plan.exclude)] {
         options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
     }
@@ -358,6 +353,7 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
     options.extend(plan.blocks().map(|blocks| ("blocks", blocks.to_string())));
     if let Measure::Samples(samples) = &plan.measure {
         options.push(("every", samples.every.to_string()));
+        facts.set(keys::BYTECODES_PER_SAMPLE, &u64::from(samples.every));
         options.extend(samples.random.map(|seed| ("random", seed.to_string())));
     }
     options.extend(plan.roots().map(|roots| ("scheme", roots.scheme().to_string())));
@@ -365,11 +361,12 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
         options.push(("follow-threads", "yes".to_owned()));
     }
     if plan.skip_trivial {
-        options.push(("skip-trivial", "yes".to_owned()));
+        facts.set(keys::SKIPS_TRIVIAL, &true);
     }
     let since_1970 = started.duration_since(UNIX_EPOCH).ok();
     RunInfo {
         options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        facts,
         started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
         ..exact::run_info(jvm)
     }

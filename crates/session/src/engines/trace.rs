@@ -1,6 +1,6 @@
 //! Every entry and exit of the chosen methods, as they come.
 
-use super::exact::{WOVEN_AFTER, run_info};
+use super::exact::run_info;
 use super::{Beginning, Begun, Engine, Finished, Running, Step};
 use crate::client::Agent;
 use crate::command_socket::{self, Command};
@@ -14,6 +14,7 @@ use crate::trace::{Limits, Trace};
 use crate::weaving;
 use std::fs::File;
 use std::time::{Duration, Instant, SystemTime};
+use tare_profile::facts::keys;
 use tare_protocol::{ExactPlan, ExactStatus, Measure};
 
 /// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
@@ -104,7 +105,7 @@ impl Engine for Plan {
             weaving::Begun::Stopped(far) => return Ok(Begun::Stopped(far)),
         };
         let mut run = run_info(jvm, &self.weave, started);
-        run.options.push((WOVEN_AFTER.to_owned(), began.elapsed().as_nanos().to_string()));
+        run.facts.set(keys::WOVEN_AFTER, &began.elapsed());
         let recorder = Recorder::begin(output, run, began)?;
         let status = agent.status()?.exact().cloned().unwrap_or_default();
         let limits = Limits { rate: self.rate, most: self.most };

@@ -3,6 +3,7 @@
 use super::Exact;
 use std::collections::HashMap;
 use tare_arena::MethodName;
+use tare_profile::facts::keys;
 use tare_profile::{LossKind, RunInfo};
 
 impl Exact {
@@ -31,17 +32,12 @@ impl Exact {
             let what = format!("{}.{}", name.class.replace('/', "."), name.name);
             run.lose(LossKind::Skipped, &what, calls, &reason);
         }
-        let shown = |share: f64| format!("{:.1} %", share * 100.0);
-        run.options.push(("overhead budget".to_owned(), shown(steering.budget())));
+        run.facts.set(keys::OVERHEAD_BUDGET, &steering.budget());
         if let Some(overhead) = steering.overhead() {
-            for (key, value) in [
-                ("overhead", shown(overhead.all())),
-                ("overhead of counting", shown(overhead.counting)),
-                ("overhead of timing", shown(overhead.timing)),
-                ("overhead told by", steering.source()),
-            ] {
-                run.options.push((key.to_owned(), value));
-            }
+            run.facts.set(keys::OVERHEAD, &overhead.all());
+            run.facts.set(keys::OVERHEAD_OF_COUNTING, &overhead.counting);
+            run.facts.set(keys::OVERHEAD_OF_TIMING, &overhead.timing);
+            run.facts.set(keys::OVERHEAD_SOURCE, &steering.source());
         }
     }
 }

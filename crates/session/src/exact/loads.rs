@@ -5,12 +5,11 @@ use super::times::{has_time, in_time_of, nanos, net_ticks, of_method};
 use crate::demotion::{Costs, Load};
 use crate::error::Result;
 use std::collections::HashMap;
-use tare_analysis::Calibration;
 
 impl Exact {
     /// What a call costs in probes by the calibration, if there is one.
     pub fn costs(&self) -> Option<Costs> {
-        let calibration = Calibration::from_lines(&self.status.calibration)?;
+        let calibration = self.calibration()?;
         let (inside, outside) = calibration.empty();
         Some(Costs { timed: inside + outside, counted: calibration.counted })
     }

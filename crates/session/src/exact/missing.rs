@@ -32,7 +32,7 @@ impl Missing {
         let reason = format!(
             "the memory for trees was full; what was called least made room, {rest} has its calls"
         );
-        lose(LossKind::Folded, "contexts, pruned", self.pruned, &reason);
+        lose(LossKind::Pruned, "contexts", self.pruned, &reason);
         let reason = format!("the memory for trees was full; {rest} has the calls");
         lose(LossKind::Folded, "calls in new contexts", self.refused, &reason);
         let reason = "there was no memory left to count them";

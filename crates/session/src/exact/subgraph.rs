@@ -1,7 +1,7 @@
 //! What the search for what roots reach has found and may have missed, as the recording tells of it.
 
 use super::Exact;
-use crate::words::several;
+use tare_profile::facts::keys;
 use tare_profile::{LossKind, RunInfo};
 
 impl Exact {
@@ -31,12 +31,12 @@ impl Exact {
             }
         }
         if let Ok((woven, ran)) = self.woven_and_ran() {
-            let reached = format!(
-                "{}, {woven} woven, {} of them never ran below a root",
-                several(subgraph.reachable, "method"),
-                woven.saturating_sub(ran),
-            );
-            run.options.push(("reached".to_owned(), reached));
+            let methods = [
+                (keys::METHODS_REACHED, subgraph.reachable),
+                (keys::METHODS_WOVEN, woven as u64),
+                (keys::METHODS_RUN, ran as u64),
+            ];
+            methods.iter().for_each(|(key, count)| run.facts.set(*key, count));
         }
     }
 }

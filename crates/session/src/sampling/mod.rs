@@ -18,6 +18,7 @@ use std::fs::File;
 use std::time::Duration;
 use tare_arena::samples::{Counter, Record, Special, Stream, Totals};
 use tare_attach::Jvm;
+use tare_profile::facts::keys;
 use tare_profile::{LossKind, Profile, RunInfo};
 use tare_protocol::SampleStatus;
 use tare_symbols::{Ahead, Symbols};
@@ -144,33 +145,32 @@ impl Source for Sampling {
 
     fn account(&self, run: &mut RunInfo) {
         let totals = &self.totals;
-        let mut say = |key: &str, value: String| run.options.push((key.to_owned(), value));
-        say("engine", self.status.engine.map_or("unknown".to_owned(), |e| e.to_string()));
-        say("interval", interval(totals.interval));
-        // An idle thread has one sample for a long time, which says nothing of the timers.
-        if let Some(got) = self.interval_got().filter(|_| self.clock == Clock::Cpu) {
-            say("interval got", interval(got));
+        let time = |counter| Duration::from_nanos(totals.get(counter));
+        let facts = &mut run.facts;
+        let engine = self.status.engine.map_or("unknown".to_owned(), |e| e.to_string());
+        facts.set(keys::ENGINE, &engine);
+        facts.set(keys::INTERVAL, &Duration::from_nanos(totals.interval));
+        facts.set(keys::SAMPLES, &self.samples());
+        facts.set(keys::SAMPLED_TIME, &time(Counter::Weight));
+        facts.set(keys::OVERRUNS, &totals.get(Counter::Overruns));
+        facts.set(keys::THREADS_SAMPLED, &totals.get(Counter::ThreadsSeen));
+        facts.set(keys::PROCESS_CPU_TIME, &Duration::from_nanos(totals.cpu));
+        match self.clock {
+            Clock::Cpu => {
+                facts.set(keys::CLOCK, &"cpu".to_owned());
+                facts.set(keys::SAMPLER_TIME, &time(Counter::Own));
+                // An idle thread has one sample for a long time, which says nothing of the timers.
+                let got = self.interval_got().map(Duration::from_nanos);
+                facts.set_known(keys::INTERVAL_GOT, got);
+            }
+            Clock::Wall => {
+                facts.set(keys::CLOCK, &"wall".to_owned());
+                facts.set(keys::IDLE_SAMPLES, &totals.get(Counter::Unchanged));
+            }
         }
-        say("samples", self.samples().to_string());
-        say("weight", totals.get(Counter::Weight).to_string());
-        say("overruns", totals.get(Counter::Overruns).to_string());
-        if self.clock == Clock::Cpu {
-            say(tare_analysis::OWN, totals.get(Counter::Own).to_string());
-        }
-        say("threads seen", totals.get(Counter::ThreadsSeen).to_string());
-        if self.clock == Clock::Cpu {
-            say("sampled CPU time", seconds(totals.get(Counter::Weight)));
-        }
-        say("CPU time of the process", seconds(totals.cpu));
-        if self.clock == Clock::Wall {
-            say("samples of idle threads", totals.get(Counter::Unchanged).to_string());
-        }
-        if self.outside() > 0 {
-            say("samples without a method that fits", self.outside().to_string());
-        }
-        for note in &self.status.notes {
-            say("note", note.clone());
-        }
+        let outside = Some(self.outside()).filter(|outside| *outside > 0);
+        facts.set_known(keys::UNMATCHED_SAMPLES, outside);
+        facts.set(keys::NOTES, &self.status.notes);
         let mut lose = |kind, what: &str, count, reason: &str| {
             if count > 0 {
                 run.lose(kind, what, count, reason);
@@ -218,10 +218,6 @@ pub fn interval(nanos: u64) -> String {
     };
     let text = format!("{number:.2}");
     format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-fn seconds(nanos: u64) -> String {
-    format!("{:.2} s", nanos as f64 / 1e9)
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use crate::error::Result;
 use crate::exact::{self, NameFile};
 use crate::origins::Origins;
 use crate::recorder::Source;
-use crate::words;
 use std::collections::HashMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
-use tare_analysis::{CALIBRATION, Calls, ELAPSED, MethodType, PROBE_TIME, SEQUENCES, Sequences};
+use tare_analysis::{Calls, ELAPSED, MethodType, PROBE_TIME, Sequences};
 use tare_arena::trace::{Record, Rings, What};
 use tare_arena::{Clock, Names, layout};
+use tare_profile::facts::{ProbeCost, keys};
 use tare_profile::{
     EventKind, EventTableId, FrameId, LossKind, Profile, RunInfo, SeriesId, SeriesInfo, Thread,
     ThreadId, ThreadKind, TimeAxis, Unit, ValueKind,
@@ -279,7 +279,7 @@ impl Trace {
             probes: add(named(PROBE_TIME)),
         };
         let clock = Ticks::new(&head.clock, head.began);
-        let calls = Calls::of(&self.status.calibration.join(";"), clock.per_nano());
+        let calls = Calls::of(&ProbeCost::of_lines(&self.status.calibration), clock.per_nano());
         let mut texts = Texts::default();
         for exit in Exit::ALL {
             texts.exits[exit as usize] = profile.strings.intern(exit.name());
@@ -368,16 +368,11 @@ impl Source for Trace {
     }
 
     fn account(&self, run: &mut RunInfo) {
-        run.options.push(("events".to_owned(), self.events.to_string()));
-        if let Some(waited) = self.waited() {
-            run.options.push(("waited for room".to_owned(), words::time(waited)));
-        }
-        if !self.status.calibration.is_empty() {
-            run.options.push((CALIBRATION.to_owned(), self.status.calibration.join("; ")));
-        }
+        run.facts.set(keys::TRACE_EVENTS, &self.events);
+        run.facts.set_known(keys::TRACE_WAITED, self.waited());
+        run.facts.set(keys::CALIBRATION, &ProbeCost::of_lines(&self.status.calibration));
         if let Some(shared) = &self.shared {
-            let table = shared.sequences.text(shared.clock.per_nano());
-            run.options.push((SEQUENCES.to_owned(), table));
+            run.facts.set(keys::SEQUENCES, &shared.sequences.costs(shared.clock.per_nano()));
             shared.origins.account(run);
         }
         for refused in &self.status.refused {

@@ -9,7 +9,6 @@ const LONG_FILES: &[(&str, &str)] = &[
     ("crates/analysis/src/join.rs", "one derivation, 500 lines of it, and its tests"),
     ("crates/callgraph/tests/reach.rs", "a list of small programs and what each reaches"),
     ("crates/classfile/src/opcode.rs", "a table: one line for each opcode"),
-    ("crates/recording/src/decode.rs", "one function for each table of the file"),
     ("crates/tare/tests/profiles.rs", "a list of commands and what each prints"),
 ];
 

@@ -8,8 +8,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 use tare_analysis::{Diff, DiffOptions, Noise, fold_path, is_unstable};
+use tare_profile::facts::keys;
 use tare_profile::{Profile, RunInfo, SeriesId, SeriesInfo, ValueKind};
-use tare_session::engines::exact::CHANCE_FIXED;
 
 /// What a program is started with that takes chance from it.
 const FIXED: &str = "-XX:hashCode=3";
@@ -187,7 +187,7 @@ fn causes(path: &[String], profiles: [&Profile; 2]) -> Vec<String> {
     // A script's JVM has its flags from the environment.
     let fixed = |run: &RunInfo| {
         run.command_line.iter().any(|word| word == FIXED)
-            || run.options.iter().any(|(key, _)| key == CHANCE_FIXED)
+            || run.facts.get(keys::CHANCE_FIXED) == Some(true)
     };
     if !(fixed(old) && fixed(new)) {
         chance.push_str(

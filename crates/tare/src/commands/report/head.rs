@@ -1,14 +1,15 @@
 //! What stands above every page: which run it is of, what was measured, and how.
 
 use super::Report;
-use crate::figures::{value, wrap};
+use crate::figures::{several, value, wrap};
 use crate::term::{self, DIM, plain};
 use anyhow::Result;
 use std::io::Write;
 use std::time::Duration;
-use tare_analysis::{JOINED, TargetError};
+use tare_analysis::{JOINED, Joined, TargetError};
+use tare_profile::facts::keys;
 use tare_profile::{Profile, RunInfo, SeriesInfo, Unit, ValueKind};
-use tare_session::engines::exact::WOVEN_AFTER;
+use tare_session::sampling::interval;
 
 /// A command line is shown so far where there is no main class.
 const COMMAND: usize = 160;
@@ -33,8 +34,8 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
             }
         }
     }
-    let joined = run.options.iter().find(|(key, _)| key == JOINED && info.name == JOINED);
-    let joined = joined.map(|(_, text)| format!("exact counts joined with samples: {text}"));
+    let joined = Joined::of_run(run).filter(|_| info.name == JOINED);
+    let joined = joined.map(|joined| joined_in_words(&joined));
     if let Some(text) = joined.or_else(|| sampled(run)) {
         for line in wrap(&text, width) {
             writeln!(out, "{DIM}{line}{DIM:#}")?;
@@ -108,39 +109,70 @@ fn compared(sum: i64, info: &SeriesInfo, duration: u64) -> Option<String> {
     }
 }
 
+/// How counts and samples came together.
+fn joined_in_words(joined: &Joined) -> String {
+    let doubt = format!("to ± {:.1} %", joined.doubt * 100.0);
+    let scale = match (joined.marks, joined.by_length) {
+        (0, true) => "by the recordings' lengths, as if calls came as often in both".to_owned(),
+        (0, false) => format!("by times, {doubt}"),
+        (1, _) => format!("by the calls of one method, {doubt}"),
+        (marks, _) => format!("by the calls of {marks} methods, {doubt}"),
+    };
+    format!(
+        "exact counts joined with samples: {} in woven methods, {:.1} % of all, scaled by {:.3}, {scale}",
+        several(joined.samples, "sample"),
+        joined.share * 100.0,
+        joined.scale
+    )
+}
+
 /// How a run was sampled, if it was: by what, how often, how much of it.
 fn sampled(run: &RunInfo) -> Option<String> {
-    let get = |key: &str| run.options.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
-    let mut text = format!("sampled by {} every {}", get("engine")?, get("interval")?);
-    let mut add = |key: &str, before: &str, after: &str| {
-        if let Some(value) = get(key) {
-            let after = if value == "1" { after.strip_suffix('s').unwrap_or(after) } else { after };
-            text.push_str(&format!("{before}{value}{after}"));
-        }
+    let facts = &run.facts;
+    let every = interval(nanos(facts.get(keys::INTERVAL)?));
+    let mut text = format!("sampled by {} every {every}", facts.get(keys::ENGINE)?);
+    let mut add = |more: String| text.push_str(&more);
+    if let Some(got) = facts.get(keys::INTERVAL_GOT) {
+        add(format!(" ({} got)", interval(nanos(got))));
+    }
+    let one_or_more = |count: u64, one: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
     };
-    add("interval got", " (", " got)");
-    add("samples", ": ", " samples");
-    add("threads seen", " of ", " threads");
-    add("overruns", ", ", " overruns");
-    add("samples of idle threads", ", ", " of them of threads that had not run since");
-    add("sampled CPU time", "; ", " of CPU time");
-    let process = if get("sampled CPU time").is_some() {
-        " of the process's "
-    } else {
-        "; the process used "
-    };
-    add(
-        "CPU time of the process",
-        process,
-        if process.starts_with(';') { " of CPU time" } else { "" },
-    );
+    if let Some(samples) = facts.get(keys::SAMPLES) {
+        add(format!(": {}", one_or_more(samples, "sample")));
+    }
+    if let Some(threads) = facts.get(keys::THREADS_SAMPLED) {
+        add(format!(" of {}", one_or_more(threads, "thread")));
+    }
+    if let Some(overruns) = facts.get(keys::OVERRUNS) {
+        add(format!(", {}", one_or_more(overruns, "overrun")));
+    }
+    if let Some(idle) = facts.get(keys::IDLE_SAMPLES) {
+        add(format!(", {idle} of them of threads that had not run since"));
+    }
+    let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+    let is_cpu = facts.get(keys::CLOCK).is_some_and(|clock| clock == "cpu");
+    // Of what is kept of a run, nobody knows what the process used meanwhile.
+    let sampled = facts.get(keys::SAMPLED_TIME).filter(|_| is_cpu && !facts.has(keys::KEPT));
+    if let Some(sampled) = sampled {
+        add(format!("; {} of CPU time", seconds(sampled)));
+    }
+    match facts.get(keys::PROCESS_CPU_TIME).map(seconds) {
+        Some(process) if sampled.is_some() => add(format!(" of the process's {process}")),
+        Some(process) => add(format!("; the process used {process} of CPU time")),
+        None => {}
+    }
     Some(text)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How long it took until all was woven, if that is worth a word.
 fn woven_after(run: &RunInfo) -> Option<String> {
-    let (_, after) = run.options.iter().find(|(key, _)| key == WOVEN_AFTER)?;
-    let after = Duration::from_nanos(after.parse().ok()?);
+    let after = run.facts.get(keys::WOVEN_AFTER)?;
     (after >= Duration::from_millis(100))
         .then(|| format!("all of it woven after {}", term::time(after)))
 }

@@ -5,6 +5,7 @@ use crate::term;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use tare_analysis::{FindingKind, NodeId, TargetError, Tree, neighbours};
+use tare_profile::facts::{Datum, Fact, FactRow, Facts};
 use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
 
 pub fn print(report: &Report<'_>) -> Result<()> {
@@ -146,10 +147,31 @@ pub fn run(run: &RunInfo) -> Value {
         "os": run.os,
         "cpus": run.cpus,
         "options": options,
+        "facts": facts(&run.facts),
         "started_unix_ns": run.started,
         "duration_ns": run.duration,
         "losses": losses.collect::<Value>(),
     })
+}
+
+/// Durations are in nanoseconds. Tables are lists of objects.
+fn facts(facts: &Facts) -> Value {
+    let value = |datum: &Datum| match datum {
+        Datum::Integer(value, _) => json!(value),
+        Datum::Real(value) => json!(value),
+        Datum::Text(text) => json!(text),
+    };
+    let object = |row: &FactRow| -> Value {
+        row.iter().map(|(field, datum)| (field.clone(), value(datum))).collect()
+    };
+    let facts = facts.iter().map(|(key, fact)| {
+        let value = match fact {
+            Fact::One(datum) => value(datum),
+            Fact::Rows(rows) => rows.iter().map(object).collect(),
+        };
+        (key.to_owned(), value)
+    });
+    facts.collect()
 }
 
 pub fn metric(info: &SeriesInfo) -> Value {

@@ -1,0 +1,90 @@
+//! The keys of facts: the one list of their names and types. FORMAT.md has the same list; a test
+//! compares the two.
+
+use super::{FactType, Key, Mark, ProbeCost, SequenceCost};
+use std::time::Duration;
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $key:ident: $holds:ty = $name:literal;)+) => {
+        $($(#[$doc])* pub const $key: Key<$holds> = Key::new($name);)+
+
+        /// Every key: its name and its type, as FORMAT.md has them.
+        pub const ALL: &[(&str, &str)] = &[$(($name, <$holds as FactType>::TYPE)),+];
+    };
+}
+
+keys! {
+    /// What interrupted threads: `timer`, `perf`, `safepoint`.
+    ENGINE: String = "sampling-engine";
+    /// `cpu` or `wall`.
+    CLOCK: String = "sampling-clock";
+    /// How far apart samples of a busy thread were meant to be.
+    INTERVAL: Duration = "sampling-interval";
+    /// How far apart they were.
+    INTERVAL_GOT: Duration = "sampling-interval-got";
+    /// How many samples were taken.
+    SAMPLES: u64 = "samples";
+    /// What all of them stand for.
+    SAMPLED_TIME: Duration = "sampled-time";
+    /// What of that the sampler took itself.
+    SAMPLER_TIME: Duration = "sampler-time";
+    /// Intervals that passed without a sample, because one was late.
+    OVERRUNS: u64 = "sampling-overruns";
+    /// How many threads were sampled.
+    THREADS_SAMPLED: u64 = "threads-sampled";
+    /// Samples of threads that had not run since the one before.
+    IDLE_SAMPLES: u64 = "idle-samples";
+    /// Samples in whose stacks no method fits the patterns.
+    UNMATCHED_SAMPLES: u64 = "unmatched-samples";
+    /// Processor time of the process while it was sampled.
+    PROCESS_CPU_TIME: Duration = "process-cpu-time";
+    /// What the agent had to say.
+    NOTES: Vec<String> = "notes";
+    /// Only this much of the end of the run was kept.
+    KEPT: Duration = "kept";
+    /// For how long the program was sampled before anything was woven.
+    SAMPLED_BEFORE: Duration = "sampled-before";
+    /// Calls of some methods while samples were taken.
+    MARKS: Vec<Mark> = "marks";
+    /// How long it took until all was woven that was to be woven at first.
+    WOVEN_AFTER: Duration = "woven-after";
+    /// What probes cost beside work of known length.
+    CALIBRATION: Vec<ProbeCost> = "calibration";
+    /// What probes cost between two events of a trace.
+    SEQUENCES: Vec<SequenceCost> = "sequences";
+    /// Entries and exits that a trace has.
+    TRACE_EVENTS: u64 = "trace-events";
+    /// How long threads waited for room in their rings.
+    TRACE_WAITED: Duration = "trace-waited";
+    /// Overhead that was allowed, as a share of the program's time; then what was measured: all of it,
+    /// and the parts of counting and of timing.
+    OVERHEAD_BUDGET: f64 = "overhead-budget";
+    OVERHEAD: f64 = "overhead";
+    OVERHEAD_OF_COUNTING: f64 = "overhead-of-counting";
+    OVERHEAD_OF_TIMING: f64 = "overhead-of-timing";
+    /// What told the overhead, in words.
+    OVERHEAD_SOURCE: String = "overhead-source";
+    /// Methods that the roots reach; how many were woven; how many of those ran below a root.
+    METHODS_REACHED: u64 = "methods-reached";
+    METHODS_WOVEN: u64 = "methods-woven";
+    METHODS_RUN: u64 = "methods-run";
+    /// Methods that are empty, or only read or store a field, were left alone.
+    SKIPS_TRIVIAL: bool = "skips-trivial";
+    /// Identity hash codes and seeds were the same as in any other such run.
+    CHANCE_FIXED: bool = "chance-fixed";
+    /// Bytecodes between two samples of them.
+    BYTECODES_PER_SAMPLE: u64 = "bytecodes-per-sample";
+    /// The JVM whose times were estimated, in its own words.
+    TARGET: String = "target-jvm";
+    /// Joined with samples: how many are in woven methods, as a share of all of them, and the
+    /// nanoseconds that one stands for.
+    JOINED_SAMPLES: u64 = "joined-samples";
+    JOINED_SHARE: f64 = "joined-share";
+    JOINED_SAMPLE: f64 = "joined-sample-ns";
+    /// What samples were multiplied with, and half the width of its interval, as a share.
+    JOINED_SCALE: f64 = "joined-scale";
+    JOINED_DOUBT: f64 = "joined-doubt";
+    /// How many marks told the scale; without any, whether only the recordings' lengths did.
+    JOINED_MARKS: u64 = "joined-marks";
+    JOINED_BY_LENGTH: bool = "joined-by-length";
+}
