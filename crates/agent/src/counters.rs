@@ -6,7 +6,7 @@
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::events::{self, Enabled, Subscriber};
 use crate::kernel;
-use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
+use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,13 +39,6 @@ const EVENTS: [jvmtiEvent; 6] = [
     jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
     jvmti::JVMTI_EVENT_COMPILED_METHOD_LOAD,
 ];
-
-fn capabilities() -> jvmtiCapabilities {
-    let mut set = jvmtiCapabilities::default();
-    set.set_can_generate_garbage_collection_events(true);
-    set.set_can_generate_compiled_method_load_events(true);
-    set
-}
 
 static SUBSCRIBER: Subscriber = Subscriber {
     thread_start: |_, _| count(&THREADS_STARTED),
@@ -86,18 +79,13 @@ impl Engine for Counters {
         for counter in COUNTERS {
             counter.store(0, Relaxed);
         }
-        jvm.jvmti.add_capabilities(&capabilities())?;
-        let events = events::enable(jvm.jvmti, &SUBSCRIBER, EVENTS).inspect_err(|_| {
-            let _ = jvm.jvmti.relinquish_capabilities(&capabilities());
-        })?;
-        *enabled() = Some(events);
+        *enabled() = Some(events::enable(jvm.jvmti, &SUBSCRIBER, EVENTS)?);
         Ok(Vec::new())
     }
 
     fn stop(&self, jvm: Jvm, _: &mut Between<'_>) {
         if let Some(events) = enabled().take() {
             events.off(jvm.jvmti);
-            let _ = jvm.jvmti.relinquish_capabilities(&capabilities());
         }
     }
 

@@ -3,6 +3,7 @@
 //! guess at causes.
 
 use crate::aside::{Aside, NATIVE_THREADS};
+use crate::collections::Collections;
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
 use crate::join::{JOINED, JoinedSums};
@@ -177,14 +178,9 @@ fn states(profile: &Profile, metric: SeriesId, tree: &Tree, found: &mut Vec<Find
 }
 
 fn pauses(profile: &Profile, found: &mut Vec<Finding>) {
-    let collections = profile.all_events().filter(|(_, table)| table.kind().name == "gc");
-    let (mut count, mut time) = (0_u64, 0_u64);
-    for event in collections.flat_map(|(_, table)| table.events()) {
-        count += 1;
-        time = time.saturating_add(event.duration);
-    }
-    if profile.run.duration > 0 && time.saturating_mul(20) >= profile.run.duration {
-        let share = percent(time as f64 / profile.run.duration as f64);
+    let Some(Collections { count, total, .. }) = Collections::of(profile) else { return };
+    if profile.run.duration > 0 && total.saturating_mul(20) >= profile.run.duration {
+        let share = percent(total as f64 / profile.run.duration as f64);
         let collections = counted(count, "collection");
         let text = format!("{collections} stopped the program for {share} of the run");
         found.push(Finding { kind: FindingKind::Dominates, text });

@@ -14,6 +14,7 @@
 mod aside;
 mod calibration;
 mod calls;
+mod collections;
 mod compensate;
 mod diff;
 mod filter;
@@ -42,6 +43,7 @@ mod upside;
 pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
 pub use calibration::{Bounded, Calibration};
 pub use calls::{ELAPSED, figures_of_calls};
+pub use collections::Collections;
 pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};

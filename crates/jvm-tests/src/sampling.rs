@@ -92,6 +92,7 @@ impl Samples {
                 self.threads.insert(thread.number, thread);
             }
             Record::ThreadEnd { thread, .. } => self.ended.push(thread),
+            Record::EventKind(_) | Record::Text(_) | Record::Event(_) => {}
         }
     }
 

@@ -13,7 +13,11 @@ use crate::jvm::{Failure, Jni, Jvmti};
 use crate::stream;
 use class_hook::LoadedClass;
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject, jthread};
-use jvmti_bindings::sys::jvmti::{JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiEvent};
+use jvmti_bindings::sys::jvmti::{
+    JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_GARBAGE_COLLECTION_FINISH, JVMTI_EVENT_GARBAGE_COLLECTION_START,
+    JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiCapabilities, jvmtiEvent,
+};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Mutex, PoisonError};
@@ -98,6 +102,42 @@ fn is_last(event: jvmtiEvent, bit: u32) -> bool {
     wanted(event).fetch_and(!bit, AcqRel) == bit
 }
 
+/// What the JVM has to allow before it tells of some events. It is taken with the first of them and given
+/// back with the last, whoever wants them.
+#[derive(Clone, Copy)]
+enum Right {
+    Collections,
+    Compilations,
+}
+
+impl Right {
+    const ALL: [Right; 2] = [Right::Collections, Right::Compilations];
+
+    fn events(self) -> [jvmtiEvent; 2] {
+        match self {
+            Right::Collections => {
+                [JVMTI_EVENT_GARBAGE_COLLECTION_START, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH]
+            }
+            Right::Compilations => {
+                [JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD]
+            }
+        }
+    }
+
+    fn capabilities(self) -> jvmtiCapabilities {
+        let mut set = jvmtiCapabilities::default();
+        match self {
+            Right::Collections => set.set_can_generate_garbage_collection_events(true),
+            Right::Compilations => set.set_can_generate_compiled_method_load_events(true),
+        }
+        set
+    }
+
+    fn of(event: jvmtiEvent) -> Option<Right> {
+        Right::ALL.into_iter().find(|right| right.events().contains(&event))
+    }
+}
+
 /// Events that are on for one subscriber. They stay on if it is dropped; see [`Enabled::off`].
 #[must_use]
 pub struct Enabled {
@@ -109,10 +149,18 @@ impl Enabled {
     /// The subscriber wants them no more.
     pub fn off(self, jvmti: Jvmti) {
         let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
-        for event in self.events {
+        for &event in &self.events {
             if is_last(event, self.bit) {
                 // A JVM that refuses this is about to end.
                 let _ = jvmti.event(event, false);
+            }
+        }
+        for right in Right::ALL {
+            let is_over = |event: &jvmtiEvent| wanted(*event).load(Acquire) == 0;
+            if self.events.iter().any(|event| right.events().contains(event))
+                && right.events().iter().all(is_over)
+            {
+                let _ = jvmti.relinquish_capabilities(&right.capabilities());
             }
         }
     }
@@ -132,7 +180,10 @@ pub fn enable(
         // Before the JVM is told: the first event may come at once.
         let first = is_first(event, done.bit);
         done.events.push(event);
-        let told = if first { jvmti.event(event, true) } else { Ok(()) };
+        let allowed = Right::of(event)
+            .filter(|_| first)
+            .map_or(Ok(()), |right| jvmti.add_capabilities(&right.capabilities()));
+        let told = if first { allowed.and_then(|()| jvmti.event(event, true)) } else { Ok(()) };
         drop(changing);
         if let Err(failure) = told {
             done.off(jvmti);

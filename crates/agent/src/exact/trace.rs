@@ -15,7 +15,7 @@ use crate::jvm::{Jni, Jvmti};
 use crate::loaders;
 use crate::vm_tables::Tables;
 use jvmti_bindings::sys::jni::jmethodID;
-use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
+use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -24,12 +24,6 @@ use tare_weaver::{Arg, Call, CallProbe, FrameProbe, ProbeSet, Probes};
 
 const EVENTS: [jvmtiEvent; 2] =
     [jvmti::JVMTI_EVENT_COMPILED_METHOD_LOAD, jvmti::JVMTI_EVENT_COMPILED_METHOD_UNLOAD];
-
-fn capabilities() -> jvmtiCapabilities {
-    let mut set = jvmtiCapabilities::default();
-    set.set_can_generate_compiled_method_load_events(true);
-    set
-}
 
 /// Which of our methods is behind one of the JVM's; `None` for those that are not woven.
 pub type Known = Mutex<HashMap<usize, Option<u32>>>;
@@ -69,8 +63,7 @@ impl Recording {
         jni.call_static_long(runtime[Part::Trace], c"trace", self.memory.base.cast_signed());
         self.calibrate_trace(jni, runtime);
         self.find_natives(jni);
-        let told =
-            self.jvmti.add_capabilities(&capabilities()).and_then(|()| self.listen_to(EVENTS));
+        let told = self.listen_to(EVENTS);
         if told.is_err() {
             self.refuse("types of methods", "this JVM does not tell what it compiles");
         }

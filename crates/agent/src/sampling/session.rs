@@ -267,8 +267,13 @@ impl SamplingSession {
             let count = ring.get(Counter::failure(*kind));
             (count > 0).then(|| format!("{count} {}", kind.name()))
         });
-        let losses =
-            [Counter::LostRing, Counter::LostBuffer, Counter::LostThread, Counter::ThreadsRefused];
+        let losses = [
+            Counter::LostRing,
+            Counter::LostBuffer,
+            Counter::LostThread,
+            Counter::ThreadsRefused,
+            Counter::LostEvents,
+        ];
         let lost = losses.into_iter().filter_map(|counter| {
             let count = ring.count(counter);
             (count > 0).then(|| format!("{count} {}", counter.name()))

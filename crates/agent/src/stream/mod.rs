@@ -10,6 +10,7 @@
 //! threads are taken in ([`Stream::take_threads`]), to whoever listens to them. It ends the other
 //! way round: [`Stream::close`], and when no handler uses it any more, [`Stream::end`].
 
+mod collections;
 mod names;
 mod older;
 pub mod pace;
@@ -39,10 +40,12 @@ use tare_arena::samples::layout::header;
 use traces::Traces;
 use watch::Watch;
 
-const EVENTS: [jvmtiEvent; 3] = [
+const EVENTS: [jvmtiEvent; 5] = [
     jvmti::JVMTI_EVENT_THREAD_START,
     jvmti::JVMTI_EVENT_THREAD_END,
     jvmti::JVMTI_EVENT_CLASS_PREPARE,
+    jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_START,
+    jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
 ];
 
 /// Native threads that came or went are looked for this often.
@@ -106,6 +109,8 @@ pub static SUBSCRIBER: Subscriber = Subscriber {
             stream.ids.add_class(jvmti, class);
         }
     },
+    collection_start: collections::started,
+    collection_finish: collections::finished,
     ..Subscriber::NONE
 };
 
@@ -152,6 +157,7 @@ impl Stream {
     /// methods now; the number of those classes. After an error it is to be closed, too.
     pub fn open(self: &Arc<Self>, jvmti: Jvmti, jni: Jni) -> Result<u64, Failure> {
         *locked(&OPEN) = Some(Arc::clone(self));
+        collections::publish(self);
         locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
         let classes = jni.frame(|| {
             jvmti.with_loaded_classes(jni, |classes| self.ids.add_classes(jvmti, classes))
@@ -205,10 +211,11 @@ impl Stream {
     }
 
     /// The JVM's events reach it no more, and threads are let go.
-    pub fn close(&self, jvmti: Jvmti) {
+    pub fn close(self: &Arc<Self>, jvmti: Jvmti) {
         if let Some(events) = locked(&self.upkeep).events.take() {
             events.off(jvmti);
         }
+        collections::withdraw(self);
         *locked(&OPEN) = None;
         self.watch.close();
         self.watch.tell(None);

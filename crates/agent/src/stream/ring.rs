@@ -15,9 +15,9 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use tare_arena::samples::layout::{
-    HEADER, MAGIC, POSITION, RING_LARGEST, RING_SMALLEST, header, record, sample, trace,
+    HEADER, MAGIC, POSITION, RING_LARGEST, RING_SMALLEST, event, header, record, sample, trace,
 };
-use tare_arena::samples::{Counter, Special};
+use tare_arena::samples::{Counter, EventHead, Special};
 
 use crate::stacks::frames::Frame;
 
@@ -184,6 +184,24 @@ impl Ring {
         })
     }
 
+    /// Appends an event, with a value for each field of its kind. What finds no room is counted.
+    pub fn append_event(&self, new: &EventHead, values: &[u64]) -> bool {
+        let values = values.get(..values.len().min(event::FIELDS_MOST)).unwrap_or(&[]);
+        let size = event::HEAD + size_of_val(values);
+        // SAFETY: the record has room for the head and the values; all offsets are aligned.
+        let written = self.append(record::EVENT, size, self.for_samples(), |to| unsafe {
+            to.add(event::KIND).cast::<u32>().write(new.kind);
+            to.add(event::TIME).cast::<u64>().write(new.time);
+            to.add(event::DURATION).cast::<u64>().write(new.duration);
+            to.add(event::JAVA_ID).cast::<u64>().write(new.java_id);
+            to.add(event::THREAD).cast::<u32>().write(new.thread);
+            to.add(event::TRACE).cast::<u32>().write(new.trace);
+            ptr::copy_nonoverlapping(values.as_ptr(), to.add(event::HEAD).cast(), values.len());
+        });
+        self.add(if written { Counter::Events } else { Counter::LostEvents }, 1);
+        written
+    }
+
     /// Looks through finished records from `position` on; `look` gets their kind and bytes.
     /// Returns where it stopped. For the control thread, which alone frees records.
     pub fn scan(&self, mut position: u64, mut look: impl FnMut(u32, &[u8])) -> u64 {
@@ -245,7 +263,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::AtomicBool;
-    use tare_arena::samples::{Record, Sample, SampleThread, State, Stream};
+    use tare_arena::samples::{Record, Sample, SampleThread, State, Stream, StreamEvent};
 
     fn sample(thread: u32, time: u64) -> Sample {
         let state = State::Running;
@@ -279,6 +297,26 @@ mod tests {
         }
         assert_eq!(got, sent);
         assert!(ring.get(header::HEAD) > 3 * ring.capacity, "the ring never came round");
+    }
+
+    #[test]
+    fn events_come_out_as_they_went_in_and_what_finds_no_room_is_counted() {
+        let ring = Ring::new(RING_SMALLEST).unwrap();
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
+        let head = EventHead { kind: 2, thread: 3, time: 5, duration: 7, java_id: 9, trace: 11 };
+        assert!(ring.append_event(&head, &[u64::MAX, 1]));
+        assert!(ring.append_event(&head, &[]));
+        let mut came = Vec::new();
+        stream.drain(|record| came.push(record)).unwrap();
+        let event = |values| Record::Event(StreamEvent { head, values });
+        assert_eq!(came, [event(vec![u64::MAX, 1]), event(vec![])]);
+        while ring.append_event(&head, &[1]) {}
+        assert_eq!(ring.count(Counter::LostEvents), 1);
+        let written = ring.count(Counter::Events);
+        assert!(written > 10_000, "{written}");
+        let mut came = 0;
+        stream.drain(|_| came += 1).unwrap();
+        assert_eq!(came + 2, written);
     }
 
     #[test]

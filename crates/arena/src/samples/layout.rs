@@ -55,6 +55,11 @@ pub mod record {
     pub const THREAD_END: u32 = 5;
     /// The rest of the ring up to its end, which is too short for the record that came next.
     pub const PADDING: u32 = 6;
+    /// A kind of event: its name and fields.
+    pub const EVENT_KIND: u32 = 7;
+    /// A text that events refer to.
+    pub const TEXT: u32 = 8;
+    pub const EVENT: u32 = 9;
 
     /// No record is longer, so that the ring always holds many.
     pub const LARGEST: usize = 1 << 18;
@@ -73,6 +78,20 @@ pub mod sample {
 
     /// The thread was not signalled, because it had not run since its last sample.
     pub const FLAG_UNCHANGED: u8 = 1;
+}
+
+/// An event: a head, then a `u64` for each field of its kind.
+pub mod event {
+    pub const KIND: usize = 4;
+    pub const TIME: usize = 8;
+    pub const DURATION: usize = 16;
+    pub const JAVA_ID: usize = 24;
+    pub const THREAD: usize = 32;
+    pub const TRACE: usize = 36;
+    pub const HEAD: usize = 40;
+
+    /// No kind has more fields.
+    pub const FIELDS_MOST: usize = 32;
 }
 
 /// A trace: a head, then frames, the innermost first.
@@ -221,6 +240,9 @@ named! {
         Own = "own",
         /// Methods in traces whose id is none that the JVM gave. They have no name.
         Unproven = "methods that the JVM does not know",
+        Events = "events",
+        /// Events not written: the front end had not made room in the ring.
+        LostEvents = "events lost: the front end reads too slowly",
         /// Failures by kind, in the order of [`Special`]: this is where they begin.
         FailedBase = "failed:",
     }

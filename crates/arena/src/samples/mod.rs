@@ -1,4 +1,4 @@
-//! The stream of a sampling session: samples, traces, methods and threads, in one ring.
+//! The stream of a session: samples, events, traces, methods and threads, in one ring.
 //!
 //! The JVM's threads write from their signal handlers, the agent adds names, and one front end
 //! drains: it keeps what it has read, so the JVM holds no more than the ring. A trace is sent
@@ -7,10 +7,12 @@
 //! [`Stream`] is the reading side. It works on a descriptor by plain reads, at any moment, also
 //! after the JVM was killed, and trusts nothing that it reads.
 
+mod events;
 pub mod layout;
 mod records;
 mod stream;
 
+pub use events::{DeclaredKind, EventHead, FieldKind, StreamEvent, Text};
 pub use layout::{Counter, How, Special, State};
 pub use records::{
     Frame, LineEntry, Record, Sample, SampleMethod, SampleThread, ThreadType, Trace,

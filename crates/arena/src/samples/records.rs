@@ -1,6 +1,7 @@
 //! The records of the stream: decoding all of them, and encoding those that the agent writes
 //! outside its signal handler.
 
+use super::events::{DeclaredKind, StreamEvent, Text};
 use super::layout::{How, Special, State, frame, record, sample, trace};
 
 /// One record.
@@ -15,6 +16,9 @@ pub enum Record {
         thread: u32,
         time: u64,
     },
+    EventKind(DeclaredKind),
+    Text(Text),
+    Event(StreamEvent),
 }
 
 /// A thread was seen at a place.
@@ -132,11 +136,11 @@ pub struct SampleThread {
     pub name: String,
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -161,6 +165,9 @@ impl Record {
             record::THREAD_END => {
                 Some(Record::ThreadEnd { thread: word(bytes, 4)?, time: long(bytes, 8)? })
             }
+            record::EVENT_KIND => DeclaredKind::decode(bytes).map(Record::EventKind),
+            record::TEXT => Text::decode(bytes).map(Record::Text),
+            record::EVENT => StreamEvent::decode(bytes).map(Record::Event),
             _ => None,
         }
     }
@@ -203,14 +210,14 @@ fn decode_frame(bytes: &[u8]) -> Option<Frame> {
 
 /// Puts the head on and fills up to a multiple of eight. What would be too long for the ring is
 /// cut by the callers.
-fn finish(mut out: Vec<u8>, kind: u32) -> Vec<u8> {
+pub(super) fn finish(mut out: Vec<u8>, kind: u32) -> Vec<u8> {
     out.resize(out.len().next_multiple_of(8), 0);
     let head = out.len() as u32 | kind << record::KIND_SHIFT;
     out[..4].copy_from_slice(&head.to_le_bytes());
     out
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     let bytes = &text.as_bytes()[..text.len().min(TEXT_MOST)];
     out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
     out.extend_from_slice(bytes);
@@ -219,10 +226,16 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 /// Longer names than this are cut.
 const TEXT_MOST: usize = 16 << 10;
 
-struct Cursor<'a>(&'a [u8]);
+pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
 impl Cursor<'_> {
-    fn number(&mut self) -> Option<u32> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        let (head, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    pub(super) fn number(&mut self) -> Option<u32> {
         let (head, rest) = self.0.split_first_chunk::<4>()?;
         self.0 = rest;
         Some(u32::from_le_bytes(*head))
@@ -240,7 +253,7 @@ impl Cursor<'_> {
         Some(u16::from_le_bytes(*head))
     }
 
-    fn text(&mut self) -> Option<String> {
+    pub(super) fn text(&mut self) -> Option<String> {
         let length = self.short()?;
         let (text, rest) = self.0.split_at_checked(usize::from(length))?;
         self.0 = rest;

@@ -5,6 +5,8 @@ import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -29,6 +31,7 @@ public final class Idle {
                     System.gc();
                     System.out.println("gc: done");
                 }
+                case "collections" -> System.out.println("collections: " + collections());
                 case "files" -> System.out.println("files: opened " + useUpDescriptors());
                 case "close" -> {
                     for (FileInputStream file : FILES) {
@@ -61,6 +64,12 @@ public final class Idle {
         }
         sink += result[0];
         return result[0];
+    }
+
+    /** How often the JVM has collected, by its own account. */
+    private static long collections() {
+        return ManagementFactory.getGarbageCollectorMXBeans().stream()
+            .mapToLong(GarbageCollectorMXBean::getCollectionCount).sum();
     }
 
     /** Opens files until the system gives no more. */

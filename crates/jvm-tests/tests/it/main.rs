@@ -10,6 +10,7 @@ mod attach_forbidden;
 mod bytecode_samples;
 mod bytecodes;
 mod check;
+mod collections;
 mod commands;
 mod common;
 mod container_limit;

@@ -3,12 +3,14 @@
 //! Names may come after the stacks that they are in, so stacks wait until all their names are there.
 //! The stream tells each thing once; what has been read is kept here, since the agent forgets it.
 
+mod events;
 mod naming;
 
 pub use naming::Addresses;
 
 use crate::java_method::JavaMethod;
 use crate::origins::Origins;
+use events::Events;
 use naming::function;
 use std::collections::HashMap;
 use tare_arena::samples::{
@@ -91,6 +93,7 @@ pub struct Collector<A> {
     unknown_virtuals: HashMap<u32, ThreadId>,
     /// Samples whose stacks still wait for names.
     waiting: Vec<Sample>,
+    events: Events,
     series: Option<SeriesId>,
     /// The same values by state, where states are told.
     by_state: Vec<(State, SeriesId)>,
@@ -120,6 +123,7 @@ impl<A: Addresses> Collector<A> {
             virtuals: HashMap::new(),
             unknown_virtuals: HashMap::new(),
             waiting: Vec::new(),
+            events: Events::default(),
             series: None,
             by_state: Vec::new(),
             fitting: Fitting::default(),
@@ -146,6 +150,10 @@ impl<A: Addresses> Collector<A> {
             let reason = "the file did not answer in time; its functions go by their offsets";
             run.lose(LossKind::Skipped, &format!("names of {file}"), 1, reason);
         }
+        if self.events.undeclared > 0 {
+            let reason = "the stream does not say what kind of event they are";
+            run.lose(LossKind::Damaged, "events", self.events.undeclared, reason);
+        }
         self.origins.iter().for_each(|origins| origins.account(run));
     }
 
@@ -171,12 +179,16 @@ impl<A: Addresses> Collector<A> {
                         profile.threads.get_mut(*id).ended = Some(time.saturating_sub(self.zero));
                     }
                 }
+                Record::EventKind(kind) => self.events.declare(profile, &kind),
+                Record::Text(text) => self.events.text(profile, &text),
+                Record::Event(event) => self.events.push(event),
             }
         }
+        self.add_events(profile, last);
         for sample in std::mem::take(&mut self.waiting) {
             match self.context(profile, sample.trace, last) {
                 Some((context, is_virtual)) => {
-                    let thread = self.thread_of(profile, &sample, is_virtual);
+                    let thread = self.thread_of(profile, sample.thread, sample.java_id, is_virtual);
                     let active = matches!(sample.state, State::Running | State::Runnable);
                     let of_jvm = profile.threads.get(thread).kind == ThreadKind::Vm;
                     if self.clock == Clock::Wall && of_jvm && !active {
@@ -268,22 +280,29 @@ impl<A: Addresses> Collector<A> {
         self.threads.insert(thread.number, id);
     }
 
-    fn thread_of(&mut self, profile: &mut Profile, sample: &Sample, is_virtual: bool) -> ThreadId {
-        let carrier = self.threads.get(&sample.thread).copied().unwrap_or(ThreadId::UNKNOWN);
-        if sample.java_id != 0 {
-            return *self.virtuals.entry(sample.java_id).or_insert_with(|| {
+    /// Whose stack it was: that of a virtual thread, or of the thread that carried none.
+    fn thread_of(
+        &mut self,
+        profile: &mut Profile,
+        carrier_number: u32,
+        java_id: u64,
+        is_virtual: bool,
+    ) -> ThreadId {
+        let carrier = self.threads.get(&carrier_number).copied().unwrap_or(ThreadId::UNKNOWN);
+        if java_id != 0 {
+            return *self.virtuals.entry(java_id).or_insert_with(|| {
                 // It may be mounted on others later.
                 let first = profile.thread_name(carrier);
-                let name = format!("virtual thread {}, first on {first}", sample.java_id);
+                let name = format!("virtual thread {java_id}, first on {first}");
                 let name = profile.strings.intern(&name);
-                let (kind, java_id) = (ThreadKind::Virtual, Some(sample.java_id));
+                let (kind, java_id) = (ThreadKind::Virtual, Some(java_id));
                 profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })
             });
         }
         if !is_virtual {
             return carrier;
         }
-        *self.unknown_virtuals.entry(sample.thread).or_insert_with(|| {
+        *self.unknown_virtuals.entry(carrier_number).or_insert_with(|| {
             let carrier = profile.thread_name(carrier);
             let name = profile.strings.intern(&format!("virtual, id unknown, on {carrier}"));
             profile.threads.push(Thread { kind: ThreadKind::Virtual, name, ..Thread::default() })

@@ -183,6 +183,8 @@ impl Source for Sampling {
             let reason = counter.name().trim_start_matches("lost: ");
             lose(LossKind::Dropped, "samples", totals.get(counter), reason);
         }
+        let events = totals.get(Counter::LostEvents);
+        lose(LossKind::Dropped, "events", events, "the front end reads too slowly");
         let refused = totals.get(Counter::ThreadsRefused);
         lose(
             LossKind::Skipped,

@@ -76,7 +76,10 @@ impl Records {
             Record::Thread(thread) => {
                 self.threads.insert(thread.number, thread);
             }
-            Record::ThreadEnd { .. } => {}
+            Record::ThreadEnd { .. }
+            | Record::EventKind(_)
+            | Record::Text(_)
+            | Record::Event(_) => {}
         }
     }
 

@@ -1,7 +1,8 @@
 //! Streams made up here, and the profiles that become of them.
 
 use super::*;
-use tare_arena::samples::LineEntry;
+use tare_arena::samples::{DeclaredKind, EventHead, FieldKind, LineEntry, StreamEvent, Text};
+use tare_profile::FieldValue;
 use tare_symbols::Symbol;
 
 struct Names;
@@ -260,4 +261,85 @@ fn a_thread_may_be_renamed_and_end() {
     let thread = profile.threads.get(ThreadId::new(1));
     assert_eq!((profile.strings.get(thread.name), thread.ended), ("worker", Some(500)));
     assert_eq!(profile.threads.len(), 2);
+}
+
+#[test]
+fn events_become_tables_with_their_fields_and_wait_for_names() {
+    let (mut collector, mut profile) = collector(Clock::Cpu);
+    let fields = [
+        ("class", FieldKind::Text),
+        ("owner", FieldKind::Thread),
+        ("owner-stack", FieldKind::Trace),
+        ("size", FieldKind::Bytes),
+    ];
+    let mut kind = DeclaredKind::new(4, "lock", &fields);
+    // Of a type that only a later version knows: left out, and its value with it.
+    kind.fields.insert(1, ("colour".to_owned(), None));
+    let text = Text { id: 2, text: "a.Lock".to_owned() };
+    let head =
+        EventHead { kind: 4, thread: 1, time: 1_500, duration: 70, trace: 1, ..Default::default() };
+    let event = Record::Event(StreamEvent { head, values: vec![2, 99, 1, 2, 640] });
+    let unknown = StreamEvent { head: EventHead { kind: 5, ..head }, values: Vec::new() };
+    let records = [
+        thread(),
+        Record::EventKind(kind),
+        Record::Text(text),
+        trace(1, &[java(1, 0)]),
+        trace(2, &[java(2, 5)]),
+        method(1, "a/Waiter", "take"),
+        event,
+        Record::Event(unknown),
+    ];
+    collector.add(&mut profile, records, false);
+    let (id, table) = profile.all_events().next().unwrap();
+    assert!(table.is_empty(), "the owner's stack has no name yet");
+    collector.add(&mut profile, [method(2, "a/Owner", "hold")], false);
+    let table = profile.events(id);
+    let event = table.event(0).unwrap();
+    assert_eq!((table.len(), event.time, event.duration), (1, 500, 70));
+    assert_eq!(profile.thread_name(event.thread), "main");
+    let name_of = |context| {
+        let frame = profile.contexts.frames(context).last().unwrap();
+        profile.method_name(profile.frames.get(frame).method)
+    };
+    assert_eq!(name_of(event.context), "a.Waiter.take");
+    let value = |name| table.field(0, table.field_named(name).unwrap()).unwrap();
+    let FieldValue::Text(class) = value("class") else { panic!() };
+    assert_eq!(profile.strings.get(class), "a.Lock");
+    assert_eq!(value("owner"), FieldValue::Thread(event.thread));
+    let FieldValue::Context(owner) = value("owner-stack") else { panic!() };
+    assert_eq!(name_of(owner), "a.Owner.hold");
+    assert_eq!(value("size"), FieldValue::Integer(640));
+    assert_eq!(table.field_named("colour"), None);
+    let mut run = RunInfo::default();
+    collector.account(&mut run);
+    assert!(run.losses.iter().any(|loss| loss.name == "events" && loss.count == 1), "{run:?}");
+}
+
+/// Whatever an agent says of its events, and in whatever order.
+#[test]
+fn events_that_make_no_sense_are_survived() {
+    let kinds: Vec<_> = FieldKind::ALL.iter().map(|kind| ("field", *kind)).collect();
+    let numbers = [0, 1, 2, 77, u64::from(u32::MAX), u64::MAX];
+    let (mut collector, mut profile) = collector(Clock::Cpu);
+    for number in numbers {
+        let id = number as u32;
+        let kind = Record::EventKind(DeclaredKind::new(id, "x", &kinds));
+        let again = Record::EventKind(DeclaredKind::new(id, "y", &kinds[..2]));
+        let head = EventHead {
+            kind: id,
+            thread: id,
+            time: number,
+            duration: number,
+            java_id: number,
+            trace: id,
+        };
+        let event = |values| Record::Event(StreamEvent { head, values });
+        let some = event(vec![number; 3]);
+        let records = [kind, event(vec![number; 30]), some.clone(), event(Vec::new()), again, some];
+        collector.add(&mut profile, records, false);
+    }
+    collector.add(&mut profile, [], true);
+    let rows: usize = profile.all_events().map(|(_, table)| table.len()).sum();
+    assert_eq!(rows, numbers.len() * 4);
 }

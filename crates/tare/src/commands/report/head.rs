@@ -6,7 +6,7 @@ use crate::term::{self, DIM, plain};
 use anyhow::Result;
 use std::io::Write;
 use std::time::Duration;
-use tare_analysis::{JOINED, Joined, TargetError};
+use tare_analysis::{Collections, JOINED, Joined, TargetError};
 use tare_profile::facts::keys;
 use tare_profile::{Profile, RunInfo, SeriesInfo, Unit, ValueKind};
 use tare_session::sampling::interval;
@@ -41,7 +41,35 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
             writeln!(out, "{DIM}{line}{DIM:#}")?;
         }
     }
+    if let Some(collections) = Collections::of(report.profile) {
+        let duration = report.args.view.time.is_none().then_some(run.duration);
+        for line in wrap(&collected(collections, duration), width) {
+            writeln!(out, "{DIM}{line}{DIM:#}")?;
+        }
+    }
     Ok(writeln!(out)?)
+}
+
+/// How long collections stopped the program, of a run of so many nanoseconds if that is to be compared.
+fn collected(collections: Collections, duration: Option<u64>) -> String {
+    let Collections { count, total, longest } = collections;
+    let time = |nanos| value(i64::try_from(nanos).unwrap_or(i64::MAX), Unit::Nanoseconds);
+    let share = match duration {
+        Some(1..) => {
+            let share = total as f64 / duration.unwrap_or(1) as f64;
+            format!(", {:.1} % of the run", 100.0 * share)
+        }
+        _ => String::new(),
+    };
+    let collections = several(count, "collection");
+    match count {
+        1 => format!("{collections} stopped the program for {}{share}", time(total)),
+        _ => format!(
+            "{collections} stopped the program for {}{share}, the longest for {}",
+            time(total),
+            time(longest)
+        ),
+    }
 }
 
 fn facts(run: &RunInfo) -> Vec<String> {
@@ -180,6 +208,17 @@ fn woven_after(run: &RunInfo) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn collections_are_told_in_one_line() {
+        let sum = Collections { count: 3, total: 12_000_000, longest: 8_000_000 };
+        assert_eq!(
+            collected(sum, Some(1_000_000_000)),
+            "3 collections stopped the program for 12.0 ms, 1.2 % of the run, the longest for 8.00 ms"
+        );
+        let one = Collections { count: 1, ..sum };
+        assert_eq!(collected(one, None), "1 collection stopped the program for 12.0 ms");
+    }
 
     #[test]
     fn times_longer_than_the_run_are_explained() {

@@ -4,7 +4,7 @@ use super::{Bounds, Report, labels_like};
 use crate::term;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use tare_analysis::{FindingKind, NodeId, TargetError, Tree, neighbours};
+use tare_analysis::{Collections, FindingKind, NodeId, TargetError, Tree, neighbours};
 use tare_profile::facts::{Datum, Fact, FactRow, Facts};
 use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
 
@@ -28,6 +28,10 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         json!({ "kind": kind, "text": finding.text })
     });
     root.insert("findings".into(), findings.collect());
+    if let Some(Collections { count, total, longest }) = Collections::of(report.profile) {
+        let sum = json!({ "count": count, "total_ns": total, "longest_ns": longest });
+        root.insert("collections".into(), sum);
+    }
     root.insert("grouped_by".into(), report.args.view.by.name().into());
     let hot = report.hot.iter().map(|hot| {
         let mut row = json!({

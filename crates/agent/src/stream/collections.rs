@@ -1,0 +1,93 @@
+//! Garbage collections as events of the stream.
+//!
+//! The JVM tells of them while the world stands still: there is no call into the JVM here, no lock,
+//! no allocation. The stream is found through one pointer; `INSIDE` counts who may hold it, and it is
+//! given up only when nobody does.
+//!
+//! Which collector it was tell HotSpot's own counters (`perf_memory`), of which one has moved
+//! meanwhile; without them it stays open.
+
+use super::Stream;
+use super::threads;
+use crate::kernel;
+use crate::perf_memory::{self, COLLECTORS_MOST};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::time::{Duration, Instant};
+use tare_arena::samples::{DeclaredKind, EventHead, FieldKind, Text};
+
+/// The number of the kind in the stream.
+const GC: u32 = 1;
+
+/// How long the end of a stream waits for a callback that is still inside.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+static STREAM: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// When the collection under way began; zero while there is none. One at a time: the world stands still.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// How often each collector had run then.
+static RUNS: [AtomicU64; COLLECTORS_MOST] = [const { AtomicU64::new(0) }; COLLECTORS_MOST];
+
+/// Declares the kind in the stream, and lets the events reach it. To be called by the control thread.
+pub fn publish(stream: &Arc<Stream>) {
+    let kind = DeclaredKind::new(GC, "gc", &[("collector", FieldKind::Text)]);
+    let mut declared = stream.ring.append_bytes(&kind.encode());
+    for (id, collector) in (1..).zip(perf_memory::collectors()) {
+        let text = Text { id, text: collector.name.clone() };
+        declared &= stream.ring.append_bytes(&text.encode());
+    }
+    // The ring is empty still, so there is room.
+    debug_assert!(declared);
+    BEGAN.store(0, Relaxed);
+    STREAM.store(Arc::as_ptr(stream).cast_mut(), SeqCst);
+}
+
+/// Nobody finds the stream from now on. Whoever is inside is waited for; one that stays there keeps
+/// what it uses for ever.
+pub fn withdraw(stream: &Arc<Stream>) {
+    STREAM.store(ptr::null_mut(), SeqCst);
+    let limit = Instant::now() + PATIENCE;
+    while INSIDE.load(SeqCst) != 0 {
+        if Instant::now() > limit {
+            std::mem::forget(Arc::clone(stream));
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+pub fn started() {
+    for (before, collector) in RUNS.iter().zip(perf_memory::known_collectors()) {
+        before.store(collector.runs(), Relaxed);
+    }
+    BEGAN.store(kernel::monotonic(), Relaxed);
+}
+
+pub fn finished() {
+    let now = kernel::monotonic();
+    let began = BEGAN.swap(0, Relaxed);
+    // A collection that was under way when we came has no beginning for us.
+    if began == 0 {
+        return;
+    }
+    INSIDE.fetch_add(1, SeqCst);
+    // SAFETY: published by the control thread, which keeps it alive while somebody is inside.
+    if let Some(stream) = unsafe { STREAM.load(SeqCst).as_ref() } {
+        let mut runs = RUNS.iter().zip(perf_memory::known_collectors());
+        let moved = runs.position(|(before, now)| before.load(Relaxed) != now.runs());
+        let collector = moved.map_or(0, |at| at as u64 + 1);
+        let record = threads::table().and_then(|table| table.find(kernel::gettid()));
+        let head = EventHead {
+            kind: GC,
+            thread: record.map_or(0, |record| record.number.load(Relaxed)),
+            time: began,
+            duration: now.saturating_sub(began),
+            ..EventHead::default()
+        };
+        stream.ring.append_event(&head, &[collector]);
+    }
+    INSIDE.fetch_sub(1, SeqCst);
+}

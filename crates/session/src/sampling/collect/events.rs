@@ -1,0 +1,127 @@
+//! Events of the stream as events of the profile: each declared kind becomes a table with its fields.
+
+use super::{Addresses, Collector};
+use std::collections::HashMap;
+use tare_arena::samples::{DeclaredKind, FieldKind, StreamEvent, Text};
+use tare_profile::{
+    ContextId, Event, EventKind, EventTableId, FieldType, FieldValue, Profile, StringId, ThreadId,
+    Unit,
+};
+
+/// What the stream has told of its events.
+#[derive(Default)]
+pub struct Events {
+    kinds: HashMap<u32, Declared>,
+    texts: HashMap<u32, StringId>,
+    /// Events with a stack that still waits for names.
+    waiting: Vec<StreamEvent>,
+    /// Events whose kind nobody has declared.
+    pub undeclared: u64,
+}
+
+struct Declared {
+    table: EventTableId,
+    /// Where in an event the value of each field of the table is, and what it means.
+    fields: Vec<(usize, FieldKind)>,
+}
+
+impl Events {
+    /// A kind that is declared. Fields of a type that this version does not know are left out.
+    pub fn declare(&mut self, profile: &mut Profile, kind: &DeclaredKind) {
+        let known = kind.fields.iter().enumerate();
+        let known: Vec<(&str, usize, FieldKind)> =
+            known.filter_map(|(at, (name, kind))| Some((name.as_str(), at, (*kind)?))).collect();
+        let types: Vec<(&str, FieldType)> =
+            known.iter().map(|(name, _, kind)| (*name, field_type(*kind))).collect();
+        let table = profile.events_of(&EventKind::new(&kind.name, &types));
+        let fields = known.into_iter().map(|(_, at, kind)| (at, kind)).collect();
+        self.kinds.insert(kind.id, Declared { table, fields });
+    }
+
+    pub fn text(&mut self, profile: &mut Profile, text: &Text) {
+        self.texts.insert(text.id, profile.strings.intern(&text.text));
+    }
+
+    pub fn push(&mut self, event: StreamEvent) {
+        if self.kinds.contains_key(&event.head.kind) {
+            self.waiting.push(event);
+        } else {
+            self.undeclared += 1;
+        }
+    }
+}
+
+fn field_type(kind: FieldKind) -> FieldType {
+    match kind {
+        FieldKind::Integer => FieldType::Integer(Unit::Count),
+        FieldKind::Duration => FieldType::Integer(Unit::Nanoseconds),
+        FieldKind::Bytes => FieldType::Integer(Unit::Bytes),
+        FieldKind::Text => FieldType::Text,
+        FieldKind::Trace => FieldType::Context,
+        FieldKind::Thread => FieldType::Thread,
+    }
+}
+
+impl<A: Addresses> Collector<A> {
+    /// Adds the events whose stacks have all their names; with `last`, all of them.
+    pub(super) fn add_events(&mut self, profile: &mut Profile, last: bool) {
+        for event in std::mem::take(&mut self.events.waiting) {
+            if self.add_event(profile, &event, last).is_none() {
+                self.events.waiting.push(event);
+            }
+        }
+    }
+
+    /// `None` while names are missing.
+    fn add_event(&mut self, profile: &mut Profile, new: &StreamEvent, last: bool) -> Option<()> {
+        let head = &new.head;
+        let (context, is_virtual) = self.place(profile, head.trace.into(), last)?;
+        let Declared { table, fields } = self.events.kinds.get(&head.kind)?;
+        let (table, fields) = (*table, fields.clone());
+        let mut values = Vec::with_capacity(fields.len());
+        for (at, kind) in fields {
+            let raw = new.values.get(at).copied().unwrap_or(0);
+            values.push(self.value(profile, kind, raw, last)?);
+        }
+        let event = Event {
+            time: head.time.saturating_sub(self.zero),
+            duration: head.duration,
+            thread: self.thread_of(profile, head.thread, head.java_id, is_virtual),
+            context,
+        };
+        profile.events_mut(table).push(event, &values);
+        Some(())
+    }
+
+    fn value(
+        &mut self,
+        profile: &mut Profile,
+        kind: FieldKind,
+        raw: u64,
+        last: bool,
+    ) -> Option<FieldValue> {
+        let number = u32::try_from(raw).ok();
+        Some(match kind {
+            FieldKind::Integer | FieldKind::Duration | FieldKind::Bytes => {
+                FieldValue::Integer(i64::try_from(raw).unwrap_or(i64::MAX))
+            }
+            FieldKind::Text => {
+                let text = number.and_then(|id| self.events.texts.get(&id));
+                FieldValue::Text(text.copied().unwrap_or(StringId::EMPTY))
+            }
+            FieldKind::Thread => {
+                let thread = number.and_then(|number| self.threads.get(&number));
+                FieldValue::Thread(thread.copied().unwrap_or(ThreadId::UNKNOWN))
+            }
+            FieldKind::Trace => FieldValue::Context(self.place(profile, raw, last)?.0),
+        })
+    }
+
+    /// The context of a trace, if there is one, and whether a virtual thread was in it.
+    fn place(&mut self, profile: &mut Profile, id: u64, last: bool) -> Option<(ContextId, bool)> {
+        match u32::try_from(id) {
+            Ok(0) | Err(_) => Some((ContextId::ROOT, false)),
+            Ok(id) => self.context(profile, id, last),
+        }
+    }
+}
