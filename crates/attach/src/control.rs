@@ -294,7 +294,7 @@ mod tests {
         use std::fs;
         use std::os::unix::fs::{PermissionsExt, symlink};
         use std::os::unix::net::UnixListener;
-        use tare_protocol::{DESK_SOCKET, control_dir_name, desk_dir_name};
+        use tare_protocol::{COMMAND_SOCKET, command_dir_name, control_dir_name};
 
         let base = std::env::temp_dir().join(format!("tare-sweep-{}", std::process::id()));
         let make = |name: &str, mode: u32, socket: Option<&str>| {
@@ -305,7 +305,7 @@ mod tests {
             (dir, listener)
         };
         let dead = make(&control_dir_name(7, 1), 0o700, Some(CONTROL_SOCKET)).0;
-        let desk = make(&desk_dir_name(7, 2), 0o700, Some(DESK_SOCKET)).0;
+        let commands = make(&command_dir_name(7, 2), 0o700, Some(COMMAND_SOCKET)).0;
         let empty = make(&control_dir_name(8, 3), 0o700, None).0;
         let (live, _listener) = make(&control_dir_name(7, 4), 0o700, Some(CONTROL_SOCKET));
         let open = make(&control_dir_name(7, 5), 0o755, Some(CONTROL_SOCKET)).0;
@@ -329,9 +329,9 @@ mod tests {
 
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         remove_stale_in(&base, &[], now);
-        assert!(dead.exists() && desk.exists(), "too young to tell");
+        assert!(dead.exists() && commands.exists(), "too young to tell");
         remove_stale_in(&base, &[], now + 2 * YOUNG);
-        for gone in [&dead, &desk, &empty, &lib, &checked] {
+        for gone in [&dead, &commands, &empty, &lib, &checked] {
             assert!(!gone.exists(), "{}", gone.display());
         }
         for left in [&live, &open, &full, &loading, &checking, &other, &behind.join(CONTROL_SOCKET)]

@@ -29,9 +29,9 @@ pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
-    BUILD_ID, BUILD_MARKER, CHECK_PREFIX, CONTROL_SOCKET, DESK_SOCKET, MEETING_SOCKET, PROTOCOL,
-    VERSION, control_dir_name, desk_dir_name, library_name, meeting_dir_name, parse_control_dir,
-    parse_desk_dir, socket_in,
+    BUILD_ID, BUILD_MARKER, CHECK_PREFIX, COMMAND_SOCKET, CONTROL_SOCKET, MEETING_SOCKET, PROTOCOL,
+    VERSION, command_dir_name, control_dir_name, library_name, meeting_dir_name, parse_command_dir,
+    parse_control_dir, socket_in,
 };
 pub use nearest::{Nearest, nearest};
 pub use options::{AgentOptions, GRACE, OptionError};

@@ -17,13 +17,13 @@ pub const BUILD_MARKER: &str = concat!("tare-build-id:", env!("TARE_BUILD_ID"), 
 /// The socket's file name inside its directory.
 pub const CONTROL_SOCKET: &str = "control";
 
-/// The file names of the sockets where launched JVMs report, and where a recording takes orders.
+/// The file names of the sockets where launched JVMs report, and where a recording takes commands.
 pub const MEETING_SOCKET: &str = "meet";
-pub const DESK_SOCKET: &str = "desk";
+pub const COMMAND_SOCKET: &str = "command";
 
 const DIR_PREFIX: &str = ".tare-";
 const MEETING_PREFIX: &str = ".tare-run-";
-const DESK_PREFIX: &str = ".tare-desk-";
+const COMMAND_PREFIX: &str = ".tare-command-";
 
 /// The file name under which a JVM loads the agent of build `id`. A JVM keeps one copy of a
 /// library per path, so a new build needs a new name.
@@ -54,14 +54,14 @@ pub fn meeting_dir_name(pid: u32, salt: u32) -> String {
 
 /// The directory of the socket at which a recording of the JVM with this pid takes orders.
 #[must_use]
-pub fn desk_dir_name(pid: u32, salt: u32) -> String {
-    format!("{DESK_PREFIX}{pid}-{salt:08x}")
+pub fn command_dir_name(pid: u32, salt: u32) -> String {
+    format!("{COMMAND_PREFIX}{pid}-{salt:08x}")
 }
 
-/// The pid of the JVM in a name made by [`desk_dir_name`], or `None` for any other name.
+/// The pid of the JVM in a name made by [`command_dir_name`], or `None` for any other name.
 #[must_use]
-pub fn parse_desk_dir(name: &str) -> Option<u32> {
-    parse(name, DESK_PREFIX)
+pub fn parse_command_dir(name: &str) -> Option<u32> {
+    parse(name, COMMAND_PREFIX)
 }
 
 /// What the directory of a `tare check` is called, before its pid. Its owner has locked it.
@@ -70,9 +70,13 @@ pub const CHECK_PREFIX: &str = ".tare-check-";
 /// The file name of the socket in a directory that one of these functions has named.
 #[must_use]
 pub fn socket_in(dir_name: &str) -> Option<&'static str> {
-    [(DIR_PREFIX, CONTROL_SOCKET), (MEETING_PREFIX, MEETING_SOCKET), (DESK_PREFIX, DESK_SOCKET)]
-        .into_iter()
-        .find_map(|(prefix, socket)| parse(dir_name, prefix).map(|_| socket))
+    [
+        (DIR_PREFIX, CONTROL_SOCKET),
+        (MEETING_PREFIX, MEETING_SOCKET),
+        (COMMAND_PREFIX, COMMAND_SOCKET),
+    ]
+    .into_iter()
+    .find_map(|(prefix, socket)| parse(dir_name, prefix).map(|_| socket))
 }
 
 fn parse(name: &str, prefix: &str) -> Option<u32> {
@@ -93,12 +97,12 @@ mod tests {
             assert_eq!(parse_control_dir(bad), None, "{bad}");
             assert_eq!(socket_in(bad), None, "{bad}");
         }
-        assert_eq!(parse_desk_dir(&desk_dir_name(42, 7)), Some(42));
-        assert_eq!(parse_control_dir(&desk_dir_name(42, 7)), None);
+        assert_eq!(parse_command_dir(&command_dir_name(42, 7)), Some(42));
+        assert_eq!(parse_control_dir(&command_dir_name(42, 7)), None);
         for (name, socket) in [
             (control_dir_name(1, 2), CONTROL_SOCKET),
             (meeting_dir_name(1, 2), MEETING_SOCKET),
-            (desk_dir_name(1, 2), DESK_SOCKET),
+            (command_dir_name(1, 2), COMMAND_SOCKET),
         ] {
             assert_eq!(socket_in(&name), Some(socket), "{name}");
         }

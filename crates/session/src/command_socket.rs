@@ -177,7 +177,7 @@ impl Waiting {
 }
 
 /// Clears away what a recording of ours that was killed has left.
-pub(crate) fn sweep(pid: u32) {
+pub fn sweep(pid: u32) {
     // Whoever looks for one that lives does it on the way.
     let _ = place::find_own(pid);
 }

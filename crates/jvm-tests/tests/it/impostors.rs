@@ -13,10 +13,10 @@ use tare_jvm_tests::{
     wait_until,
 };
 
-/// The directories of desks for a JVM.
-fn desks(pid: u32) -> Vec<PathBuf> {
+/// The directories of command sockets for a JVM.
+fn command_dirs(pid: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir("/tmp").into_iter().flatten().filter_map(Result::ok);
-    let ours = format!(".tare-desk-{pid}-");
+    let ours = format!(".tare-command-{pid}-");
     entries
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours))
         .map(|entry| entry.path())
@@ -27,11 +27,13 @@ fn begin(tare: &Tare, name: &str, file: &Path) -> Running {
     let recording = tare.start(&["record", "-o", &file.display().to_string(), name]);
     let pid = name.parse().expect("a pid");
     control_socket(pid);
-    wait_until("it takes orders", || desks(pid).iter().any(|dir| dir.join("desk").exists()));
+    wait_until("it takes commands", || {
+        command_dirs(pid).iter().any(|dir| dir.join("command").exists())
+    });
     recording
 }
 
-/// What a desk answers to a line.
+/// What a recording answers to a line.
 fn say(socket: &Path, line: &str) -> String {
     let mut stream = UnixStream::connect(socket).expect("somebody listens");
     stream.write_all(line.as_bytes()).expect("he reads");
@@ -49,12 +51,12 @@ fn a_recording_opens_no_path() {
     let (file, victim) = (scratch.join("x.tare"), scratch.join("victim"));
     fs::write(&victim, "precious").unwrap();
     let recording = begin(&Tare::this(), &name, &file);
-    let desk = desks(demo.target.pid()).remove(0);
-    assert_eq!(fs::metadata(&desk).unwrap().permissions().mode() & 0o7777, 0o700);
+    let dir = command_dirs(demo.target.pid()).remove(0);
+    assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o7777, 0o700);
     let hex: String = victim.display().to_string().bytes().map(|b| format!("{b:02x}")).collect();
     for order in [format!("dump {hex}\n"), format!("dump {}\n", victim.display()), "dump\n".into()]
     {
-        let answer = say(&desk.join("desk"), &order);
+        let answer = say(&dir.join("command"), &order);
         assert!(answer.starts_with("error "), "{answer}");
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
@@ -64,7 +66,7 @@ fn a_recording_opens_no_path() {
     Tare::this().run(&["stop", &name]).ok();
     recording.wait().ok();
     Recorded::open(&file);
-    assert!(desks(demo.target.pid()).is_empty(), "the desk is gone");
+    assert!(command_dirs(demo.target.pid()).is_empty(), "the socket is gone");
     demo.finish();
 }
 
@@ -81,7 +83,7 @@ fn another_container_gives_no_orders() {
     let file = scratch.join("x.tare");
     let there = Tare::this().through(&["unshare", "--mount"]);
     let recording = begin(&there, &name, &file);
-    let socket = desks(demo.target.pid()).remove(0).join("desk");
+    let socket = command_dirs(demo.target.pid()).remove(0).join("command");
     let answer = say(&socket, "stop\n");
     assert!(answer.contains("another container"), "{answer}");
     Tare::this().run(&["stop", &name]).fails(1, &["is not being recorded"]);
@@ -110,10 +112,10 @@ fn who_was_there_first_is_not_believed() {
     refused("an abstract name");
     drop(abstract_one);
 
-    let dir = PathBuf::from(format!("/tmp/.tare-desk-{pid}-0000beef"));
+    let dir = PathBuf::from(format!("/tmp/.tare-command-{pid}-0000beef"));
     let _sweep = Sweep(dir.clone());
     fs::create_dir(&dir).unwrap();
-    let listener = UnixListener::bind(dir.join("desk")).unwrap();
+    let listener = UnixListener::bind(dir.join("command")).unwrap();
     fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
     refused("a directory that others may enter");
     fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
@@ -122,10 +124,10 @@ fn who_was_there_first_is_not_believed() {
         refused("a directory of another user");
         chown(&dir, Some(0), Some(0)).unwrap();
     } else {
-        skip("a desk of another user", "we are not root");
+        skip("a command socket of another user", "we are not root");
     }
     drop(listener);
-    refused("a desk that is dead");
+    refused("a command socket that is dead");
     assert!(!dir.exists(), "a dead one is cleared away");
     target.finish();
 }
@@ -147,13 +149,13 @@ fn an_impostor_in_another_container() {
         return;
     }
     let target = Target::idle(jdk()).start();
-    let dir = PathBuf::from(format!("/tmp/.tare-desk-{}-0000beef", target.pid()));
+    let dir = PathBuf::from(format!("/tmp/.tare-command-{}-0000beef", target.pid()));
     let _sweep = Sweep(dir.clone());
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
     let scratch = Scratch::new();
     let classes = shared_classes(&scratch);
-    let java = Target::idle(jdk()).class_path(&classes).main("Listen").arg(dir.join("desk"));
+    let java = Target::idle(jdk()).class_path(&classes).main("Listen").arg(dir.join("command"));
     let mut impostor = java.directory(scratch.path()).through(&words).start();
     let outcome = Tare::this().run(&["stop", &target.name()]);
     outcome.fails(1, &["is not being recorded"]);

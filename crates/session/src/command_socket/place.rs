@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tare_protocol::{DESK_SOCKET, desk_dir_name, parse_desk_dir};
+use tare_protocol::{COMMAND_SOCKET, command_dir_name, parse_command_dir};
 
 /// What the socket is called until somebody listens: one that has its name, and refuses, is dead.
 const UNFINISHED: &str = "new";
@@ -49,7 +49,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        for name in [DESK_SOCKET, UNFINISHED] {
+        for name in [COMMAND_SOCKET, UNFINISHED] {
             let _ = fs::remove_file(self.dir.join(name));
         }
         let _ = fs::remove_dir(&self.dir);
@@ -63,7 +63,7 @@ fn bases() -> [PathBuf; 3] {
 
 fn bind_in(base: &Path, pid: u32) -> io::Result<(UnixListener, Place)> {
     let salt = RandomState::new().hash_one(pid) as u32;
-    let dir = base.join(desk_dir_name(pid, salt));
+    let dir = base.join(command_dir_name(pid, salt));
     // A directory that exists is an error, so this one is ours.
     fs::DirBuilder::new().mode(0o700).create(&dir)?;
     let place = Place { dir };
@@ -71,7 +71,7 @@ fn bind_in(base: &Path, pid: u32) -> io::Result<(UnixListener, Place)> {
     let listener = UnixListener::bind(&unfinished)?;
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
-    fs::rename(&unfinished, place.dir.join(DESK_SOCKET))?;
+    fs::rename(&unfinished, place.dir.join(COMMAND_SOCKET))?;
     Ok((listener, place))
 }
 
@@ -111,7 +111,7 @@ fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
     let limit = Instant::now() + PATIENCE;
     let mut deaf = false;
     for (path, dir) in sockets(pid, owner) {
-        let socket = PathBuf::from(format!("/proc/self/fd/{}/{DESK_SOCKET}", dir.as_raw_fd()));
+        let socket = PathBuf::from(format!("/proc/self/fd/{}/{COMMAND_SOCKET}", dir.as_raw_fd()));
         match connect_until(&socket, limit) {
             Ok(stream) if is_believed(&stream, owner) => return Ok(Some(stream)),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => deaf = true,
@@ -141,7 +141,7 @@ fn sockets(pid: u32, owner: u32) -> impl Iterator<Item = (PathBuf, OwnedFd)> {
     });
     let named = entries.filter(move |path| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| parse_desk_dir(name) == Some(pid))
+        name.is_some_and(|name| parse_command_dir(name) == Some(pid))
     });
     named.filter_map(move |path| {
         let (dir, is_of) = open_private(&path)?;
@@ -210,7 +210,7 @@ mod tests {
         let (listener, place) = Place::bind(pid).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&place.dir), 0o700);
-        assert_eq!(mode(&place.dir.join(DESK_SOCKET)), 0o600);
+        assert_eq!(mode(&place.dir.join(COMMAND_SOCKET)), 0o600);
         let found = find(pid, us()).unwrap().expect("it is there");
         assert!(!found.foreign);
         assert_eq!(peer(&found.stream).unwrap(), (std::process::id(), us()));
@@ -258,7 +258,7 @@ mod tests {
     fn a_socket_whose_queue_is_full_is_not_waited_for_for_ever() {
         let pid = u32::MAX - 4 * std::process::id();
         let (_listener, place) = Place::bind(pid).unwrap();
-        let _crowd = crowd(&place.dir.join(DESK_SOCKET));
+        let _crowd = crowd(&place.dir.join(COMMAND_SOCKET));
         let refused = find(pid, us()).err().map(|error| error.to_string());
         assert!(refused.is_some_and(|why| why.contains("took no commands")));
         // The same of the JVM's user, who has time.
@@ -266,7 +266,7 @@ mod tests {
         let Some((theirs, uid)) = as_another(|uid| (Place::bind(pid).unwrap(), uid)) else {
             return eprintln!("not covered: takes root");
         };
-        let _more = crowd(&theirs.1.dir.join(DESK_SOCKET));
+        let _more = crowd(&theirs.1.dir.join(COMMAND_SOCKET));
         assert!(find(pid, uid).is_err());
         assert!(find_own(pid).unwrap().is_none(), "it keeps root from no socket of its own");
     }

@@ -5,7 +5,7 @@ use crate::term::plain;
 use anyhow::Result;
 use std::sync::atomic::AtomicBool;
 use tare_session::agents::{send_away, wait_for_threads};
-use tare_session::client;
+use tare_session::{client, command_socket};
 
 pub fn run(target: &OneJvm) -> Result<()> {
     let jvm = tare_attach::find(&target.jvm)?;
@@ -13,6 +13,8 @@ pub fn run(target: &OneJvm) -> Result<()> {
     let name = plain(jvm.name());
     // Without a handler of ours Ctrl-C ends us wherever we are.
     let never = AtomicBool::new(false);
+    // Of a recording whose tool was killed; one that is under way keeps its own.
+    command_socket::sweep(jvm.pid);
     let agents = client::agents(&jvm, patience)?;
     if agents.is_empty() && tare_attach::has_control_thread(jvm.pid) {
         // An agent that was sent away before has no socket any more, but may have much to restore.
