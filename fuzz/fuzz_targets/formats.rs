@@ -1,6 +1,6 @@
-//! Any bytes as a JFR file, as pprof or as collapsed stacks: no panic, no hang, no unbounded memory;
-//! what is read is a sound profile that every exporter can write, and our readers read again what
-//! the exporters wrote.
+//! Any bytes as a JFR file, as pprof or as collapsed stacks: no panic, no hang, no unbounded
+//! memory; what is read is a sound profile that every exporter can write, and our readers read
+//! again what the exporters wrote.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

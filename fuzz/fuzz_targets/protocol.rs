@@ -52,7 +52,8 @@ fn same<T>(
 ) {
     let Ok(value) = understood else { return };
     let bytes = to(&value).encode();
-    // A known fault: a carriage return at the end of a value is lost, because lines are split as text.
+    // A known fault: a carriage return at the end of a value is lost, because lines are split as
+    // text.
     if bytes.windows(2).any(|pair| pair == b"\r\n") {
         return;
     }

@@ -1,5 +1,5 @@
-//! Any bytes as a `.tare` recording: no panic, no hang, no more memory than was allowed, and what is
-//! loaded is a sound profile.
+//! Any bytes as a `.tare` recording: no panic, no hang, no more memory than was allowed, and what
+//! is loaded is a sound profile.
 #![no_main]
 
 use flate2::Crc;

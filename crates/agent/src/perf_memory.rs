@@ -1,5 +1,5 @@
-//! The counters that HotSpot keeps in memory for `jstat`: how long it has stood at safepoints, and how
-//! often each of its collectors has run.
+//! The counters that HotSpot keeps in memory for `jstat`: how long it has stood at safepoints, and
+//! how often each of its collectors has run.
 //!
 //! They lie in a file that the JVM maps into its own memory, so reading one is a load. A JVM that
 //! was told to keep none (`-XX:-UsePerfData`), or to keep them in private memory, has no such

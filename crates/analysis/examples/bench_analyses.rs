@@ -1,8 +1,9 @@
-//! Speed of the analyses: `cargo run --release -p tare-analysis --example bench_analyses [MILLIONS]`.
+//! Speed of the analyses: `cargo run --release -p tare-analysis --example bench_analyses
+//! [MILLIONS]`.
 //!
-//! An exact profile of ten million contexts, as a compiler run makes them. The baseline is one sweep
-//! over the contexts that sums subtrees, which no analysis can do without. Seconds are of the processor,
-//! so that other work on the machine counts less.
+//! An exact profile of ten million contexts, as a compiler run makes them. The baseline is one
+//! sweep over the contexts that sums subtrees, which no analysis can do without. Seconds are of the
+//! processor, so that other work on the machine counts less.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
 //! What probes cost, as the agent measured it around work of known length, and what follows for a
 //! time that probes measured. The derivation, and where it fails, is in docs/internals/times.md.
 //!
-//! A *body* is what a method takes when nothing is woven. Around it, probes measure an *inside* (from
-//! the clock's first reading to its second) and add an *outside* to the caller's time. Both depend on
-//! the body: beside work that waits for itself (*narrow*) a processor does most of a probe for nothing,
-//! and reads the clock too early; beside work that fills it (*wide*) it cannot.
+//! A *body* is what a method takes when nothing is woven. Around it, probes measure an *inside*
+//! (from the clock's first reading to its second) and add an *outside* to the caller's time. Both
+//! depend on the body: beside work that waits for itself (*narrow*) a processor does most of a
+//! probe for nothing, and reads the clock too early; beside work that fills it (*wide*) it cannot.
 
 use tare_profile::RunInfo;
 use tare_profile::facts::{Cost, ProbeCost, keys};

@@ -1,8 +1,9 @@
-//! Figures out of the calls of a trace: calls, base and elapsed time of each context, within a stretch of
-//! time that may begin and end anywhere.
+//! Figures out of the calls of a trace: calls, base and elapsed time of each context, within a
+//! stretch of time that may begin and end anywhere.
 //!
 //! A call of a context adds its time to that context and takes it from the caller's, whatever the
-//! order of the calls: what is left is each context's own. Cumulative figures are those of the tree.
+//! order of the calls: what is left is each context's own. Cumulative figures are those of the
+//! tree.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,7 +95,8 @@ mod tests {
     use super::*;
     use tare_profile::{Event, SeriesInfo, StringId, Unit};
 
-    /// `a` from 100 to 200 calls `b` from 120 to 160, of which 10 were for our sake, and from 190 to 195.
+    /// `a` from 100 to 200 calls `b` from 120 to 160, of which 10 were for our sake, and from 190
+    /// to 195.
     fn profile() -> Profile {
         let mut profile = Profile::new();
         let (a, b) = (profile.special("a"), profile.special("b"));

@@ -111,7 +111,8 @@ fn compensate_trace(profile: &mut Profile, mut probes: Probes) -> bool {
         let weight = probes.remove(&((row.thread, row.time), row.context)).unwrap_or(0);
         net.push(Row::new(row.context, row.thread, row.value - weight).at(row.time));
     }
-    // A call that was entered in one second and left in another has weight where it has no time yet.
+    // A call that was entered in one second and left in another has weight where it has no time
+    // yet.
     for (((thread, time), context), weight) in probes {
         net.push(Row::new(context, thread, -weight).at(time));
     }
@@ -421,7 +422,8 @@ mod tests {
     fn sequences_subtract_the_least() {
         let mut profile = profile(10_000_000, 110_000_000, false);
         assert!(compensate(&mut profile, Compensation::Sequences));
-        // Inside and outside of the callee, of which 200 calls were interpreted, and the caller's own.
+        // Inside and outside of the callee, of which 200 calls were interpreted, and the caller's
+        // own.
         let [_, net, _] = totals(&profile);
         let cold = 200 * (190 + 290) + 480;
         assert_eq!(net, 10_000_000 + 110_000_000 - 10_000_000 - 999_999 * 10 - 20 - cold);

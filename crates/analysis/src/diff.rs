@@ -1,8 +1,8 @@
 //! Two profiles side by side: what grew, what shrank, and how much they have in common.
 //!
-//! Nodes meet by the names on their path, without the numbers that the JVM makes up in every run, and
-//! without descriptors if one of the profiles has none. Which differences may be chance is told by
-//! `noise`.
+//! Nodes meet by the names on their path, without the numbers that the JVM makes up in every run,
+//! and without descriptors if one of the profiles has none. Which differences may be chance is told
+//! by `noise`.
 
 use crate::aside::{NO_JAVA, OF_JVM, OF_NATIVE};
 use crate::filter::{AnalysisError, Filter};
@@ -250,8 +250,8 @@ impl Diff {
         method.filter(|method| method.at_least > whole.at_least).unwrap_or(whole)
     }
 
-    /// Methods, without the lines that stand for threads of the JVM and others that run no Java: how
-    /// much those did is in the whole, and which of them it was is no matter of the program.
+    /// Methods, without the lines that stand for threads of the JVM and others that run no Java:
+    /// how much those did is in the whole, and which of them it was is no matter of the program.
     fn of_program(&self) -> impl Iterator<Item = &Change> {
         let is_aside = |label: &str| [OF_JVM, OF_NATIVE, NO_JAVA].contains(&label);
         self.methods.iter().filter(move |change| !is_aside(&change.label))

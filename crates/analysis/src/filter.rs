@@ -79,7 +79,8 @@ impl Filter {
             }
             self.threads.is_empty()
                 || self.threads.iter().any(|text| {
-                    // A thread's name has no dots that would matter, so that one star means anything.
+                    // A thread's name has no dots that would matter, so that one star means
+                    // anything.
                     let anything = text.replace('*', "**");
                     if text.contains('*') { glob(&anything, name) } else { name.contains(text) }
                 })

@@ -2,9 +2,9 @@
 //! processor time it takes from another, in which nothing was woven.
 //!
 //! Samples know nothing of probes, so this is right for short methods too; what they cannot tell is
-//! how much work was done while they were taken. That is told by methods that were counted meanwhile, the
-//! *marks*, or else by contexts whose time is well known from the exact recording, its *anchors*. docs/internals/times.md
-//! has the derivation.
+//! how much work was done while they were taken. That is told by methods that were counted
+//! meanwhile, the *marks*, or else by contexts whose time is well known from the exact recording,
+//! its *anchors*. docs/internals/times.md has the derivation.
 
 mod places;
 
@@ -26,8 +26,8 @@ const PROBES: &str = "java.lang.Tare";
 
 /// Calls of a mark, in both, at least.
 const FEW: f64 = 30.0;
-/// The relative width of an anchor's interval at most. The narrowest ones that hold [`ANCHORED`] of the samples
-/// count, unless wider ones, up to [`WIDE`], say less by more than that.
+/// The relative width of an anchor's interval at most. The narrowest ones that hold [`ANCHORED`] of
+/// the samples count, unless wider ones, up to [`WIDE`], say less by more than that.
 const WIDTHS: [f64; 5] = [0.05, 0.1, 0.2, 0.5, f64::MAX];
 const WIDE: f64 = 0.2;
 const ANCHORED: f64 = 0.05;
@@ -72,13 +72,14 @@ struct Sampled {
     share: f64,
 }
 
-/// Adds the series of processor time per context, with its bounds, from the samples of another profile
-/// or of this one. `None` if one of them lacks what it takes.
+/// Adds the series of processor time per context, with its bounds, from the samples of another
+/// profile or of this one. `None` if one of them lacks what it takes.
 pub fn join(profile: &mut Profile, samples: Option<&Profile>) -> Option<Joined> {
     let calls = exact(profile, |info| info.kind == ValueKind::Invocations)?;
     let other = samples.unwrap_or(profile);
     let sampled = sampled_series(other)?;
-    // Numbers of class loaders mean something in one run only, and older recordings lack them in samples.
+    // Numbers of class loaders mean something in one run only, and older recordings lack them in
+    // samples.
     let by_loader = samples.is_none() && places::have_loaders(profile);
     let places = Places::new(profile, calls, by_loader);
     let placed = places.place(other, &sampled);
@@ -145,8 +146,8 @@ impl Joined {
     }
 }
 
-/// The intervals of sums. Those of contexts cannot be added up: where one had a sample too many, another had one
-/// too few.
+/// The intervals of sums. Those of contexts cannot be added up: where one had a sample too many,
+/// another had one too few.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JoinedSums {
     one: f64,
@@ -235,8 +236,9 @@ fn sums(profile: &Profile, id: SeriesId) -> HashMap<ContextId, f64> {
     sums
 }
 
-/// What the calls of marks say, in the exact recording and while samples were taken: of each context by the
-/// nearest mark that it is called from, and where there is none by what most marks say. Also how many there are.
+/// What the calls of marks say, in the exact recording and while samples were taken: of each
+/// context by the nearest mark that it is called from, and where there is none by what most marks
+/// say. Also how many there are.
 fn marked(profile: &Profile, other: &Profile, calls: SeriesId) -> Option<(Vec<Scale>, usize)> {
     let marks = other.run.facts.rows(keys::MARKS);
     let sampled: HashMap<&str, (f64, f64)> =
@@ -268,7 +270,8 @@ fn marked(profile: &Profile, other: &Profile, calls: SeriesId) -> Option<(Vec<Sc
     for (name, number) in names {
         let (exact, (then, spread)) = (counted[number], sampled[name]);
         if exact >= FEW && then >= FEW {
-            // Calls that take different times, and the ones that were under way when samples began and ended.
+            // Calls that take different times, and the ones that were under way when samples began
+            // and ended.
             let doubt = SIGMAS * spread * (1.0 / exact + 1.0 / then).sqrt() + 1.0 / then;
             marks[number] = Some(Scale { times: exact / then, doubt });
         }
@@ -287,10 +290,11 @@ fn marked(profile: &Profile, other: &Profile, calls: SeriesId) -> Option<(Vec<Sc
 }
 
 /// How much the samples must be scaled so that they agree with the times of contexts that are well
-/// known from both, with all that they call, and how far that is in doubt. (Not their own times: which of two methods
-/// a sample belongs to that are compiled into one is often a guess.) What spoils an anchor makes its woven time the
-/// longer one: it waits, it lost its processor, its woven code is compiled less well. So one of the
-/// lower ratios counts, by weight, and not their mean; and the further the others lie above it, the greater is the doubt.
+/// known from both, with all that they call, and how far that is in doubt. (Not their own times:
+/// which of two methods a sample belongs to that are compiled into one is often a guess.) What
+/// spoils an anchor makes its woven time the longer one: it waits, it lost its processor, its woven
+/// code is compiled less well. So one of the lower ratios counts, by weight, and not their mean;
+/// and the further the others lie above it, the greater is the doubt.
 fn anchored(
     profile: &Profile,
     places: &Places,
@@ -299,7 +303,8 @@ fn anchored(
 ) -> Option<(f64, f64)> {
     let net = exact(profile, |info| info.estimate == Estimate::Compensated)?;
     let [low, high, _] = bounds_of(profile, net)?;
-    // What is not timed is in its caller's time, so it cannot be an anchor, but all that calls it can.
+    // What is not timed is in its caller's time, so it cannot be an anchor, but all that calls it
+    // can.
     let untimed = exact(profile, |info| info.kind.name() == UNTIMED);
     let untimed = places.own(&untimed.map(|id| sums(profile, id)).unwrap_or_default());
     let [net, low, high] = [net, low, high].map(|id| places.whole(profile, &sums(profile, id)));
@@ -490,7 +495,8 @@ mod tests {
         let (mut profile, [long, short]) = exact_profile();
         assert!(compensate(&mut profile, Compensation::Calibrated));
         let mut samples = samples();
-        // Four times as many calls while it was sampled, although anchors take it for half the work.
+        // Four times as many calls while it was sampled, although anchors take it for half the
+        // work.
         let mark = |method: &str, calls| Mark { method: method.to_owned(), calls, spread: 0.5 };
         let mut marks = vec![mark("a.B.long", 4_000), mark("a.B.gone", 9), mark("odd", 1)];
         samples.run.facts.set(keys::MARKS, &marks);
@@ -512,7 +518,8 @@ mod tests {
     #[test]
     fn sums_are_surer_than_their_parts() {
         let sums = JoinedSums { one: 1e6, doubt: 0.0 };
-        // A hundred samples, one in each of a hundred contexts, each of which may be nothing or three.
+        // A hundred samples, one in each of a hundred contexts, each of which may be nothing or
+        // three.
         let (low, high) = sums.interval(200_000_000, 100_000_000, (0, 600_000_000));
         assert!((160_000_000..162_000_000).contains(&low), "{low}");
         assert!((239_000_000..240_000_000).contains(&high), "{high}");

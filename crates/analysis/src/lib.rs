@@ -1,13 +1,13 @@
-//! What is computed from a profile: trees, lists, comparisons, findings. Pure: no files, no JVMs, no
-//! terminal.
+//! What is computed from a profile: trees, lists, comparisons, findings. Pure: no files, no JVMs,
+//! no terminal.
 //!
 //! Everything starts with [`Tree::build`], which applies a [`Filter`] to one or several series of a
 //! profile. From a tree come the tree with the small folded ([`Tree::fold_small`]), the tree upside
 //! down ([`Tree::bottom_up`]), hot lists ([`hot_list`]) and the neighbours of a method
 //! ([`neighbours`]). Two trees make a [`Diff`].
 //!
-//! One law holds for each of them: the sum of all own values is the total of the root. Nothing is lost
-//! by hiding, folding or grouping; it only moves to where the label says.
+//! One law holds for each of them: the sum of all own values is the total of the root. Nothing is
+//! lost by hiding, folding or grouping; it only moves to where the label says.
 
 #![forbid(unsafe_code)]
 

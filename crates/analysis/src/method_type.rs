@@ -1,5 +1,5 @@
-//! What kind of code a traced method ran in: the interpreter's, a compiler's with its tier, or native; and
-//! whether the method is static.
+//! What kind of code a traced method ran in: the interpreter's, a compiler's with its tier, or
+//! native; and whether the method is static.
 
 /// HotSpot's tiers are 1 to 4; 0 is the interpreter, and what comes after them native code.
 const KINDS: u8 = 6;

@@ -11,11 +11,11 @@ use tare_profile::{
     Row, Series, SeriesId,
 };
 
-/// The profile after a filter. Series, threads and names keep their handles; contexts do not, if the
-/// filter changes stacks. `metric` decides what is small.
+/// The profile after a filter. Series, threads and names keep their handles; contexts do not, if
+/// the filter changes stacks. `metric` decides what is small.
 ///
-/// A series without times has nothing to give to a range of time. If it is `metric` that is an error;
-/// another one is empty afterwards, and the losses say so.
+/// A series without times has nothing to give to a range of time. If it is `metric` that is an
+/// error; another one is empty afterwards, and the losses say so.
 pub fn narrow(
     profile: Profile,
     metric: SeriesId,
@@ -110,8 +110,8 @@ fn sums(profile: &Profile, rows: &[Vec<Row>], metric: SeriesId) -> Vec<Vec<i64>>
 
 /// Makes the contexts of the filtered profile; for each old one its new.
 ///
-/// A tree says which contexts join. It is a tree of labels, though, and the frames of one method may
-/// stand at several lines, so that a node may have several contexts.
+/// A tree says which contexts join. It is a tree of labels, though, and the frames of one method
+/// may stand at several lines, so that a node may have several contexts.
 fn reshape(
     profile: &Profile,
     selection: &Selection,

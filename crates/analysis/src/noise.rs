@@ -4,7 +4,8 @@
 //! by the run itself: it is cut into parts of equally many samples, and what a method has in one
 //! part differs from what it has in the next by chance, but for the few parts where the program
 //! changes what it does. So samples that come in bursts count for as little as they tell, and how
-//! much of the machine a program got at what time does not matter. docs/internals/compare.md has the rest.
+//! much of the machine a program got at what time does not matter. docs/internals/compare.md has
+//! the rest.
 
 use crate::join::JoinedSums;
 use crate::target::TARGET_TIME;

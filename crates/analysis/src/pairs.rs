@@ -1,9 +1,11 @@
-//! Times of trees by pairs of transitions: what probes weigh between one reading of the clock and the
-//! next, learned from the contexts in place. The derivation, and where it fails, is in docs/internals/times.md.
+//! Times of trees by pairs of transitions: what probes weigh between one reading of the clock and
+//! the next, learned from the contexts in place. The derivation, and where it fails, is in
+//! docs/internals/times.md.
 //!
-//! A call that makes no timed call goes from its entry to its exit. One that makes some goes from entry
-//! to entry and from exit to exit, once each, and between two of its calls from exit to entry. How many
-//! calls of a context made some is counted by the probes, so all four can be told from sums.
+//! A call that makes no timed call goes from its entry to its exit. One that makes some goes from
+//! entry to entry and from exit to exit, once each, and between two of its calls from exit to
+//! entry. How many calls of a context made some is counted by the probes, so all four can be told
+//! from sums.
 
 use crate::calibration::Calibration;
 
@@ -39,8 +41,8 @@ impl Passed {
 }
 
 impl Pairs {
-    /// What empty methods cost in the calibration. A call that nobody instruments costs something as
-    /// well, between the caller's code and the callee's first probe: that is not the probes'.
+    /// What empty methods cost in the calibration. A call that nobody instruments costs something
+    /// as well, between the caller's code and the callee's first probe: that is not the probes'.
     pub fn calibrated(table: &Calibration) -> Self {
         let (leaf, outside) = table.empty();
         let ends = table.chained.unwrap_or(leaf + outside);
@@ -56,8 +58,8 @@ impl Pairs {
         Pairs { leaf: inside, ends: inside + outside, between: outside }
     }
 
-    /// The least that contexts took on average for a pair, where that is less than the calibration saw. A
-    /// call without instrumentation costs `call`, which is theirs.
+    /// The least that contexts took on average for a pair, where that is less than the calibration
+    /// saw. A call without instrumentation costs `call`, which is theirs.
     pub fn learn(self, contexts: &[Passed], call: f64) -> Self {
         let least = |known: f64, found: &dyn Fn(&Passed) -> Option<f64>| {
             contexts.iter().filter_map(found).filter(|mean| *mean > 0.0).fold(known, f64::min)
@@ -81,8 +83,8 @@ impl Pairs {
         self.leaf
     }
 
-    /// A mixture: a share of the context's own calls, and one of those that it made, at the price of
-    /// another.
+    /// A mixture: a share of the context's own calls, and one of those that it made, at the price
+    /// of another.
     pub fn mixed(self, other: Pairs, own: f64, made: f64) -> Self {
         let mix = |a: f64, b: f64, share: f64| a + share * (b - a);
         Pairs {

@@ -1,5 +1,6 @@
-//! What of a trace's times was its probes: told by the recorder, which subtracted as events came, or found
-//! afterwards in the calls of the file, whose sequences are then all known before the first is judged.
+//! What of a trace's times was its probes: told by the recorder, which subtracted as events came,
+//! or found afterwards in the calls of the file, whose sequences are then all known before the
+//! first is judged.
 
 use crate::method_type::MethodType;
 use crate::sequences::{Calls, PARTS, Sequence, Sequences, Transition};

@@ -28,8 +28,8 @@ impl Passages {
         if self.count == 0 { 0 } else { self.total / self.count }
     }
 
-    /// The time that this share of the passages did not exceed: the middle of the stretch in which it
-    /// lies, which is as exact as the stretches are short.
+    /// The time that this share of the passages did not exceed: the middle of the stretch in which
+    /// it lies, which is as exact as the stretches are short.
     pub fn quantile(&self, share: f64) -> i64 {
         let all: i64 = self.times.values().sum();
         let rank = ((all as f64 * share).ceil() as i64).clamp(1, all.max(1));

@@ -1,8 +1,8 @@
-//! Deep recursion made short: a method that calls itself, or a circle of a few methods, many times in a
-//! row stands once in the tree, and says how often it follows itself.
+//! Deep recursion made short: a method that calls itself, or a circle of a few methods, many times
+//! in a row stands once in the tree, and says how often it follows itself.
 //!
-//! A node of such a run joins the one a circle before it. So the outermost keeps what it took with all
-//! that it called, what the calls took themselves adds up, and what they called besides is one.
+//! A node of such a run joins the one a circle before it. So the outermost keeps what it took with
+//! all that it called, what the calls took themselves adds up, and what they called besides is one.
 
 use crate::tree::{LabelId, NodeId, Tree};
 use tare_profile::{ContextId, Contexts, FrameId};
@@ -71,7 +71,8 @@ impl Tree {
         (0..steps).fold(node, |at, _| self.parent(at).unwrap_or(NodeId::ROOT))
     }
 
-    /// By node, and for each length of a circle: how many labels up to it are as those that far before.
+    /// By node, and for each length of a circle: how many labels up to it are as those that far
+    /// before.
     fn runs(&self) -> Vec<[u16; LONGEST]> {
         let mut runs = vec![[0_u16; LONGEST]; self.len()];
         for node in self.nodes().skip(1) {

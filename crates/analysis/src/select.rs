@@ -81,8 +81,8 @@ impl Selection {
     }
 }
 
-/// Which contexts have a frame that one of the patterns means, in themselves or above. Empty if there
-/// are no patterns.
+/// Which contexts have a frame that one of the patterns means, in themselves or above. Empty if
+/// there are no patterns.
 fn below(profile: &Profile, patterns: &[Pattern]) -> Result<Vec<bool>, AnalysisError> {
     if patterns.is_empty() {
         return Ok(Vec::new());

@@ -1,10 +1,11 @@
-//! What probes weigh between two events of a trace, by the sequence that the two belong to: a transition
-//! from one method into a second, and one from the second into a third, with the types of all three. Of
-//! each sequence the least that was ever seen is known: not of single times, since a processor's clock may
-//! move in steps that are as long as a probe, but of means of a few. The derivation is in docs/internals/times.md.
+//! What probes weigh between two events of a trace, by the sequence that the two belong to: a
+//! transition from one method into a second, and one from the second into a third, with the types
+//! of all three. Of each sequence the least that was ever seen is known: not of single times, since
+//! a processor's clock may move in steps that are as long as a probe, but of means of a few. The
+//! derivation is in docs/internals/times.md.
 //!
-//! The table is the same whether it is filled while events come or from a file, so it knows no unit:
-//! ticks there, nanoseconds here.
+//! The table is the same whether it is filled while events come or from a file, so it knows no
+//! unit: ticks there, nanoseconds here.
 
 use crate::method_type::MethodType;
 use tare_profile::facts::{Cost, ProbeCost, SequenceCost};
@@ -107,7 +108,8 @@ const KINS: usize = 12;
 /// Of what was never seen.
 const NEVER: u32 = u32::MAX;
 
-/// Times of a sequence of which the mean is taken; the calibration has fewer, and is less disturbed.
+/// Times of a sequence of which the mean is taken; the calibration has fewer, and is less
+/// disturbed.
 const BATCH: u32 = 64;
 const EMPTY_BATCH: u32 = 16;
 
@@ -141,9 +143,10 @@ impl Calls {
         kind[usize::from(callee.is_static())]
     }
 
-    /// What of a sequence's time is calls that nobody instruments. The probes stand at the beginning
-    /// and at the end of a method's own code, so the call of a method and the return from it are its
-    /// caller's; how a call's cost divides between the two is not known, and half each is taken.
+    /// What of a sequence's time is calls that nobody instruments. The probes stand at the
+    /// beginning and at the end of a method's own code, so the call of a method and the return from
+    /// it are its caller's; how a call's cost divides between the two is not known, and half each
+    /// is taken.
     fn of_sequence(&self, sequence: Sequence) -> f64 {
         let Sequence { before, first, between, second, after } = sequence;
         let back = if first == Transition::Entry { 0.0 } else { self.of_call(between, before) };
@@ -209,8 +212,8 @@ impl Sequences {
         }
     }
 
-    /// A sequence of the program took so long. What of that was its probes, as far as is known now, in
-    /// parts of the unit.
+    /// A sequence of the program took so long. What of that was its probes, as far as is known now,
+    /// in parts of the unit.
     #[inline]
     pub fn see(&mut self, sequence: Sequence, length: u32) -> u32 {
         let at = sequence.index();

@@ -154,7 +154,8 @@ impl Tree {
         self.total[metric][node.index()]
     }
 
-    /// A value of the first metric as a share of the whole, between 0 and 1; zero of nothing is zero.
+    /// A value of the first metric as a share of the whole, between 0 and 1; zero of nothing is
+    /// zero.
     pub fn share(&self, value: i64) -> f64 {
         match self.sum(0) {
             0 => 0.0,
@@ -191,8 +192,8 @@ impl Tree {
         self.nodes[node.index()].folded
     }
 
-    /// How many calls in a row a node stands for, at most: more than one where [`Tree::fold_runs`] made
-    /// one of a recursion.
+    /// How many calls in a row a node stands for, at most: more than one where [`Tree::fold_runs`]
+    /// made one of a recursion.
     pub fn times(&self, node: NodeId) -> u32 {
         self.nodes[node.index()].times
     }
@@ -229,8 +230,8 @@ impl Tree {
         Children { starts, list }
     }
 
-    /// The same tree in which every node below a share of the whole has joined its small siblings in
-    /// one node, `[smaller]`.
+    /// The same tree in which every node below a share of the whole has joined its small siblings
+    /// in one node, `[smaller]`.
     #[must_use]
     pub fn fold_small(&self, min_share: f64) -> Tree {
         self.fold_small_places(min_share).0
@@ -300,7 +301,8 @@ fn from_contexts(
     let mut tree = Tree::empty(labelling.labels, values.len());
     // Neighbours of one package are one node; neighbours of one line are a recursion.
     let joins = !matches!(filter.group, Grouping::Method | Grouping::Line);
-    // A tree of labels is found as a tree of frames is: the model's table does it, in little memory.
+    // A tree of labels is found as a tree of frames is: the model's table does it, in little
+    // memory.
     let mut known = Contexts::default();
     let mut place = vec![0_u32; profile.contexts.len()];
     for (id, parent, frame) in profile.contexts.iter() {

@@ -33,8 +33,8 @@ pub fn is_unstable(method: &str) -> bool {
     PREFIXES.iter().any(|prefix| method.starts_with(prefix))
 }
 
-/// Which contexts pass through such code, or through a static initialiser: it runs once, in whatever
-/// context comes first.
+/// Which contexts pass through such code, or through a static initialiser: it runs once, in
+/// whatever context comes first.
 pub(crate) fn contexts(profile: &Profile) -> Vec<bool> {
     let unstable: Vec<bool> = profile
         .methods

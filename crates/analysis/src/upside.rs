@@ -8,9 +8,9 @@ use crate::tree::{NodeId, Tree};
 type Traveller = (NodeId, NodeId);
 
 impl Tree {
-    /// The tree from the leaves to the root. The first level is the labels with their own values, below
-    /// each its callers. A node's own value is what came from stacks that begin there, or, beyond
-    /// `max_depth` levels, from anywhere above.
+    /// The tree from the leaves to the root. The first level is the labels with their own values,
+    /// below each its callers. A node's own value is what came from stacks that begin there, or,
+    /// beyond `max_depth` levels, from anywhere above.
     ///
     /// Callers below `min_share` of the whole join in `[smaller]`: without that the result could be
     /// larger than the tree by its depth.

@@ -160,7 +160,8 @@ fn counts_have_no_noise_and_exact_times_an_unknown_one() {
     assert_eq!((timed.noise, timed.may_be_chance([100, 101], 0.0)), (Noise::Unknown, None));
 }
 
-/// Costs on another JVM are sums over what was executed; only figures that both do not scatter do not.
+/// Costs on another JVM are sums over what was executed; only figures that both do not scatter do
+/// not.
 #[test]
 fn what_is_counted_on_both_sides_does_not_scatter() {
     let of = |info: SeriesInfo| {

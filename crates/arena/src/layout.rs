@@ -155,8 +155,8 @@ pub mod region {
     pub const SHIFT: u32 = 4;
 }
 
-/// The ring of a trace: a page with the places below, then the records. What a tree's first page has up
-/// to its name, this has, too.
+/// The ring of a trace: a page with the places below, then the records. What a tree's first page
+/// has up to its name, this has, too.
 pub mod ring {
     /// Bytes of the records: a power of two.
     pub const SIZE: usize = 184;
@@ -177,7 +177,8 @@ pub mod ring {
     pub const WAITED: usize = 240;
     /// Those of them that no record tells of yet.
     pub const HELD: usize = 248;
-    /// The size less one, for writers: in memory that has become zeros it leads to the first record.
+    /// The size less one, for writers: in memory that has become zeros it leads to the first
+    /// record.
     pub const MASK: usize = 228;
     pub const RECORD: usize = 16;
     /// The smallest ring.
@@ -354,8 +355,8 @@ pub const CALIBRATION: i32 = -4;
 pub const TYPES: i32 = -256;
 /// A node that was pruned and can be used again.
 pub const FREED: i32 = -5;
-/// A node that stands for what was begun from another tree: one of these, less the number of that tree's
-/// first page. A thread was started; a task was handed over.
+/// A node that stands for what was begun from another tree: one of these, less the number of that
+/// tree's first page. A thread was started; a task was handed over.
 pub const FROM_THREAD: i32 = -(1 << 20);
 pub const FROM_TASK: i32 = -(2 << 20);
 

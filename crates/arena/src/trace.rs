@@ -1,10 +1,9 @@
 //! Draining the rings of a trace: every entry and exit, thread by thread, while the threads write.
 //!
-//! Each thread has a ring of its own, so writers need no lock and no loop; the agent has one, too, for
-//! what it alone knows. One reader takes what has come and says for each ring, in memory of its own, how far
-//! it has come.
-//! A writer that finds its ring full counts what it drops and goes on; it waits for us only where that was
-//! asked for.
+//! Each thread has a ring of its own, so writers need no lock and no loop; the agent has one, too,
+//! for what it alone knows. One reader takes what has come and says for each ring, in memory of its
+//! own, how far it has come. A writer that finds its ring full counts what it drops and goes on; it
+//! waits for us only where that was asked for.
 
 use crate::layout::{self, Holds, PAGE, header, page, record, ring, tails};
 use crate::tree::{Clock, ReadError, Snapshot, u32_at, u64_at};
@@ -208,11 +207,11 @@ impl Rings {
     }
 
     /// Hands what every ring has by now to `take`, the agent's first, and makes room for more. No
-    /// more than `most` records of the program are taken in all; the rest stays where it is, and what
-    /// then finds no room is dropped. How many were taken.
+    /// more than `most` records of the program are taken in all; the rest stays where it is, and
+    /// what then finds no room is dropped. How many were taken.
     ///
-    /// How far each ring was written is asked before the agent's ring is read, so that what a record
-    /// of the program needs from the agent is there before it.
+    /// How far each ring was written is asked before the agent's ring is read, so that what a
+    /// record of the program needs from the agent is there before it.
     pub fn drain(
         &mut self,
         most: u64,

@@ -118,8 +118,8 @@ pub struct Snapshot {
     pub lost: u64,
     /// Contexts that were given up again, for more important ones.
     pub pruned: u64,
-    /// Waits that may be in the times although they were for our sake, and threads that nobody looked
-    /// at for that: there were too many.
+    /// Waits that may be in the times although they were for our sake, and threads that nobody
+    /// looked at for that: there were too many.
     pub doubted_waits: u64,
     pub unseen_threads: u64,
     /// What an agent written in Java was not told of, or not yet.

@@ -298,8 +298,8 @@ fn connect(dir: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     connect_now(&jvm_files::short_path(dir, name))
 }
 
-/// Connects to a socket without waiting: one whose queue is full gives `WouldBlock`. The socket does
-/// not block either.
+/// Connects to a socket without waiting: one whose queue is full gives `WouldBlock`. The socket
+/// does not block either.
 pub fn connect_now(path: &Path) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

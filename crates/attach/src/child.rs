@@ -1,11 +1,11 @@
 //! The child process that takes a JVM's user and group, and if need be enters its user
 //! namespace, to do there what `as_jvm_user` describes.
 //!
-//! It is our own program started again with a hidden first argument, because a user namespace
-//! can only be entered by a process with one thread. Parent and child talk over a socket pair
-//! that is the child's standard input: a operation with its descriptors goes in, an error number with
-//! at most one descriptor comes out. When the parent ends, however it ends, the child sees the
-//! end of the stream and tidies up.
+//! It is our own program started again with a hidden first argument, because a user namespace can
+//! only be entered by a process with one thread. Parent and child talk over a socket pair that is
+//! the child's standard input: a operation with its descriptors goes in, an error number with at
+//! most one descriptor comes out. When the parent ends, however it ends, the child sees the end of
+//! the stream and tidies up.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -142,8 +142,8 @@ pub(crate) fn tokens(text: &str, file: bool) -> Vec<String> {
 }
 
 /// All options of a `java` command that is about to be started, in the order in which they are
-/// taken: from its variables, from its words and the files among them, and from files of options that
-/// these name. `read` reads a file, `variable` a variable.
+/// taken: from its variables, from its words and the files among them, and from files of options
+/// that these name. `read` reads a file, `variable` a variable.
 #[must_use]
 pub fn vm_options(
     arguments: &[String],

@@ -16,7 +16,8 @@ pub(crate) struct JobThread {
 
 impl JobThread {
     /// Has something done; `None` if that takes longer than `patience`. Whatever it waits for, the
-    /// thread then waits alone: the next job gets another one. It ends with the process if not before.
+    /// thread then waits alone: the next job gets another one. It ends with the process if not
+    /// before.
     pub(crate) fn wait<T: Send + 'static>(
         &mut self,
         patience: Duration,
@@ -42,12 +43,12 @@ impl JobThread {
     }
 }
 
-/// What is done in a JVM's directories waits for the JVM within `timeout` by itself; file systems that
-/// do not answer are given so much more.
+/// What is done in a JVM's directories waits for the JVM within `timeout` by itself; file systems
+/// that do not answer are given so much more.
 const FOR_FILES: Duration = Duration::from_secs(30);
 
-/// Does something in the directories of a JVM on a thread that is left behind if a file system there
-/// does not answer. What it tells of its progress is passed on.
+/// Does something in the directories of a JVM on a thread that is left behind if a file system
+/// there does not answer. What it tells of its progress is passed on.
 pub(crate) fn in_directories<T: Send + 'static>(
     pid: u32,
     timeout: Duration,

@@ -42,8 +42,8 @@ impl Jvm {
     }
 }
 
-/// How to act with the JVM's rights. With `tidy`, files will be made: then a child is preferred even
-/// when our own rights would do, because it removes them even if we are killed.
+/// How to act with the JVM's rights. With `tidy`, files will be made: then a child is preferred
+/// even when our own rights would do, because it removes them even if we are killed.
 pub(crate) fn as_jvm_user(jvm: &Jvm, tidy: bool) -> Result<AsJvmUser, Error> {
     let pid = jvm.pid;
     let failed = |error: io::Error| match error.kind() {

@@ -1,9 +1,9 @@
 //! `cargo xtask bench accuracy`: how right the times of exact recordings are.
 //!
 //! The program below `bench/src/bench/cost` first measures, with nothing woven, what each of its
-//! methods costs; then it does the same work while `tare record --exact --cpu` samples it, and woven
-//! and timed. `truth` reads what the program and the reports say, `judge` puts them side by side by
-//! each way of compensation. Nothing is asserted: a benchmark reports.
+//! methods costs; then it does the same work while `tare record --exact --cpu` samples it, and
+//! woven and timed. `truth` reads what the program and the reports say, `judge` puts them side by
+//! side by each way of compensation. Nothing is asserted: a benchmark reports.
 
 mod judge;
 mod truth;
@@ -56,7 +56,8 @@ impl Mode {
         }
     }
 
-    /// Seconds of each way to call a method in each round of the truth, if it takes what it takes compiled.
+    /// Seconds of each way to call a method in each round of the truth, if it takes what it takes
+    /// compiled.
     fn round_seconds(self) -> f64 {
         match self {
             Mode::Compiled => 0.008,
@@ -227,8 +228,9 @@ impl Lab {
             _ => HashMap::new(),
         };
         let mut program = Program::start(java.stderr(log))?;
-        // HotSpot throws all its code away when the first class of a JVM is changed, and may compile it otherwise then: that
-        // is done before the truth is measured, or it would be the truth of another program.
+        // HotSpot throws all its code away when the first class of a JVM is changed, and may
+        // compile it otherwise then: that is done before the truth is measured, or it would be the
+        // truth of another program.
         let first = ["--region", "bench.cost.CasesTurn.turn", "-d", "100ms"];
         self.record(&program, &first, &self.work.join("first.tare"))?.wait()?;
         let ask_truth = format!("truth {}", mode.round_seconds());

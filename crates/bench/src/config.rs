@@ -58,7 +58,8 @@ pub enum Jfr {
     Profile,
     /// Samples by the processor's time, from JDK 25 on.
     CpuTime,
-    /// Times of all methods of the classes that are woven for us, from JDK 25 on. It takes no patterns.
+    /// Times of all methods of the classes that are woven for us, from JDK 25 on. It takes no
+    /// patterns.
     MethodTiming,
 }
 
@@ -151,7 +152,8 @@ pub const SUITE: [Config; 8] = [
     Config::Jfr(Jfr::Profile),
 ];
 
-/// The same with `--brief`: attaching takes as long as three launches, and the modes' own page tells of it.
+/// The same with `--brief`: attaching takes as long as three launches, and the modes' own page
+/// tells of it.
 pub const BRIEF: [Config; 7] = [
     Config::Plain,
     Config::Launched(Mode::Count),

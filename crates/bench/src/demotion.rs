@@ -1,8 +1,9 @@
 //! How far the sum of times is off on a real program, with the probes held to a budget.
 //!
-//! The truth is what the program itself measures of its iterations while nobody looks. Beside it stands what a
-//! recording (`--exact --cpu`, in the same JVM) says of iterations after the warm-up, by every way of compensation: the times of all methods, summed up.
-//! The method that runs an iteration is woven too, so that all of an iteration is in somebody's time.
+//! The truth is what the program itself measures of its iterations while nobody looks. Beside it
+//! stands what a recording (`--exact --cpu`, in the same JVM) says of iterations after the warm-up,
+//! by every way of compensation: the times of all methods, summed up. The method that runs an
+//! iteration is woven too, so that all of an iteration is in somebody's time.
 
 use super::accuracy::{said, since_start};
 use super::config::Config;
@@ -98,8 +99,9 @@ pub fn total_error(
     Ok(lines)
 }
 
-/// Looks at trees of millions of contexts are seconds apart, and what they find is told of the time before. Nothing
-/// runs meanwhile; the second one from now has begun after all was done. When: between the two.
+/// Looks at trees of millions of contexts are seconds apart, and what they find is told of the time
+/// before. Nothing runs meanwhile; the second one from now has begun after all was done. When:
+/// between the two.
 fn between_looks(file: &Path) -> Result<SystemTime> {
     let written = || fs::metadata(file).and_then(|known| known.modified()).context("the recording");
     let limit = Instant::now() + Duration::from_secs(120);
@@ -121,7 +123,8 @@ fn between_looks(file: &Path) -> Result<SystemTime> {
     Ok(first + second.duration_since(first).unwrap_or_default() / 2)
 }
 
-/// `sum` of all times and `truth` of one iteration in milliseconds; `seen` are the iterations in the recording.
+/// `sum` of all times and `truth` of one iteration in milliseconds; `seen` are the iterations in
+/// the recording.
 fn line(name: &str, sum: f64, ran: f64, seen: f64, truth: f64) -> String {
     if seen != ran {
         return format!(

@@ -1,4 +1,5 @@
-//! One JVM from its start to its end, under one of the configurations of `config`, and what it gave.
+//! One JVM from its start to its end, under one of the configurations of `config`, and what it
+//! gave.
 //!
 //! How launches become figures is told in `figures`.
 

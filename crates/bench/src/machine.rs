@@ -15,8 +15,8 @@ pub fn describe() -> String {
     format!("{model}, {cores} cores{memory}, Linux {}", kernel.trim())
 }
 
-/// How many others want a processor now, on average over a second. The kernel's own average over a minute still
-/// tells of ten thousand threads when they are long gone.
+/// How many others want a processor now, on average over a second. The kernel's own average over a
+/// minute still tells of ten thousand threads when they are long gone.
 pub fn load() -> Option<f64> {
     const LOOKS: u32 = 50;
     let mut sum = 0;

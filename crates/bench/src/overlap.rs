@@ -1,8 +1,8 @@
-//! How far two profiles of the same program agree: the sum, over all methods, of the smaller of their
-//! two shares. Equal profiles give 100 %, profiles that share nothing 0.
+//! How far two profiles of the same program agree: the sum, over all methods, of the smaller of
+//! their two shares. Equal profiles give 100 %, profiles that share nothing 0.
 //!
-//! Methods are those in which samples were taken: the innermost Java method of each stack, since tools
-//! name native code differently. Sampled profiles come as collapsed stacks.
+//! Methods are those in which samples were taken: the innermost Java method of each stack, since
+//! tools name native code differently. Sampled profiles come as collapsed stacks.
 
 use std::collections::HashMap;
 
@@ -76,8 +76,8 @@ pub fn sum(text: &str) -> f64 {
     text.lines().filter_map(value).sum()
 }
 
-/// `com.acme.Orders.place` of a frame that is a Java method, without the numbers that a JVM makes up
-/// for lambdas and without what a tool appends.
+/// `com.acme.Orders.place` of a frame that is a Java method, without the numbers that a JVM makes
+/// up for lambdas and without what a tool appends.
 fn java_name(frame: &str) -> Option<String> {
     let kernel = frame.ends_with("_[k]");
     let frame = frame.split("_[").next().unwrap_or(frame);

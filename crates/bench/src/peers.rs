@@ -1,5 +1,5 @@
-//! Other profilers that see every call: VisualVM's, without its windows, and an agent that does what hprof did.
-//! Their Java and C sides are below `bench/peers`.
+//! Other profilers that see every call: VisualVM's, without its windows, and an agent that does
+//! what hprof did. Their Java and C sides are below `bench/peers`.
 
 use super::config::Extent;
 use super::workloads::{Kitchen, Workload};
@@ -91,8 +91,8 @@ impl VisualVm {
         Ok(peer)
     }
 
-    /// The driver in place of a program, of which it tells every method's calls and own time. `main` is
-    /// the class where it begins, `include` what is instrumented.
+    /// The driver in place of a program, of which it tells every method's calls and own time.
+    /// `main` is the class where it begins, `include` what is instrumented.
     pub fn of_methods(&self, java: &Command, jdk: &Jdk, main: &str, include: &str) -> Command {
         let mut driver = self.driver(jdk);
         driver.args([PORT, "methods", main, "main", "([Ljava/lang/String;)V", include]);
@@ -100,7 +100,8 @@ impl VisualVm {
         driver
     }
 
-    /// With a bound on its memory: it keeps what it gets of the program, and can take a machine with it.
+    /// With a bound on its memory: it keeps what it gets of the program, and can take a machine
+    /// with it.
     fn driver(&self, jdk: &Jdk) -> Command {
         let mut driver = Command::new(jdk.home.join("bin/java"));
         driver.args(["-Xmx3g", "-cp", &self.class_path, "JFluid"]).arg(&self.libraries);

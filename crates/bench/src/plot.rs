@@ -1,4 +1,5 @@
-//! The steady-state figures as a bar plot in SVG, written by hand: a few rectangles need no library.
+//! The steady-state figures as a bar plot in SVG, written by hand: a few rectangles need no
+//! library.
 //!
 //! The axis is logarithmic, because a ratio of 1.02 and one of 24 stand side by side. A whisker
 //! shows the bounds, a tick in red the aim.

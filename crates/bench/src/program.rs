@@ -117,8 +117,8 @@ impl Program {
         }
     }
 
-    /// Runs iterations until they are no more than 3 % faster than before, twice over, or the seconds are
-    /// over. How many it took.
+    /// Runs iterations until they are no more than 3 % faster than before, twice over, or the
+    /// seconds are over. How many it took.
     pub fn settle(&mut self, seconds: f64) -> Result<usize> {
         let limit = Instant::now() + Duration::from_secs_f64(seconds);
         let (mut best, mut same, mut iterations) = (f64::MAX, 0, 0);

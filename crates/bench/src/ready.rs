@@ -39,7 +39,8 @@ impl Ready {
         let work = workspace.target.join("bench");
         fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
         let turn = alone.then(wait_for_turn).transpose()?;
-        // What programs leave behind there, those too that were killed, goes with the next run at the latest.
+        // What programs leave behind there, those too that were killed, goes with the next run at
+        // the latest.
         let temporary = temporary(&work);
         let _ = fs::remove_dir_all(&temporary);
         fs::create_dir_all(&temporary)

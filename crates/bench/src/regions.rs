@@ -1,5 +1,5 @@
-//! `cargo xtask bench regions`: what a passage of a code region costs, beside the plain program and beside one that
-//! reads the clock twice itself, which is the least that a time can cost.
+//! `cargo xtask bench regions`: what a passage of a code region costs, beside the plain program and
+//! beside one that reads the clock twice itself, which is the least that a time can cost.
 
 use super::options::Options;
 use super::ready::Ready;

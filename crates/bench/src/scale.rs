@@ -1,8 +1,8 @@
 //! `cargo xtask bench scale`: how cost grows with threads, classes and contexts.
 //!
-//! For each size the same amount of work is done by one JVM, plain and then counted, attached. What an iteration
-//! costs is a ratio against the plain one of that JVM; what attaching costs and the memory, against the
-//! smallest size in the same run.
+//! For each size the same amount of work is done by one JVM, plain and then counted, attached. What
+//! an iteration costs is a ratio against the plain one of that JVM; what attaching costs and the
+//! memory, against the smallest size in the same run.
 
 use super::config::{Config, Mode};
 use super::launch::{Bench, Launch};
@@ -64,7 +64,8 @@ const DIMENSIONS: [Dimension; 3] = [
     },
 ];
 
-/// Code that is called from everywhere is compiled soon; that of thousands of classes is not, however long one waits.
+/// Code that is called from everywhere is compiled soon; that of thousands of classes is not,
+/// however long one waits.
 const WARM_UP: Amount = Amount { iterations: 2, seconds: 2.0 };
 const MEASURED: Amount = Amount { iterations: 2, seconds: 0.5 };
 
@@ -281,7 +282,8 @@ const MARGIN: f64 = 44.0;
 const MOST: f64 = 100.0;
 const LEAST: f64 = 0.5;
 
-/// One plot for each dimension, both axes logarithmic: what an iteration costs, and what attaching does.
+/// One plot for each dimension, both axes logarithmic: what an iteration costs, and what attaching
+/// does.
 fn svg(curves: &[Curve]) -> String {
     let width = curves.len() as f64 * (WIDTH + MARGIN) + MARGIN;
     let mut text = format!(

@@ -1,5 +1,6 @@
-//! `cargo xtask bench server`: a server under load is attached to, looked at below one root, and left, again and
-//! again. Its answers must stay right all the time, and as quick as before whenever we are not there.
+//! `cargo xtask bench server`: a server under load is attached to, looked at below one root, and
+//! left, again and again. Its answers must stay right all the time, and as quick as before whenever
+//! we are not there.
 
 use super::options::Options;
 use super::ready::Ready;

@@ -1,12 +1,13 @@
-//! `cargo xtask bench subgraph`: is what a root reaches found, on real programs, and what does the finding
-//! cost?
+//! `cargo xtask bench subgraph`: is what a root reaches found, on real programs, and what does the
+//! finding cost?
 //!
-//! The independent account is a recording for which everything was woven (`--scheme all`): its tree, cut at
-//! the root, has every method that ran below it. Each recording attaches to a JVM that has done its work
-//! once, then the root is called four times. The first call is where things are found; counts are compared from the
-//! second on. What two independent accounts do not agree on is the program's own doing (its clock, the order of
-//! its hash tables), and is told apart. Identity hash codes are taken out of the game: they come in another order
-//! whenever a thread is held up at another place.
+//! The independent account is a recording for which everything was woven (`--scheme all`): its
+//! tree, cut at the root, has every method that ran below it. Each recording attaches to a JVM that
+//! has done its work once, then the root is called four times. The first call is where things are
+//! found; counts are compared from the second on. What two independent accounts do not agree on is
+//! the program's own doing (its clock, the order of its hash tables), and is told apart. Identity
+//! hash codes are taken out of the game: they come in another order whenever a thread is held up at
+//! another place.
 
 use super::config::Config;
 use super::launch::Bench;

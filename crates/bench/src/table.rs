@@ -94,7 +94,8 @@ pub fn text(rows: &[Row]) -> String {
     text
 }
 
-/// Geometric means over real programs, or over small ones, of those that have a figure, as a Markdown table.
+/// Geometric means over real programs, or over small ones, of those that have a figure, as a
+/// Markdown table.
 pub fn means(rows: &[Row], small: bool) -> String {
     let mut groups = groups(rows);
     groups.retain(|(plain, _)| workloads::is_small(plain.workload) == small);

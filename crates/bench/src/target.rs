@@ -1,5 +1,5 @@
-//! How far estimates of processor time on another JVM are off: real programs, as `tare record --bytecodes
-//! --target` estimates one iteration of them, beside what it takes there.
+//! How far estimates of processor time on another JVM are off: real programs, as `tare record
+//! --bytecodes --target` estimates one iteration of them, beside what it takes there.
 
 use super::jdks;
 use super::options::Options;
@@ -120,8 +120,8 @@ impl Bench<'_> {
         command.args(["bench.Main", program.name]).args(&program.arguments);
     }
 
-    /// What an iteration takes on the target's JVM, in milliseconds: the mean, because the kernel tells
-    /// a thread's time only from tick to tick.
+    /// What an iteration takes on the target's JVM, in milliseconds: the mean, because the kernel
+    /// tells a thread's time only from tick to tick.
     fn measure(&self, program: &Workload, options: &[&str], warm_up: f64) -> Result<f64> {
         let mut command = Command::new(self.jdk.home.join("bin/java"));
         self.java(&mut command, program, options);
@@ -136,8 +136,8 @@ impl Bench<'_> {
         Ok(times.cpu.iter().sum::<f64>() / times.wall.len() as f64)
     }
 
-    /// The estimate of one iteration: that of three without that of one, so that what is done once is
-    /// in neither.
+    /// The estimate of one iteration: that of three without that of one, so that what is done once
+    /// is in neither.
     fn estimate(&self, program: &Workload, target: &Path) -> Result<f64> {
         let (one, three) = (self.total(program, target, 1)?, self.total(program, target, 3)?);
         Ok((three - one) / 2.0)

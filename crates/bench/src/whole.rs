@@ -1,7 +1,7 @@
 //! `cargo xtask bench whole`: every table there is, one after the other, in less than an hour.
 //!
-//! Each part is a process of its own, so that one that fails or hangs costs no more than its own time: the
-//! others are measured all the same, and what did not work is told at the end.
+//! Each part is a process of its own, so that one that fails or hangs costs no more than its own
+//! time: the others are measured all the same, and what did not work is told at the end.
 
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -264,7 +264,8 @@ fn list(args: &Args<'_>) -> String {
     text
 }
 
-/// In a process of its own, for twice its time at most, and a minute to build and fetch what is missing.
+/// In a process of its own, for twice its time at most, and a minute to build and fetch what is
+/// missing.
 fn alone(part: &Part, words: &[&str]) -> Result<()> {
     let mut child = Command::new(OWN).args(words).spawn().context("starting it")?;
     let limit = Instant::now() + Duration::from_secs_f64(part.minutes * 120.0 + 60.0);
@@ -283,7 +284,8 @@ fn alone(part: &Part, words: &[&str]) -> Result<()> {
     }
 }
 
-/// Ends a part and all that it has started; what `tare record` has woven it restores, if it gets the time.
+/// Ends a part and all that it has started; what `tare record` has woven it restores, if it gets
+/// the time.
 fn end(child: &mut Child) {
     let family = descendants(child.id());
     for signal in ["-TERM", "-KILL"] {
@@ -354,7 +356,8 @@ mod tests {
         assert!(Args::parse(&["fob"]).is_err());
     }
 
-    /// The other direction: a page that says of itself that it is generated is one that a part writes.
+    /// The other direction: a page that says of itself that it is generated is one that a part
+    /// writes.
     #[test]
     fn every_generated_page_has_a_part() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/measured");

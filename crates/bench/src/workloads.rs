@@ -144,28 +144,30 @@ pub const WEB_ROOT: &str = "org.apache.catalina.connector.CoyoteAdapter.service\
 impl Workload {
     /// For small inputs whose figures are to mean something.
     pub fn warm_up_well(&mut self) {
-        // Code with probes in it is compiled late, and what was woven piece by piece begins anew each time.
+        // Code with probes in it is compiled late, and what was woven piece by piece begins anew
+        // each time.
         self.warm_up = Amount { iterations: 3, seconds: 8.0 };
         self.settles_within = 25.0;
         self.measured = Amount { iterations: 3, seconds: 2.0 };
     }
 
-    /// For programs that are woven anew while they run: what a budget comes to is seen when that is over, and
-    /// all of it is compiled.
+    /// For programs that are woven anew while they run: what a budget comes to is seen when that is
+    /// over, and all of it is compiled.
     pub fn warm_up_for_long(&mut self) {
         self.warm_up = Amount { iterations: 3, seconds: 40.0 };
         self.measured = Amount { iterations: 5, seconds: 4.0 };
     }
 
-    /// For a look at all of them in a quarter of an hour. The seconds of the warm-up stay: with less of them, times
-    /// of woven programs are those of the interpreter.
+    /// For a look at all of them in a quarter of an hour. The seconds of the warm-up stay: with
+    /// less of them, times of woven programs are those of the interpreter.
     pub fn be_brief(&mut self) {
         self.warm_up.iterations = self.warm_up.iterations.min(3);
         self.measured = Amount { iterations: 1, seconds: 1.0 };
     }
 }
 
-/// The method of ours that calls all the rest; of a server, which is called by its own threads, its own.
+/// The method of ours that calls all the rest; of a server, which is called by its own threads, its
+/// own.
 fn root(name: &str) -> String {
     let mut letters = name.chars();
     match (name, letters.next()) {

@@ -15,8 +15,8 @@ pub enum Site<'a> {
     Virtual(MemberRef<'a>),
     /// May run the static initialiser of a class.
     Use(&'a [u8]),
-    /// Makes callable what handles in the class's constant pool name, which [`handles`] lists; which of them,
-    /// instructions do not tell.
+    /// Makes callable what handles in the class's constant pool name, which [`handles`] lists;
+    /// which of them, instructions do not tell.
     Dynamic,
 }
 
@@ -62,9 +62,9 @@ pub fn sites<'a>(pool: &ConstantPool<'a>, code: &'a [u8], mut found: impl FnMut(
     }
 }
 
-/// Whether a constant is a method handle, or made with some. A call site that joins strings or is a switch over
-/// patterns names no method of the program; one that makes an object to call a method of returns neither a string
-/// nor a number.
+/// Whether a constant is a method handle, or made with some. A call site that joins strings or is a
+/// switch over patterns names no method of the program; one that makes an object to call a method
+/// of returns neither a string nor a number.
 fn needs_handles(pool: &ConstantPool<'_>, index: u16) -> bool {
     const PLAIN: [&[u8]; 4] =
         [b"makeConcat", b"makeConcatWithConstants", b"typeSwitch", b"enumSwitch"];

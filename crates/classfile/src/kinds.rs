@@ -1,4 +1,5 @@
-//! Kinds of bytecodes that take about the same time, for estimates of what a program costs elsewhere.
+//! Kinds of bytecodes that take about the same time, for estimates of what a program costs
+//! elsewhere.
 
 use crate::opcode::op;
 

@@ -1,9 +1,10 @@
-//! Exports a JFR file as collapsed stacks, as a flame graph and as pprof, by this crate and, if its jar
-//! is given, by async-profiler's converter, and compares processor time and memory:
-//! `cargo run --release -p tare-formats --example bench_conversions -- FILE.jfr [CONVERTER.jar]`.
+//! Exports a JFR file as collapsed stacks, as a flame graph and as pprof, by this crate and, if its
+//! jar is given, by async-profiler's converter, and compares processor time and memory: `cargo run
+//! --release -p tare-formats --example bench_conversions -- FILE.jfr [CONVERTER.jar]`.
 //!
-//! Every export is a process of its own, and the two tools take turns, so that whatever else the machine
-//! does meets both. What the collapsed stacks add up to is compared, so that both did the same work.
+//! Every export is a process of its own, and the two tools take turns, so that whatever else the
+//! machine does meets both. What the collapsed stacks add up to is compared, so that both did the
+//! same work.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,8 @@ const DEEPEST: u32 = 60;
 const EXPORTS: [(&str, &str); 3] =
     [(".collapsed", "collapsed"), (".html", "html"), (".pb.gz", "pb.gz")];
 
-/// The first argument by which this program is told to export once, as the process that is measured.
+/// The first argument by which this program is told to export once, as the process that is
+/// measured.
 const EXPORT: &str = "--export";
 
 fn main() -> ExitCode {
@@ -137,8 +139,8 @@ fn median(costs: &[Cost]) -> Cost {
     Cost { seconds: middle(|cost| cost.seconds), megabytes: middle(|cost| cost.megabytes) }
 }
 
-/// Runs a command and watches it. A process that has ended keeps its times, but not its memory, until
-/// it is waited for; so memory is looked at all along.
+/// Runs a command and watches it. A process that has ended keeps its times, but not its memory,
+/// until it is waited for; so memory is looked at all along.
 fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
     let process = PathBuf::from(format!("/proc/{}", child.id()));

@@ -1,10 +1,11 @@
-//! Stacks of bounded depth, for all that is written. Formats put stacks down whole, so that a recursion
-//! of ten thousand calls that was met at each depth would be fifty million frames, and a crafted
-//! recording of a kilobyte gigabytes.
+//! Stacks of bounded depth, for all that is written. Formats put stacks down whole, so that a
+//! recursion of ten thousand calls that was met at each depth would be fifty million frames, and a
+//! crafted recording of a kilobyte gigabytes.
 //!
-//! Nothing is done to a profile of common stacks. In deeper ones, from a depth on, frames that repeat
-//! those before them (a method that calls itself, or a circle of a few) join the ones that they repeat.
-//! What is still too deep keeps its outermost frames and its innermost one. Values stay.
+//! Nothing is done to a profile of common stacks. In deeper ones, from a depth on, frames that
+//! repeat those before them (a method that calls itself, or a circle of a few) join the ones that
+//! they repeat. What is still too deep keeps its outermost frames and its innermost one. Values
+//! stay.
 //!
 //! How much all stacks may take together hangs on the size of the file that they come from: numbers
 //! of rows, of contexts and of letters in a name are what a crafted file makes as large as it
@@ -195,7 +196,8 @@ fn depths(contexts: &Contexts) -> Vec<u32> {
     depth
 }
 
-/// For each context that ends with a circle of calls like the one before it, how long that is; or zero.
+/// For each context that ends with a circle of calls like the one before it, how long that is; or
+/// zero.
 fn repeats(profile: &Profile) -> Vec<u8> {
     let contexts = &profile.contexts;
     let method = |id: ContextId| contexts.frame(id).map(|frame| profile.frames.get(frame).method);

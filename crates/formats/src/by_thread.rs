@@ -19,8 +19,8 @@ pub struct ThreadSamples {
     pub samples: Vec<Sample>,
 }
 
-/// All threads of a series, those with the largest totals first. Without times, the rows of a context
-/// become one sample. Values below zero do not count; writers get none (`settled`).
+/// All threads of a series, those with the largest totals first. Without times, the rows of a
+/// context become one sample. Values below zero do not count; writers get none (`settled`).
 pub fn split(series: &Series) -> Vec<ThreadSamples> {
     let timed = series.info().time == TimeAxis::Exact;
     let mut threads: HashMap<ThreadId, Vec<Sample>> = HashMap::new();

@@ -1,5 +1,5 @@
-//! Chrome's trace events (JSON), which Perfetto and chrome://tracing open: a timeline of threads with
-//! what ran when. It is made of moments, so only series and events that have them go in.
+//! Chrome's trace events (JSON), which Perfetto and chrome://tracing open: a timeline of threads
+//! with what ran when. It is made of moments, so only series and events that have them go in.
 //!
 //! A sampler meets a stack now and then. Frames that two samples in a row have in common, with no
 //! more than a few periods between, are drawn as having run from one to the other.

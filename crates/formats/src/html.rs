@@ -1,5 +1,5 @@
-//! A flame graph in one HTML file that needs nothing else: markup, style and program are in `assets/`,
-//! the data stand in the page as compact numbers.
+//! A flame graph in one HTML file that needs nothing else: markup, style and program are in
+//! `assets/`, the data stand in the page as compact numbers.
 //!
 //! A page must open quickly however large the recording is. So threads of one name are one, the
 //! smallest of very many share one, and past a budget of nodes the smallest subtrees become a
@@ -135,7 +135,8 @@ fn write_within(
     Ok(())
 }
 
-/// All series that have rows, the wanted one first, with the baseline's values where it has the same.
+/// All series that have rows, the wanted one first, with the baseline's values where it has the
+/// same.
 fn views<'p>(
     profile: &'p Profile,
     first: SeriesId,
@@ -197,8 +198,8 @@ fn partner<'b>(series: &Series, baseline: &'b Profile) -> Option<&'b Series> {
     })
 }
 
-/// Adds a series up by thread name and node. What is not above zero has no width; writers get no values
-/// below it (`settled`).
+/// Adds a series up by thread name and node. What is not above zero has no width; writers get no
+/// values below it (`settled`).
 fn add(
     profile: &Profile,
     series: &Series,

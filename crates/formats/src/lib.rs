@@ -1,7 +1,8 @@
 //! Other tools' file formats, in and out: one file or folder per format.
 //!
 //! [`open`] reads what others wrote (JFR, pprof, collapsed stacks), told apart by content. A caller
-//! that also knows Tare's own `.tare` files opens those by `tare-recording` and everything else here:
+//! that also knows Tare's own `.tare` files opens those by `tare-recording` and everything else
+//! here:
 //!
 //! ```no_run
 //! let profile = tare_formats::open("production.jfr".as_ref())?;
@@ -63,8 +64,8 @@ const BEGINNING: usize = 1 << 20;
 /// No larger file is read: it would not fit into memory beside the profile made of it.
 const LARGEST: u64 = 4 << 30;
 
-/// Reads a foreign file of any format that can be read, packed by gzip or not. Devices and pipes may
-/// have no end, so they are refused.
+/// Reads a foreign file of any format that can be read, packed by gzip or not. Devices and pipes
+/// may have no end, so they are refused.
 pub fn open(path: &Path) -> Result<Profile, ReadError> {
     open_up_to(path, SMALL, LARGEST)
 }
@@ -160,8 +161,8 @@ pub struct Scatter {
     pub deviations: f64,
 }
 
-/// Writes a profile. What comes back are sentences about what could not be written as it is: stacks of
-/// thousands of frames and names without an end, which are shortened.
+/// Writes a profile. What comes back are sentences about what could not be written as it is: stacks
+/// of thousands of frames and names without an end, which are shortened.
 pub fn write(
     profile: &Profile,
     format: Format,

@@ -1,6 +1,7 @@
-//! OpenTelemetry's profiles, `opentelemetry.proto.profiles.v1development.ProfilesData`: a dictionary
-//! of tables, and one profile per series. Row 0 of every table is the empty one, by its rules. The states
-//! of sampled threads are no profiles of their own, which would be added up, but attributes of samples.
+//! OpenTelemetry's profiles, `opentelemetry.proto.profiles.v1development.ProfilesData`: a
+//! dictionary of tables, and one profile per series. Row 0 of every table is the empty one, by its
+//! rules. The states of sampled threads are no profiles of their own, which would be added up, but
+//! attributes of samples.
 
 use crate::error::WriteError;
 use crate::proto::Message;
@@ -160,8 +161,8 @@ fn value_type(kind: &ValueKind, name: &str, dictionary: &mut Dictionary<'_>) -> 
     message
 }
 
-/// The name of what is counted. Two profiles of one name would be added up by whoever receives them, so
-/// their engines tell them apart.
+/// The name of what is counted. Two profiles of one name would be added up by whoever receives
+/// them, so their engines tell them apart.
 fn type_name(profile: &Profile, info: &SeriesInfo) -> String {
     let name = match estimate_name(info.estimate) {
         "" => info.kind.name().to_owned(),

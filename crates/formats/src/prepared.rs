@@ -38,7 +38,8 @@ pub fn prepared(
     let mut prepared = Prepared { profile: Cow::Borrowed(profile), notes: Vec::new() };
     prepared.bound_names(format, chosen, source);
     prepared.bound_stacks(format, chosen, source);
-    // Only events of our own hold them: other readers count them as if they were above, or not at all.
+    // Only events of our own hold them: other readers count them as if they were above, or not at
+    // all.
     if format != Format::Jfr {
         prepared.settle();
     }

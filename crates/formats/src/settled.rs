@@ -1,10 +1,10 @@
 //! Values that no longer fall below zero, for formats that have no place for such ones.
 //!
 //! Compensation takes what probes cost from every context, and where a context did less than its
-//! probes seemed to take, the rest is below zero. Leaving such values out would make the whole larger
-//! than it is, by a different amount in each format. So they are paid for by what stands next to them:
-//! what a caller took with all that it called stays what it is wherever it is above zero, and so does
-//! the total.
+//! probes seemed to take, the rest is below zero. Leaving such values out would make the whole
+//! larger than it is, by a different amount in each format. So they are paid for by what stands
+//! next to them: what a caller took with all that it called stays what it is wherever it is above
+//! zero, and so does the total.
 
 use tare_profile::{ContextId, Contexts, Merger, Row, Series, ThreadId};
 
@@ -40,7 +40,8 @@ struct Node {
     sharing: Sharing,
 }
 
-/// The same series without values below zero; `None` if it has none. Its rows are sums, without times.
+/// The same series without values below zero; `None` if it has none. Its rows are sums, without
+/// times.
 pub fn settled(contexts: &Contexts, series: &Series) -> Option<Series> {
     if series.rows().all(|row| row.value >= 0) {
         return None;

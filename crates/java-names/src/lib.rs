@@ -1,10 +1,10 @@
-//! What names of classes and threads tell, for both ends: whether a class belongs to the JDK, whether
-//! a thread is the JVM's own, what a class is called in every run alike, whether a user's pattern means
-//! it, and whether it is woven.
+//! What names of classes and threads tell, for both ends: whether a class belongs to the JDK,
+//! whether a thread is the JVM's own, what a class is called in every run alike, whether a user's
+//! pattern means it, and whether it is woven.
 //!
-//! Pure functions of text; the lists of names live here and nowhere else. The crate knows nothing of
-//! class files, JVMs or profiles. Classes may be spelled as in class files (`java/lang/String`) or as
-//! in source (`java.lang.String`).
+//! Pure functions of text; the lists of names live here and nowhere else. The crate knows nothing
+//! of class files, JVMs or profiles. Classes may be spelled as in class files (`java/lang/String`)
+//! or as in source (`java.lang.String`).
 #![forbid(unsafe_code)]
 
 mod choice;

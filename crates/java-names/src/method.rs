@@ -1,6 +1,6 @@
-//! Methods as users name them: a pattern for class and name, and, to tell overloads apart, the types
-//! of the parameters: `com.acme.Orders.place(int,java.lang.String)`, or the JVM's own spelling,
-//! `com.acme.Orders.place(ILjava/lang/String;)V`.
+//! Methods as users name them: a pattern for class and name, and, to tell overloads apart, the
+//! types of the parameters: `com.acme.Orders.place(int,java.lang.String)`, or the JVM's own
+//! spelling, `com.acme.Orders.place(ILjava/lang/String;)V`.
 
 use crate::pattern::{Pattern, PatternError};
 use std::fmt;
@@ -143,8 +143,8 @@ impl MethodPattern {
             }
     }
 
-    /// What is asked of the class, and of the method's name; `None` if it is for all methods of what it
-    /// names.
+    /// What is asked of the class, and of the method's name; `None` if it is for all methods of
+    /// what it names.
     #[must_use]
     pub fn class_and_method(&self) -> Option<(&str, &str)> {
         self.pattern.class_and_method()

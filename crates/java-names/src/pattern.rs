@@ -8,9 +8,9 @@
 //! | `*` | anything within one part |
 //! | `?` | one character of a part |
 //!
-//! What is chosen for weaving fits as a whole ([`Pattern::fits_class`], [`Pattern::fits_method`]). A
-//! search in what was recorded ([`Pattern::is_found_in`]) without `*` and `?` also finds a name of which
-//! the pattern is a part, between borders: `Orders` finds `com.acme.Orders$Line.place`.
+//! What is chosen for weaving fits as a whole ([`Pattern::fits_class`], [`Pattern::fits_method`]).
+//! A search in what was recorded ([`Pattern::is_found_in`]) without `*` and `?` also finds a name
+//! of which the pattern is a part, between borders: `Orders` finds `com.acme.Orders$Line.place`.
 
 use std::fmt;
 
@@ -67,8 +67,8 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// A pattern to search with, for any names: of native functions and of accounts in brackets, too.
-    /// An empty one finds nothing.
+    /// A pattern to search with, for any names: of native functions and of accounts in brackets,
+    /// too. An empty one finds nothing.
     #[must_use]
     pub fn to_search(text: &str) -> Self {
         Pattern { text: with_dots(text.trim().trim_end_matches("()")) }
@@ -115,8 +115,8 @@ impl Pattern {
         }
     }
 
-    /// Whether a search finds a whole name, `com.acme.Orders.place`. With `*` or `?` the pattern must fit
-    /// all of it.
+    /// Whether a search finds a whole name, `com.acme.Orders.place`. With `*` or `?` the pattern
+    /// must fit all of it.
     #[must_use]
     pub fn is_found_in(&self, name: &str) -> bool {
         // Borders of native functions are those of C++.
@@ -133,8 +133,8 @@ impl Pattern {
             })
     }
 
-    /// Whether a search finds a name that ends where the pattern does: `Orders.place` names a method,
-    /// `Orders` only its class.
+    /// Whether a search finds a name that ends where the pattern does: `Orders.place` names a
+    /// method, `Orders` only its class.
     #[must_use]
     pub fn is_found_at_end_of(&self, name: &str) -> bool {
         self.is_found_in(name) && (self.has_wildcards() || name.ends_with(&self.text))
@@ -288,7 +288,8 @@ mod tests {
         assert!(!pattern.is_found_in(&"a".repeat(5000).replace("aaaaa", "aaaab")[..4000]));
     }
 
-    /// All texts of up to five letters against patterns of up to five, compared with what the grammar says.
+    /// All texts of up to five letters against patterns of up to five, compared with what the
+    /// grammar says.
     #[test]
     fn the_matcher_does_what_the_grammar_says() {
         fn says(pattern: &[u8], text: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! What a class is called in every run alike.
 
-/// A name without the numbers and words that the JVM, or a library that makes classes as it runs, makes
-/// up anew in every run.
+/// A name without the numbers and words that the JVM, or a library that makes classes as it runs,
+/// makes up anew in every run.
 #[must_use]
 pub fn stable(name: &str) -> String {
     const NUMBERED: [&str; 4] =
@@ -35,7 +35,8 @@ pub fn stable(name: &str) -> String {
     out
 }
 
-/// What follows the address of a hidden class: `/0x…`, `+0x…` or `.0x…`, on 17 with a number after it.
+/// What follows the address of a hidden class: `/0x…`, `+0x…` or `.0x…`, on 17 with a number after
+/// it.
 fn after_address(text: &str) -> Option<&str> {
     let digits = text.strip_prefix(['/', '+', '.'])?.strip_prefix("0x")?;
     let after = digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());

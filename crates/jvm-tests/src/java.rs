@@ -99,7 +99,8 @@ pub fn java_agent(class: &str, scratch: &Scratch, options: &str) -> String {
     format!("-javaagent:{}{options}", jar.display())
 }
 
-/// The jar of an agent for `--agent-jar`, with the API in it: one of the examples, or a class of the given source.
+/// The jar of an agent for `--agent-jar`, with the API in it: one of the examples, or a class of
+/// the given source.
 pub fn agent_jar(scratch: &Scratch, class: &str, source: Option<&str>) -> PathBuf {
     let classes = scratch.join("agent");
     fs::create_dir(&classes).expect("our own directory");

@@ -277,14 +277,15 @@ impl Target {
         (status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()), text)
     }
 
-    /// Whether the program has ended; an error once that was waited for. Until then no other gets its number.
+    /// Whether the program has ended; an error once that was waited for. Until then no other gets
+    /// its number.
     fn ended(&self) -> rustix::io::Result<bool> {
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(raw(self.child.id())), how)?.is_some())
     }
 
-    /// Removes the attach socket that a killed JVM leaves. Soon another process will have its number, and must not
-    /// find that; it may belong to another user, who could not remove it.
+    /// Removes the attach socket that a killed JVM leaves. Soon another process will have its
+    /// number, and must not find that; it may belong to another user, who could not remove it.
     fn sweep(&self) {
         let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.pid));
     }

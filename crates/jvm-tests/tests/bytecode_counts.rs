@@ -1,9 +1,9 @@
 //! The bytecodes that a woven program counts are those that it executes: held against a JVMTI agent
 //! that steps through each of them and shares no code with the weaver.
 //!
-//! With the precise analysis the two agree to the last bytecode, whatever is thrown. With the default
-//! analysis they agree wherever no exception ends a block early; where one does, the rest of that
-//! block is counted although it did not run, as documented.
+//! With the precise analysis the two agree to the last bytecode, whatever is thrown. With the
+//! default analysis they agree wherever no exception ends a block early; where one does, the rest
+//! of that block is counted although it did not run, as documented.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;

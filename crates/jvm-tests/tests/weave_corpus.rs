@@ -1,5 +1,6 @@
 //! A sample of `cargo xtask weave-corpus`: java.base and one module more, woven with everything at
-//! once, and linked class by class with full verification by a JVM that runs on the woven java.base.
+//! once, and linked class by class with full verification by a JVM that runs on the woven
+//! java.base.
 //!
 //! Each run also meets classes that are broken on purpose, and the same JVM judges the untouched
 //! classes first: what it says about the woven ones must be the same.

@@ -1,5 +1,6 @@
-//! What the portable runtime's kernels are made of: how many bytecodes of which kind one turn of each has,
-//! read off their class files. What a turn takes is measured on a JVM; what follows is for others.
+//! What the portable runtime's kernels are made of: how many bytecodes of which kind one turn of
+//! each has, read off their class files. What a turn takes is measured on a JVM; what follows is
+//! for others.
 
 use std::collections::BTreeMap;
 use tare_classfile::kinds::Kind;

@@ -1,9 +1,9 @@
-//! The kernel's performance events, for both ends: what can be counted, and the one call that opens an
-//! event on a thread. The tool counts with them, the agent samples.
+//! The kernel's performance events, for both ends: what can be counted, and the one call that opens
+//! an event on a thread. The tool counts with them, the agent samples.
 //!
-//! Whether the call may be tried at all, the callers decide: filters of system calls (seccomp) may end
-//! whoever makes it. The tool tries it in a child first; the agent does not try it under a filter
-//! unless the user asks for perf events by name.
+//! Whether the call may be tried at all, the callers decide: filters of system calls (seccomp) may
+//! end whoever makes it. The tool tries it in a child first; the agent does not try it under a
+//! filter unless the user asks for perf events by name.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -105,15 +105,15 @@ pub fn open(event: Event, thread: u32, purpose: Purpose, kernel: bool) -> io::Re
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Makes the call without anything to open, to see whether a filter lets the caller live. Only system
-/// calls are made, so that a child after `fork` may.
+/// Makes the call without anything to open, to see whether a filter lets the caller live. Only
+/// system calls are made, so that a child after `fork` may.
 pub fn try_nothing() {
     system_call(std::ptr::null(), 0, 0);
 }
 
 fn system_call(attributes: *const Attributes, thread: u32, flags: libc::c_ulong) -> libc::c_long {
-    // SAFETY: the pointer is null, which the kernel refuses, or refers to a structure of the caller's
-    // that has the size that it names.
+    // SAFETY: the pointer is null, which the kernel refuses, or refers to a structure of the
+    // caller's that has the size that it names.
     unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, thread, -1, -1, flags) }
 }
 

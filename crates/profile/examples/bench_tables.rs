@@ -1,4 +1,5 @@
-//! Speed and memory of the tables: `cargo run --release -p tare-profile --example bench_tables [MILLIONS]`.
+//! Speed and memory of the tables: `cargo run --release -p tare-profile --example bench_tables
+//! [MILLIONS]`.
 
 #![forbid(unsafe_code)]
 

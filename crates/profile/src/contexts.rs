@@ -1,8 +1,8 @@
 //! Calling contexts as a prefix tree: each node is a frame and the context that called it.
 //!
 //! Ordering invariant: a parent stands before its children. So one sweep forwards visits callers
-//! before callees, and one sweep backwards sums subtrees, without recursion and without child lists.
-//! A node takes eight bytes, and four to nine more while new ones are being looked up.
+//! before callees, and one sweep backwards sums subtrees, without recursion and without child
+//! lists. A node takes eight bytes, and four to nine more while new ones are being looked up.
 
 use crate::handle::{ContextId, FrameId};
 use crate::index::Index;
@@ -23,12 +23,13 @@ pub struct Contexts {
     index: Option<Children>,
 }
 
-/// Which children contexts have. Trees grow along paths: a context mostly has one child or none, made just after it. So the
-/// first few children of neighbours lie together, where looking them up meets memory that was
-/// just in use, and only the others are found by a hash, which is anywhere.
+/// Which children contexts have. Trees grow along paths: a context mostly has one child or none,
+/// made just after it. So the first few children of neighbours lie together, where looking them up
+/// meets memory that was just in use, and only the others are found by a hash, which is anywhere.
 #[derive(Clone, Debug)]
 struct Children {
-    /// For each [`NEIGHBOURS`] rows, the first that have one of them as their parent; the free places are the last ones.
+    /// For each [`NEIGHBOURS`] rows, the first that have one of them as their parent; the free
+    /// places are the last ones.
     near: Vec<[u32; NEIGHBOURS]>,
     far: Index,
 }
@@ -153,8 +154,9 @@ impl Contexts {
         })
     }
 
-    /// Appends a node without looking for an equal one. For readers of files that hold a table whole.
-    /// `None`, and nothing changed, if the parent does not stand before it or the table is full.
+    /// Appends a node without looking for an equal one. For readers of files that hold a table
+    /// whole. `None`, and nothing changed, if the parent does not stand before it or the table is
+    /// full.
     pub fn push(&mut self, parent: ContextId, frame: FrameId) -> Option<ContextId> {
         let row = u32::try_from(self.nodes.len()).ok().filter(|&row| row < u32::MAX)?;
         if parent.raw() >= row || frame.raw() == NO_FRAME {

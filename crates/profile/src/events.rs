@@ -2,8 +2,8 @@
 //! or a foreign file brings.
 //!
 //! Each kind of event has a table of its own, whose columns are the common ones (time, duration,
-//! thread, context) and its fields. Readers find a kind and its fields by name, so a new kind needs no
-//! change here. The constructors of [`EventKind`] are the names that Tare's own parts agree on.
+//! thread, context) and its fields. Readers find a kind and its fields by name, so a new kind needs
+//! no change here. The constructors of [`EventKind`] are the names that Tare's own parts agree on.
 
 use crate::column::Column;
 use crate::handle::{ContextId, StringId, ThreadId};
@@ -69,7 +69,8 @@ impl EventKind {
         EventKind::new("class-load", &[("class", FieldType::Text), ("loader", FieldType::Text)])
     }
 
-    /// `region`: so many passages of a code region by a thread. Least and most are those of the run so far.
+    /// `region`: so many passages of a code region by a thread. Least and most are those of the run
+    /// so far.
     pub fn region() -> Self {
         let (count, time) =
             (FieldType::Integer(Unit::Count), FieldType::Integer(Unit::Nanoseconds));
@@ -87,9 +88,9 @@ impl EventKind {
         EventKind::new("region-times", &fields)
     }
 
-    /// `call`: one call of a trace, in its context. `exit` is `return`, `exception`, `running` (the trace
-    /// ended first) or `cut` (its end is not known); `type` tells what code ran; of the duration,
-    /// `held` was none of the program's doing.
+    /// `call`: one call of a trace, in its context. `exit` is `return`, `exception`, `running` (the
+    /// trace ended first) or `cut` (its end is not known); `type` tells what code ran; of the
+    /// duration, `held` was none of the program's doing.
     pub fn call() -> Self {
         let held = ("held", FieldType::Integer(Unit::Nanoseconds));
         let texts = [("exit", FieldType::Text), ("type", FieldType::Text)];
@@ -268,7 +269,8 @@ impl EventTable {
     }
 
     /// A row with its contexts exchanged, for another table of this kind: that of the event by
-    /// `place`, those of its fields by `place_of_field`. Whoever makes new contexts has to tell both.
+    /// `place`, those of its fields by `place_of_field`. Whoever makes new contexts has to tell
+    /// both.
     ///
     /// # Panics
     /// If there is no such row.

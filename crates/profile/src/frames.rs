@@ -84,7 +84,8 @@ impl Frames {
         (0..).zip(&self.rows).map(|(row, frame)| (FrameId::new(row), frame))
     }
 
-    /// Appends a row without looking for an equal one. For readers of files that hold a table whole.
+    /// Appends a row without looking for an equal one. For readers of files that hold a table
+    /// whole.
     pub fn push(&mut self, frame: Frame) -> FrameId {
         let id = next(self.rows.len());
         self.rows.push(frame);

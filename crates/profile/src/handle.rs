@@ -1,7 +1,8 @@
 //! Typed handles: the number of a row, and of which table.
 //!
-//! A handle is only meaningful in the profile that gave it. Tables check nothing beyond their bounds;
-//! who makes handles from numbers of the outside world checks them ([`crate::Profile::check`]).
+//! A handle is only meaningful in the profile that gave it. Tables check nothing beyond their
+//! bounds; who makes handles from numbers of the outside world checks them
+//! ([`crate::Profile::check`]).
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident) => {

@@ -1,8 +1,8 @@
 //! The data model of everything that Tare measures: what ran, where, in which thread, how much.
 //!
-//! A [`Profile`] is a handful of tables. Small ones (methods, threads) hold rows; those that grow to
-//! millions (contexts, values) are columns of numbers. Tables name each other's rows by typed handles
-//! of 32 bits, so that a method cannot be looked up with a frame's number.
+//! A [`Profile`] is a handful of tables. Small ones (methods, threads) hold rows; those that grow
+//! to millions (contexts, values) are columns of numbers. Tables name each other's rows by typed
+//! handles of 32 bits, so that a method cannot be looked up with a frame's number.
 //!
 //! ```text
 //! strings ◄── methods ◄── frames ◄── contexts ◄── series (value of a context, thread, time)

@@ -7,8 +7,8 @@ use crate::series::{Row, Series, SeriesInfo, TimeAxis};
 /// Makes a series with one row per context and thread out of any number of rows. The memory is that
 /// of the result, however many samples go in. Times are lost, and sums of zero leave no row.
 ///
-/// Rows of a thread are first kept by a hash; a thread that has many gets an array over all contexts,
-/// which is several times quicker.
+/// Rows of a thread are first kept by a hash; a thread that has many gets an array over all
+/// contexts, which is several times quicker.
 #[derive(Clone, Debug)]
 pub struct Merger {
     info: SeriesInfo,

@@ -82,7 +82,8 @@ impl Methods {
         (0..).zip(&self.rows).map(|(row, method)| (MethodId::new(row), method))
     }
 
-    /// Appends a row without looking for an equal one. For readers of files that hold a table whole.
+    /// Appends a row without looking for an equal one. For readers of files that hold a table
+    /// whole.
     pub fn push(&mut self, method: Method) -> MethodId {
         let id = MethodId::new(u32::try_from(self.rows.len()).expect("more than 2³²−1 methods"));
         self.rows.push(method);

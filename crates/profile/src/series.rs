@@ -1,8 +1,8 @@
 //! Series: one kind of value over contexts, threads and, if wanted, time.
 //!
 //! Values add up. A row says "so much more of it, there"; the value of a context is the sum of its
-//! rows, and what was measured later is appended, never changed. So a recording can be written while
-//! it grows.
+//! rows, and what was measured later is appended, never changed. So a recording can be written
+//! while it grows.
 
 use crate::column::Column;
 use crate::handle::{ContextId, ThreadId};

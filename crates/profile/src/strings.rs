@@ -46,7 +46,8 @@ impl Strings {
         StringId::new(row)
     }
 
-    /// Appends a text without looking for an equal one. For readers of files that hold a table whole.
+    /// Appends a text without looking for an equal one. For readers of files that hold a table
+    /// whole.
     ///
     /// # Panics
     /// If there would be more than 2³²−1 texts.

@@ -90,7 +90,8 @@ pub struct SubgraphStatus {
     pub hurried: u64,
     /// Threads whose patience ended.
     pub gave_up: u64,
-    /// Classes that the program began to use outside the subgraph, and that were found to be in use only then.
+    /// Classes that the program began to use outside the subgraph, and that were found to be in use
+    /// only then.
     pub late: u64,
 }
 

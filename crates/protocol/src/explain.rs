@@ -28,7 +28,8 @@ pub struct Explanations {
     pub more_woven: u64,
 }
 
-/// Parts of a value. A name may have any character in it, this one as well; there it is written `\n`.
+/// Parts of a value. A name may have any character in it, this one as well; there it is written
+/// `\n`.
 const SEPARATOR: char = '\n';
 
 fn escape(part: &str) -> String {

@@ -1,7 +1,7 @@
 //! The name that somebody may have meant who wrote a pattern that nothing fits.
 //!
-//! Names are looked at one by one and only the best is kept, so that the agent can look at all classes of a JVM
-//! without keeping a list of them.
+//! Names are looked at one by one and only the best is kept, so that the agent can look at all
+//! classes of a JVM without keeping a list of them.
 
 use crate::Pattern;
 use std::collections::HashSet;
@@ -86,7 +86,8 @@ impl Nearest {
     }
 }
 
-/// The classes of a package: in the way they were asked for, if that fits this one, which is told, too.
+/// The classes of a package: in the way they were asked for, if that fits this one, which is told,
+/// too.
 fn below(package: &str, rest: &str, class: &str) -> (String, bool) {
     let same = format!("{package}.{rest}");
     let fits = |text: &str| text.parse::<Pattern>().is_ok_and(|p| p.fits_class(class));
@@ -121,7 +122,8 @@ fn unlikeness(wanted: &str, name: &str) -> Option<u32> {
     Some((SAME_LAST + more as u32).saturating_sub(2 * equal(wanted, name) as u32))
 }
 
-/// Letters to change, add, leave out or exchange with their neighbour, if they are no more than `most`.
+/// Letters to change, add, leave out or exchange with their neighbour, if they are no more than
+/// `most`.
 fn edits(a: &str, b: &str, most: usize) -> Option<u32> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > most {

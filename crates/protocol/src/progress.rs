@@ -1,7 +1,8 @@
 //! How far the agent is with something long, told while it lasts.
 //!
-//! It travels two ways: as frames on the connection that asked, before the answer, and in memory of the
-//! JVM that the tool finds by its name, for when the agent is inside the JVM and answers nobody.
+//! It travels two ways: as frames on the connection that asked, before the answer, and in memory of
+//! the JVM that the tool finds by its name, for when the agent is inside the JVM and answers
+//! nobody.
 
 use crate::{Message, WireError};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Code regions as users name them: `com.acme.Orders:120-148` for source lines, `com.acme.Orders:120`
-//! for one of them, or a method, `com.acme.Orders.place(int)`.
+//! Code regions as users name them: `com.acme.Orders:120-148` for source lines,
+//! `com.acme.Orders:120` for one of them, or a method, `com.acme.Orders.place(int)`.
 
 use crate::{MethodPattern, Pattern};
 use std::fmt;

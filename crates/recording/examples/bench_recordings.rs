@@ -1,8 +1,10 @@
-//! Write rate, open time and memory: `cargo run --release -p tare-recording --example bench_recordings`.
+//! Write rate, open time and memory: `cargo run --release -p tare-recording --example
+//! bench_recordings`.
 //!
-//! Ten million contexts with a value each, as an exact profile has them, and fifty million samples with
-//! times in eight threads, written in steps of a second as a recorder would. Beside it a plain dump
-//! of the same numbers, as the baseline. Arguments: millions of contexts, millions of samples, directory.
+//! Ten million contexts with a value each, as an exact profile has them, and fifty million samples
+//! with times in eight threads, written in steps of a second as a recorder would. Beside it a plain
+//! dump of the same numbers, as the baseline. Arguments: millions of contexts, millions of samples,
+//! directory.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Blocks: what the file is a sequence of. A header of fixed size with a checksum of its own, then the
-//! packed content with another. So a reader can hop from header to header without reading content, and
-//! can find the next whole block after any damage.
+//! Blocks: what the file is a sequence of. A header of fixed size with a checksum of its own, then
+//! the packed content with another. So a reader can hop from header to header without reading
+//! content, and can find the next whole block after any damage.
 
 use crate::bytes::Malformed;
 use crate::crc::crc32;

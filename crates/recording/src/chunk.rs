@@ -1,8 +1,9 @@
-//! Chunks: some rows of one table, column by column, with the columns' names and types. What a block
-//! holds once it is unpacked.
+//! Chunks: some rows of one table, column by column, with the columns' names and types. What a
+//! block holds once it is unpacked.
 //!
-//! A reader takes the columns that it knows, by name; it skips the others by their length, and takes
-//! zeros and empty texts for those that are not there. That is how a newer file stays readable.
+//! A reader takes the columns that it knows, by name; it skips the others by their length, and
+//! takes zeros and empty texts for those that are not there. That is how a newer file stays
+//! readable.
 
 use crate::bytes::{Bytes, Malformed, put_text, put_varint, unzigzag, varint_size, zigzag};
 

@@ -1,6 +1,6 @@
-//! The numbers that stand for the model's enums in a file. They are for ever; new ones are added at the
-//! end. A reader takes a number that it does not know for the first of its enum, but for types of
-//! fields: how such a field is stored it cannot know, so it skips it.
+//! The numbers that stand for the model's enums in a file. They are for ever; new ones are added at
+//! the end. A reader takes a number that it does not know for the first of its enum, but for types
+//! of fields: how such a field is stored it cannot know, so it skips it.
 
 use tare_profile::{Estimate, Execution, FieldType, MethodKind, ThreadKind, TimeAxis, Unit};
 

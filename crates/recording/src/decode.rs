@@ -1,6 +1,6 @@
-//! From chunks to tables. Rows that refer to lost ones are kept, under `[unknown: damaged]`, so that
-//! sums stay true; memory is counted before it is taken. Events are in `decode/events`, what is known of
-//! the run as a whole in `run`.
+//! From chunks to tables. Rows that refer to lost ones are kept, under `[unknown: damaged]`, so
+//! that sums stay true; memory is counted before it is taken. Events are in `decode/events`, what
+//! is known of the run as a whole in `run`.
 
 mod events;
 

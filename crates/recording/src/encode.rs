@@ -1,5 +1,5 @@
-//! From tables to chunks: the columns of each table, by name. FORMAT.md lists them; `decode` is the way
-//! back. What is known of the run as a whole is in `run`.
+//! From tables to chunks: the columns of each table, by name. FORMAT.md lists them; `decode` is the
+//! way back. What is known of the run as a whole is in `run`.
 
 use crate::bytes::MAX_TEXT;
 use crate::chunk::ChunkWriter;

@@ -1,4 +1,5 @@
-//! What can go wrong with a recording, and what a reader tells about one that it could not read whole.
+//! What can go wrong with a recording, and what a reader tells about one that it could not read
+//! whole.
 
 use std::fmt;
 use std::io;

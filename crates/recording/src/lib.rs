@@ -1,9 +1,9 @@
 //! The `.tare` file: a profile that outlives the run, written while it grows.
 //!
-//! A [`Writer`] appends what is new in a profile; after each append the file is whole but for its end,
-//! so a crash of anything loses what came after the last one. A [`Recording`] opens a file by its index,
-//! or, if there is none, by hopping over its blocks, and loads as much of it as is asked for. Damage
-//! costs the damaged blocks and is told as a [`Warning`].
+//! A [`Writer`] appends what is new in a profile; after each append the file is whole but for its
+//! end, so a crash of anything loses what came after the last one. A [`Recording`] opens a file by
+//! its index, or, if there is none, by hopping over its blocks, and loads as much of it as is asked
+//! for. Damage costs the damaged blocks and is told as a [`Warning`].
 //!
 //! FORMAT.md, beside this crate's sources, describes the bytes. This crate knows nothing of what is
 //! measured or shown.

@@ -12,8 +12,8 @@ pub struct LoadOptions {
     /// Only values and events of this time, in nanoseconds since the start of the run. Blocks of
     /// other times are not read. Values without times count as time zero.
     pub time: Option<Range<u64>>,
-    /// Add up the values of equal contexts and threads while reading. Times are lost, and fifty million
-    /// samples take no more memory than the contexts that they are of.
+    /// Add up the values of equal contexts and threads while reading. Times are lost, and fifty
+    /// million samples take no more memory than the contexts that they are of.
     pub merge: bool,
     pub events: bool,
     /// Kinds of events that are left out, by name: a trace has more calls than fit into memory.

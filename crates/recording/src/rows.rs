@@ -1,5 +1,6 @@
-//! From the rows of a file to the rows of a profile. They are the same while nothing is damaged; where
-//! blocks are lost the numbers shift, and what referred to the lost rows has to be told apart.
+//! From the rows of a file to the rows of a profile. They are the same while nothing is damaged;
+//! where blocks are lost the numbers shift, and what referred to the lost rows has to be told
+//! apart.
 
 /// The rows of one table that were read.
 #[derive(Default)]

@@ -1,4 +1,5 @@
-//! What is known of a run as a whole, both ways: the tables of the run, of its losses and of its facts.
+//! What is known of a run as a whole, both ways: the tables of the run, of its losses and of its
+//! facts.
 
 use crate::block::MAX_CONTENT;
 use crate::bytes::{MAX_TEXT, Malformed};
@@ -92,7 +93,8 @@ pub fn decode_losses(chunk: &Chunk<'_>, into: &mut Vec<Loss>) -> Result<(), Malf
     Ok(())
 }
 
-/// Facts have no more values than this, those in rows of tables included: they must fit into a block.
+/// Facts have no more values than this, those in rows of tables included: they must fit into a
+/// block.
 const MOST_VALUES: usize = 1 << 15;
 
 /// A value of a fact as a row of the file.

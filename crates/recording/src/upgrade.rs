@@ -1,8 +1,8 @@
 //! What files of earlier versions say in other words.
 //!
-//! In version 1 there were no facts: all that was known of a run stood among its options, as text for
-//! people. What is a fact now is found there by its phrase, here and nowhere else. What cannot be read
-//! stays an option.
+//! In version 1 there were no facts: all that was known of a run stood among its options, as text
+//! for people. What is a fact now is found there by its phrase, here and nowhere else. What cannot
+//! be read stays an option.
 
 use std::time::Duration;
 use tare_profile::RunInfo;

@@ -1,5 +1,6 @@
 //! Writing a recording: what is new in a profile goes to the end of the file, block by block, each
-//! in one write. What a row refers to is written before it, so that any prefix of the file makes sense.
+//! in one write. What a row refers to is written before it, so that any prefix of the file makes
+//! sense.
 
 use crate::VERSION;
 use crate::block::{self, Kind, MAX_CONTENT};
@@ -17,8 +18,8 @@ use tare_profile::{Merger, Profile, RunInfo, Thread, TimeAxis};
 
 /// Writes one profile, as it grows.
 ///
-/// Call [`Writer::write`] about once a second, and [`Writer::finish`] at the end. In between the profile
-/// may let go of rows that were written ([`Profile::forget_rows`]).
+/// Call [`Writer::write`] about once a second, and [`Writer::finish`] at the end. In between the
+/// profile may let go of rows that were written ([`Profile::forget_rows`]).
 pub struct Writer<W: Write> {
     out: W,
     offset: u64,
@@ -82,8 +83,8 @@ impl Writer<File> {
         Writer::new(File::create(path)?)
     }
 
-    /// Makes sure that a crash of the whole machine loses nothing of what was written so far. The crash
-    /// of a process loses nothing anyway.
+    /// Makes sure that a crash of the whole machine loses nothing of what was written so far. The
+    /// crash of a process loses nothing anyway.
     pub fn sync(&self) -> io::Result<()> {
         self.out.sync_data()
     }
@@ -189,7 +190,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Threads get names and end while they are being recorded: rows that changed are written again.
+    /// Threads get names and end while they are being recorded: rows that changed are written
+    /// again.
     fn write_threads(&mut self, profile: &Profile) -> Result<(), WriteError> {
         let changed: Vec<(usize, &Thread)> = profile
             .threads

@@ -57,7 +57,8 @@ pub fn attach(jvm: &Jvm, patience: Duration, grace: Option<Duration>) -> Result<
     }
 }
 
-/// Has an agent leave, as long as it can be seen that it goes on and nobody wants to `stop` waiting.
+/// Has an agent leave, as long as it can be seen that it goes on and nobody wants to `stop`
+/// waiting.
 pub fn send_away(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) -> Result<()> {
     match agent.ask_watched(&Request::Detach, &mut Leaving::new(jvm.pid, stop))? {
         Answered::With(Response::Ok) => Ok(()),

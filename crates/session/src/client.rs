@@ -116,8 +116,8 @@ impl Agent {
         }
     }
 
-    /// Whether this is an answer that nobody waits for. A status is told at any time, before what is
-    /// under way has its answer, which is never one.
+    /// Whether this is an answer that nobody waits for. A status is told at any time, before what
+    /// is under way has its answer, which is never one.
     fn is_owed(&mut self, answer: &Response) -> bool {
         let owed = self.owed > 0 && !matches!(answer, Response::Status(_));
         self.owed -= usize::from(owed);
@@ -206,7 +206,8 @@ impl Agent {
         self.files_for(request)
     }
 
-    /// The descriptors that came with the answer to a request: memory that was asked for, and no larger.
+    /// The descriptors that came with the answer to a request: memory that was asked for, and no
+    /// larger.
     pub fn files_for<const N: usize>(&mut self, request: &Request) -> Result<[File; N]> {
         let files = self.take_files()?;
         if let Some(most) = largest(request) {
@@ -244,7 +245,8 @@ impl Agent {
         }
     }
 
-    /// Whether the other end has closed the connection, as a JVM that ends does. Costs the JVM nothing.
+    /// Whether the other end has closed the connection, as a JVM that ends does. Costs the JVM
+    /// nothing.
     pub fn has_gone(&self) -> bool {
         let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         matches!(recv(&self.stream, &mut [0; 1], look), Ok((0, _)) | Err(Errno::CONNRESET))

@@ -2,8 +2,9 @@
 //! pause, resume, another interval.
 //!
 //! One line asks, one line answers. Where something is to be written, whoever asks opens the file
-//! and sends its descriptor along: a recording never opens a path that it is told, so that it cannot
-//! be made to write what the other one may not. Who may ask, and where the socket is, is in `place`.
+//! and sends its descriptor along: a recording never opens a path that it is told, so that it
+//! cannot be made to write what the other one may not. Who may ask, and where the socket is, is in
+//! `place`.
 
 mod peer;
 mod place;
@@ -158,8 +159,8 @@ impl CommandSocket {
     }
 }
 
-/// Those who had a recording stopped and wait for its file. Dropped without an answer, they learn that
-/// it ended, and no more.
+/// Those who had a recording stopped and wait for its file. Dropped without an answer, they learn
+/// that it ended, and no more.
 pub struct Waiting(Option<CommandSocket>);
 
 impl Waiting {

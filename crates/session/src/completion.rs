@@ -1,5 +1,5 @@
-//! How far this process is with completing its recordings, for whoever waits for them on another thread. With
-//! several recordings at once these are the figures of all together.
+//! How far this process is with completing its recordings, for whoever waits for them on another
+//! thread. With several recordings at once these are the figures of all together.
 
 use crate::words;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

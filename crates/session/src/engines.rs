@@ -1,7 +1,7 @@
 //! The engines, one file each, and the list of them.
 //!
-//! An engine is a type that can begin ([`Engine`]) and one that is under way ([`Running`]). What is the
-//! same for all of them, who may command them and when they are over, is [`crate::Recording`]'s
+//! An engine is a type that can begin ([`Engine`]) and one that is under way ([`Running`]). What is
+//! the same for all of them, who may command them and when they are over, is [`crate::Recording`]'s
 //! business. An entry in the list below makes the engine's `Plan`, `Figures` and `Outcome` known to
 //! front ends.
 

@@ -1,8 +1,8 @@
 //! What can go wrong in a session, as a caller can tell it apart.
 //!
-//! The texts are sentences for people. What another process said in them is one harmless line. Where
-//! one error led to another, [`std::error::Error::source`] has the cause, and the text is only what
-//! was being done.
+//! The texts are sentences for people. What another process said in them is one harmless line.
+//! Where one error led to another, [`std::error::Error::source`] has the cause, and the text is
+//! only what was being done.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -126,7 +126,8 @@ struct Figures {
     counted: [u64; COUNTED],
 }
 
-/// Whose a tree is. Those that virtual threads borrow, and those used again, mean nothing one by one.
+/// Whose a tree is. Those that virtual threads borrow, and those used again, mean nothing one by
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     Thread { tree: u32 },
@@ -239,8 +240,8 @@ impl Exact {
                     false => Figures::default(),
                 };
                 let above = contexts[node.parent as usize];
-                // A place that was pruned is used again, also that of a node above. And what the rest
-                // is called may change, when memory ends in a session of limited depth.
+                // A place that was pruned is used again, also that of a node above. And what the
+                // rest is called may change, when memory ends in a session of limited depth.
                 let same = before.method == node.method
                     && node.method != layout::REST
                     && profile.contexts.parent(before.context) == Some(above);

@@ -2,7 +2,8 @@
 //! method by the same row, so that counts and samples of it can be joined.
 //!
 //! A method is its class, name, descriptor and class loader. The class is called as in every run:
-//! without the numbers that the JVM and libraries make up for proxies, lambdas and other generated classes.
+//! without the numbers that the JVM and libraries make up for proxies, lambdas and other generated
+//! classes.
 
 use crate::origins::Origins;
 use tare_arena::MethodName;
@@ -66,7 +67,8 @@ impl<'a> JavaMethod<'a> {
     }
 }
 
-/// The JDK's own loaders by the names that its documentation gives them, others by class and number.
+/// The JDK's own loaders by the names that its documentation gives them, others by class and
+/// number.
 fn loader_name(number: u32, class: &str) -> String {
     match (number, class) {
         (0, _) => "boot".to_owned(),

@@ -1,5 +1,5 @@
-//! The last minutes of a recording that has no end: values and events older than that are let go, and
-//! what is left becomes a file when somebody asks for it.
+//! The last minutes of a recording that has no end: values and events older than that are let go,
+//! and what is left becomes a file when somebody asks for it.
 
 use crate::error::{Context, Result};
 use crate::recorder::Source;

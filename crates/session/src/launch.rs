@@ -70,8 +70,8 @@ pub struct Settings {
 }
 
 /// Runs a command to its end. `attend` is called, on a thread of its own, for every JVM that
-/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`]. `notes` hears
-/// what the user should know.
+/// reports; the JVM's `main` waits, for a few seconds at most, until [`Guest::let_go`]. `notes`
+/// hears what the user should know.
 pub fn launch(
     command: &[OsString],
     settings: &Settings,

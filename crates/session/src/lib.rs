@@ -1,9 +1,9 @@
 //! Recording sessions: what stands between a front end and the agent in a JVM.
 //!
 //! A front end (the command line, a web page, a terminal view) says what to record as a [`Plan`],
-//! begins it, polls it until it is over, and finishes it. This crate brings the agent into the JVM or
-//! starts the program, keeps the recording on disk while it grows, and puts the JVM back as it was. It
-//! knows no flags, prints nothing, and its errors can be told apart ([`Error`]).
+//! begins it, polls it until it is over, and finishes it. This crate brings the agent into the JVM
+//! or starts the program, keeps the recording on disk while it grows, and puts the JVM back as it
+//! was. It knows no flags, prints nothing, and its errors can be told apart ([`Error`]).
 //!
 //! ```no_run
 //! use tare_session::engines::sampling;
@@ -49,12 +49,14 @@
 //! - [`Plan`] and [`What`]: what is recorded. Each engine has a plan of its own, in [`engines`].
 //! - [`begin`] blocks until the engine is under way; weaving a large program takes seconds. The
 //!   [`Observer`] is told how far it is, and may end it.
-//! - [`Recording::poll`] does what is due and waits for some milliseconds. Call it in a loop: what is
-//!   measured waits in memory of limited size. [`Recording::command`] carries out a [`Command`].
-//! - [`Recording::finish`] restores the program's code and completes the file. What came of it is an
-//!   [`Outcome`].
-//! - [`Output`]: a recording goes into a file, or to anything that can be written. Nothing is sought.
-//! - [`command_socket`]: every recording listens there, so that another process can dump or stop it.
+//! - [`Recording::poll`] does what is due and waits for some milliseconds. Call it in a loop: what
+//!   is measured waits in memory of limited size. [`Recording::command`] carries out a [`Command`].
+//! - [`Recording::finish`] restores the program's code and completes the file. What came of it is
+//!   an [`Outcome`].
+//! - [`Output`]: a recording goes into a file, or to anything that can be written. Nothing is
+//!   sought.
+//! - [`command_socket`]: every recording listens there, so that another process can dump or stop
+//!   it.
 //! - [`launch`]: starts a program, and hands over each of its JVMs before its `main` runs.
 //! - [`agents`]: brings the agent into a JVM that runs, and has it leave.
 //!

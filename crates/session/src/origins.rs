@@ -4,9 +4,9 @@
 //! tells for what the application's own loader loads; the jars' directories are read from outside.
 //! What other loaders bring stays without an origin.
 //!
-//! The paths are the JVM's owner's: they may lead to pipes, devices, endless files, or a file system
-//! that does not answer, while the program is woven. So a thread of its own reads them, within bounds,
-//! and is left behind if it takes too long.
+//! The paths are the JVM's owner's: they may lead to pipes, devices, endless files, or a file
+//! system that does not answer, while the program is woven. So a thread of its own reads them,
+//! within bounds, and is left behind if it takes too long.
 
 mod class_path;
 mod jar;
@@ -104,7 +104,8 @@ impl Origins {
         })
     }
 
-    /// `find` says what the entries of the class path are, as seen from here, and whether they are all.
+    /// `find` says what the entries of the class path are, as seen from here, and whether they are
+    /// all.
     fn by(find: impl FnOnce(&Work) -> (Vec<PathBuf>, bool) + Send + 'static) -> Self {
         let (ask, asked) = mpsc::channel::<Question>();
         let (answer, answers) = mpsc::channel();
@@ -151,8 +152,9 @@ impl Origins {
         origin
     }
 
-    /// The classes of the class path, as class files spell them. `None` if these are not all, or cannot be
-    /// had soon: jars within jars are not read, and what is not on the command line is not known.
+    /// The classes of the class path, as class files spell them. `None` if these are not all, or
+    /// cannot be had soon: jars within jars are not read, and what is not on the command line is
+    /// not known.
     pub fn names(&self) -> Option<Vec<String>> {
         let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
         match reader.ask(Question::Names, QUIET, LONGEST) {

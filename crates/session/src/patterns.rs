@@ -1,8 +1,8 @@
 //! Patterns of a recording that fit nothing: told when it begins, with the name that may be meant.
 //!
-//! What is loaded, the agent knows; what may still be, the class path. What other class loaders will bring
-//! nobody knows, so a pattern that fits neither is worth a warning and no more. A method that a loaded class
-//! does not have will never come.
+//! What is loaded, the agent knows; what may still be, the class path. What other class loaders
+//! will bring nobody knows, so a pattern that fits neither is worth a warning and no more. A method
+//! that a loaded class does not have will never come.
 
 use crate::client::Agent;
 use crate::error::{Error, Result, refuse};
@@ -128,8 +128,8 @@ impl<'a> From<&'a ExactPlan> for Patterns<'a> {
     }
 }
 
-/// Warns of what fits nothing, and keeps it for the end of the recording. What can never fit is an error.
-/// Of a JVM that was just started by a `command` next to nothing is loaded yet.
+/// Warns of what fits nothing, and keeps it for the end of the recording. What can never fit is an
+/// error. Of a JVM that was just started by a `command` next to nothing is loaded yet.
 pub fn check(
     agent: &mut Agent,
     patterns: &Patterns<'_>,
@@ -221,7 +221,8 @@ fn meant(nearest: Option<(u32, String)>) -> String {
     nearest.map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"))
 }
 
-/// Of a pattern that no loaded class fits: why no class of the class path does either; `None` if one does.
+/// Of a pattern that no loaded class fits: why no class of the class path does either; `None` if
+/// one does.
 fn not_on_class_path(
     asked: &Asked,
     fit: Fit,

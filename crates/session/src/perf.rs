@@ -11,7 +11,8 @@ use tare_perf_events::{Purpose, open};
 pub struct Counter(File);
 
 impl Counter {
-    /// Counts from now on, in a thread (0 is the calling one); in the kernel's code only if asked for.
+    /// Counts from now on, in a thread (0 is the calling one); in the kernel's code only if asked
+    /// for.
     pub fn open(event: Event, thread: u32, kernel: bool) -> io::Result<Self> {
         if !survives() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, FORBIDDEN));

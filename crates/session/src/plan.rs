@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A recording to be made. Front ends turn what their users say into one of these, and nothing behind
-/// it asks for more.
+/// A recording to be made. Front ends turn what their users say into one of these, and nothing
+/// behind it asks for more.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub what: What,
@@ -20,20 +20,20 @@ pub struct Plan {
 
 /// Where a recording goes.
 pub enum Output {
-    /// A file that grows while the recording goes on and can be read at any moment. It survives whatever
-    /// is killed. It gets its name when it is readable, and replaces an older one then.
+    /// A file that grows while the recording goes on and can be read at any moment. It survives
+    /// whatever is killed. It gets its name when it is readable, and replaces an older one then.
     File(PathBuf),
-    /// Anything that bytes can be written to, in order; nothing is read back, and nothing sought. Such a
-    /// recording cannot be dumped while it goes on, unless it keeps its last minutes, and nobody
-    /// completes it if this process is killed.
+    /// Anything that bytes can be written to, in order; nothing is read back, and nothing sought.
+    /// Such a recording cannot be dumped while it goes on, unless it keeps its last minutes, and
+    /// nobody completes it if this process is killed.
     Writer(Box<dyn Write + Send>),
 }
 
 /// Where a recording goes, and where its result will be.
 pub struct Place {
     pub output: Output,
-    /// What whoever stops the recording by the command socket is told; it may be another tool's file,
-    /// which the front end makes of the recording.
+    /// What whoever stops the recording by the command socket is told; it may be another tool's
+    /// file, which the front end makes of the recording.
     pub result: Option<PathBuf>,
 }
 

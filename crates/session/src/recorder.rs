@@ -1,6 +1,6 @@
 //! Keeps a recording on disk while it is being made: about once a second, what the sources have
-//! measured since is appended to the file, which can be read at any moment. Whatever is killed then,
-//! the tool, the JVM or both, the file lacks no more than what came after the last look.
+//! measured since is appended to the file, which can be read at any moment. Whatever is killed
+//! then, the tool, the JVM or both, the file lacks no more than what came after the last look.
 //!
 //! What is measured, and how, is the business of the [`Source`]s; what the file looks like that of
 //! `tare-recording`.
@@ -111,8 +111,8 @@ impl Recorder {
         synced.or_else(cannot_sync).map_err(|e| self.unwritten(e.into()))
     }
 
-    /// Takes what has come, for sources that cannot wait: it is written when it is worth a block, and
-    /// once a second. Waits for no disk.
+    /// Takes what has come, for sources that cannot wait: it is written when it is worth a block,
+    /// and once a second. Waits for no disk.
     pub fn take(&mut self, sources: &mut [&mut dyn Source]) -> Result<()> {
         let now = self.look_only(sources)?;
         let rows: usize = self.profile.all_events().map(|(_, table)| table.len()).sum();

@@ -1,5 +1,5 @@
-//! A recording under way: what is the same whatever is recorded. It ends by its time, by a wish of the
-//! front end, by a command from elsewhere, or with the JVM.
+//! A recording under way: what is the same whatever is recorded. It ends by its time, by a wish of
+//! the front end, by a command from elsewhere, or with the JVM.
 
 use crate::client::Agent;
 use crate::command_socket::{Command, CommandSocket, Waiting};
@@ -16,8 +16,8 @@ use tare_protocol::Progress as Batches;
 /// How a recording began.
 pub enum Begun<'a> {
     Recording(Recording<'a>),
-    /// The observer wanted it to end before; everything is as it was. How many classes were woven by
-    /// then, if any.
+    /// The observer wanted it to end before; everything is as it was. How many classes were woven
+    /// by then, if any.
     Stopped(Option<Batches>),
 }
 
@@ -30,9 +30,9 @@ pub enum State {
     Over,
 }
 
-/// A recording under way. To be polled without long pauses, since what is measured waits in memory of
-/// limited size, and to be finished: one that is dropped leaves what is in its file so far, and the
-/// JVM is put back as it was when the agent's connection ends.
+/// A recording under way. To be polled without long pauses, since what is measured waits in memory
+/// of limited size, and to be finished: one that is dropped leaves what is in its file so far, and
+/// the JVM is put back as it was when the agent's connection ends.
 pub struct Recording<'a> {
     agent: &'a mut Agent,
     running: Box<dyn Running>,
@@ -54,8 +54,8 @@ pub struct End {
     pub waiting: Waiting,
 }
 
-/// Begins what a plan says in a JVM whose agent is at hand. `place` is asked once, when nothing but the
-/// JVM can refuse any more, so that no name of a file is taken in vain.
+/// Begins what a plan says in a JVM whose agent is at hand. `place` is asked once, when nothing but
+/// the JVM can refuse any more, so that no name of a file is taken in vain.
 pub fn begin<'a>(
     agent: &'a mut Agent,
     jvm: &Jvm,
@@ -64,8 +64,8 @@ pub fn begin<'a>(
     observer: &mut dyn Observer,
 ) -> Result<Begun<'a>> {
     let engine = plan.what.engine();
-    // Others may hold us up here, so it comes before the JVM is touched. Without it the recording is
-    // made as well.
+    // Others may hold us up here, so it comes before the JVM is touched. Without it the recording
+    // is made as well.
     let socket = engine.makes_recording().then(|| CommandSocket::open(jvm));
     let socket = match socket.transpose() {
         Ok(socket) => socket,
@@ -100,8 +100,8 @@ pub fn begin<'a>(
 }
 
 impl Recording<'_> {
-    /// Does what is due, carries out a command if one has come, and waits for some milliseconds. What
-    /// goes wrong ends the recording; [`Recording::finish`] tells of it.
+    /// Does what is due, carries out a command if one has come, and waits for some milliseconds.
+    /// What goes wrong ends the recording; [`Recording::finish`] tells of it.
     pub fn poll(&mut self, observer: &mut dyn Observer) -> State {
         let mut timed = Timed { until: self.length.map(|length| self.began + length), observer };
         if self.is_over() || timed.wants_end() {

@@ -1,9 +1,10 @@
-//! Methods that are counted while samples are taken, so that it is known how much of the work was done then: their
-//! calls then and in the exact recording are to each other as the work is.
+//! Methods that are counted while samples are taken, so that it is known how much of the work was
+//! done then: their calls then and in the exact recording are to each other as the work is.
 //!
-//! Counting a method changes its code, and what is compiled into it. So only the outermost ones are taken that are
-//! called often enough to tell something, and seldom enough to cost nothing: one on each stack. Changing the first
-//! class of a JVM makes HotSpot throw its code away, so samples wait until that is compiled again.
+//! Counting a method changes its code, and what is compiled into it. So only the outermost ones are
+//! taken that are called often enough to tell something, and seldom enough to cost nothing: one on
+//! each stack. Changing the first class of a JVM makes HotSpot throw its code away, so samples wait
+//! until that is compiled again.
 
 use crate::client::Agent;
 use crate::error::Result;
@@ -28,7 +29,8 @@ const FIRST: Duration = Duration::from_secs(1);
 const TRIED: usize = 64;
 const TRIALS: usize = 4;
 const TAKEN: usize = 24;
-/// They are looked for among so many of the outermost methods of a stack, in so many of all samples.
+/// They are looked for among so many of the outermost methods of a stack, in so many of all
+/// samples.
 const DEPTH: usize = 12;
 const SHARE: f64 = 0.01;
 /// For so long it is seen how often they are called: so often at least and at most.
@@ -36,7 +38,8 @@ const TRIAL: Duration = Duration::from_secs(1);
 const SELDOM: i64 = 10;
 const OFTEN: i64 = 20_000;
 const MEMORY: u64 = 16 << 20;
-/// Compilers that take less of a processor than this are done, and after so long nobody waits for them.
+/// Compilers that take less of a processor than this are done, and after so long nobody waits for
+/// them.
 const DONE: f64 = 0.1;
 const SETTLE: Duration = Duration::from_millis(500);
 const SETTLE_MOST: Duration = Duration::from_secs(10);
@@ -53,8 +56,8 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// `None` if there are none. What is counted below roots or to some depth only has none: they are counted
-    /// everywhere.
+    /// `None` if there are none. What is counted below roots or to some depth only has none: they
+    /// are counted everywhere.
     pub fn begin(
         agent: &mut Agent,
         jvm: &Jvm,
@@ -141,7 +144,8 @@ fn fits(calls: &i64) -> bool {
     (SELDOM..=OFTEN).contains(calls)
 }
 
-/// The outermost methods of sampled stacks, of those that will be woven, from the outside, with their weight.
+/// The outermost methods of sampled stacks, of those that will be woven, from the outside, with
+/// their weight.
 struct Stacks(HashMap<Vec<String>, i64>);
 
 impl Stacks {
@@ -162,8 +166,8 @@ impl Stacks {
         Stacks(stacks)
     }
 
-    /// What is to be tried next: of each stack that has none yet so many of the outermost methods whose calls are
-    /// not known, those with most samples first.
+    /// What is to be tried next: of each stack that has none yet so many of the outermost methods
+    /// whose calls are not known, those with most samples first.
     fn candidates(&self, calls: &HashMap<String, i64>, each: usize) -> Vec<&str> {
         self.most(TRIED, |stack| {
             let has_one = stack.iter().any(|name| calls.get(name).is_some_and(fits));
@@ -200,7 +204,8 @@ impl Stacks {
     }
 }
 
-/// As a region is named; not what the JVM or a compiler made up, which may have another name next time.
+/// As a region is named; not what the JVM or a compiler made up, which may have another name next
+/// time.
 fn name(profile: &Profile, method: MethodId, woven: impl Fn(&str) -> bool) -> Option<String> {
     let method = profile.methods.get(method);
     let (class, name) = (profile.strings.get(method.class), profile.strings.get(method.name));

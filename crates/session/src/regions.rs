@@ -1,4 +1,5 @@
-//! From the arena's figures of code regions to events of a profile: what is new since the last look.
+//! From the arena's figures of code regions to events of a profile: what is new since the last
+//! look.
 
 use std::collections::HashMap;
 use tare_arena::{RegionFigures, Snapshot, stretch};
@@ -22,8 +23,8 @@ impl Regions {
         self.seen.values().map(|figures| figures.count).sum()
     }
 
-    /// Adds what is new. `threads` are those of the snapshot's trees, `names` the regions in the order of
-    /// their numbers; `nanos` turns ticks into nanoseconds.
+    /// Adds what is new. `threads` are those of the snapshot's trees, `names` the regions in the
+    /// order of their numbers; `nanos` turns ticks into nanoseconds.
     pub fn look(
         &mut self,
         snapshot: &Snapshot,

@@ -1,6 +1,6 @@
 //! The rescuer of an exact recording: a process that holds the memory with the trees, too, and does
-//! nothing. If the tool dies without a word (a bug, `kill -9`, the system short of memory), it takes a last
-//! look at the trees and completes the file, whether the JVM lives or not.
+//! nothing. If the tool dies without a word (a bug, `kill -9`, the system short of memory), it
+//! takes a last look at the trees and completes the file, whether the JVM lives or not.
 //!
 //! The tool's own looks may be far apart when trees are large; with a rescuer that costs no call.
 
@@ -40,8 +40,8 @@ const FAREWELL: u8 = b'.';
 /// The word that makes a copy of this program a rescuer.
 const HIDDEN: &str = "rescue-recording";
 
-/// Whether this program's `main` gives [`run_if_rescuer`] its chance; otherwise a second start of it
-/// would do who knows what.
+/// Whether this program's `main` gives [`run_if_rescuer`] its chance; otherwise a second start of
+/// it would do who knows what.
 static PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// A rescuer on duty; it goes when this is dropped.
@@ -95,8 +95,8 @@ impl Drop for Rescuer {
     }
 }
 
-/// To be called first thing in `main`: when this process is a rescuer, does its work and tells what came
-/// of it; the process is to end then.
+/// To be called first thing in `main`: when this process is a rescuer, does its work and tells what
+/// came of it; the process is to end then.
 #[must_use]
 pub fn run_if_rescuer() -> Option<Result<()>> {
     PREPARED.store(true, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Holds an exact recording to the budget of `--overhead`: has samples taken in windows from one look at the
-//! trees to another, and methods woven anew as the steering decides at their ends.
+//! Holds an exact recording to the budget of `--overhead`: has samples taken in windows from one
+//! look at the trees to another, and methods woven anew as the steering decides at their ends.
 //!
-//! The samples are Tare's own, and nobody is to miss anything for them: where somebody else samples, or no engine
-//! sees probes, the calibration has to do.
+//! The samples are Tare's own, and nobody is to miss anything for them: where somebody else
+//! samples, or no engine sees probes, the calibration has to do.
 
 use crate::client::Agent;
 use crate::demotion::{Load, Steering};
@@ -87,7 +87,8 @@ impl Beside {
     }
 }
 
-/// What methods have done; `None` if the JVM's memory cannot be read, which whoever records will say.
+/// What methods have done; `None` if the JVM's memory cannot be read, which whoever records will
+/// say.
 fn looked_at(exact: &mut Exact, steering: &mut Steering) -> Option<HashMap<u32, Load>> {
     let before = processor_time();
     let loads = exact.loads().ok();

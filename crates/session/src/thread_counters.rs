@@ -1,6 +1,7 @@
 //! What the processor and the kernel count of each thread of a JVM, beside what is measured in it:
-//! instructions, cache misses, page faults, context switches. From outside, so the program pays nothing but
-//! what the counters themselves cost. What the machine does not have is said to be absent, with the reason.
+//! instructions, cache misses, page faults, context switches. From outside, so the program pays
+//! nothing but what the counters themselves cost. What the machine does not have is said to be
+//! absent, with the reason.
 
 use crate::error::Result;
 use crate::perf::{self, Counter, Event};

@@ -1,5 +1,6 @@
-//! The two long moments of an exact recording, in which classes are woven and restored. Who watches is
-//! told of them several times a second, and may end the first one between two batches of classes.
+//! The two long moments of an exact recording, in which classes are woven and restored. Who watches
+//! is told of them several times a second, and may end the first one between two batches of
+//! classes.
 
 use crate::client::{Agent, Answered, Turn, Watch, inside, unanswered};
 use crate::error::{Error, Result};
@@ -42,8 +43,8 @@ pub fn start<const N: usize>(
     }
 }
 
-/// Has some methods woven anew in a recording under way. Whoever wants it to end is not kept waiting:
-/// the agent hears of the end between two batches.
+/// Has some methods woven anew in a recording under way. Whoever wants it to end is not kept
+/// waiting: the agent hears of the end between two batches.
 pub fn demote(agent: &mut Agent, ids: Vec<u32>, observer: &mut dyn Observer) -> Result<()> {
     let demote = Request::Change(EngineChange::Exact { demote: ids });
     let mut watch = Weaving::new(observer, Unwanted::Leave);

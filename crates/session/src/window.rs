@@ -1,7 +1,8 @@
-//! A short time in which a program is sampled while nothing else is woven, before its calls are counted: the
-//! samples go into the same recording, and reports join the two.
+//! A short time in which a program is sampled while nothing else is woven, before its calls are
+//! counted: the samples go into the same recording, and reports join the two.
 //!
-//! Some methods are counted meanwhile, which `reference_methods` chooses: what joins the two must know how much was done.
+//! Some methods are counted meanwhile, which `reference_methods` chooses: what joins the two must
+//! know how much was done.
 
 use crate::client::Agent;
 use crate::engines::STEP;

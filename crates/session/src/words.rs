@@ -1,4 +1,5 @@
-//! Words for people: numbers with what they count, lengths of time, and text of others made harmless.
+//! Words for people: numbers with what they count, lengths of time, and text of others made
+//! harmless.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -262,8 +262,8 @@ fn rdev_minor(device: u64) -> u32 {
     ((device & 0xff) | (device >> 12 & !0xff)) as u32
 }
 
-/// Whether the file has the build id of what is in memory: the note segment is compared, where it is
-/// mapped. Files without one are taken for others.
+/// Whether the file has the build id of what is in memory: the note segment is compared, where it
+/// is mapped. Files without one are taken for others.
 fn same_build_id(pid: u32, mapping: &Mapping, file: &File) -> bool {
     let (allowance, stop) = (Allowance::new(MOST_NOTES, MOST_NOTES), AtomicBool::new(false));
     let limits = Limits { allowance: &allowance, stop: &stop };

@@ -1,5 +1,6 @@
-//! Files that somebody else chose: paths of another process, which may lead to pipes, devices, or file
-//! systems that do not answer. They are opened without waiting, and read on a thread that can be left behind.
+//! Files that somebody else chose: paths of another process, which may lead to pipes, devices, or
+//! file systems that do not answer. They are opened without waiting, and read on a thread that can
+//! be left behind.
 
 use std::fs::{File, OpenOptions};
 use std::io;

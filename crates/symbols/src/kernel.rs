@@ -5,7 +5,8 @@ use crate::demangle::stem;
 use std::fs;
 use std::thread::{self, JoinHandle};
 
-/// The kernel's names on their way: tens of milliseconds of work, better done while there is nothing to be named yet.
+/// The kernel's names on their way: tens of milliseconds of work, better done while there is
+/// nothing to be named yet.
 pub struct Ahead(Option<JoinHandle<KernelSymbols>>);
 
 impl Ahead {

@@ -166,7 +166,8 @@ impl Symbols {
         }
     }
 
-    /// Files that gave no names because they did not answer in time, as on a file system that hangs.
+    /// Files that gave no names because they did not answer in time, as on a file system that
+    /// hangs.
     #[must_use]
     pub fn unread(&self) -> Vec<String> {
         self.shared.unread.borrow().clone()

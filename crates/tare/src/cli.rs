@@ -137,7 +137,8 @@ pub enum Command {
     Dump {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
-        /// The file to write; its ending chooses the format [default: a .tare file in this directory]
+        /// The file to write; its ending chooses the format [default: a .tare file in this
+        /// directory]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },

@@ -1,6 +1,6 @@
 //! Command lines in the documentation are ones that the tool understands: those in blocks as a
-//! whole, those in the midst of a sentence by their verb and flags, and flags that stand alone. Those of
-//! `cargo xtask` are looked up in its help and its sources. Only compiled for tests.
+//! whole, those in the midst of a sentence by their verb and flags, and flags that stand alone.
+//! Those of `cargo xtask` are looked up in its help and its sources. Only compiled for tests.
 
 use crate::cli::Cli;
 use clap::{Command, CommandFactory, Parser};

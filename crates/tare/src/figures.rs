@@ -119,7 +119,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A file and what is in it, in one line if that fits the terminal; the name stays whole, to be copied.
+/// A file and what is in it, in one line if that fits the terminal; the name stays whole, to be
+/// copied.
 pub fn headline(path: &Path, text: &str) {
     let (path, width) = (path.display().to_string(), term::width().unwrap_or(usize::MAX));
     if path.chars().count() + 2 + text.chars().count() <= width {

@@ -1,6 +1,6 @@
-//! Where a profile comes from: the file that a user names, ours or another tool's, or a recording that is
-//! under way, read into the model.
-//! Warnings about it go to standard error; what is done with the profile is left to the commands.
+//! Where a profile comes from: the file that a user names, ours or another tool's, or a recording
+//! that is under way, read into the model. Warnings about it go to standard error; what is done
+//! with the profile is left to the commands.
 
 use crate::cli::ViewArgs;
 use crate::figures::several;
@@ -26,8 +26,8 @@ const EVER: Range<u64> = 0..u64::MAX;
 /// More warnings than this are counted, not shown.
 const WARNINGS: usize = 5;
 
-/// Reads a profile. With a range of time only what happened then, with its times; otherwise the sums.
-/// Times of exact recordings come with estimates of what they would be without probes.
+/// Reads a profile. With a range of time only what happened then, with its times; otherwise the
+/// sums. Times of exact recordings come with estimates of what they would be without probes.
 pub fn load(path: &Path, time: Option<&Range<u64>>) -> Result<Profile> {
     load_as(path, time, Compensation::default(), None, time.is_some())
 }
@@ -56,8 +56,8 @@ pub fn load_compared(path: &Path, view: &ViewArgs) -> Result<Profile> {
     load_as(path, Some(&(0..u64::MAX)), how, samples, false)
 }
 
-/// The same, by a way of compensation that was asked for, and joined with the samples of another run; of
-/// a trace with its calls, of which the figures are then made, or without.
+/// The same, by a way of compensation that was asked for, and joined with the samples of another
+/// run; of a trace with its calls, of which the figures are then made, or without.
 pub fn load_as(
     path: &Path,
     time: Option<&Range<u64>>,
@@ -91,9 +91,9 @@ fn complete(
     Ok(profile)
 }
 
-/// All of a recording, with the times of samples and events, and the calls of a trace if they are asked
-/// for. Figures are those of [`load_as`]: what probes cost is found by sums, which come to something else
-/// when they are made of every second, or of the calls.
+/// All of a recording, with the times of samples and events, and the calls of a trace if they are
+/// asked for. Figures are those of [`load_as`]: what probes cost is found by sums, which come to
+/// something else when they are made of every second, or of the calls.
 pub fn load_timed(
     path: &Path,
     how: Compensation,
@@ -150,8 +150,8 @@ fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> 
     Ok(profile)
 }
 
-/// What a recording that is under way has by now: of samples the `tare` that records them has it, of exact
-/// profiles the JVM.
+/// What a recording that is under way has by now: of samples the `tare` that records them has it,
+/// of exact profiles the JVM.
 fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     let jvm = tare_attach::find(who)?;
     let (memory, path) = shared_memory()?;
@@ -161,7 +161,8 @@ fn live(who: &str, time: Option<&Range<u64>>) -> Result<Profile> {
     }
 }
 
-/// Memory of ours, into which another `tare` writes, and its path for us: no file is left behind, none can be planted.
+/// Memory of ours, into which another `tare` writes, and its path for us: no file is left behind,
+/// none can be planted.
 pub fn shared_memory() -> Result<(File, PathBuf)> {
     let memory = File::from(memfd_create("tare-report", MemfdFlags::CLOEXEC)?);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());

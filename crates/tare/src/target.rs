@@ -1,5 +1,5 @@
-//! What bytecodes cost on some JVM: from measured kernels to nanoseconds for each kind, and the small text
-//! file that has them.
+//! What bytecodes cost on some JVM: from measured kernels to nanoseconds for each kind, and the
+//! small text file that has them.
 
 use crate::files;
 use anyhow::{Context, Result, bail};
@@ -18,8 +18,8 @@ pub const LARGEST: u64 = 1 << 20;
 /// Rounds of the fit; it comes to rest long before.
 const ROUNDS: usize = 20_000;
 
-/// How much each kind is drawn towards the mean of all, against the error of one kernel: so little that it
-/// only decides what the kernels leave open.
+/// How much each kind is drawn towards the mean of all, against the error of one kernel: so little
+/// that it only decides what the kernels leave open.
 const DRAW: f64 = 1e-8;
 
 /// The costs of a JVM.
@@ -130,8 +130,8 @@ fn of(mix: &Mix, costs: &Mix) -> f64 {
     mix.iter().zip(costs).map(|(count, cost)| count * cost).sum()
 }
 
-/// Costs, none below zero, with the least sum of squared relative errors: one cost after another is set
-/// to its best while the others stay, round after round.
+/// Costs, none below zero, with the least sum of squared relative errors: one cost after another is
+/// set to its best while the others stay, round after round.
 fn fit(rows: &[(Mix, f64)]) -> Mix {
     // Each row by its own time, so that cheap kernels count as much as dear ones.
     let rows: Vec<Mix> = rows.iter().map(|(mix, time)| mix.map(|count| count / time)).collect();

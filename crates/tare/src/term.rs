@@ -38,8 +38,8 @@ fn columns(stream: impl AsFd) -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// A line on standard error that the next one replaces. It is no longer than the terminal: what wraps
-/// cannot be taken back. Nothing is an empty line.
+/// A line on standard error that the next one replaces. It is no longer than the terminal: what
+/// wraps cannot be taken back. Nothing is an empty line.
 pub fn progress(text: &str) {
     let size = rustix::termios::tcgetwinsize(io::stderr());
     let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).wrapping_sub(1));
@@ -134,7 +134,8 @@ pub fn is_closed(error: &anyhow::Error) -> bool {
     io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// What came of printing, for whom more depends on than the reader, who may have all that he wanted.
+/// What came of printing, for whom more depends on than the reader, who may have all that he
+/// wanted.
 pub fn printed(outcome: anyhow::Result<()>) -> anyhow::Result<()> {
     outcome.or_else(|error| if is_closed(&error) { Ok(()) } else { Err(error) })
 }

@@ -228,7 +228,8 @@ fn pages_fit_the_terminal_and_keep_the_names_of_methods() {
     }
 }
 
-/// Exact counts of a deep recursion, with something that differs at its end, in contexts of long names.
+/// Exact counts of a deep recursion, with something that differs at its end, in contexts of long
+/// names.
 fn counted(differs: i64) -> Profile {
     let mut maker = Maker::new(SeriesInfo::new("exact", ValueKind::Bytecodes));
     let thread = maker.thread("main", ThreadKind::Java);

@@ -1,5 +1,6 @@
 //! Native code that the tests bring into a JVM, as an agent: it stops threads wherever they are,
-//! calls Java from native frames, and puts threads under filters of system calls. The Java side is `Natives` among the tests' targets.
+//! calls Java from native frames, and puts threads under filters of system calls. The Java side is
+//! `Natives` among the tests' targets.
 //!
 //! It serves tests, so any failure ends the process with a message.
 

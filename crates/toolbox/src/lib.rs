@@ -1,5 +1,5 @@
-//! What `cargo xtask` and the benchmarks share: running programs, finding and fetching JDKs and jars,
-//! and the stages of a long command.
+//! What `cargo xtask` and the benchmarks share: running programs, finding and fetching JDKs and
+//! jars, and the stages of a long command.
 //!
 //! It builds in seconds on a machine that has nothing but cargo, so it depends on no other crate of
 //! ours. What is tested or measured with it, `xtask` and `bench` know.

@@ -1,7 +1,8 @@
 //! Whether a filter (seccomp) decides which system calls the calling thread may make.
 //!
 //! What a filter does about a call that it does not know cannot be asked, and trying may end the
-//! process. So calls that filters often forbid are left out, or done in another way, where there is one.
+//! process. So calls that filters often forbid are left out, or done in another way, where there is
+//! one.
 
 use std::fs;
 

@@ -6,8 +6,8 @@
 //! A handler for SIGSEGV, the third way, would replace the JVM's and make `-Xcheck:jni` complain;
 //! `examples/measure.rs` shows what the others cost.
 //!
-//! System calls of this file: process_vm_readv; under a filter, which might forbid that, [`read_self`]
-//! reads the file `/proc/self/mem` instead.
+//! System calls of this file: process_vm_readv; under a filter, which might forbid that,
+//! [`read_self`] reads the file `/proc/self/mem` instead.
 
 use crate::filter::is_filtered;
 use crate::walk::Cursor;

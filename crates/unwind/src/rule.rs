@@ -55,6 +55,7 @@ pub struct Rule {
     pub cfa: Cfa,
     pub fp: Place,
     pub ra: Place,
-    /// The caller was interrupted by a signal: its address is where it continues, not behind a call.
+    /// The caller was interrupted by a signal: its address is where it continues, not behind a
+    /// call.
     pub signal: bool,
 }

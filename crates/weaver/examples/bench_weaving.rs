@@ -1,8 +1,9 @@
 //! How fast classes are read, written again and woven, per mode.
 //!
-//! `bench_weaving DIR [MODE...]` reads all classes below a directory into memory, then runs each task over
-//! all of them on one thread, several times, and prints MB/s of class bytes and the times per class,
-//! from the best round of each class. It stops if a class is not written back byte for byte.
+//! `bench_weaving DIR [MODE...]` reads all classes below a directory into memory, then runs each
+//! task over all of them on one thread, several times, and prints MB/s of class bytes and the times
+//! per class, from the best round of each class. It stops if a class is not written back byte for
+//! byte.
 
 mod common;
 

@@ -41,11 +41,12 @@ pub(crate) fn may_throw(opcode: u8, code: &[u8], pc: usize, pool: &ConstantPool<
     !matches!(pool.tag(index), Some(tag::INTEGER | tag::FLOAT | tag::LONG | tag::DOUBLE))
 }
 
-/// The longest block, which no class file reaches in bytecodes: its cost must leave room for others.
+/// The longest block, which no class file reaches in bytecodes: its cost must leave room for
+/// others.
 const HEAVIEST: u32 = 1 << 24;
 
-/// Fills `weights` with the length of each block, or what it costs, at the offset where it begins, 0
-/// elsewhere.
+/// Fills `weights` with the length of each block, or what it costs, at the offset where it begins,
+/// 0 elsewhere.
 pub(crate) fn weigh(
     blocks: &Blocks,
     costs: Option<&[u32; 256]>,

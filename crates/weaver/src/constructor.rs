@@ -13,7 +13,8 @@ use tare_classfile::opcode::{bits, bits_of, op};
 use tare_classfile::{Frames, Insn};
 
 /// The last frame that says that `this` is not initialised. Frames are differences, so that it may
-/// stand in none of them: the locals of the frame before, or of the entry, are what they begin with.
+/// stand in none of them: the locals of the frame before, or of the entry, are what they begin
+/// with.
 fn last_uninit_frame(initial: &[Ty], frames: Option<Frames<'_>>) -> Result<Option<u32>, Refusal> {
     let Some(mut frames) = frames else { return Ok(None) };
     let (mut locals, mut stack) = (initial.to_vec(), Vec::new());

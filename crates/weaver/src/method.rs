@@ -119,9 +119,9 @@ impl<'a> Method<'_, 'a> {
         if scan.has_subroutines && class.major > 50 {
             return Err(Refusal::SubroutineInModernClass.into());
         }
-        // Version 50 may do without frames: then the JVM falls back to the old verifier. From 51 on,
-        // code that needs frames and has none was never to be verified: JDK 17 drops those of the boot
-        // loader's classes. Types are inferred in both cases, and no frames are written.
+        // Version 50 may do without frames: then the JVM falls back to the old verifier. From 51
+        // on, code that needs frames and has none was never to be verified: JDK 17 drops those of
+        // the boot loader's classes. Types are inferred in both cases, and no frames are written.
         let has_joins = scan.has_jumps || !scan.exceptions.is_empty();
         let use_frames =
             class.major >= 50 && !scan.has_subroutines && (stack_map.is_some() || !has_joins);

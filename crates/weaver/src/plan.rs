@@ -107,8 +107,8 @@ impl<'p> MethodPlan<'p> {
 /// A source line, from 1.
 pub type Line = u16;
 
-/// Source lines `first..=last` as one region; from line 0 on it is the whole method, also of a class
-/// that has no table of lines.
+/// Source lines `first..=last` as one region; from line 0 on it is the whole method, also of a
+/// class that has no table of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionPlan {
     pub id: u32,
@@ -136,8 +136,8 @@ pub enum Refusal {
     TooManyExceptionEntries,
     /// An attribute of the woven code would not fit its length or count field.
     TableOverflow,
-    /// An empty `finalize()`: HotSpot treats a class as finalizable when it is not empty, and one of
-    /// `Object` would make all objects so.
+    /// An empty `finalize()`: HotSpot treats a class as finalizable when it is not empty, and one
+    /// of `Object` would make all objects so.
     EmptyFinalizer,
     /// The JDK marks it so, for its own compilers: entry and exit would be on two threads.
     ChangesThread,
@@ -151,8 +151,8 @@ pub enum Refusal {
     NoSuchLines(u32),
     /// Sizes do not settle when jumps are widened.
     JumpsDoNotSettle,
-    /// The woven constructor does not pass the weaver's own check, so that a JVM might reject it: the
-    /// offset in the woven code, and what is wrong there.
+    /// The woven constructor does not pass the weaver's own check, so that a JVM might reject it:
+    /// the offset in the woven code, and what is wrong there.
     DoesNotVerify(u32, &'static str),
 }
 

@@ -14,8 +14,8 @@ use tare_classfile::descriptor::MethodDescriptor;
 pub enum Arg {
     /// The id of the method, as an `int`.
     MethodId,
-    /// The method's class, name and descriptor, `com/acme/Orders.place(I)V`, as a `String` constant: equal
-    /// ones are the same object. For runtimes to which nobody tells what ids mean.
+    /// The method's class, name and descriptor, `com/acme/Orders.place(I)V`, as a `String`
+    /// constant: equal ones are the same object. For runtimes to which nobody tells what ids mean.
     MethodName,
     /// What the opening call of the same probe returned.
     Token,
@@ -25,8 +25,8 @@ pub enum Arg {
     Weight,
     /// The id of an allocation or call site, or of a region, as an `int`.
     Site,
-    /// The class of the object that was just made, as a `Class`. Only for objects, and only in class
-    /// files of version 49 or later: for the plan to know.
+    /// The class of the object that was just made, as a `Class`. Only for objects, and only in
+    /// class files of version 49 or later: for the plan to know.
     Class,
     /// The array or clone that was just made, or whose method is about to be called, as an
     /// `Object`. Only as first argument.

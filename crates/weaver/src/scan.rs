@@ -136,9 +136,9 @@ impl Scan {
         }
     }
 
-    /// Whether an instruction of a range can throw. A compiler lets the handler of a `finally` cover
-    /// its own first store, which cannot: taking that for a loop would put a branch where C1 does
-    /// not expect one, and it would give the method up.
+    /// Whether an instruction of a range can throw. A compiler lets the handler of a `finally`
+    /// cover its own first store, which cannot: taking that for a loop would put a branch where C1
+    /// does not expect one, and it would give the method up.
     fn throws_within(&mut self, code: &[u8], from: usize, to: usize) -> bool {
         if self.next_throw.is_empty() {
             // Filled once, for the first handler that asks: there may be as many as instructions.

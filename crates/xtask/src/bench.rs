@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: builds and starts the benchmarks, which are a crate of their own (crates/bench),
-//! so that xtask itself is built in seconds.
+//! `cargo xtask bench`: builds and starts the benchmarks, which are a crate of their own
+//! (crates/bench), so that xtask itself is built in seconds.
 
 use std::process::{Command, ExitCode};
 use tare_toolbox::shell::Workspace;

@@ -13,8 +13,8 @@ use std::{fs, thread};
 use tare_toolbox::setup::{RELEASE, compiler};
 use tare_toolbox::shell::{self, Workspace};
 
-/// One thread that is always busy, so that there is something to see and a core left for others; and it ends by
-/// itself after some time, whatever happens to us.
+/// One thread that is always busy, so that there is something to see and a core left for others;
+/// and it ends by itself after some time, whatever happens to us.
 const SWITCHES: [&str; 5] = ["--threads", "1", "--duration", "300", "--quiet"];
 
 /// How many of the program's counts are shown; it has a hundred.

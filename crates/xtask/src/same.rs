@@ -216,7 +216,8 @@ impl Bench {
         shell::run(javac.args(files))
     }
 
-    /// Runs a program twice on each JDK, with different collectors, and compares; a row of the table.
+    /// Runs a program twice on each JDK, with different collectors, and compares; a row of the
+    /// table.
     fn same(&self, program: &Program) -> Result<String> {
         let mut first: Option<Print> = None;
         let (mut differs, mut seen) = (Vec::new(), Vec::new());

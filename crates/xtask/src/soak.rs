@@ -1,7 +1,9 @@
-//! `cargo xtask soak`: does sampling ever end a JVM? Programs are sampled every 50 µs from their first instruction on, again
-//! and again. A crash that comes once in dozens of launches is found here and not by a test of seconds.
+//! `cargo xtask soak`: does sampling ever end a JVM? Programs are sampled every 50 µs from their
+//! first instruction on, again and again. A crash that comes once in dozens of launches is found
+//! here and not by a test of seconds.
 //!
-//! What counts as a failure: a program or `tare` that does not end well, and any crash report of the JVM.
+//! What counts as a failure: a program or `tare` that does not end well, and any crash report of
+//! the JVM.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};

@@ -102,8 +102,8 @@ fn is_last(event: jvmtiEvent, bit: u32) -> bool {
     wanted(event).fetch_and(!bit, AcqRel) == bit
 }
 
-/// What the JVM has to allow before it tells of some events. It is taken with the first of them and given
-/// back with the last, whoever wants them.
+/// What the JVM has to allow before it tells of some events. It is taken with the first of them and
+/// given back with the last, whoever wants them.
 #[derive(Clone, Copy)]
 enum Right {
     Collections,

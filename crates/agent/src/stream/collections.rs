@@ -1,8 +1,8 @@
 //! Garbage collections as events of the stream.
 //!
 //! The JVM tells of them while the world stands still: there is no call into the JVM here, no lock,
-//! no allocation. The stream is found through one pointer; `INSIDE` counts who may hold it, and it is
-//! given up only when nobody does.
+//! no allocation. The stream is found through one pointer; `INSIDE` counts who may hold it, and it
+//! is given up only when nobody does.
 //!
 //! Which collector it was tell HotSpot's own counters (`perf_memory`), of which one has moved
 //! meanwhile; without them it stays open.
@@ -26,12 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 static STREAM: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// When the collection under way began; zero while there is none. One at a time: the world stands still.
+/// When the collection under way began; zero while there is none. One at a time: the world stands
+/// still.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 /// How often each collector had run then.
 static RUNS: [AtomicU64; COLLECTORS_MOST] = [const { AtomicU64::new(0) }; COLLECTORS_MOST];
 
-/// Declares the kind in the stream, and lets the events reach it. To be called by the control thread.
+/// Declares the kind in the stream, and lets the events reach it. To be called by the control
+/// thread.
 pub fn publish(stream: &Arc<Stream>) {
     let kind = DeclaredKind::new(GC, "gc", &[("collector", FieldKind::Text)]);
     let mut declared = stream.ring.append_bytes(&kind.encode());

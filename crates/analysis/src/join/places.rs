@@ -1,17 +1,18 @@
-//! Which exact context a sampled stack belongs to, and what a method is in both recordings. How much
-//! work samples stand for is the business of the rest of `join`.
+//! Which exact context a sampled stack belongs to, and what a method is in both recordings. How
+//! much work samples stand for is the business of the rest of `join`.
 
 use super::{PROBES, Sampled};
 use std::collections::HashMap;
 use tare_java_names::stable;
 use tare_profile::{ContextId, FrameId, MethodId, MethodKind, Profile, SeriesId, StringId};
 
-/// Finds the exact context of a sampled stack. Methods that several loaders have by the same name are one here
-/// where the samples are of another run.
+/// Finds the exact context of a sampled stack. Methods that several loaders have by the same name
+/// are one here where the samples are of another run.
 pub struct Places {
     by_loader: bool,
     woven: HashMap<Identity, u32>,
-    /// The callee's context by caller and method; of several, the first, which stands for all of them.
+    /// The callee's context by caller and method; of several, the first, which stands for all of
+    /// them.
     children: HashMap<(ContextId, u32), ContextId>,
     /// Which context stands for one, by its index.
     stands_for: Vec<ContextId>,
@@ -38,7 +39,8 @@ impl Places {
         Places { by_loader, woven, children, stands_for }
     }
 
-    /// Nanoseconds of samples by the exact context that they belong to. Those in the probes of marks are nobody's.
+    /// Nanoseconds of samples by the exact context that they belong to. Those in the probes of
+    /// marks are nobody's.
     pub fn place(&self, other: &Profile, sampled: &Sampled) -> HashMap<ContextId, f64> {
         let number = |id| self.woven.get(&identity(other, id, self.by_loader)).copied();
         let numbers: Vec<Option<u32>> = other.methods.iter().map(|(id, _)| number(id)).collect();
@@ -109,8 +111,8 @@ impl Places {
         calls.iter().filter_map(share).collect()
     }
 
-    /// The context of a stack of woven methods. What is above the first root is not in the tree; what
-    /// was never counted in this context belongs to the last caller that was.
+    /// The context of a stack of woven methods. What is above the first root is not in the tree;
+    /// what was never counted in this context belongs to the last caller that was.
     fn deepest(&self, stack: &[u32]) -> Option<ContextId> {
         (0..stack.len()).find_map(|start| {
             let mut at = ContextId::ROOT;
@@ -131,7 +133,8 @@ pub fn have_loaders(profile: &Profile) -> bool {
     java.all(|(_, method)| method.loader != StringId::EMPTY)
 }
 
-/// What a method is in both recordings: class, name, descriptor and, where they can be compared, class loader.
+/// What a method is in both recordings: class, name, descriptor and, where they can be compared,
+/// class loader.
 type Identity = [String; 4];
 
 fn identity(profile: &Profile, id: MethodId, by_loader: bool) -> Identity {

@@ -1,8 +1,9 @@
 //! Events of the stream: kinds that are declared in it, each with a name and typed fields, and what
 //! happened.
 //!
-//! An event has what all of them have (time, duration, thread, stack) and one `u64` for each field of
-//! its kind. A kind comes before its first event, a text before the first field that refers to it.
+//! An event has what all of them have (time, duration, thread, stack) and one `u64` for each field
+//! of its kind. A kind comes before its first event, a text before the first field that refers to
+//! it.
 
 use super::layout::{event, record};
 use super::records::{Cursor, finish, long, put_text, word};

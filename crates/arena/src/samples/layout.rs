@@ -169,8 +169,8 @@ named! {
         Continuation = "[frames_in_heap]",
         /// The rest of a stack that is deeper than the limit.
         Cut = "[deeper]",
-        /// A method of which the class has another version by now, and which cannot be named. Unlike
-        /// the others it does not end a stack.
+        /// A method of which the class has another version by now, and which cannot be named.
+        /// Unlike the others it does not end a stack.
         OldMethod = "[old_method]",
     }
 }

@@ -87,8 +87,8 @@ pub struct SampleMethod {
     pub name: String,
     pub descriptor: String,
     pub file: String,
-    /// The number of the class loader; zero is the JVM's own. Numbers and the texts are those of exact
-    /// recordings, so that a method is the same in both.
+    /// The number of the class loader; zero is the JVM's own. Numbers and the texts are those of
+    /// exact recordings, so that a method is the same in both.
     pub loader: u32,
     /// The class of the loader, as `com/acme/PluginLoader`; empty if it is not known.
     pub loader_class: String,

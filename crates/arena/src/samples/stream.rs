@@ -111,8 +111,8 @@ impl Stream {
     /// Hands what has come since the last call to `take`, in order, and makes room for more.
     /// Returns the number of records; zero means that there is nothing now.
     ///
-    /// A record that a thread is just writing holds up those behind it until the next call. One call
-    /// goes round the ring once at most, however quickly the other side writes.
+    /// A record that a thread is just writing holds up those behind it until the next call. One
+    /// call goes round the ring once at most, however quickly the other side writes.
     pub fn drain(&mut self, mut take: impl FnMut(Record)) -> Result<usize, StreamError> {
         let mut count = 0;
         let limit = self.read.saturating_add(self.capacity);

@@ -108,8 +108,8 @@ impl Truth {
         Ok(Truth { cases })
     }
 
-    /// What a case takes in turns with the others, as it is recorded, is the truth; its methods have the same parts of
-    /// it. An interpreter's jumps are foreseen less well then.
+    /// What a case takes in turns with the others, as it is recorded, is the truth; its methods
+    /// have the same parts of it. An interpreter's jumps are foreseen less well then.
     pub fn take_turns(&mut self, worked: &Truth) {
         for case in &mut self.cases {
             let Some(same) = worked.cases.iter().find(|w| w.name == case.name) else { continue };

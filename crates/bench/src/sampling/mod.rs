@@ -1,12 +1,14 @@
-//! `cargo xtask bench sampling`: what sampling costs beside async-profiler's, and how far the two agree.
+//! `cargo xtask bench sampling`: what sampling costs beside async-profiler's, and how far the two
+//! agree.
 //!
-//! Both come and go in one JVM that is warm, window by window, with plain windows between them: how a JVM
-//! happened to compile the program in its life then meets all of them. Each round has one window of each
-//! kind; figures are ratios within a round. What both cost at the start of a program needs launches of its
-//! own. `windows` measures, `page` writes; profiles are compared by `overlap`.
+//! Both come and go in one JVM that is warm, window by window, with plain windows between them: how
+//! a JVM happened to compile the program in its life then meets all of them. Each round has one
+//! window of each kind; figures are ratios within a round. What both cost at the start of a program
+//! needs launches of its own. `windows` measures, `page` writes; profiles are compared by
+//! `overlap`.
 //!
-//! A run writes one piece for each program and JDK; the page is made of all pieces that are there, so it
-//! need not be measured at one go.
+//! A run writes one piece for each program and JDK; the page is made of all pieces that are there,
+//! so it need not be measured at one go.
 
 mod page;
 mod windows;
@@ -52,8 +54,9 @@ const CROWD: &str = "crowd";
 const SMALLER_CROWD: &str = "smaller-crowd";
 const START: &str = "start";
 
-/// Threads of the crowds. With more than a quarter of the descriptors that a process may have, some get timers instead
-/// of perf events, which are cheaper and see less; async-profiler opens as many as it can.
+/// Threads of the crowds. With more than a quarter of the descriptors that a process may have, some
+/// get timers instead of perf events, which are cheaper and see less; async-profiler opens as many
+/// as it can.
 const CROWD_SIZE: u32 = 10_000;
 const SMALLER_CROWD_SIZE: u32 = 4_000;
 

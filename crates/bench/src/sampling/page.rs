@@ -1,4 +1,5 @@
-//! docs/measured/sampling.md: one piece of text for each program and JDK, and the page that they make.
+//! docs/measured/sampling.md: one piece of text for each program and JDK, and the page that they
+//! make.
 
 use super::windows::{COMPARED, Held, Kind, Measured, Windows};
 use crate::config::{Config, Every};

@@ -102,8 +102,8 @@ pub struct Exact {
     pub apart: Vec<(String, f64, f64)>,
 }
 
-/// What is woven to compare samples with: methods that take longer than a probe. Those that do not take another
-/// share of the woven program than of the plain one, whoever measures it.
+/// What is woven to compare samples with: methods that take longer than a probe. Those that do not
+/// take another share of the woven program than of the plain one, whoever measures it.
 const WOVEN: [(&str, &[&str]); 4] = [
     ("javac", &["com.sun.tools.javac.main.**"]),
     ("h2", &["org.h2.jdbc.**"]),
@@ -119,8 +119,9 @@ fn prefix(pattern: &str) -> String {
 /// Of the comparison with exact times.
 const EXACT: Amount = Amount { iterations: 3, seconds: 4.0 };
 
-/// Before it. An older JVM throws all compiled code away when the first class is woven, and is slower by an order of magnitude until
-/// it has compiled again: then short methods, interpreted, with probes around them, take shares that they have at no other time.
+/// Before it. An older JVM throws all compiled code away when the first class is woven, and is
+/// slower by an order of magnitude until it has compiled again: then short methods, interpreted,
+/// with probes around them, take shares that they have at no other time.
 const WOVEN_WARM_UP: Amount = Amount { iterations: 5, seconds: 12.0 };
 
 /// What both tools give a JVM that they launch.
@@ -365,7 +366,8 @@ impl Stage<'_> {
     /// The time of each method itself, of a recording or of one that is under way.
     fn times(&self, of: &str) -> Result<HashMap<String, f64>> {
         let mut report = Command::new(&self.bench.tare);
-        // Only the list of methods is of interest, not the tree. As measured: samples of woven code see the probes, too.
+        // Only the list of methods is of interest, not the tree. As measured: samples of woven code
+        // see the probes, too.
         report.args(["report", of, "--format", "json", "--min-share", "1.0"]);
         report.args(["--compensate", "none"]);
         let page: Value = serde_json::from_str(&shell::output(report.stderr(Stdio::null()))?)?;

@@ -1,5 +1,5 @@
-//! Mirrors of classes: finding or making the one for a name, what is above and below it, and the methods
-//! that it declares. What is reachable is decided elsewhere.
+//! Mirrors of classes: finding or making the one for a name, what is above and below it, and the
+//! methods that it declares. What is reachable is decided elsewhere.
 
 use super::reach::Called;
 use super::{Class, ClassId, Graph, Loader, Method, MethodFacts, MethodId, Side, Why};
@@ -143,7 +143,8 @@ impl Graph {
             if !inside && !facts.root && !matters && !is_native {
                 continue;
             }
-            // `clone` and `finalize`: nobody in the JDK can call them there, but for the thread of finalizers.
+            // `clone` and `finalize`: nobody in the JDK can call them there, but for the thread of
+            // finalizers.
             if is_object && facts.access_flags & access::PUBLIC == 0 {
                 continue;
             }

@@ -2,8 +2,9 @@
 //!
 //! A class that is named before it is known has a mirror too, a *stand-in*. When a class of that
 //! name comes from another loader, the stand-in is taken for one of its subtypes, and calls on the
-//! stand-in for calls on it: that is right when the stand-in's loader delegates to the other, and too
-//! much, never too little, when it does not. When the class itself comes, it takes the stand-in's place.
+//! stand-in for calls on it: that is right when the stand-in's loader delegates to the other, and
+//! too much, never too little, when it does not. When the class itself comes, it takes the
+//! stand-in's place.
 
 mod explain;
 mod mirrors;
@@ -42,8 +43,8 @@ pub enum Side {
     Inside,
     /// Code of the JDK, which names no class of the program.
     Jdk,
-    /// One of the parts of the JDK, told apart by a number below 8, that the rest of it never calls: who gets there
-    /// comes from code that names it.
+    /// One of the parts of the JDK, told apart by a number below 8, that the rest of it never
+    /// calls: who gets there comes from code that names it.
     JdkApart(u8),
     /// Any other code that is not woven.
     Outside,
@@ -65,8 +66,8 @@ pub struct ClassFacts<'a> {
     pub interfaces: Vec<(Loader, &'a [u8])>,
     /// Its static initialiser has run, or will not.
     pub initialised: bool,
-    /// None of its code has run yet, so there are no objects of it. Whoever says so tells when that ends
-    /// ([`Graph::wake`]).
+    /// None of its code has run yet, so there are no objects of it. Whoever says so tells when that
+    /// ends ([`Graph::wake`]).
     pub dormant: bool,
     /// None when they come later, by [`Graph::set_methods`].
     pub methods: Option<Vec<MethodFacts<'a>>>,
@@ -204,7 +205,8 @@ pub struct Graph {
     to_expand: Vec<MethodId>,
     /// Dormant classes with methods that could be called once there are objects.
     sleepers: BTreeSet<ClassId>,
-    /// Levels of callees that are followed with a method that runs, and with the one being followed.
+    /// Levels of callees that are followed with a method that runs, and with the one being
+    /// followed.
     look_ahead: u8,
     ahead: u8,
     /// With such a past, a method that is called is taken for one that will run again.
@@ -240,8 +242,8 @@ impl Graph {
         }
     }
 
-    /// From now on, what a method calls is followed with it to so many levels: fewer are found when they
-    /// run, and more are taken for reachable.
+    /// From now on, what a method calls is followed with it to so many levels: fewer are found when
+    /// they run, and more are taken for reachable.
     pub fn look_ahead(&mut self, levels: u8) {
         self.look_ahead = levels;
     }
@@ -373,8 +375,8 @@ impl Graph {
         self.name(class, site, Why::Handle(class));
     }
 
-    /// The same in a class whose handles that were made so far are known by other ways: those that are made from now
-    /// on need a method of the class that makes handles and runs.
+    /// The same in a class whose handles that were made so far are known by other ways: those that
+    /// are made from now on need a method of the class that makes handles and runs.
     pub fn handle_when_made(&mut self, class: ClassId, site: Site<'_>) {
         if self.scheme == Scheme::Eager || self.class(class).makes_handles {
             self.handle(class, site);

@@ -1,4 +1,5 @@
-//! What the graph answers, and what it asks for: classes to be woven, code and lists of methods to be read.
+//! What the graph answers, and what it asks for: classes to be woven, code and lists of methods to
+//! be read.
 
 use super::{ClassId, Graph, Loader, Method, MethodId, Side};
 use std::collections::HashMap;
@@ -115,7 +116,8 @@ impl Graph {
         !self.changed.is_empty() || !self.bodies_wanted.is_empty() || !self.lists_wanted.is_empty()
     }
 
-    /// Native methods of the program that something reachable calls; what they call by JNI, nobody tells.
+    /// Native methods of the program that something reachable calls; what they call by JNI, nobody
+    /// tells.
     pub fn take_natives(&mut self) -> Vec<MethodId> {
         std::mem::take(&mut self.natives)
     }

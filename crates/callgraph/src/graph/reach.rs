@@ -196,8 +196,8 @@ impl Graph {
         }
     }
 
-    /// What is called on an object of a class: its own method, that of the nearest superclass, or default
-    /// methods; of several the JVM takes the most special one, we take all.
+    /// What is called on an object of a class: its own method, that of the nearest superclass, or
+    /// default methods; of several the JVM takes the most special one, we take all.
     fn resolve(&self, class: ClassId, selector: Selector) -> Vec<MethodId> {
         let own = self.class(class).methods.as_ref().and_then(|m| m.get(&selector)).copied();
         if let Some(method) = own.or_else(|| self.look_up(class, selector)) {
@@ -287,8 +287,8 @@ impl Graph {
             && (m.root || self.class(m.class).side == Side::Inside)
     }
 
-    /// From now on, methods with such a past are followed as soon as something calls them: what ran before
-    /// will run again, and is found at once instead of level by level.
+    /// From now on, methods with such a past are followed as soon as something calls them: what ran
+    /// before will run again, and is found at once instead of level by level.
     pub fn trust(&mut self, past: Past) {
         if past >= self.trusted || past == Past::Unknown {
             return;

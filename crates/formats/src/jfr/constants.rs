@@ -96,8 +96,8 @@ impl<'p> Constants<'p> {
         }
     }
 
-    /// The state that a sampled thread was in, by what we call it. A sampler of running code meets only
-    /// the first.
+    /// The state that a sampled thread was in, by what we call it. A sampler of running code meets
+    /// only the first.
     pub fn state(&self, name: &str) -> i64 {
         let known = STATES.iter().position(|(ours, _)| *ours == name);
         known.map_or(1, |place| place as i64 + 1)

@@ -1,5 +1,6 @@
-//! A fast hash of the numbers that constants go by. It is looked up several times per event, and the
-//! standard one took most of the time. The secret keeps a made-up file from choosing its collisions.
+//! A fast hash of the numbers that constants go by. It is looked up several times per event, and
+//! the standard one took most of the time. The secret keeps a made-up file from choosing its
+//! collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -26,8 +26,8 @@ pub struct Type {
     pub name: String,
     pub primitive: Option<Primitive>,
     pub fields: Vec<Field>,
-    /// How many numbers a value is, if it is nothing else, as a frame is. They are of one form where
-    /// numbers are compressed, and so are passed over quickly.
+    /// How many numbers a value is, if it is nothing else, as a frame is. They are of one form
+    /// where numbers are compressed, and so are passed over quickly.
     numbers: Option<usize>,
 }
 

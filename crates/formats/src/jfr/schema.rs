@@ -370,7 +370,8 @@ fn class_element(class: &Class) -> Element {
         attributes.extend(keys.iter().map(String::as_str).zip(class.category.iter().copied()));
         children.push(Element::new("annotation", &attributes, Vec::new()));
     }
-    // Without this mark, readers take the number of a moment, a stretch or an amount for a plain one.
+    // Without this mark, readers take the number of a moment, a stretch or an amount for a plain
+    // one.
     if matches!(class.id, TIMESTAMP | TIMESPAN | DATA_AMOUNT) {
         let id = CONTENT_TYPE.to_string();
         children.push(Element::new("annotation", &[("class", &id)], Vec::new()));

@@ -1,8 +1,8 @@
 //! A profile as JFR chunks: in each events first, then the constants that they name, then metadata.
 //!
-//! Times of our samples go into events of our own, which hold them to the nanosecond. What other tools
-//! know are `jdk.ExecutionSample`s, and count: so there is one besides for every period of a sample. A
-//! setting tells our reader that they are the same once more.
+//! Times of our samples go into events of our own, which hold them to the nanosecond. What other
+//! tools know are `jdk.ExecutionSample`s, and count: so there is one besides for every period of a
+//! sample. A setting tells our reader that they are the same once more.
 
 use super::schema::{
     self, ACTIVE_RECORDING, ACTIVE_SETTING, ALLOCATION_SAMPLE, COLLECTION, CPU_TIME_SAMPLE,
@@ -21,8 +21,8 @@ use tare_profile::{
     ValueKind,
 };
 
-/// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take more
-/// than this goes into events of our own, which hold a value.
+/// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take
+/// more than this goes into events of our own, which hold a value.
 const MAX_SAMPLES: i64 = 20_000_000;
 
 /// A chunk that has grown to this is written, and another begun: no more is held in memory.
@@ -181,8 +181,8 @@ fn event_of(series: &Series, default: bool, has_locks: bool, allocation: &mut bo
     }
 }
 
-/// The samples of time that go into the JDK's events besides: the series, and its parts by the states of
-/// threads, if there are some.
+/// The samples of time that go into the JDK's events besides: the series, and its parts by the
+/// states of threads, if there are some.
 struct DerivedSamples {
     whole: SeriesId,
     parts: Vec<SeriesId>,
@@ -201,8 +201,8 @@ fn derived(profile: &Profile, default: SeriesId) -> Option<DerivedSamples> {
     few.then_some(DerivedSamples { whole, parts })
 }
 
-/// Turns values into whole periods. What one value leaves over counts for the next: so all together are as many
-/// as their sum is, to half a period, however small or odd each is.
+/// Turns values into whole periods. What one value leaves over counts for the next: so all together
+/// are as many as their sum is, to half a period, however small or odd each is.
 struct Periods {
     period: i64,
     open: i64,

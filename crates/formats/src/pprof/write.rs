@@ -1,5 +1,5 @@
-//! A profile as pprof. All series that have rows, and the one that is asked for, go into one file, as
-//! its sample types.
+//! A profile as pprof. All series that have rows, and the one that is asked for, go into one file,
+//! as its sample types.
 
 use super::{kind_name, type_name, unit_name};
 use crate::error::WriteError;

@@ -1,5 +1,6 @@
-//! Stacks of thousands of frames, as deep recursion leaves them, and crafted files whose stacks would be
-//! gigabytes if they were put down whole: what is written is bounded, says so, and has the same total.
+//! Stacks of thousands of frames, as deep recursion leaves them, and crafted files whose stacks
+//! would be gigabytes if they were put down whole: what is written is bounded, says so, and has the
+//! same total.
 
 use serde_json::json;
 use std::io::{self, Write};

@@ -1,5 +1,6 @@
 //! The flame graph in a real browser without a window: the page is opened with a state in its
-//! address, as a link that somebody sent would be, and what it then shows is read from its elements.
+//! address, as a link that somebody sent would be, and what it then shows is read from its
+//! elements.
 
 use crate::support::{export, scratch, tool};
 use std::path::{Path, PathBuf};

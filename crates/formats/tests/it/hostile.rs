@@ -1,5 +1,5 @@
-//! Files that are cut, bent or made to hurt: an error or what is left of them, never a panic, and no
-//! more memory than the file's size warrants.
+//! Files that are cut, bent or made to hurt: an error or what is left of them, never a panic, and
+//! no more memory than the file's size warrants.
 
 use crate::real_files::recordings;
 use crate::support::{Dice, export, profile};

@@ -1,5 +1,6 @@
-//! One recording has one total, whichever format it is exported to and whoever reads that: samples of
-//! time as our sampler takes them, and exact times of which compensation took more than there was.
+//! One recording has one total, whichever format it is exported to and whoever reads that: samples
+//! of time as our sampler takes them, and exact times of which compensation took more than there
+//! was.
 
 use crate::support::{Dice, export, jdk_tools, scratch, tool};
 use serde_json::Value;

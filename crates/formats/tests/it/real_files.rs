@@ -1,5 +1,5 @@
-//! Recordings that real JVMs make for the test: what we read of them is what the JDK's own `jfr` says
-//! is in them. Without a JDK nothing is covered, and that is said.
+//! Recordings that real JVMs make for the test: what we read of them is what the JDK's own `jfr`
+//! says is in them. Without a JDK nothing is covered, and that is said.
 
 use crate::support::{jdk_tools, scratch, tool};
 use serde_json::Value;

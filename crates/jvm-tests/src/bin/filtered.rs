@@ -1,7 +1,7 @@
-//! `filtered ACTION COMMAND …`: runs a command under a filter of system calls (seccomp), as containers
-//! and service managers do. The filter is about the calls that they often do not know; all others
-//! are permitted. `kill` ends the process that makes one, `errno` answers EPERM; `signals` answers EPERM to
-//! the call by which a thread of a process gets a signal with a value.
+//! `filtered ACTION COMMAND …`: runs a command under a filter of system calls (seccomp), as
+//! containers and service managers do. The filter is about the calls that they often do not know;
+//! all others are permitted. `kill` ends the process that makes one, `errno` answers EPERM;
+//! `signals` answers EPERM to the call by which a thread of a process gets a signal with a value.
 //!
 //! It serves tests, so any failure ends it with a message.
 

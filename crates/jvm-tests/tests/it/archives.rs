@@ -1,5 +1,5 @@
-//! JVMs that have plans with archives of classes (CDS, AOT caches): they start, whatever is asked of
-//! us, and are not made to crash when they write one.
+//! JVMs that have plans with archives of classes (CDS, AOT caches): they start, whatever is asked
+//! of us, and are not made to crash when they write one.
 
 use crate::recording::Recorded;
 use std::fs;
@@ -108,7 +108,8 @@ on_each_jdk! {
         }
     }
 
-    /// What HotSpot would crash over at its end is refused; where it would not, the archive is made.
+    /// What HotSpot would crash over at its end is refused; where it would not, the archive is
+    /// made.
     fn an_archive_in_the_making_is_not_spoilt(jdk) {
         let scratch = Scratch::new();
         let base = archive(jdk, &scratch);

@@ -1,12 +1,12 @@
-//! Samples by executed bytecodes: with one at every bytecode they are the exact profile, and with fewer
-//! of them they are the same in every run.
+//! Samples by executed bytecodes: with one at every bytecode they are the exact profile, and with
+//! fewer of them they are the same in every run.
 
 use crate::recording::{Recorded, begin, end};
 use std::collections::BTreeMap;
 use tare_jvm_tests::{Jdk, Scratch, Tare, Target, classes_in, on_each_jdk, program_classes};
 
-/// Calls itself more often than there is room for on a stack of ours; with another argument more often
-/// than on its own, again and again, so that it overflows in probes as well.
+/// Calls itself more often than there is room for on a stack of ours; with another argument more
+/// often than on its own, again and again, so that it overflows in probes as well.
 const DEEP: &str = "public class Deep {
     static int down(int n) { return n == 0 ? 0 : 1 + down(n - 1); }
     static int over(int n) { try { return down(n); } catch (StackOverflowError e) { return 1; } }
@@ -55,7 +55,8 @@ fn overlap(a: &Profile, b: &Profile) -> f64 {
 }
 
 on_each_jdk! {
-    /// Exceptions, threads, lambdas and all: every context of the exact profile with the same figure.
+    /// Exceptions, threads, lambdas and all: every context of the exact profile with the same
+    /// figure.
     fn at_every_bytecode_they_are_the_exact_profile(jdk) {
         let all = ["programs.All"];
         let exact = record(jdk, &[], program_classes(), &all);

@@ -100,8 +100,8 @@ fn what_cannot_be_compared_is_said() {
 }
 
 on_each_jdk! {
-    /// Which thread runs a piece of a parallel stream is chance, and into how many pieces it is parted
-    /// depends on the processors; neither is a change.
+    /// Which thread runs a piece of a parallel stream is chance, and into how many pieces it is
+    /// parted depends on the processors; neither is a change.
     fn parallel_streams_are_the_same_everywhere(jdk) {
         let java = jdk.java().display().to_string();
         let scratch = Scratch::new();

@@ -1,5 +1,5 @@
-//! Commands from a second terminal for recordings that weave: each kind can be looked at, dumped and
-//! stopped while it goes on, and says why it takes no other command.
+//! Commands from a second terminal for recordings that weave: each kind can be looked at, dumped
+//! and stopped while it goes on, and says why it takes no other command.
 
 use crate::common::assert_no_trace;
 use crate::recording::{Recorded, counted, wait_until_on};

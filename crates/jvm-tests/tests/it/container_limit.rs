@@ -1,5 +1,5 @@
-//! A container that is nearly full is not pushed over its limit by a recording: less is recorded, with
-//! true totals, and nobody is killed.
+//! A container that is nearly full is not pushed over its limit by a recording: less is recorded,
+//! with true totals, and nobody is killed.
 
 use crate::common::agentpath;
 use crate::recording::{Counts, Recorded, begin, end};
@@ -20,8 +20,8 @@ fn assert_whole(text: &str, counts: &Counts) {
 }
 
 on_each_jdk! {
-    /// 50 MB are left in the container, 256 are asked for, and more than 70 would be needed: less is
-    /// recorded, with true totals, and nobody is killed.
+    /// 50 MB are left in the container, 256 are asked for, and more than 70 would be needed: less
+    /// is recorded, with true totals, and nobody is killed.
     fn a_container_that_is_nearly_full(jdk) {
         let Some(group) = Group::new() else {
             skip("a container's limit of memory", "no control group for memory can be made here");

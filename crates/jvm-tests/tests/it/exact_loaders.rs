@@ -1,5 +1,5 @@
-//! Classes that come and go with their loaders while an exact recording is on: what the agent knows of
-//! them goes with them, and names of methods stay within what the recording may use.
+//! Classes that come and go with their loaders while an exact recording is on: what the agent knows
+//! of them goes with them, and names of methods stay within what the recording may use.
 
 use crate::common::agentpath;
 use crate::recording::{Recorded, begin, end};
@@ -10,7 +10,8 @@ use tare_protocol::{EngineName, EnginePlan, ExactPlan, Request, Response};
 /// Methods of the class that comes and goes.
 const METHODS: u64 = 12;
 
-/// What stays loaded: some methods of the program, and a plugin or two that nobody has collected yet.
+/// What stays loaded: some methods of the program, and a plugin or two that nobody has collected
+/// yet.
 const FEW: u64 = 10 * METHODS;
 
 const LOADS: u64 = 500;
@@ -73,8 +74,8 @@ on_each_jdk! {
             after_sessions.push(forgotten(&mut target, &mut control, "after a session").0);
             println!("session {session}: {before} kB before, {} kB now", resident(target.pid()));
         }
-        // The program's own class keeps its ids: there is nothing new in the third session. A plugin
-        // may or may not be collected by then.
+        // The program's own class keeps its ids: there is nothing new in the third session. A
+        // plugin may or may not be collected by then.
         let (first, last) = (after_sessions[0], after_sessions[2]);
         assert!(last <= first + 2 * METHODS, "{after_sessions:?}");
         assert_eq!(control.status().panics, 0);
@@ -82,8 +83,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// So many loaders that their names do not fit: what is woven has names, what has no room for its name
-    /// is not woven, with the reason; the program goes on, and what was woven is counted.
+    /// So many loaders that their names do not fit: what is woven has names, what has no room for
+    /// its name is not woven, with the reason; the program goes on, and what was woven is counted.
     fn names_are_part_of_the_memory(jdk) {
         let mut target = start(jdk);
         let scratch = Scratch::new();

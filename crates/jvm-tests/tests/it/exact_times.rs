@@ -190,7 +190,8 @@ on_each_jdk! {
         let losses = Recorded::open(&file).profile.run.losses;
         let unseen = losses.iter().find(|loss| loss.name == "looks at threads");
         let unseen = unseen.map_or(0, |loss| loss.count);
-        // Two looks at each thread for a class; 40,000 of them at once, and 20,000 more in a second.
+        // Two looks at each thread for a class; 40,000 of them at once, and 20,000 more in a
+        // second.
         let allowed = (40_000.0 + 20_000.0 * seconds) / (2 * THREADS) as f64;
         let skipped = CLASSES.saturating_sub(allowed as u64 + 1);
         assert!(unseen >= THREADS * skipped, "{unseen} unseen in {seconds} s: {losses:?}");

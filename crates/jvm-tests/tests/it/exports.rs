@@ -1,5 +1,6 @@
-//! What is recorded, in other tools' formats: one recording has one total in all of them, by what Tare
-//! says and by the readers that people use; deep recursion stays small; a dump has the format of its name.
+//! What is recorded, in other tools' formats: one recording has one total in all of them, by what
+//! Tare says and by the readers that people use; deep recursion stays small; a dump has the format
+//! of its name.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -66,8 +67,8 @@ fn said(program: &Path, words: &[&str], file: &Path) -> Option<String> {
     Some(out)
 }
 
-/// The samples that `jfr view hot-methods` shows, of its first method and of all that it lists, and how
-/// many there are in the file; `None` without a JDK that has that view.
+/// The samples that `jfr view hot-methods` shows, of its first method and of all that it lists, and
+/// how many there are in the file; `None` without a JDK that has that view.
 fn hot_methods(file: &Path) -> Option<(i64, i64, i64)> {
     let homes = env().jdks.iter().filter(|jdk| jdk.major >= 21).map(|jdk| jdk.java());
     let jfr = homes.map(|java| java.with_file_name("jfr")).find(|jfr| jfr.is_file());

@@ -15,7 +15,8 @@ use tare_protocol::{SampleEngine, SamplePlan};
 const FILTERED: &str = env!("CARGO_BIN_EXE_filtered");
 
 on_each_jdk! {
-    /// The best engine is found without trying what may be fatal; native frames are had all the same.
+    /// The best engine is found without trying what may be fatal; native frames are had all the
+    /// same.
     fn sampling_does_not_try_what_a_filter_may_punish(jdk) {
         for action in ["kill", "errno"] {
             let scratch = Scratch::new();
@@ -83,8 +84,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// A thread arms itself when it starts: not by a call for which the filter that it is under would
-    /// end the process, though most threads are under none.
+    /// A thread arms itself when it starts: not by a call for which the filter that it is under
+    /// would end the process, though most threads are under none.
     fn threads_under_a_filter_of_their_own_get_timers(jdk) {
         let natives = format!("-agentpath:{}", test_natives().display());
         let builder = Target::java(jdk).vm(natives).vm(agentpath("")).class_path(classes());

@@ -1,5 +1,6 @@
-//! The JVM's flight recorder changes its event classes itself, by Java code that runs on the thread which has
-//! classes loaded again: ours. What that runs is not counted, and the events are left alone.
+//! The JVM's flight recorder changes its event classes itself, by Java code that runs on the thread
+//! which has classes loaded again: ours. What that runs is not counted, and the events are left
+//! alone.
 
 use crate::common::assert_no_trace;
 use crate::recording::Recorded;

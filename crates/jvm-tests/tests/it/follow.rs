@@ -1,5 +1,5 @@
-//! Threads and tasks that are begun below a root are below it, whoever runs them; and nothing else that
-//! the same threads do.
+//! Threads and tasks that are begun below a root are below it, whoever runs them; and nothing else
+//! that the same threads do.
 
 use crate::common::assert_no_trace;
 use crate::recording::{Counts, Recorded, begin, counted, end, java, record};

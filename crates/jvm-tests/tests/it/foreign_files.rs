@@ -1,6 +1,6 @@
-//! Files that the owner of a JVM chose, read by somebody else, perhaps root: pipes where jars should
-//! be, argument files that name themselves, options files that are devices. Nothing hangs, grows or
-//! is opened that should not be.
+//! Files that the owner of a JVM chose, read by somebody else, perhaps root: pipes where jars
+//! should be, argument files that name themselves, options files that are devices. Nothing hangs,
+//! grows or is opened that should not be.
 
 use crate::common::assert_no_trace;
 use crate::recording::Recorded;

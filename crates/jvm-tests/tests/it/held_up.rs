@@ -1,5 +1,5 @@
-//! A class transformer of somebody else that does not come back while our thread has classes loaded again: the
-//! tool says what it waits for, can be stopped, and never says that nothing is there.
+//! A class transformer of somebody else that does not come back while our thread has classes loaded
+//! again: the tool says what it waits for, can be stopped, and never says that nothing is there.
 
 use crate::common::assert_no_trace;
 use crate::recording::begin;

@@ -1,5 +1,5 @@
-//! Programs that `tare instrument` wove: they count what `tare record --bytecodes` counts, on every JVM,
-//! with nothing but the portable runtime, and go on whatever becomes of it.
+//! Programs that `tare instrument` wove: they count what `tare record --bytecodes` counts, on every
+//! JVM, with nothing but the portable runtime, and go on whatever becomes of it.
 
 use crate::bytecodes::contexts_of;
 use crate::recording::Recorded;
@@ -46,7 +46,8 @@ fn good(output: &Output) -> String {
 }
 
 on_each_jdk! {
-    /// Every context of twelve programs, with both analyses: exceptions, threads, lambdas, monitors.
+    /// Every context of twelve programs, with both analyses: exceptions, threads, lambdas,
+    /// monitors.
     fn what_is_counted_is_what_a_recording_counts(jdk) {
         let scratch = Scratch::new();
         let app = programs(&scratch);

@@ -1,5 +1,5 @@
-//! Agents written in Java: the two examples do what they say, and whatever an agent does, the program and
-//! its profile are as without it.
+//! Agents written in Java: the two examples do what they say, and whatever an agent does, the
+//! program and its profile are as without it.
 
 use crate::recording::Recorded;
 use tare_jvm_tests::{Jdk, Scratch, Tare, Target, agent_jar, classes_in, on_each_jdk};

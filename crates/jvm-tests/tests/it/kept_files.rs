@@ -1,5 +1,5 @@
-//! Files that nobody has named are never replaced: of recordings, of dumps, and of programs that record
-//! themselves.
+//! Files that nobody has named are never replaced: of recordings, of dumps, and of programs that
+//! record themselves.
 
 use crate::recording::Recorded;
 use std::fs;

@@ -5,8 +5,8 @@ use crate::recording::{Recorded, begin, end, end_with_nothing, recorded};
 use tare_jvm_tests::{Scratch, Target, classes, on_each_jdk};
 
 on_each_jdk! {
-    /// What HotSpot tells of a class that another thread is linking makes no sense (JDK-8277444). Every
-    /// class is woven all the same, and none is refused.
+    /// What HotSpot tells of a class that another thread is linking makes no sense (JDK-8277444).
+    /// Every class is woven all the same, and none is refused.
     fn while_the_program_links(jdk) {
         let mut target = Target::java(jdk).class_path(classes()).main("Unlinked").start();
         let scratch = Scratch::new();
@@ -22,8 +22,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// A class that the JVM cannot link is left alone, and it is said why; the program meets the same
-    /// error as without us, when it uses the class.
+    /// A class that the JVM cannot link is left alone, and it is said why; the program meets the
+    /// same error as without us, when it uses the class.
     fn what_cannot_be_linked(jdk) {
         for options in [&["--count"][..], &["--count", "--root", "Unlinked.root"]] {
             let mut target = Target::java(jdk).class_path(classes()).main("Unlinked").start();

@@ -1,5 +1,5 @@
-//! What the tool says and how it ends: names that fit nothing, recordings with nothing in them, hints that are
-//! pasted, readers that go away, JVMs that end too soon.
+//! What the tool says and how it ends: names that fit nothing, recordings with nothing in them,
+//! hints that are pasted, readers that go away, JVMs that end too soon.
 
 use crate::common::assert_no_trace;
 use crate::recording::Recorded;
@@ -73,7 +73,8 @@ fn record(scratch: &Scratch, options: &[&str], program: &[OsString]) -> Outcome 
 }
 
 on_each_jdk! {
-    /// What fits nothing is told with the name that may be meant, and a recording of nothing is no success.
+    /// What fits nothing is told with the name that may be meant, and a recording of nothing is no
+    /// success.
     fn names_that_fit_nothing(jdk) {
         let scratch = Scratch::new();
         let target = shop(jdk, &scratch);

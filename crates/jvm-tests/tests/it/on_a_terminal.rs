@@ -1,5 +1,5 @@
-//! What `tare record` and `tare check` show on a terminal of 80 columns: lines that fit, of progress and at
-//! the end; and with `-q` nothing.
+//! What `tare record` and `tare check` show on a terminal of 80 columns: lines that fit, of
+//! progress and at the end; and with `-q` nothing.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};

@@ -1,4 +1,5 @@
-//! A JVM that outlives the command that started it: its recording ends with the command, and is complete.
+//! A JVM that outlives the command that started it: its recording ends with the command, and is
+//! complete.
 
 use crate::recording::{Recorded, record};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};

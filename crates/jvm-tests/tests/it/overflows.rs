@@ -1,5 +1,5 @@
-//! A program whose stack overflows, also inside probes: its own `finally` blocks run as they do without
-//! us, and what is counted is what ran.
+//! A program whose stack overflows, also inside probes: its own `finally` blocks run as they do
+//! without us, and what is counted is what ran.
 
 use crate::recording::{counted, launched};
 use tare_jvm_tests::{classes, on_each_jdk};

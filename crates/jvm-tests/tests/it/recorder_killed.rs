@@ -1,6 +1,6 @@
-//! The tool is killed in the middle of a recording. A rescuer, which it leaves behind, completes the file
-//! with what is in memory, also if the JVM is killed; and if that one dies, too, the file has what was
-//! counted up to the last look, and says that it has no end.
+//! The tool is killed in the middle of a recording. A rescuer, which it leaves behind, completes
+//! the file with what is in memory, also if the JVM is killed; and if that one dies, too, the file
+//! has what was counted up to the last look, and says that it has no end.
 
 use crate::exact::truth_counts;
 use crate::recording::{Recorded, begin};

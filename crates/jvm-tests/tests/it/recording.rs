@@ -80,8 +80,8 @@ impl Recorded {
         all.find(|series| series.info().kind == ValueKind::Invocations).expect("invocations")
     }
 
-    /// The invocations of a recording that lacks nothing but first calls below a root, which a busy machine may not find
-    /// in time.
+    /// The invocations of a recording that lacks nothing but first calls below a root, which a busy
+    /// machine may not find in time.
     #[track_caller]
     pub fn all_counts(&self) -> Counts {
         let mut losses = self.losses();
@@ -137,8 +137,8 @@ pub fn launched(jdk: &Jdk, options: &[&str], classes: &Path, program: &[&str]) -
     (outcome.ok().to_owned(), recorded(&file))
 }
 
-/// Waits until everything is woven. While it is being woven the agent answers nobody. It is not asked
-/// before it is there: a question would bring it, and it would stay when the recording ends.
+/// Waits until everything is woven. While it is being woven the agent answers nobody. It is not
+/// asked before it is there: a question would bring it, and it would stay when the recording ends.
 pub fn wait_until_on(target: &str) {
     wait_until("the recording is on", || is_on(target));
 }

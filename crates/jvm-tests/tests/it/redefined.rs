@@ -78,7 +78,8 @@ on_each_jdk! {
         check(jdk, &[]);
     }
 
-    /// With our agent in the JVM before the other one, and the right to change classes from the start.
+    /// With our agent in the JVM before the other one, and the right to change classes from the
+    /// start.
     fn loaded_at_the_start(jdk) {
         check(jdk, &[&crate::common::agentpath("exact")]);
     }

@@ -1,4 +1,5 @@
-//! Code regions: passages are counted exactly, whichever way they end, and their times are plausible.
+//! Code regions: passages are counted exactly, whichever way they end, and their times are
+//! plausible.
 
 use crate::common::assert_no_trace;
 use crate::recording::{java, wait_until_on};

@@ -1,5 +1,5 @@
-//! Sampled shares against processor clocks: the program measures what each of its parts truly took, so
-//! that neither a busy machine nor a slow one changes what is right.
+//! Sampled shares against processor clocks: the program measures what each of its parts truly took,
+//! so that neither a busy machine nor a slow one changes what is right.
 
 use crate::recording::Recorded;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Sampling as a user does it: launched and attached, steered from a second terminal, the last minutes
-//! only, one recording after the other, and a JVM that is killed.
+//! Sampling as a user does it: launched and attached, steered from a second terminal, the last
+//! minutes only, one recording after the other, and a JVM that is killed.
 
 use crate::common::assert_no_trace;
 use crate::recording::Recorded;
@@ -131,7 +131,8 @@ on_each_jdk! {
         let name = demo.target.name();
         let scratch = Scratch::new();
         let (file, dump) = (scratch.path().join("x.tare"), scratch.path().join("dump.tare"));
-        // A busy machine leaves the demo little of a second: few samples, and not always of the same methods.
+        // A busy machine leaves the demo little of a second: few samples, and not always of the
+        // same methods.
         let recording = begin(&name, &["--keep", "1s", "--interval", "1ms"], &file);
         wait_for_samples(&name, 50);
         std::thread::sleep(std::time::Duration::from_secs(3));

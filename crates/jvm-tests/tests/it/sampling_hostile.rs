@@ -182,7 +182,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// Descriptors and timers stay below a quarter of the limits however many threads there are, everything counted.
+    /// Descriptors and timers stay below a quarter of the limits however many threads there are,
+    /// everything counted.
     fn more_threads_than_we_may_watch(jdk) {
         let target = sampled(jdk)
             .through(&["prlimit", "--sigpending=400", "--nofile=600"])
@@ -211,8 +212,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// A JVM that does not say where it keeps what, with threads older than the session: it takes the stacks
-    /// itself, of those that have run, unless another engine is asked for.
+    /// A JVM that does not say where it keeps what, with threads older than the session: it takes
+    /// the stacks itself, of those that have run, unless another engine is asked for.
     fn tables_missing(jdk) {
         let scratch = Scratch::new();
         let jdk = &without_tables(jdk, scratch.path()).expect("a copy of the JDK");
@@ -238,8 +239,8 @@ on_each_jdk! {
     }
 }
 
-/// The same JDK with a libjvm whose tables have another name. All else is linked to, but for what finds the rest by
-/// its own place.
+/// The same JDK with a libjvm whose tables have another name. All else is linked to, but for what
+/// finds the rest by its own place.
 fn without_tables(jdk: &Jdk, place: &Path) -> io::Result<Jdk> {
     let own = ["bin/java", "lib/libjli.so", "lib/server/libjvm.so"];
     for folder in ["", "bin", "lib", "lib/server"] {

@@ -1,5 +1,5 @@
-//! Sampling a thread in code that its class no longer has: weaving replaced it after it was entered. Its frames have
-//! names, and those outside it are there.
+//! Sampling a thread in code that its class no longer has: weaving replaced it after it was
+//! entered. Its frames have names, and those outside it are there.
 
 use crate::common::agentpath;
 use crate::recording::{begin, end};
@@ -7,19 +7,21 @@ use tare_arena::samples::{Frame, How, Special};
 use tare_jvm_tests::{Samples, Sampling, Scratch, Target, on_each_jdk, wait_until};
 use tare_protocol::SamplePlan;
 
-/// What the thread never returns from, the outermost last. All methods of `Lasting` are woven, `Loop` and
-/// `Thread` are not.
+/// What the thread never returns from, the outermost last. All methods of `Lasting` are woven,
+/// `Loop` and `Thread` are not.
 const LASTING: [&str; 5] =
     ["Lasting.loop", "Lasting$Loop.go", "Lasting.compiled", "Lasting.run", "java/lang/Thread.run"];
 
-/// Stacks of the thread: the names of the frames that are expected, or of the reason why there are no more.
+/// Stacks of the thread: the names of the frames that are expected, or of the reason why there are
+/// no more.
 fn stacks(samples: &Samples) -> Vec<Vec<String>> {
     let own = samples.all.iter().filter(|sample| samples.thread_name(sample) == "lasting");
     let expected = |frame: &String| LASTING.contains(&frame.as_str()) || frame.starts_with('[');
     own.map(|sample| samples.stack(sample).into_iter().filter(expected).collect()).collect()
 }
 
-/// Whether a frame of a method was seen at all, and always in this way, without a line that would be wrong.
+/// Whether a frame of a method was seen at all, and always in this way, without a line that would
+/// be wrong.
 fn assert_old(samples: &Samples, name: &str, expected: How) {
     let frames = || samples.traces.values().flat_map(|trace| &trace.frames);
     assert!(frames().any(|frame| samples.frame(frame) == name), "{name} was not seen");

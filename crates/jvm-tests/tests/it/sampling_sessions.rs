@@ -97,7 +97,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// What Tare samples for its own sake makes room for whoever wants to sample, and does not take it.
+    /// What Tare samples for its own sake makes room for whoever wants to sample, and does not take
+    /// it.
     fn a_session_that_yields(jdk) {
         let target = sampled(jdk).arg("seventy-thirty").start();
         let own = SamplePlan { yields: true, ..plan(1_000) };

@@ -1,10 +1,11 @@
 //! Everything at once for some time: a program that checks its own results while threads, classes,
-//! processes, exceptions and collections come and go, sampled in every way, with and without a second
-//! profiler, by front ends that arrive, stop, vanish and detach at any moment.
+//! processes, exceptions and collections come and go, sampled in every way, with and without a
+//! second profiler, by front ends that arrive, stop, vanish and detach at any moment.
 //!
-//! `TARE_SOAK=SECONDS` makes it longer, that many seconds for each JDK, divided among collectors, and adds
-//! async-profiler to the others. Without it only JFR is: async-profiler 4.0 by itself ends a JVM now and then, when
-//! its signal meets a thread that is just ending (`PerfEvents::walk` in the crash report).
+//! `TARE_SOAK=SECONDS` makes it longer, that many seconds for each JDK, divided among collectors,
+//! and adds async-profiler to the others. Without it only JFR is: async-profiler 4.0 by itself ends
+//! a JVM now and then, when its signal meets a thread that is just ending (`PerfEvents::walk` in
+//! the crash report).
 
 use crate::common::nameless_files;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Wall-clock samples of threads that wait at known places: the state is right, and the stack is the one
-//! that `jstack` prints.
+//! Wall-clock samples of threads that wait at known places: the state is right, and the stack is
+//! the one that `jstack` prints.
 
 use crate::recording::Recorded;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! A front end that goes wrong with the memory that the agent hands out: it cannot write what the probes
-//! run on, nor take pages away, by no descriptor that it can get at; and what it may write, how far
-//! it has read, does no harm whatever it is. The program never notices.
+//! A front end that goes wrong with the memory that the agent hands out: it cannot write what the
+//! probes run on, nor take pages away, by no descriptor that it can get at; and what it may write,
+//! how far it has read, does no harm whatever it is. The program never notices.
 
 use crate::common::agentpath;
 use std::fs::{self, File};

@@ -64,7 +64,8 @@ fn totals(
 }
 
 on_each_jdk! {
-    /// Where everything takes a nanosecond but returns, which are part of calls: as many as bytecodes.
+    /// Where everything takes a nanosecond but returns, which are part of calls: as many as
+    /// bytecodes.
     fn costs_are_counted_in_place_of_bytecodes(jdk) {
         let scratch = Scratch::new();
         let (_, plain) = totals(jdk, &scratch, &[]);

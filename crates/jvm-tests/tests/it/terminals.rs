@@ -74,8 +74,8 @@ impl Terminal {
 }
 
 on_each_jdk! {
-    /// Ctrl-C while classes are woven: it is heard between two batches, what was woven is restored, and
-    /// the terminal tells all of it, from the beginning.
+    /// Ctrl-C while classes are woven: it is heard between two batches, what was woven is restored,
+    /// and the terminal tells all of it, from the beginning.
     fn ctrl_c_while_classes_are_woven(jdk) {
         if !can("Ctrl-C on a terminal", &["setsid", "true"]) {
             return;

@@ -1,5 +1,5 @@
-//! Times that say how far they can be trusted: calibrated in the JVM, compensated in reports, joined
-//! with samples, and methods that are better counted than timed.
+//! Times that say how far they can be trusted: calibrated in the JVM, compensated in reports,
+//! joined with samples, and methods that are better counted than timed.
 
 use crate::recording::{Recorded, counted, record, wait_until_on};
 use serde_json::Value;
@@ -91,7 +91,8 @@ on_each_jdk! {
         target.finish();
     }
 
-    /// Samples first, while some methods are counted, then all calls, in one recording; reports join them by default.
+    /// Samples first, while some methods are counted, then all calls, in one recording; reports
+    /// join them by default.
     fn calls_and_samples_in_one_recording(jdk) {
         for mode in [&[][..], &["--count"]] {
             let mut target = Target::java(jdk).class_path(classes()).main("Costs").start();

@@ -1,5 +1,5 @@
-//! `tare record --trace`: every entry and exit is there, in order and nested as the calls were; what is not
-//! there is counted; and a full ring never holds the program up.
+//! `tare record --trace`: every entry and exit is there, in order and nested as the calls were;
+//! what is not there is counted; and a full ring never holds the program up.
 
 use crate::common::assert_no_trace;
 use crate::exact::truth_counts;

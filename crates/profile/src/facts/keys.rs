@@ -56,8 +56,8 @@ keys! {
     TRACE_EVENTS: u64 = "trace-events";
     /// How long threads waited for room in their rings.
     TRACE_WAITED: Duration = "trace-waited";
-    /// Overhead that was allowed, as a share of the program's time; then what was measured: all of it,
-    /// and the parts of counting and of timing.
+    /// Overhead that was allowed, as a share of the program's time; then what was measured: all of
+    /// it, and the parts of counting and of timing.
     OVERHEAD_BUDGET: f64 = "overhead-budget";
     OVERHEAD: f64 = "overhead";
     OVERHEAD_OF_COUNTING: f64 = "overhead-of-counting";

@@ -43,7 +43,8 @@ pub enum Cost {
 pub struct SequenceCost {
     /// Of the calibration's empty methods, or of the program's.
     pub calibrated: bool,
-    /// Types of methods and transitions between them, by name: before, first, between, second, after.
+    /// Types of methods and transitions between them, by name: before, first, between, second,
+    /// after.
     pub sequence: [String; 5],
     pub picos: u64,
 }

@@ -1,5 +1,5 @@
-//! Damaged and hostile files: what is readable is read, the rest is told, nothing panics, memory stays
-//! bounded.
+//! Damaged and hostile files: what is readable is read, the rest is told, nothing panics, memory
+//! stays bounded.
 
 use crate::future::{block, header};
 use crate::made::{Random, Run, SAMPLES, dump, made};

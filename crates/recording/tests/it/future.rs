@@ -95,7 +95,8 @@ fn a_file_made_by_the_description_is_read_and_what_is_new_in_it_passed_over() {
     assert_eq!(profile.method_name(profile.frames.get(frame).method), "A.f");
 }
 
-/// A field of a type that does not exist yet costs that field, and neither its events nor the others.
+/// A field of a type that does not exist yet costs that field, and neither its events nor the
+/// others.
 #[test]
 fn a_field_of_an_unknown_type_is_skipped_and_told() {
     let kinds = [column("kind", 1, &[0, 0, 0]), column("type", 1, &[99, 17, 1])];
@@ -133,7 +134,8 @@ fn a_version_that_changed_everything_is_refused_by_name() {
     assert!(refused.to_string().contains("use a newer tare"));
 }
 
-/// Facts of keys and types that do not exist yet: what can be read of them is kept, whatever it means.
+/// Facts of keys and types that do not exist yet: what can be read of them is kept, whatever it
+/// means.
 #[test]
 fn facts_of_later_versions_are_kept_as_far_as_they_can_be_read() {
     let texts = |all: &[&str]| -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! Profiles made by a seeded generator, with something in every table, and all of a profile as text.
+//! Profiles made by a seeded generator, with something in every table, and all of a profile as
+//! text.
 
 use std::fmt::Write;
 use std::time::Duration;

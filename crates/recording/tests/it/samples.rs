@@ -1,8 +1,8 @@
 //! A stored recording of every version of the format, and what is in it. A change that cannot read
 //! them breaks somebody's files.
 //!
-//! They are kept as hexadecimal text, since the repository holds no binaries. `TARE_BLESS=1` stores one
-//! of the version that is written now, if there is none yet.
+//! They are kept as hexadecimal text, since the repository holds no binaries. `TARE_BLESS=1` stores
+//! one of the version that is written now, if there is none yet.
 
 use crate::made::{dump, made};
 use crate::roundtrip::{read, written};

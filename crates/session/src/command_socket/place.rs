@@ -83,8 +83,8 @@ pub struct Found {
     pub foreign: bool,
 }
 
-/// Connects to the recording of a JVM of this user, if one takes commands and is what it says. One of
-/// our own goes first: the JVM's user can put as many beside it as they like.
+/// Connects to the recording of a JVM of this user, if one takes commands and is what it says. One
+/// of our own goes first: the JVM's user can put as many beside it as they like.
 pub fn find(pid: u32, uid: u32) -> Result<Option<Found>> {
     if let Some(stream) = find_own(pid)? {
         return Ok(Some(Found { stream, foreign: false }));

@@ -1,5 +1,5 @@
-//! Events that the agent counts of the whole JVM: threads, classes, compilations, collections. They are
-//! figures to look at while they change, and make no recording.
+//! Events that the agent counts of the whole JVM: threads, classes, compilations, collections. They
+//! are figures to look at while they change, and make no recording.
 //!
 //! The smallest engine there is, and so the example for a new one.
 

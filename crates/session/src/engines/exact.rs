@@ -27,8 +27,8 @@ use tare_protocol::{ExactPlan, ExactStatus, Measure, REGIONS_MAX};
 
 const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
 
-/// Into how many pieces a parallel stream parts its work depends on the number of processors, but for this.
-/// Threads of the common pool are as many.
+/// Into how many pieces a parallel stream parts its work depends on the number of processors, but
+/// for this. Threads of the common pool are as many.
 const CHECKED: &[&str] =
     &[HASH_CODES[0], HASH_CODES[1], "-Djava.util.concurrent.ForkJoinPool.common.parallelism=4"];
 
@@ -52,8 +52,8 @@ pub struct Plan {
 pub enum Chance {
     #[default]
     AsItComes,
-    /// Identity hash codes, the order of `Set.of` and `Map.of`, and the seeds of random numbers are the
-    /// same in every run.
+    /// Identity hash codes, the order of `Set.of` and `Map.of`, and the seeds of random numbers are
+    /// the same in every run.
     Fixed,
     /// Also the number of pieces of parallel work, on whatever machine.
     FixedEverywhere,

@@ -129,7 +129,8 @@ impl Engine for Plan {
             Patterns { include: &self.include, exclude: &self.exclude, ..Patterns::default() };
         let wanted = patterns::check(agent, &patterns, &plan.command, &Origins::of(jvm), observer)?;
         let output = place().output;
-        // While the agent takes all threads in, rather than beside the program that is then sampled.
+        // While the agent takes all threads in, rather than beside the program that is then
+        // sampled.
         let with_kernel = wire.kernel && !wire.wall && wire.engine != Some(SampleEngine::Timer);
         let kernel = with_kernel.then(Ahead::begin);
         observer.happening(&Happening::TakingInThreads);

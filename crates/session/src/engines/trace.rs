@@ -188,8 +188,8 @@ fn figures(trace: &Trace) -> Figures {
 }
 
 impl TraceRecording {
-    /// Copies what the file has by now. Nobody drains the rings meanwhile, so a long one is refused; it
-    /// can be read where it is.
+    /// Copies what the file has by now. Nobody drains the rings meanwhile, so a long one is
+    /// refused; it can be read where it is.
     fn dump(&mut self, file: File) -> Result<String> {
         self.recorder.write_now(&mut [&mut self.trace])?;
         let Some(recording) = self.recorder.path() else {

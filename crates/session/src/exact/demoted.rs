@@ -1,4 +1,5 @@
-//! Methods that were counted and not timed for the sake of a budget, as the recording tells of them.
+//! Methods that were counted and not timed for the sake of a budget, as the recording tells of
+//! them.
 
 use super::Exact;
 use std::collections::HashMap;

@@ -14,8 +14,8 @@ impl Exact {
         Some(Costs { timed: inside + outside, counted: calibration.counted })
     }
 
-    /// What each method has done so far, under the id that it has when it is timed. A look of its own, which is quicker
-    /// than one that a recording takes.
+    /// What each method has done so far, under the id that it has when it is timed. A look of its
+    /// own, which is quicker than one that a recording takes.
     pub fn loads(&mut self) -> Result<HashMap<u32, Load>> {
         let snapshot = self.arena.trees()?;
         let mut by_id: Vec<Load> = Vec::new();

@@ -1,4 +1,5 @@
-//! What the search for what roots reach has found and may have missed, as the recording tells of it.
+//! What the search for what roots reach has found and may have missed, as the recording tells of
+//! it.
 
 use super::Exact;
 use tare_profile::facts::keys;

@@ -34,8 +34,9 @@ pub(super) fn of_method<T: Clone + Default>(table: &mut Vec<T>, method: i32) -> 
     &mut table[id]
 }
 
-/// The node in whose time the calls of another are. What has no time of its own is in its caller's, and what it
-/// calls is not; what stands for the begin of a thread or task is no code, and has no caller.
+/// The node in whose time the calls of another are. What has no time of its own is in its caller's,
+/// and what it calls is not; what stands for the begin of a thread or task is no code, and has no
+/// caller.
 pub(super) fn in_time_of(tree: &Tree, node: &Node) -> usize {
     let mut caller = node.parent as usize;
     while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
@@ -49,8 +50,8 @@ pub(super) fn has_time(node: &Node) -> bool {
     node.total != 0 || node.start != 0
 }
 
-/// A difference of ticks in nanoseconds. It is the differences that are turned: the clock's rate gets
-/// better known as time goes by, and what did not change must not seem to.
+/// A difference of ticks in nanoseconds. It is the differences that are turned: the clock's rate
+/// gets better known as time goes by, and what did not change must not seem to.
 pub(super) fn nanos(snapshot: &Snapshot, ticks: i64) -> i64 {
     if snapshot.cpu_time {
         // In nanoseconds already.

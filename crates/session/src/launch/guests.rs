@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// When it is first said that the recording of a program that has ended is not complete yet, and how often then.
+/// When it is first said that the recording of a program that has ended is not complete yet, and
+/// how often then.
 const SAY_AFTER: Duration = Duration::from_secs(2);
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
@@ -94,9 +95,9 @@ impl Guests {
         self.book().present.retain(|present| *present != pid);
     }
 
-    /// Waits for the attendants, for as long as they take: until then the recordings are not complete. A JVM
-    /// that outlives the command (a build daemon) is left after a moment, which ends its recording.
-    /// False if `enough`, a signal that comes meanwhile, ended it before.
+    /// Waits for the attendants, for as long as they take: until then the recordings are not
+    /// complete. A JVM that outlives the command (a build daemon) is left after a moment, which
+    /// ends its recording. False if `enough`, a signal that comes meanwhile, ended it before.
     pub(super) fn settle(&self, enough: &AtomicBool, around: &mut impl Around) -> bool {
         let mut say_at = SAY_AFTER;
         loop {

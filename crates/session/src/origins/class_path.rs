@@ -124,8 +124,8 @@ pub(super) fn leads_on(jar: &Path) -> bool {
     is_jar(jar) && manifest().is_some_and(names_others)
 }
 
-/// The entries of the class path that a command line names, and whether there can be no others: a variable
-/// may name some, a file of arguments, and a path of modules.
+/// The entries of the class path that a command line names, and whether there can be no others: a
+/// variable may name some, a file of arguments, and a path of modules.
 pub(super) fn class_path(command_line: &[String]) -> (Vec<String>, bool) {
     let mut words = command_line.iter().skip(1);
     let mut path = None;

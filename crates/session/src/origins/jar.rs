@@ -53,7 +53,8 @@ pub struct List {
 
 /// The list, which stands at a jar's end; empty for a file that is no jar.
 pub fn list_of(jar: &File) -> io::Result<List> {
-    /// The end of the list, without and with its comment; and its long form, which stands before it.
+    /// The end of the list, without and with its comment; and its long form, which stands before
+    /// it.
     const END: usize = 22;
     const COMMENT: u64 = 65_535;
     const LONG_END: u64 = 56;

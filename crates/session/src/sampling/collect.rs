@@ -1,7 +1,8 @@
 //! From the records of a sampling stream to a profile: methods, contexts, and whose sample it was.
 //!
-//! Names may come after the stacks that they are in, so stacks wait until all their names are there.
-//! The stream tells each thing once; what has been read is kept here, since the agent forgets it.
+//! Names may come after the stacks that they are in, so stacks wait until all their names are
+//! there. The stream tells each thing once; what has been read is kept here, since the agent
+//! forgets it.
 
 mod events;
 mod naming;
@@ -102,8 +103,8 @@ pub struct Collector<A> {
     outside: Option<ContextId>,
     /// Samples there.
     pub samples_outside: u64,
-    /// Samples of the JVM's own threads while they waited. By the wall clock they would be most of a
-    /// profile, and nobody waits for them.
+    /// Samples of the JVM's own threads while they waited. By the wall clock they would be most of
+    /// a profile, and nobody waits for them.
     pub skipped: u64,
 }
 

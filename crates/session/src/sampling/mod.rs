@@ -1,8 +1,8 @@
 //! A sampling session seen from outside: its stream drained, its samples made into a profile, its
 //! account of what was asked, got, failed and lost.
 //!
-//! The agent's side, and what a sample is, is described in `tare-arena` (LAYOUT.md); the file that a
-//! recording becomes is the recorder's business.
+//! The agent's side, and what a sample is, is described in `tare-arena` (LAYOUT.md); the file that
+//! a recording becomes is the recorder's business.
 
 mod collect;
 mod probes;
@@ -44,8 +44,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// `files` are the descriptors that came with the start of the session in this JVM; `kernel`, its names if
-    /// somebody reads them already.
+    /// `files` are the descriptors that came with the start of the session in this JVM; `kernel`,
+    /// its names if somebody reads them already.
     pub fn new(
         files: [File; 2],
         jvm: &Jvm,

@@ -2,7 +2,8 @@
 //! calibration tells what probes cost at best, this what they cost in this program, with its trees.
 //!
 //! A sample is the probes' if its innermost method is one of the probe runtime, and then the
-//! outermost of these says what woven code called. No native code is named, so it costs next to nothing.
+//! outermost of these says what woven code called. No native code is named, so it costs next to
+//! nothing.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -102,7 +103,8 @@ impl Records {
         taken
     }
 
-    /// The JVM's own threads compile woven code and collect garbage; how much of it is our doing, nobody knows.
+    /// The JVM's own threads compile woven code and collect garbage; how much of it is our doing,
+    /// nobody knows.
     fn is_of_program(&self, thread: u32) -> bool {
         self.threads.get(&thread).is_none_or(|thread| {
             let of_jvm = thread.kind == ThreadType::Native && jvm_thread(&thread.name).is_some();

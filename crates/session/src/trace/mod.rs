@@ -1,8 +1,8 @@
 //! A trace seen from outside: rings drained while the program writes them, records made into calls
 //! and into the figures of their contexts, and an account of what was dropped.
 //!
-//! What a ring holds is `tare-arena`'s business (LAYOUT.md). This file keeps what all threads share;
-//! `track` knows where one thread is, `types` what code its methods ran in.
+//! What a ring holds is `tare-arena`'s business (LAYOUT.md). This file keeps what all threads
+//! share; `track` knows where one thread is, `types` what code its methods ran in.
 
 mod track;
 mod types;
@@ -236,7 +236,8 @@ impl Trace {
         self.tracks.values().map(|track| track.dropped).sum()
     }
 
-    /// How long threads have waited for room in their rings, in all, if some had to; known at the end.
+    /// How long threads have waited for room in their rings, in all, if some had to; known at the
+    /// end.
     pub fn waited(&self) -> Option<Duration> {
         let shared = self.shared.as_ref()?;
         let ticks: u64 = self.tracks.values().map(|track| track.waited).sum();

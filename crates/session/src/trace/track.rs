@@ -1,5 +1,5 @@
-//! One ring's records, made into calls: which methods a thread is in, and for each call that ends its
-//! time and context. Where records are missing, what is not known is said to be so.
+//! One ring's records, made into calls: which methods a thread is in, and for each call that ends
+//! its time and context. Where records are missing, what is not known is said to be so.
 
 use super::Shared;
 use super::types::Exit;
@@ -130,8 +130,8 @@ impl Track {
         self.last = if self.empty.is_empty() { None } else { Some(passed) };
     }
 
-    /// What was passed since the last entry or exit, in a method of this type, and how long that took;
-    /// `None` if something is missing in between, or if we held the thread up.
+    /// What was passed since the last entry or exit, in a method of this type, and how long that
+    /// took; `None` if something is missing in between, or if we held the thread up.
     #[inline]
     fn since(
         &self,
@@ -147,7 +147,8 @@ impl Track {
         Some((sequence, u32::try_from(length).unwrap_or(u32::MAX - 1)))
     }
 
-    /// An entry or exit of the program: the probes behind it weigh on the method that was under way.
+    /// An entry or exit of the program: the probes behind it weigh on the method that was under
+    /// way.
     #[inline]
     fn pass(&mut self, time: u64, how: Transition, after: MethodType, shared: &mut Shared) {
         let top = self.open.last().map(|open| (open.node, open.kind));

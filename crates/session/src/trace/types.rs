@@ -1,4 +1,5 @@
-//! What code a traced method ran in at a time, as the agent's notes of compilations tell; and how calls end.
+//! What code a traced method ran in at a time, as the agent's notes of compilations tell; and how
+//! calls end.
 
 use tare_analysis::{MethodType, Transition};
 use tare_profile::{FrameId, StringId};

@@ -1,4 +1,5 @@
-//! The flags of `tare instrument`, and those of them that say what is counted, which `tare check` has as well.
+//! The flags of `tare instrument`, and those of them that say what is counted, which `tare check`
+//! has as well.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -57,8 +58,8 @@ pub struct CountedArgs {
     /// Do not weave these classes; what they do is not counted
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<Pattern>,
-    /// `default` counts a whole block even if an exception leaves it half way; `precise` counts exactly
-    /// what ran
+    /// `default` counts a whole block even if an exception leaves it half way; `precise` counts
+    /// exactly what ran
     #[arg(long, value_name = "ANALYSIS", default_value_t)]
     pub blocks: BlockAnalysis,
 }

@@ -24,7 +24,8 @@ pub struct ReportArgs {
     /// part of the Java method that called them, and the JVM's threads are one line
     #[arg(long, conflicts_with = "java_only")]
     pub native: bool,
-    /// With `record --wall`: show idle threads, too, which wait for work in pools, selectors and queues
+    /// With `record --wall`: show idle threads, too, which wait for work in pools, selectors and
+    /// queues
     #[arg(long)]
     pub idle: bool,
     /// Show every frame of the tree, also chains of single calls
@@ -87,13 +88,13 @@ pub struct DiffArgs {
     /// Compare shares of the whole instead of values, for runs of different length
     #[arg(long, visible_alias = "normalize")]
     pub normalise: bool,
-    /// Exit with status 3 if the whole, or one method itself, grew by more than this share of the old
-    /// whole, such as 5%; for samples, only if chance does not explain it
+    /// Exit with status 3 if the whole, or one method itself, grew by more than this share of the
+    /// old whole, such as 5%; for samples, only if chance does not explain it
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub threshold: Option<f64>,
-    /// Compare native, JVM and kernel frames, and the JVM's threads. By default such frames count as
-    /// part of the Java method that called them, and the JVM's threads are one line, which exceeds
-    /// no threshold
+    /// Compare native, JVM and kernel frames, and the JVM's threads. By default such frames count
+    /// as part of the Java method that called them, and the JVM's threads are one line, which
+    /// exceeds no threshold
     #[arg(long, conflicts_with = "java_only")]
     pub native: bool,
     /// With `record --wall`: compare idle threads, too, which wait for work in pools, selectors and
@@ -125,15 +126,15 @@ pub enum DiffFormat {
 #[derive(Args)]
 #[command(next_help_heading = "What to show")]
 pub struct ViewArgs {
-    /// Which values to show, if there are several: an engine (cpu), a kind (allocated-bytes) or both
-    /// (exact:invocations)
+    /// Which values to show, if there are several: an engine (cpu), a kind (allocated-bytes) or
+    /// both (exact:invocations)
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// How to subtract the probes' own cost from the times of exact recordings
     #[arg(long, value_enum, default_value_t = Compensate::Calibrated)]
     pub compensate: Compensate,
-    /// Join an exact recording with samples of the same program (`tare record`), for processor time per
-    /// call
+    /// Join an exact recording with samples of the same program (`tare record`), for processor time
+    /// per call
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
     /// What to group by
@@ -151,11 +152,13 @@ pub struct ViewArgs {
     /// Show only what was called from this method, class or package; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub root: Vec<String>,
-    /// Leave out what differs between runs of a program that does the same: static initialisers, the
-    /// JDK's reflection, method handles, class loading, references and locks, and the JVM's threads
+    /// Leave out what differs between runs of a program that does the same: static initialisers,
+    /// the JDK's reflection, method handles, class loading, references and locks, and the JVM's
+    /// threads
     #[arg(long)]
     pub stable: bool,
-    /// Fold what is below this share of the whole [default: 1% or more, so that the tree fits a page]
+    /// Fold what is below this share of the whole [default: 1% or more, so that the tree fits a
+    /// page]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub min_share: Option<f64>,
     /// Fold recursive calls into the outermost one

@@ -52,7 +52,8 @@ pub struct RecordArgs {
     #[arg(long, help_heading = TRACE, conflicts_with_all = [
         "exact", "bytecodes", "count", "region", "cpu", "cpu_time", "count_only", "follow_threads", "depth"])]
     pub trace: bool,
-    /// With --trace: at most so many events per second, of all threads; the rest is dropped and counted
+    /// With --trace: at most so many events per second, of all threads; the rest is dropped and
+    /// counted
     #[arg(long, value_name = "N", value_parser = number, requires = "trace", help_heading = TRACE)]
     pub rate: Option<u64>,
     /// With --trace: end after so many events
@@ -62,8 +63,8 @@ pub struct RecordArgs {
     /// and counted; the program does not wait
     #[arg(long, value_name = "SIZE", value_parser = ring, default_value = "4M", requires = "trace", help_heading = TRACE)]
     pub ring: u64,
-    /// With --trace: let a thread whose ring is full wait so long, one second at most; times exclude
-    /// the wait
+    /// With --trace: let a thread whose ring is full wait so long, one second at most; times
+    /// exclude the wait
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "trace", conflicts_with = "rate", help_heading = TRACE)]
     pub wait: Option<Duration>,
     /// With --bytecodes: `default` counts a whole block even if an exception leaves it half way;
@@ -79,8 +80,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", requires = "bytecodes", help_heading = EXACT, conflicts_with_all = ["root", "allocations"],
           value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub every: Option<u32>,
-    /// With --every: vary the distance at random from N/2 to 3N/2, so that it cannot coincide with the
-    /// program's own rhythm; the same seed gives the same samples
+    /// With --every: vary the distance at random from N/2 to 3N/2, so that it cannot coincide with
+    /// the program's own rhythm; the same seed gives the same samples
     #[arg(long, value_name = "SEED", requires = "every", help_heading = EXACT)]
     pub random: Option<u64>,
     /// With --bytecodes: run an agent written in Java from this jar, which the JVM must be able to
@@ -90,8 +91,8 @@ pub struct RecordArgs {
     /// With --bytecodes: count the objects and bytes that woven code allocates, too
     #[arg(long, requires = "bytecodes", help_heading = EXACT)]
     pub allocations: bool,
-    /// With --bytecodes: do not fix identity hash codes, the order of Set.of and Map.of and the seeds
-    /// of random numbers; by default a program that is started has the same ones in every run
+    /// With --bytecodes: do not fix identity hash codes, the order of Set.of and Map.of and the
+    /// seeds of random numbers; by default a program that is started has the same ones in every run
     #[arg(long, requires = "bytecodes", help_heading = EXACT)]
     pub as_it_comes: bool,
     /// Count calls and do not time them; much cheaper
@@ -104,12 +105,12 @@ pub struct RecordArgs {
     /// Record no methods of these classes; they count as part of their callers
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<Pattern>,
-    /// Profile only what this method calls, directly or not: com.acme.Orders.place, or one overload,
-    /// com.acme.Orders.place(int,String); may be repeated
+    /// Profile only what this method calls, directly or not: com.acme.Orders.place, or one
+    /// overload, com.acme.Orders.place(int,String); may be repeated
     #[arg(long, value_name = "METHOD", requires = "woven", help_heading = EXACT)]
     pub root: Vec<MethodPattern>,
-    /// How callees of a root are found: when a method first runs (lazy), from the code of all loaded
-    /// classes (eager), or not at all, by weaving everything (all)
+    /// How callees of a root are found: when a method first runs (lazy), from the code of all
+    /// loaded classes (eager), or not at all, by weaving everything (all)
     #[arg(long, value_name = "SCHEME", default_value_t, requires = "root", help_heading = EXACT)]
     pub scheme: Scheme,
     /// Follow threads that are started below a root, and tasks that are handed to executors there
@@ -131,27 +132,27 @@ pub struct RecordArgs {
     /// Count this method and do not time it; for short ones that are called often; may be repeated
     #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
-    /// Time short methods, too. By default methods that call nothing and have no loop are only counted,
-    /// because reading the clock takes longer than they do; their time is their callers'
+    /// Time short methods, too. By default methods that call nothing and have no loop are only
+    /// counted, because reading the clock takes longer than they do; their time is their callers'
     #[arg(long, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
     pub time_all: bool,
-    /// Hold the cost of probes to this share of the program's own time, such as 20%: methods that are
-    /// short and called often are counted and no longer timed
+    /// Hold the cost of probes to this share of the program's own time, such as 20%: methods that
+    /// are short and called often are counted and no longer timed
     #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub overhead: Option<f64>,
-    /// Sample the program first, nearly unwoven, and join calls with samples: processor time per call
-    /// that probes do not distort
+    /// Sample the program first, nearly unwoven, and join calls with samples: processor time per
+    /// call that probes do not distort
     #[arg(long, requires_all = ["exact", "jvm"], help_heading = EXACT)]
     pub cpu: bool,
     /// With --cpu: how long to sample
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "5s", requires = "cpu", help_heading = EXACT)]
     pub window: Duration,
-    /// Measure each thread's processor time in place of elapsed time; costs more, and not for virtual
-    /// threads
+    /// Measure each thread's processor time in place of elapsed time; costs more, and not for
+    /// virtual threads
     #[arg(long, conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub cpu_time: bool,
-    /// Record counters of each thread, too: instructions and cache misses if the machine has them, page
-    /// faults, context switches
+    /// Record counters of each thread, too: instructions and cache misses if the machine has them,
+    /// page faults, context switches
     #[arg(long, requires = "exact", help_heading = EXACT)]
     pub counters: bool,
     /// Sum up contexts deeper than N
@@ -174,8 +175,8 @@ pub struct RecordArgs {
     /// summed up [default: 256M, with --overhead 1G]
     #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
-    /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, … [default: a new
-    /// .tare file named after program, pid and mode]
+    /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, … [default: a
+    /// new .tare file named after program, pid and mode]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print nothing about the recording, and no report

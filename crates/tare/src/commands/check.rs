@@ -1,7 +1,8 @@
-//! `tare check`: runs a program, counts what it executes and allocates, and compares with a baseline.
+//! `tare check`: runs a program, counts what it executes and allocates, and compares with a
+//! baseline.
 //!
-//! A case is what the recording sees as outermost: a root, a test that a framework calls, `main`, the
-//! `run` of a thread. How it is measured is `record`'s business.
+//! A case is what the recording sees as outermost: a root, a test that a framework calls, `main`,
+//! the `run` of a thread. How it is measured is `record`'s business.
 
 mod baseline;
 mod compare;
@@ -37,7 +38,8 @@ const LARGEST_BASELINE: u64 = 64 << 20;
 /// Bytes for the trees.
 const MEMORY: u64 = 1 << 30;
 
-/// The class that runs the pieces of parallel streams and other work that is forked, on whatever thread.
+/// The class that runs the pieces of parallel streams and other work that is forked, on whatever
+/// thread.
 const FORK_JOIN: &str = "java.util.concurrent.ForkJoinTask";
 
 /// The method that runs a piece of forked work (of [`FORK_JOIN`]).
@@ -220,9 +222,9 @@ enum Place {
     LeftOut,
 }
 
-/// Of each context. A piece of parallel work is a case, whichever thread runs it: a parallel stream leaves
-/// it to chance which pieces the thread runs that waits for all of them, and which a pool. Those of a pool
-/// are below no root, so with roots it would be chance what is counted.
+/// Of each context. A piece of parallel work is a case, whichever thread runs it: a parallel stream
+/// leaves it to chance which pieces the thread runs that waits for all of them, and which a pool.
+/// Those of a pool are below no root, so with roots it would be chance what is counted.
 fn places(profile: &Profile, roots: bool) -> Vec<Place> {
     let mut all = vec![Place::Outside; profile.contexts.len()];
     let mut in_pieces = vec![false; profile.contexts.len()];

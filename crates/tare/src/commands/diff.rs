@@ -1,5 +1,5 @@
-//! `tare diff`: two profiles side by side, what grew first. For scripts the exit status tells whether
-//! it grew beyond a threshold, by more than chance.
+//! `tare diff`: two profiles side by side, what grew first. For scripts the exit status tells
+//! whether it grew beyond a threshold, by more than chance.
 
 mod first;
 
@@ -33,7 +33,8 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let filter = args.view.filter();
     let old = narrow(old, old_metric, &filter.restriction())?;
     let new = narrow(new, new_metric, &filter.restriction())?;
-    // Whatever the form, so that it agrees with the exit status. Libraries are what `--by jar` asks for.
+    // Whatever the form, so that it agrees with the exit status. Libraries are what `--by jar` asks
+    // for.
     let asides = Asides { native: !args.native && args.view.by != By::Jar, idle: !args.idle };
     let aside = [(&old, old_metric), (&new, new_metric)].map(|(p, m)| set_aside(p, m, asides));
     let [old, new] = [(&aside[0], &old), (&aside[1], &new)]

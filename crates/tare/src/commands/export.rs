@@ -125,8 +125,8 @@ fn drop_ranges(profile: &mut Profile) {
     ids.into_iter().for_each(|id| profile.series_mut(id).forget_rows());
 }
 
-/// Writes beside the wanted file first, so that a failure leaves no half of one; but into a pipe, if it is
-/// one, for whoever reads there.
+/// Writes beside the wanted file first, so that a failure leaves no half of one; but into a pipe,
+/// if it is one, for whoever reads there.
 fn write(profile: &Profile, format: Format, options: Options<'_>, path: &Path) -> Result<u64> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         let pipe = File::options().write(true).open(path);

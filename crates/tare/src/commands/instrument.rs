@@ -1,5 +1,5 @@
-//! `tare instrument`: a program that counts by itself, wherever it runs. Weaving is `tare-offline`'s
-//! business; this file places the results and says what was done.
+//! `tare instrument`: a program that counts by itself, wherever it runs. Weaving is
+//! `tare-offline`'s business; this file places the results and says what was done.
 
 use crate::cli::InstrumentArgs;
 use crate::commands::class::{LISTED, list_passed_by, list_refused};

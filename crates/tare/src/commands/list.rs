@@ -83,8 +83,8 @@ pub fn is_hotspot(jvm: &Jvm) -> bool {
     matches!(jvm.vm, VmKind::HotSpot { .. })
 }
 
-/// `active`: it listens; `leaving`: it was sent away, and restores what it had changed; `detached`: it was
-/// there, and its library is still mapped.
+/// `active`: it listens; `leaving`: it was sent away, and restores what it had changed; `detached`:
+/// it was there, and its library is still mapped.
 fn agent(jvm: &Jvm) -> &'static str {
     let is_mapped = |seen: &AgentSeen| matches!(seen, AgentSeen::Library { .. });
     match jvm.tare_agents.iter().any(is_mapped) {

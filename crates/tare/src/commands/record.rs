@@ -1,8 +1,8 @@
 //! `tare record`: begins a recording, waits, ends it, and leaves a file and a report.
 //!
 //! What is recorded and how is a plan, made of the flags in `door`; making it is `tare-session`'s
-//! business. Whatever ends it (Ctrl-C, the time given, the end of the JVM, even its `kill -9`), what was
-//! measured is kept.
+//! business. Whatever ends it (Ctrl-C, the time given, the end of the JVM, even its `kill -9`),
+//! what was measured is kept.
 
 mod agent_jar;
 mod door;
@@ -84,9 +84,8 @@ fn attached(who: &str, job: &Job) -> Result<ExitCode> {
     drop(attaching);
     let (alive, kept) = record_attached(&mut agent, &jvm, job, &stop);
     if alive && !was_there {
-        // Whatever went wrong, the JVM is left as it was found; the error that is told is the first one.
-        // A JVM that ends meanwhile takes the agent with it.
-        // Another Ctrl-C ends the waiting.
+        // Whatever went wrong, the JVM is left as it was found; the error that is told is the first
+        // one. A JVM that ends meanwhile takes the agent with it. Another Ctrl-C ends the waiting.
         stop.store(false, Ordering::Relaxed);
         let left = send_away(&mut agent, &jvm, &stop)
             .and_then(|()| wait_for_threads(&jvm, job.timeout, &stop));
@@ -101,7 +100,8 @@ fn attached(who: &str, job: &Job) -> Result<ExitCode> {
     }
 }
 
-/// Whether the JVM lives, and what came of the recording; nothing if it was stopped before it had begun.
+/// Whether the JVM lives, and what came of the recording; nothing if it was stopped before it had
+/// begun.
 fn record_attached(
     agent: &mut Agent,
     jvm: &Jvm,
@@ -185,8 +185,8 @@ impl Tally {
     }
 }
 
-/// Starts a program and records each of its JVMs, from before its `main` to its end. How the program ended,
-/// and whether it was recorded.
+/// Starts a program and records each of its JVMs, from before its `main` to its end. How the
+/// program ended, and whether it was recorded.
 pub fn launched(job: Job) -> Result<(ExitStatus, bool)> {
     let command = job.plan.command.clone();
     let (settings, quiet, mute) = (job.plan.what.settings(), job.quiet, job.mute);

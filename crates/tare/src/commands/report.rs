@@ -158,7 +158,8 @@ impl View {
     }
 }
 
-/// The labels that a user's pattern means: methods of that name, or else all of that class or package.
+/// The labels that a user's pattern means: methods of that name, or else all of that class or
+/// package.
 fn labels_like(tree: &Tree, hot: &[Hot], text: &str) -> Result<Vec<LabelId>> {
     let pattern = Pattern::to_search(text);
     let named = |is: &dyn Fn(&str) -> bool| {

@@ -1,4 +1,5 @@
-//! `tare dump`, `stop`, `pause`, `resume`, `interval`: commands for a recording that another terminal began.
+//! `tare dump`, `stop`, `pause`, `resume`, `interval`: commands for a recording that another
+//! terminal began.
 
 use super::export;
 use super::record::{check_output, unused};
@@ -25,8 +26,8 @@ pub fn dump(who: &str, output: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What there is so far in another tool's format. It is made of a recording in memory of ours, so that
-/// the `tare` that records is held up no longer than by a plain dump.
+/// What there is so far in another tool's format. It is made of a recording in memory of ours, so
+/// that the `tare` that records is held up no longer than by a plain dump.
 fn dump_as(jvm: &Jvm, format: Format, gzip: bool, path: &Path) -> Result<String> {
     let (memory, recording) = source::shared_memory()?;
     command_socket::ask(jvm, &Command::Dump(memory.try_clone()?))?;

@@ -43,8 +43,8 @@ pub fn checks(jvm: &Jvm, attach: bool, patience: Duration) -> Vec<Check> {
     out
 }
 
-/// A JVM that does not let us look into it, as one of another user: what is known all the same, and who can
-/// tell the rest.
+/// A JVM that does not let us look into it, as one of another user: what is known all the same, and
+/// who can tell the rest.
 fn closed(jvm: &Jvm) -> Vec<Check> {
     let (user, own) = (jvm.user_name(), rustix::process::geteuid().as_raw());
     let why = format!(

@@ -45,8 +45,8 @@ fn user() -> Check {
     }
 }
 
-/// Yama's setting restricts debuggers; what we read in /proc it leaves alone. Said where it restricts, because
-/// it is the first thing that people suspect then.
+/// Yama's setting restricts debuggers; what we read in /proc it leaves alone. Said where it
+/// restricts, because it is the first thing that people suspect then.
 fn ptrace() -> Option<Check> {
     let value = read("/proc/sys/kernel/yama/ptrace_scope").filter(|value| value != "0")?;
     let finding = format!("{value}, which restricts debuggers; no command of Tare needs ptrace");

@@ -1,6 +1,6 @@
-//! The code of the probes: what is put at the entry, before and after instructions, at exits and into
-//! handlers, and the call of a probe with its arguments. Where each goes is decided by the walk over the
-//! original instructions, in the module above.
+//! The code of the probes: what is put at the entry, before and after instructions, at exits and
+//! into handlers, and the call of a probe with its arguments. Where each goes is decided by the
+//! walk over the original instructions, in the module above.
 
 use super::{Body, CallSite, Input, Source, Stop};
 use crate::plan::{Refusal, Site, SiteKind};

@@ -318,8 +318,8 @@ fn constructors_that_are_too_large_to_look_at_stay() {
     );
 }
 
-/// JDK 17 drops the stack maps of classes that it does not verify: types are inferred, and no frames are
-/// written.
+/// JDK 17 drops the stack maps of classes that it does not verify: types are inferred, and no
+/// frames are written.
 #[test]
 fn constructors_without_the_frames_that_they_would_need() {
     check(

@@ -2,8 +2,8 @@
 
 use crate::{check, woven};
 
-/// javac lets the handler of a `finally` cover its own first store. No exception comes from there, so
-/// that it is no loop and needs no look at the count; one that covers a call is.
+/// javac lets the handler of a `finally` cover its own first store. No exception comes from there,
+/// so that it is no loop and needs no look at the count; one that covers a call is.
 #[test]
 fn a_handler_that_covers_its_own_store_is_no_loop() {
     let handler_to = |end: &str| {

@@ -33,8 +33,8 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Compiles once per version of the source; tests of several processes may come at the same time, and
-/// threads of one take turns.
+/// Compiles once per version of the source; tests of several processes may come at the same time,
+/// and threads of one take turns.
 fn compiled(name: &str, source: &Path, options: &[&str]) -> Option<PathBuf> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Weave, then load: real classes with some bytes changed. Whatever a JVM accepts of them untouched,
-//! it must accept woven; and no bytes may stop the weaver.
+//! Weave, then load: real classes with some bytes changed. Whatever a JVM accepts of them
+//! untouched, it must accept woven; and no bytes may stop the weaver.
 
 use super::subjects::{self, Kind, Subject};
 use super::{Corpus, HUGE, judge, weave};

@@ -3,8 +3,8 @@
 
 use super::SourceFile;
 
-/// Files that may be longer than [`LONGEST`] lines, each with the reason. An entry goes when its file
-/// has become shorter.
+/// Files that may be longer than [`LONGEST`] lines, each with the reason. An entry goes when its
+/// file has become shorter.
 const LONG_FILES: &[(&str, &str)] = &[
     ("crates/analysis/src/join.rs", "one derivation, 500 lines of it, and its tests"),
     ("crates/callgraph/tests/reach.rs", "a list of small programs and what each reaches"),
@@ -29,8 +29,8 @@ const UNSAFE_PLACES: &[&str] = &[
     // The independent witness of the bytecode counts is a JVMTI agent too.
     "crates/step-counter/src/",
     "crates/test-natives/src/",
-    // Ask the kernel for a perf event and a timer, for which there is no safe call, and a child whether
-    // that can be done.
+    // Ask the kernel for a perf event and a timer, for which there is no safe call, and a child
+    // whether that can be done.
     "crates/perf-events/src/lib.rs",
     "crates/tare/src/doctor/machine.rs",
     "crates/session/src/perf.rs",

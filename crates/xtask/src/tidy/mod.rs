@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: house rules that a program can check, so that reviewers need not.
 //!
 //! `layers` knows who may depend on whom, `files` what a file may hold, `pages` where links lead,
-//! `figures` where they come from. Formatting and lints are left to rustfmt and clippy. Every rule answers with lines of text: what is wrong and where.
+//! `figures` where they come from. Formatting and lints are left to rustfmt and clippy. Every rule
+//! answers with lines of text: what is wrong and where.
 
 mod figures;
 mod files;

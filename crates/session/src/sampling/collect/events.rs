@@ -1,4 +1,5 @@
-//! Events of the stream as events of the profile: each declared kind becomes a table with its fields.
+//! Events of the stream as events of the profile: each declared kind becomes a table with its
+//! fields.
 
 use super::{Addresses, Collector};
 use std::collections::HashMap;

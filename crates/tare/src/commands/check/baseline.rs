@@ -1,13 +1,14 @@
-//! What `tare check` compares with: a text that people can read, and that git merges and shows well.
-//! One line for each case, and for what of it or of the whole is large; in the order of their names,
-//! nothing that changes by itself. How long it can get is bounded by the floors below, whatever the program.
+//! What `tare check` compares with: a text that people can read, and that git merges and shows
+//! well. One line for each case, and for what of it or of the whole is large; in the order of their
+//! names, nothing that changes by itself. How long it can get is bounded by the floors below,
+//! whatever the program.
 
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The version of the format below. Version 1 had lines of their own for the figures of a case, and no
-/// methods of the whole; it is still read.
+/// The version of the format below. Version 1 had lines of their own for the figures of a case, and
+/// no methods of the whole; it is still read.
 const FORMAT: u64 = 2;
 
 const HEAD: &str = "\
@@ -18,8 +19,8 @@ const HEAD: &str = "\
 const OF_CASE: f64 = 0.01;
 /// … and this share of everything: so there are five hundred such lines at most.
 const OF_ALL: f64 = 0.002;
-/// A method has a line of its own among those of all cases from this share of everything on: a thousand at
-/// most. The others are the rest, in one line.
+/// A method has a line of its own among those of all cases from this share of everything on: a
+/// thousand at most. The others are the rest, in one line.
 const OF_METHODS: f64 = 0.001;
 
 /// What is measured of a case.

@@ -29,7 +29,8 @@ impl Verdict {
     }
 }
 
-/// `new` is as it was measured. `partial` says that cases may be missing, because only some were run.
+/// `new` is as it was measured. `partial` says that cases may be missing, because only some were
+/// run.
 pub fn compare(old: &Baseline, new: &Baseline, tolerance: f64, partial: bool) -> Verdict {
     let mut verdict = Verdict::default();
     let mut notes = String::new();

@@ -116,8 +116,8 @@ impl First {
     }
 }
 
-/// A path with its runs folded, its names no longer than a line, and the middle left out of one that is
-/// long all the same.
+/// A path with its runs folded, its names no longer than a line, and the middle left out of one
+/// that is long all the same.
 fn shown(path: &[String], room: usize) -> String {
     if path.is_empty() {
         return "[all]".to_owned();
@@ -161,7 +161,8 @@ fn same_path(diff: &Diff, path: &[String]) -> Option<usize> {
     all.into_iter().find(|at| diff.path(*at) == path)
 }
 
-/// What makes counts of the same program differ, as far as the recordings tell; docs/guide/bytecodes.md.
+/// What makes counts of the same program differ, as far as the recordings tell;
+/// docs/guide/bytecodes.md.
 fn causes(path: &[String], profiles: [&Profile; 2]) -> Vec<String> {
     let mut causes = Vec::new();
     let [old, new] = profiles.map(|profile| &profile.run);

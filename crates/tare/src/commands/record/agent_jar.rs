@@ -1,5 +1,5 @@
-//! The jar of an agent written in Java (`--agent-jar`): looked at before any program is started or JVM
-//! touched, since the JVM could only say at its end what was wrong with it.
+//! The jar of an agent written in Java (`--agent-jar`): looked at before any program is started or
+//! JVM touched, since the JVM could only say at its end what was wrong with it.
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
@@ -13,7 +13,8 @@ const ENTRY: &str = "Tare-Agent";
 /// Longer manifests are not read.
 const LARGEST: u64 = 1 << 20;
 
-/// The jar as a path from the root, for the JVM may have another current directory; or what is wrong with it.
+/// The jar as a path from the root, for the JVM may have another current directory; or what is
+/// wrong with it.
 pub fn checked(jar: &Path) -> Result<String> {
     let doing = || format!("--agent-jar {}", jar.display());
     let path = jar.canonicalize().with_context(doing)?;

@@ -1,5 +1,5 @@
-//! From the flags of `tare record` to a plan, once. Nothing behind this door knows flags, and what is
-//! wrong with them is said before a program is started or a JVM touched.
+//! From the flags of `tare record` to a plan, once. Nothing behind this door knows flags, and what
+//! is wrong with them is said before a program is started or a JVM touched.
 
 use super::files::{check_output, check_room};
 use super::plan::plan;

@@ -1,4 +1,5 @@
-//! Where a recording goes: names that nobody has taken, formats of other tools, and room on the disk.
+//! Where a recording goes: names that nobody has taken, formats of other tools, and room on the
+//! disk.
 
 use super::Job;
 use crate::commands::export;
@@ -45,14 +46,14 @@ pub fn check_room(output: Option<&Path>) -> Result<()> {
     );
 }
 
-/// The names of files that recordings of this command have taken: a command may start many JVMs, and
-/// none may overwrite what another one wrote.
+/// The names of files that recordings of this command have taken: a command may start many JVMs,
+/// and none may overwrite what another one wrote.
 #[derive(Default)]
 pub struct Names(Mutex<HashSet<PathBuf>>);
 
 impl Names {
-    /// The name that was asked for, or one that no file has: by the program, its pid and what is recorded. Where one
-    /// command records several JVMs, the second gets its pid before the ending.
+    /// The name that was asked for, or one that no file has: by the program, its pid and what is
+    /// recorded. Where one command records several JVMs, the second gets its pid before the ending.
     fn take(&self, job: &Job, jvm: &Jvm) -> PathBuf {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(wanted) = job.output.clone() else {
@@ -116,14 +117,15 @@ impl Files {
     }
 }
 
-/// Where a recording grows that becomes another tool's file at its end. One that is there is all that
-/// is left of a recording whose end went wrong.
+/// Where a recording grows that becomes another tool's file at its end. One that is there is all
+/// that is left of a recording whose end went wrong.
 fn beside(output: &Path) -> PathBuf {
     let stem = format!("{}.unfinished", output.display());
     unused(&stem, "tare", Path::exists)
 }
 
-/// The last part of a class's name, or a jar's without its ending, as it can stand in a file's name.
+/// The last part of a class's name, or a jar's without its ending, as it can stand in a file's
+/// name.
 fn short_name(name: &str) -> String {
     const LONGEST: usize = 60;
     let last = match name.strip_suffix(".jar") {

@@ -15,7 +15,8 @@ pub fn plan(args: &RecordArgs) -> Result<ExactPlan> {
         include: args.include.clone(),
         also: Vec::new(),
         exclude: args.exclude.clone(),
-        // With roots the methods that would be little but probe are left out, unless they are asked for.
+        // With roots the methods that would be little but probe are left out, unless they are asked
+        // for.
         skip_trivial: args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial),
         allow_huge: args.allow_huge,
         memory: args.memory,

@@ -1,8 +1,8 @@
 //! What an exact recording will cost, from samples of the same program taken before.
 //!
 //! Samples say how much of the processor's time is spent in the methods that will be woven, not how
-//! often they are called. So this is a bound: what it would cost if those methods called as often as
-//! the dearest real programs do.
+//! often they are called. So this is a bound: what it would cost if those methods called as often
+//! as the dearest real programs do.
 
 use anyhow::{Result, bail};
 use std::collections::HashMap;
@@ -13,7 +13,8 @@ use tare_session::is_woven;
 
 /// A compiler, which calls more often than most programs, makes a call in so many nanoseconds.
 const CALL_EVERY_NS: f64 = 4.0;
-/// What a call costs in warm probes, counted and timed; the end of a recording tells the real figure.
+/// What a call costs in warm probes, counted and timed; the end of a recording tells the real
+/// figure.
 const COUNTED_NS: f64 = 1.5;
 const TIMED_NS: f64 = 20.0;
 

@@ -1,5 +1,5 @@
-//! What the terminal says while a recording begins, goes on and ends: a line that changes, or, where
-//! there is no terminal, a word at what takes long.
+//! What the terminal says while a recording begins, goes on and ends: a line that changes, or,
+//! where there is no terminal, a word at what takes long.
 
 use crate::figures::{grouped, remark_aside, roughly, say, several};
 use crate::term;

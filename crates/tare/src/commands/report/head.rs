@@ -50,7 +50,8 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
     Ok(writeln!(out)?)
 }
 
-/// How long collections stopped the program, of a run of so many nanoseconds if that is to be compared.
+/// How long collections stopped the program, of a run of so many nanoseconds if that is to be
+/// compared.
 fn collected(collections: Collections, duration: Option<u64>) -> String {
     let Collections { count, total, longest } = collections;
     let time = |nanos| value(i64::try_from(nanos).unwrap_or(i64::MAX), Unit::Nanoseconds);

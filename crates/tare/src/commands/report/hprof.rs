@@ -1,6 +1,6 @@
 //! A listing in the shape of the JDK's old hprof agent: THREADs, TRACEs, SITES, CPU SAMPLES (or CPU
-//! TIME) and MONITOR TIME, for eyes and scripts that know it. A section appears if the recording has
-//! its values.
+//! TIME) and MONITOR TIME, for eyes and scripts that know it. A section appears if the recording
+//! has its values.
 
 use super::Report;
 use crate::term::{self, plain};
