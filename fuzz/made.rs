@@ -2,7 +2,7 @@
 //! writers from a profile of chance (always the same chance).
 
 use lz4_flex::block::decompress;
-use tare_arena::layout::{self, PAGE, header, node, page, tree};
+use tare_arena::layout::{self, Holds, PAGE, header, node, page, tree};
 use tare_arena::{MethodName, NameLog};
 use tare_formats::{Format, Options};
 use tare_profile::{
@@ -164,21 +164,24 @@ pub fn arenas() -> Vec<Vec<u8>> {
         let class = format!("a/C{id}");
         let (name, descriptor) = ("run".to_owned(), "()V".to_owned());
         let method = MethodName { id, class, name, descriptor, line: 3, ..MethodName::default() };
-        names.extend(log.append(&method));
+        let record = NameLog::record(&method);
+        log.add(&record);
+        names.extend(record);
         names[..8].copy_from_slice(&log.length().to_le_bytes());
     }
     vec![arena(false), arena(true), names]
 }
 
 fn arena(timed: bool) -> Vec<u8> {
-    let size = if timed { node::SIZE_TIMED } else { node::SIZE_COUNTED };
+    let holds = if timed { Holds::Times } else { Holds::Nothing };
+    let size = holds.node_size();
     let mut bytes = vec![0_u8; 3 * PAGE];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(header::MAGIC, &layout::MAGIC.to_le_bytes());
     put(header::BUMP, &(3 * PAGE as u64).to_le_bytes());
     put(header::FIRST, &(PAGE as u64).to_le_bytes());
     put(header::NODE, &(size as u32).to_le_bytes());
-    put(header::TIMED, &u32::from(timed).to_le_bytes());
+    put(header::HOLDS, &holds.code().to_le_bytes());
     put(header::TICKS_1, &2600_u64.to_le_bytes());
     put(header::NANOS_1, &1000_u64.to_le_bytes());
     put(PAGE + page::KIND, &page::KIND_TREE.to_le_bytes());
@@ -267,7 +270,11 @@ pub fn messages() -> Vec<Vec<u8>> {
     seeds.push(Greeting::ours().to_message().encode());
     seeds.push(started.to_message().encode());
     seeds.push(seeds.concat());
-    let options = AgentOptions { rendezvous: Some("/tmp/a b".into()), exact: true, ..AgentOptions::default() };
+    let options = AgentOptions {
+        rendezvous: Some("/tmp/a b".into()),
+        exact: true,
+        ..AgentOptions::default()
+    };
     seeds.push(options.to_string().into_bytes());
     seeds.push(b"com.acme.**.Or*s?.pl*\ncom/acme/x/Orders1\nplace".to_vec());
     seeds.push(b".tare-42-0000beef".to_vec());

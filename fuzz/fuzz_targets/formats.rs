@@ -18,7 +18,8 @@ fuzz_target!(|data: &[u8]| {
             threads: data.len().is_multiple_of(2),
             title: "</script>",
             baseline: data.len().is_multiple_of(4).then_some(&profile),
-            gzip: false,
+            source: Some(data.len() as u64),
+            ..Options::default()
         };
         let mut out = Vec::new();
         let written = write(&profile, format, options, &mut out);
