@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
-use tare_protocol::{PROGRESS_BYTES, Progress};
+use tare_protocol::{BatchProgress, PROGRESS_BYTES};
 
 /// `tare_protocol::PROGRESS_MEMORY`, as the system wants it.
 const NAME: &std::ffi::CStr = c"tare-progress";
@@ -16,7 +16,7 @@ const NAME: &std::ffi::CStr = c"tare-progress";
 static MEMORY: Mutex<Option<File>> = Mutex::new(None);
 
 /// Notes what begins now. Without memory for it nothing is noted, and nothing else is different.
-pub fn note(progress: &Progress) {
+pub fn note(progress: &BatchProgress) {
     let mut frame = progress.to_message().encode();
     frame.resize(PROGRESS_BYTES, 0);
     let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ mod tests {
     fn what_is_noted_can_be_read_by_the_memory_s_name() {
         assert_eq!(NAME.to_str(), Ok(PROGRESS_MEMORY));
         for all in [7, 70_000] {
-            note(&Progress { all, ..Progress::default() });
+            note(&BatchProgress { all, ..BatchProgress::default() });
         }
         let link = |fd: &std::fs::DirEntry| std::fs::read_link(fd.path()).unwrap_or_default();
         let find = || {
@@ -59,7 +59,7 @@ mod tests {
         let mut decoder = Decoder::default();
         decoder.push(&bytes);
         let message: Message = decoder.next_message().unwrap().expect("a frame");
-        assert_eq!(Progress::from_message(&message).unwrap().all, 70_000);
+        assert_eq!(BatchProgress::from_message(&message).unwrap().all, 70_000);
         done();
         assert!(find().is_none());
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
-use tare_protocol::{Decoder, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
+use tare_protocol::{BatchProgress, Decoder, PROGRESS_BYTES, PROGRESS_MEMORY};
 
 use crate::jvm_files;
 use crate::procfs;
@@ -28,7 +28,7 @@ pub fn has_control_thread(pid: u32) -> bool {
 
 /// What the agent in a JVM is inside the JVM for at this moment, if that may take long.
 #[must_use]
-pub fn progress(pid: u32) -> Option<Progress> {
+pub fn progress(pid: u32) -> Option<BatchProgress> {
     let named = format!("/memfd:{PROGRESS_MEMORY}{}", procfs::DELETED);
     let is_it = |path: &Path| fs::read_link(path).is_ok_and(|link| link == Path::new(&named));
     let all = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
@@ -37,7 +37,7 @@ pub fn progress(pid: u32) -> Option<Progress> {
 }
 
 /// The first bytes of what must be a regular file, without waiting for anything.
-fn read(path: PathBuf) -> Option<Progress> {
+fn read(path: PathBuf) -> Option<BatchProgress> {
     let place = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&place).ok()?.st_mode) != FileType::RegularFile {
         return None;
@@ -48,10 +48,10 @@ fn read(path: PathBuf) -> Option<Progress> {
     parse(&jvm_files::read_regular(file, PROGRESS_BYTES as u64).ok()?)
 }
 
-fn parse(bytes: &[u8]) -> Option<Progress> {
+fn parse(bytes: &[u8]) -> Option<BatchProgress> {
     let mut decoder = Decoder::default();
     decoder.push(bytes.get(..bytes.len().min(PROGRESS_BYTES))?);
-    Progress::from_message(&decoder.next_message().ok()??).ok()
+    BatchProgress::from_message(&decoder.next_message().ok()??).ok()
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_frame_is_no_progress() {
-        let progress = Progress { all: 7, ..Progress::default() };
+        let progress = BatchProgress { all: 7, ..BatchProgress::default() };
         let mut bytes = progress.to_message().encode();
         assert_eq!(parse(&bytes[..bytes.len() - 1]), None);
         bytes.resize(PROGRESS_BYTES, 0);
@@ -74,7 +74,7 @@ mod tests {
     fn an_endless_file_of_that_name_is_not_read_whole() {
         use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
         use std::os::unix::fs::FileExt;
-        let progress = Progress { all: 7, ..Progress::default() };
+        let progress = BatchProgress { all: 7, ..BatchProgress::default() };
         // Nothing but holes, more than there is memory; and another that is what it says.
         let endless = memfd_create(PROGRESS_MEMORY, MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&endless, 1 << 46).unwrap();

@@ -57,7 +57,7 @@ pub enum EnginePlan {
     /// Event counters. No descriptors come with the answer.
     Counters,
     /// An exact recording. Answered with the descriptors of the arena and the log of names, of a
-    /// trace also with its tails; before that by any number of [`crate::Progress`].
+    /// trace also with its tails; before that by any number of [`crate::BatchProgress`].
     Exact(Box<ExactPlan>),
     /// A sampling session. Answered with the descriptors of the stream and of its tail.
     Sampling(Box<SamplePlan>),

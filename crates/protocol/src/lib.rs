@@ -35,7 +35,7 @@ pub use names::{
 };
 pub use nearest::{Nearest, nearest};
 pub use options::{AgentOptions, GRACE, OptionError};
-pub use progress::{Activity, PROGRESS_BYTES, PROGRESS_MEMORY, Progress};
+pub use progress::{Activity, BatchProgress, PROGRESS_BYTES, PROGRESS_MEMORY};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
 pub use sampling::{SampleEngine, SamplePlan, SampleStatus};

@@ -53,7 +53,7 @@ impl FromStr for Activity {
 
 /// The state before a call into the JVM, which nothing can interrupt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct BatchProgress {
     pub activity: Activity,
     /// Classes: those that are done, those that go to the JVM now, and all.
     pub done: u64,
@@ -65,7 +65,7 @@ pub struct Progress {
     pub since_ms: u64,
 }
 
-impl Progress {
+impl BatchProgress {
     #[must_use]
     pub fn to_message(&self) -> Message {
         Message::new("progress")
@@ -81,7 +81,7 @@ impl Progress {
         if m.verb != "progress" {
             return Err(WireError::UnknownVerb(m.verb.clone()));
         }
-        Ok(Progress {
+        Ok(BatchProgress {
             activity: m.parse("activity")?,
             done: m.parse("done")?,
             now: m.parse("now")?,
@@ -100,13 +100,21 @@ mod tests {
     fn a_progress_comes_back_and_fits_its_memory() {
         for activity in Activity::ALL {
             let most = u64::MAX;
-            let progress =
-                Progress { activity, done: most, now: most, all: most, methods: most, since_ms: 1 };
+            let progress = BatchProgress {
+                activity,
+                done: most,
+                now: most,
+                all: most,
+                methods: most,
+                since_ms: 1,
+            };
             let message = progress.to_message();
-            assert_eq!(Progress::from_message(&message), Ok(progress));
+            assert_eq!(BatchProgress::from_message(&message), Ok(progress));
             assert!(message.encode().len() < PROGRESS_BYTES);
         }
-        assert!(Progress::from_message(&Message::new("ok")).is_err());
-        assert!(Progress::from_message(&Message::new("progress").with("activity", "x")).is_err());
+        assert!(BatchProgress::from_message(&Message::new("ok")).is_err());
+        assert!(
+            BatchProgress::from_message(&Message::new("progress").with("activity", "x")).is_err()
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 use crate::exact::{ExactStatus, all};
 use crate::explain::{self, Explanations};
 use crate::fits::{self, Fit};
-use crate::progress::Progress;
+use crate::progress::BatchProgress;
 use crate::sampling::SampleStatus;
 use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, Pattern, VERSION, WireError};
 use std::fmt;
@@ -125,7 +125,7 @@ pub enum Response {
     /// Of each pattern, in the order in which they were asked for: classes, then methods.
     Fitted(Vec<Fit>),
     /// No answer yet: how far the agent is with what was asked.
-    Progress(Progress),
+    Progress(BatchProgress),
     Error {
         code: ErrorCode,
         message: String,
@@ -189,7 +189,7 @@ impl Response {
             "status" => Response::Status(Box::new(Status::from_message(m)?)),
             "explained" => Response::Explained(explain::from_message(m)?),
             "fitted" => Response::Fitted(fits::from_message(m)?),
-            "progress" => Response::Progress(Progress::from_message(m)?),
+            "progress" => Response::Progress(BatchProgress::from_message(m)?),
             "error" => Response::Error {
                 code: ErrorCode::from_name(&m.text("code")?),
                 message: m.text("message")?,
@@ -410,7 +410,7 @@ mod tests {
         for response in [
             Response::Ok,
             Response::Status(Box::new(status)),
-            Response::Progress(Progress { all: 7, ..Progress::default() }),
+            Response::Progress(BatchProgress { all: 7, ..BatchProgress::default() }),
             Response::error(ErrorCode::Version, "other"),
         ] {
             assert_eq!(Response::from_message(&response.to_message()), Ok(response));

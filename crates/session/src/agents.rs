@@ -7,7 +7,7 @@ use crate::words::plain;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{AgentOptions, Progress, Request, Response};
+use tare_protocol::{AgentOptions, BatchProgress, Request, Response};
 
 /// How often one looks whether it is gone.
 const STEP: Duration = Duration::from_millis(2);
@@ -72,7 +72,7 @@ pub fn send_away(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) -> Result<()> 
 /// Looks from outside how an agent goes on that answers nobody.
 struct Leaving<'a> {
     pid: u32,
-    last: Option<Progress>,
+    last: Option<BatchProgress>,
     began: Instant,
     longest: Duration,
     stop: &'a AtomicBool,
@@ -88,7 +88,7 @@ impl<'a> Leaving<'a> {
         self.went_on(tare_attach::progress(self.pid))
     }
 
-    fn went_on(&mut self, now: Option<Progress>) -> bool {
+    fn went_on(&mut self, now: Option<BatchProgress>) -> bool {
         let moved = now.is_some() && now != self.last;
         self.last = now.or(self.last);
         moved
@@ -119,7 +119,7 @@ impl<'a> Leaving<'a> {
 }
 
 impl Watch for Leaving<'_> {
-    fn told(&mut self, _: &Progress) {}
+    fn told(&mut self, _: &BatchProgress) {}
 
     fn turn(&mut self) -> Turn {
         match () {
@@ -171,7 +171,7 @@ mod tests {
         let look = |leaving: &mut Leaving<'a>| {
             done += 1;
             each(done);
-            leaving.went_on(Some(Progress { done, ..Progress::default() }))
+            leaving.went_on(Some(BatchProgress { done, ..BatchProgress::default() }))
         };
         wait(leaving, Duration::from_secs(3600), || true, look).unwrap_err().to_string()
     }

@@ -17,8 +17,8 @@ use tare_arena::layout::SLOT_BYTES;
 use tare_arena::samples::layout::RING_SMALLEST;
 use tare_attach::Jvm;
 use tare_protocol::{
-    Activity, Decoder, EngineName, EnginePlan, ErrorCode, Greeting, Message, Progress, Request,
-    Response, Status,
+    Activity, BatchProgress, Decoder, EngineName, EnginePlan, ErrorCode, Greeting, Message,
+    Request, Response, Status,
 };
 
 /// The most descriptors that are kept of what an agent sends.
@@ -43,7 +43,7 @@ const TURN: Duration = Duration::from_millis(50);
 
 /// Who watches while the agent does something long.
 pub trait Watch {
-    fn told(&mut self, progress: &Progress);
+    fn told(&mut self, progress: &BatchProgress);
 
     /// Called several times a second.
     fn turn(&mut self) -> Turn;
@@ -369,7 +369,7 @@ fn busy(jvm: &Jvm, error: Error) -> Error {
 }
 
 /// What the agent is inside the JVM for, and for how long.
-pub fn inside(progress: &Progress) -> String {
+pub fn inside(progress: &BatchProgress) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = now.saturating_sub(Duration::from_millis(progress.since_ms));
     format!(
@@ -380,8 +380,8 @@ pub fn inside(progress: &Progress) -> String {
 }
 
 /// What is done, and how far.
-pub fn what(progress: &Progress) -> String {
-    let Progress { activity, done, now, all, .. } = *progress;
+pub fn what(progress: &BatchProgress) -> String {
+    let BatchProgress { activity, done, now, all, .. } = *progress;
     let doing = match activity {
         Activity::Weaving => "weaving",
         Activity::Renewing => "loading callers of intrinsic methods again,",
@@ -418,7 +418,7 @@ mod tests {
         struct Impatient;
 
         impl Watch for Impatient {
-            fn told(&mut self, _: &Progress) {}
+            fn told(&mut self, _: &BatchProgress) {}
 
             fn turn(&mut self) -> Turn {
                 Turn::Leave
@@ -438,7 +438,7 @@ mod tests {
             theirs.write_all(&response.to_message().encode()).unwrap();
         };
         // A status comes in between; the answer to what was left comes before the next one.
-        say(Response::Progress(Progress::default()));
+        say(Response::Progress(BatchProgress::default()));
         say(Response::Status(Box::default()));
         agent.status().unwrap();
         say(Response::error(ErrorCode::Internal, "too late"));

@@ -19,7 +19,7 @@ use crate::plan::{Place, Plan};
 use crate::recorder::Recorded;
 use std::time::Duration;
 use tare_attach::Jvm;
-use tare_protocol::Progress as Batches;
+use tare_protocol::BatchProgress;
 
 /// How long a wish to end may go unheard.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
@@ -100,7 +100,7 @@ pub struct Beginning<'a> {
 pub enum Begun {
     Running(Box<dyn Running>),
     /// The observer wanted it to end before; everything is as it was. How far it had come.
-    Stopped(Option<Batches>),
+    Stopped(Option<BatchProgress>),
 }
 
 /// An engine under way.

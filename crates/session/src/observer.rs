@@ -3,7 +3,7 @@
 
 use crate::engines::Figures;
 use std::time::Duration;
-use tare_protocol::Progress as Batches;
+use tare_protocol::BatchProgress;
 
 /// A sentence for the user, without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Weaving {
     /// Since it was asked to.
     pub elapsed: Duration,
     /// The agent's last word; none before the first batch of classes.
-    pub batches: Option<Batches>,
+    pub batches: Option<BatchProgress>,
     /// The batch under way takes the JVM long.
     pub is_long: bool,
     /// Somebody wants it to end.

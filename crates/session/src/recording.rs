@@ -11,14 +11,14 @@ use crate::words;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::Progress as Batches;
+use tare_protocol::BatchProgress;
 
 /// How a recording began.
 pub enum Begun<'a> {
     Recording(Recording<'a>),
     /// The observer wanted it to end before; everything is as it was. How many classes were woven
     /// by then, if any.
-    Stopped(Option<Batches>),
+    Stopped(Option<BatchProgress>),
 }
 
 /// How a recording goes.

@@ -9,7 +9,7 @@ use crate::words::plain;
 use std::fs::File;
 use std::time::{Duration, Instant};
 use tare_protocol::{
-    Activity, EngineChange, EngineName, EnginePlan, ExactPlan, Progress, Request, Response,
+    Activity, BatchProgress, EngineChange, EngineName, EnginePlan, ExactPlan, Request, Response,
 };
 
 /// How long one batch of classes may take on a busy machine.
@@ -23,7 +23,7 @@ pub enum Begun<const N: usize> {
     /// All is woven; the descriptors of its memory.
     Woven([File; N]),
     /// It was not wanted any more; everything is as it was. How far it had come.
-    Stopped(Option<Progress>),
+    Stopped(Option<BatchProgress>),
 }
 
 /// Has the agent weave what a plan says.
@@ -89,9 +89,9 @@ struct Weaving<'a> {
     observer: &'a mut dyn Observer,
     unwanted: Unwanted,
     began: Instant,
-    last: Option<Progress>,
+    last: Option<BatchProgress>,
     /// The last before anything was restored.
-    woven: Option<Progress>,
+    woven: Option<BatchProgress>,
     /// When the batch under way began.
     batch: Instant,
 }
@@ -113,14 +113,14 @@ impl<'a> Weaving<'a> {
     }
 
     /// How far the weaving had come.
-    fn done(self) -> Option<Progress> {
+    fn done(self) -> Option<BatchProgress> {
         self.observer.happening(&Happening::Nothing);
         self.woven
     }
 }
 
 impl Watch for Weaving<'_> {
-    fn told(&mut self, progress: &Progress) {
+    fn told(&mut self, progress: &BatchProgress) {
         self.last = Some(*progress);
         if progress.activity == Activity::Weaving {
             self.woven = self.last;

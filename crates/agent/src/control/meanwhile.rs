@@ -11,7 +11,7 @@ use crate::gate;
 use crate::socket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tare_protocol::{EngineName, Progress, Request, Response};
+use tare_protocol::{BatchProgress, EngineName, Request, Response};
 
 /// Messages that wait on one connection; of more, nothing is read from it.
 const MOST_WAITING: usize = 16;
@@ -90,9 +90,9 @@ pub fn note(step: Step) {
     doing::note(&progress(step));
 }
 
-fn progress(step: Step) -> Progress {
+fn progress(step: Step) -> BatchProgress {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Progress {
+    BatchProgress {
         activity: step.activity,
         done: step.done as u64,
         now: step.now as u64,

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tare_protocol::{Activity, Progress as Batches};
+use tare_protocol::{Activity, BatchProgress};
 use tare_session::client::inside;
 use tare_session::engines::{exact, sampling, trace};
 use tare_session::sampling::interval;
@@ -217,7 +217,7 @@ fn before(time: Duration, stops: bool) -> String {
 }
 
 /// The line on a terminal.
-fn line(last: &Batches, time: Duration, long: bool, stops: bool) -> String {
+fn line(last: &BatchProgress, time: Duration, long: bool, stops: bool) -> String {
     let done = grouped(i64::try_from(last.done).unwrap_or(i64::MAX));
     let (all, time) = (several(last.all, "class"), time.as_secs_f64());
     let mut line = format!("{time:>6.1} s  {} {done} of {all}", verb(last.activity));
@@ -241,18 +241,19 @@ mod tests {
 
     #[test]
     fn the_line_says_what_is_going_on() {
-        let weaving = Batches { done: 64, now: 128, all: 2310, methods: 900, ..Default::default() };
+        let weaving =
+            BatchProgress { done: 64, now: 128, all: 2310, methods: 900, ..Default::default() };
         let second = Duration::from_secs(1);
         assert_eq!(
             line(&weaving, second, false, false),
             "   1.0 s  weaving 64 of 2,310 classes, 900 methods; Ctrl-C stops it"
         );
-        let one = Batches { done: 0, all: 1, methods: 1, ..weaving };
+        let one = BatchProgress { done: 0, all: 1, methods: 1, ..weaving };
         assert_eq!(
             line(&one, second, false, false),
             "   1.0 s  weaving 0 of 1 class, 1 method; Ctrl-C stops it"
         );
-        let restoring = Batches { activity: Activity::Restoring, ..weaving };
+        let restoring = BatchProgress { activity: Activity::Restoring, ..weaving };
         assert_eq!(
             line(&restoring, second, true, true),
             "   1.0 s  restoring 64 of 2,310 classes; stops after this batch; the JVM takes long over 128 \
