@@ -75,6 +75,8 @@ pub mod header {
     /// How often an agent written in Java was to be told of a context, and how often it was.
     pub const NOTED: usize = 248;
     pub const TOLD: usize = 256;
+    /// 1 when no node is pruned: objects that are watched refer to theirs.
+    pub const KEEPS: usize = 264;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their
@@ -291,10 +293,14 @@ pub mod node {
     pub const BYTECODES: usize = 32;
     pub const OBJECTS: usize = 40;
     pub const BYTES: usize = 48;
+    /// In a session of allocation sites: what this one made.
+    pub const MADE: usize = 32;
+    pub const MADE_BYTES: usize = 40;
     pub const SIZE_COUNTED: usize = 32;
     pub const SIZE_TIMED: usize = 56;
     pub const SIZE_BYTECODES: usize = 40;
     pub const SIZE_ALLOCATIONS: usize = 56;
+    pub const SIZE_SITES: usize = 48;
 }
 
 /// What the nodes of a session hold beside their invocations.
@@ -310,16 +316,19 @@ pub enum Holds {
     Trace,
     /// Bytecodes that samples stand for; the invocations are samples.
     Samples,
+    /// Objects and bytes, in nodes of their own for each allocation site and class.
+    Sites,
 }
 
 impl Holds {
-    const ALL: [Holds; 6] = [
+    const ALL: [Holds; 7] = [
         Holds::Nothing,
         Holds::Times,
         Holds::Bytecodes,
         Holds::Allocations,
         Holds::Trace,
         Holds::Samples,
+        Holds::Sites,
     ];
 
     #[must_use]
@@ -340,6 +349,7 @@ impl Holds {
             Holds::Times => node::SIZE_TIMED,
             Holds::Bytecodes | Holds::Samples => node::SIZE_BYTECODES,
             Holds::Allocations => node::SIZE_ALLOCATIONS,
+            Holds::Sites => node::SIZE_SITES,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Bytes before the first record: the committed length, as a little-endian `u64`.
 const HEAD: usize = 8;
 
-/// What is known of a method.
+/// What is known of a method, or of an allocation site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MethodName {
     pub id: u32,
@@ -19,6 +19,8 @@ pub struct MethodName {
     pub loader_class: String,
     /// As the class file spells it: `com/acme/Orders`.
     pub class: String,
+    /// Empty for an allocation site: `class` is the descriptor of what it makes, then, and
+    /// `descriptor` says how sure that is, in words; the line is the site's.
     pub name: String,
     pub descriptor: String,
     /// Empty when the class does not tell.
@@ -27,6 +29,14 @@ pub struct MethodName {
     pub line: u32,
     /// Its access flags, as the class file has them.
     pub access: u32,
+}
+
+impl MethodName {
+    /// Whether this is an allocation site, and no method.
+    #[must_use]
+    pub fn is_site(&self) -> bool {
+        self.name.is_empty()
+    }
 }
 
 /// Makes the bytes of the log; where they go is the caller's business.
@@ -102,6 +112,12 @@ impl Names {
     #[must_use]
     pub fn len(&self) -> usize {
         self.methods.len()
+    }
+
+    /// How many of them are of methods.
+    #[must_use]
+    pub fn methods(&self) -> usize {
+        self.methods.values().filter(|method| !method.is_site()).count()
     }
 
     #[must_use]

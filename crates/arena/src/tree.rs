@@ -292,7 +292,11 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
     let size = holds.node_size();
     let timed = holds == Holds::Times;
     let counted = matches!(holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples);
-    let allocates = holds == Holds::Allocations;
+    let (objects, made) = match holds {
+        Holds::Sites => (node::MADE, node::MADE_BYTES),
+        _ => (node::OBJECTS, node::BYTES),
+    };
+    let allocates = matches!(holds, Holds::Allocations | Holds::Sites);
     let end = (from / PAGE + 1) * PAGE;
     for at in (from..).step_by(size).take_while(|at| at + size <= end) {
         let method = u32_at(bytes, at + node::METHOD).unwrap_or(0).cast_signed();
@@ -318,8 +322,8 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
             start: field(timed, node::START),
             calling: field(timed, node::CALLING) / 2,
             bytecodes: field(counted, node::BYTECODES),
-            objects: field(allocates, node::OBJECTS),
-            bytes: field(allocates, node::BYTES),
+            objects: field(allocates, objects),
+            bytes: field(allocates, made),
         });
     }
 }

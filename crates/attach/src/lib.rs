@@ -29,7 +29,7 @@ pub use agent_activity::{has_control_thread, progress};
 pub use as_jvm_user::connect_now;
 pub use child::run_if_child;
 pub use cmdline::vm_options;
-pub use command::jcmd;
+pub use command::{dump_heap, jcmd};
 pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};

@@ -13,6 +13,8 @@ mod method;
 mod pattern;
 mod stable;
 mod threads;
+mod type_pattern;
+mod types;
 
 pub use choice::{ClassChoice, NotWoven, is_hidden, is_probe_runtime, never_woven};
 pub use jdk::{is_jdk, package_of};
@@ -20,3 +22,5 @@ pub use method::{MethodPattern, MethodPatternError};
 pub use pattern::{Pattern, PatternError, glob};
 pub use stable::stable;
 pub use threads::{JvmThread, jvm_thread};
+pub use type_pattern::TypePattern;
+pub use types::{parameter_names, type_name};

@@ -3,6 +3,7 @@
 //! spelling, `com.acme.Orders.place(ILjava/lang/String;)V`.
 
 use crate::pattern::{Pattern, PatternError};
+use crate::types::parameter_names;
 use std::fmt;
 use std::str::FromStr;
 
@@ -63,7 +64,9 @@ fn parse_types(text: &str) -> Result<Types, MethodPatternError> {
         text.strip_prefix('(').and_then(|t| t.split_once(')')).ok_or_else(bad)?;
     if !returns.is_empty() {
         let descriptor = text.replace('.', "/");
-        return read(&descriptor).map(|_| Types::Descriptor(descriptor.clone())).ok_or_else(bad);
+        return parameter_names(&descriptor)
+            .map(|_| Types::Descriptor(descriptor.clone()))
+            .ok_or_else(bad);
     }
     if inner.trim().is_empty() {
         return Ok(Types::Listed(Vec::new()));
@@ -77,44 +80,6 @@ fn parse_types(text: &str) -> Result<Types, MethodPatternError> {
         })
         .collect::<Result<_, _>>()
         .map(Types::Listed)
-}
-
-/// The parameters of a JVM descriptor as source code spells them; `None` when it is none.
-fn read(descriptor: &str) -> Option<Vec<String>> {
-    let (mut rest, returns) = descriptor.strip_prefix('(')?.split_once(')')?;
-    let mut all = Vec::new();
-    while !rest.is_empty() {
-        let (ty, after) = field(rest)?;
-        all.push(ty);
-        rest = after;
-    }
-    (returns == "V" || field(returns).is_some_and(|(_, after)| after.is_empty())).then_some(all)
-}
-
-/// The first type of a descriptor, and what follows it.
-fn field(text: &str) -> Option<(String, &str)> {
-    let element = text.trim_start_matches('[');
-    let (name, after) = match element.chars().next()? {
-        'L' => {
-            let (name, after) = element[1..].split_once(';')?;
-            (name.replace('/', "."), after)
-        }
-        c => {
-            let name = match c {
-                'B' => "byte",
-                'C' => "char",
-                'D' => "double",
-                'F' => "float",
-                'I' => "int",
-                'J' => "long",
-                'S' => "short",
-                'Z' => "boolean",
-                _ => return None,
-            };
-            (name.to_owned(), &element[1..])
-        }
-    };
-    Some((name + &"[]".repeat(text.len() - element.len()), after))
 }
 
 impl fmt::Display for MethodPattern {
@@ -136,7 +101,7 @@ impl MethodPattern {
             && match &self.types {
                 Types::Any => true,
                 Types::Descriptor(wanted) => wanted == descriptor,
-                Types::Listed(wanted) => read(descriptor).is_some_and(|types| {
+                Types::Listed(wanted) => parameter_names(descriptor).is_some_and(|types| {
                     types.len() == wanted.len()
                         && types.iter().zip(wanted).all(|(ty, wanted)| is_called(ty, wanted))
                 }),

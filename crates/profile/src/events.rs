@@ -102,11 +102,32 @@ impl EventKind {
         EventKind::new("gap", &[("events", FieldType::Integer(Unit::Count))])
     }
 
+    /// `survivor`: a sampled object that lives at the end of the recording. Time, thread and context
+    /// are those of its allocation. It stands for `objects` with `bytes` in all; `collections` is
+    /// how many it has survived.
+    pub fn survivor() -> Self {
+        let size = ("size", FieldType::Integer(Unit::Bytes));
+        EventKind::new("survivor", &[&[size][..], &LIFE].concat())
+    }
+
+    /// `death`: a collection freed a sampled object that had survived others. The time is when that
+    /// was noticed, the context that of its allocation; the fields are those of a survivor.
+    pub fn death() -> Self {
+        EventKind::new("death", &LIFE)
+    }
+
     /// `marker`: something that happened once, told by its text.
     pub fn marker() -> Self {
         EventKind::new("marker", &[("text", FieldType::Text)])
     }
 }
+
+/// What a sampled object stands for, and how many collections it has survived.
+const LIFE: [(&str, FieldType); 3] = [
+    ("bytes", FieldType::Integer(Unit::Bytes)),
+    ("objects", FieldType::Real),
+    ("collections", FieldType::Integer(Unit::Count)),
+];
 
 /// What all events have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -146,6 +146,22 @@ impl FactType for u64 {
     }
 }
 
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Bytes(pub u64);
+
+impl FactType for Bytes {
+    const TYPE: &'static str = "bytes";
+
+    fn to_fact(&self) -> Fact {
+        Fact::One(Datum::Integer(count(self.0), Unit::Bytes))
+    }
+
+    fn from_fact(fact: &Fact) -> Option<Self> {
+        integer(fact, Unit::Bytes).map(Bytes)
+    }
+}
+
 impl FactType for bool {
     const TYPE: &'static str = "1 or 0";
 

@@ -1,10 +1,12 @@
 //! The engines by name, and what is the same for all of them: starting, changing, telling.
 //!
-//! What one engine is asked to do and how it tells its state is its own file's job: `counters`,
-//! `exact`, `sampling`. A new engine is such a file and an entry in each list here.
+//! What one engine is asked to do and how it tells its state is its own file's job: `alloc`,
+//! `counters`, `exact`, `heap`, `sampling`. A new engine is such a file and an entry in each list here.
 
+use crate::alloc::{AllocPlan, AllocStatus};
 use crate::counters::EventCounts;
 use crate::exact::{ExactPlan, ExactStatus, all};
+use crate::heap::{HeapPlan, HeapStatus};
 use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{Message, WireError};
 use std::fmt;
@@ -16,11 +18,18 @@ pub enum EngineName {
     Counters,
     Exact,
     Sampling,
+    Alloc,
+    Heap,
 }
 
 impl EngineName {
-    pub const ALL: [EngineName; 3] =
-        [EngineName::Counters, EngineName::Exact, EngineName::Sampling];
+    pub const ALL: [EngineName; 5] = [
+        EngineName::Counters,
+        EngineName::Exact,
+        EngineName::Sampling,
+        EngineName::Alloc,
+        EngineName::Heap,
+    ];
 
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -28,6 +37,8 @@ impl EngineName {
             EngineName::Counters => "counters",
             EngineName::Exact => "exact",
             EngineName::Sampling => "sampling",
+            EngineName::Alloc => "alloc",
+            EngineName::Heap => "heap",
         }
     }
 
@@ -61,6 +72,11 @@ pub enum EnginePlan {
     Exact(Box<ExactPlan>),
     /// A sampling session. Answered with the descriptors of the stream and of its tail.
     Sampling(Box<SamplePlan>),
+    /// Sampled allocations. Answered with the descriptors of the stream and of its tail; with none
+    /// when this connection has opened the stream before.
+    Alloc(Box<AllocPlan>),
+    /// A copy of the JVM, from which its heap is read. Answered with a socket to it.
+    Heap(HeapPlan),
 }
 
 impl EnginePlan {
@@ -70,6 +86,8 @@ impl EnginePlan {
             EnginePlan::Counters => EngineName::Counters,
             EnginePlan::Exact(_) => EngineName::Exact,
             EnginePlan::Sampling(_) => EngineName::Sampling,
+            EnginePlan::Alloc(_) => EngineName::Alloc,
+            EnginePlan::Heap(_) => EngineName::Heap,
         }
     }
 
@@ -79,6 +97,8 @@ impl EnginePlan {
             EnginePlan::Counters => message,
             EnginePlan::Exact(plan) => plan.add_to(message),
             EnginePlan::Sampling(plan) => plan.add_to(message),
+            EnginePlan::Alloc(plan) => plan.add_to(message),
+            EnginePlan::Heap(plan) => plan.add_to(message),
         }
     }
 
@@ -87,6 +107,8 @@ impl EnginePlan {
             EngineName::Counters => EnginePlan::Counters,
             EngineName::Exact => EnginePlan::Exact(Box::new(ExactPlan::from_message(m)?)),
             EngineName::Sampling => EnginePlan::Sampling(Box::new(SamplePlan::from_message(m)?)),
+            EngineName::Alloc => EnginePlan::Alloc(Box::new(AllocPlan::from_message(m)?)),
+            EngineName::Heap => EnginePlan::Heap(HeapPlan::from_message(m)?),
         })
     }
 }
@@ -104,6 +126,10 @@ pub enum EngineChange {
         interval_ns: Option<u64>,
         paused: Option<bool>,
     },
+    Alloc {
+        interval_bytes: Option<u64>,
+        paused: Option<bool>,
+    },
 }
 
 impl EngineChange {
@@ -112,6 +138,7 @@ impl EngineChange {
         match self {
             EngineChange::Exact { .. } => EngineName::Exact,
             EngineChange::Sampling { .. } => EngineName::Sampling,
+            EngineChange::Alloc { .. } => EngineName::Alloc,
         }
     }
 
@@ -121,6 +148,9 @@ impl EngineChange {
             EngineChange::Exact { demote } => message.with_all("demote", demote),
             EngineChange::Sampling { interval_ns, paused } => {
                 message.with_some("interval-ns", *interval_ns).with_some("paused", *paused)
+            }
+            EngineChange::Alloc { interval_bytes, paused } => {
+                message.with_some("interval-bytes", *interval_bytes).with_some("paused", *paused)
             }
         }
     }
@@ -132,7 +162,16 @@ impl EngineChange {
                 interval_ns: m.get("interval-ns").map(|_| m.parse("interval-ns")).transpose()?,
                 paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
             },
-            engine @ EngineName::Counters => return Err(WireError::Unchangeable(engine)),
+            EngineName::Alloc => EngineChange::Alloc {
+                interval_bytes: m
+                    .get("interval-bytes")
+                    .map(|_| m.parse("interval-bytes"))
+                    .transpose()?,
+                paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
+            },
+            engine @ (EngineName::Counters | EngineName::Heap) => {
+                return Err(WireError::Unchangeable(engine));
+            }
         })
     }
 }
@@ -143,6 +182,8 @@ pub enum EngineStatus {
     Counters(EventCounts),
     Exact(Box<ExactStatus>),
     Sampling(Box<SampleStatus>),
+    Alloc(Box<AllocStatus>),
+    Heap(HeapStatus),
 }
 
 impl EngineStatus {
@@ -152,6 +193,8 @@ impl EngineStatus {
             EngineStatus::Counters(_) => EngineName::Counters,
             EngineStatus::Exact(_) => EngineName::Exact,
             EngineStatus::Sampling(_) => EngineName::Sampling,
+            EngineStatus::Alloc(_) => EngineName::Alloc,
+            EngineStatus::Heap(_) => EngineName::Heap,
         }
     }
 
@@ -162,6 +205,8 @@ impl EngineStatus {
             EngineStatus::Counters(counts) => counts.to_message(),
             EngineStatus::Exact(status) => status.to_message(),
             EngineStatus::Sampling(status) => status.to_message(),
+            EngineStatus::Alloc(status) => status.to_message(),
+            EngineStatus::Heap(status) => status.to_message(),
         };
         message.with("engine", engine).with_part(engine.name(), &part)
     }
@@ -180,6 +225,8 @@ impl EngineStatus {
             EngineName::Sampling => {
                 EngineStatus::Sampling(Box::new(SampleStatus::from_message(part)?))
             }
+            EngineName::Alloc => EngineStatus::Alloc(Box::new(AllocStatus::from_message(part)?)),
+            EngineName::Heap => EngineStatus::Heap(HeapStatus::from_message(part)?),
         })
     }
 }
@@ -195,11 +242,15 @@ mod tests {
             EnginePlan::Counters,
             EnginePlan::Exact(Box::default()),
             EnginePlan::Sampling(Box::default()),
+            EnginePlan::Alloc(Box::default()),
+            EnginePlan::Heap(HeapPlan::default()),
         ];
         let changes = [
             EngineChange::Exact { demote: vec![3, 7] },
             EngineChange::Sampling { interval_ns: Some(7), paused: None },
             EngineChange::Sampling { interval_ns: None, paused: Some(true) },
+            EngineChange::Alloc { interval_bytes: Some(7), paused: None },
+            EngineChange::Alloc { interval_bytes: None, paused: Some(true) },
         ];
         let requests = plans
             .map(Request::Start)
@@ -218,7 +269,7 @@ mod tests {
             let asked = Message::new(verb).with("engine", "steam");
             let error = Request::from_message(&asked).unwrap_err().to_string();
             assert!(error.contains("\"steam\""), "{error}");
-            assert!(error.contains("counters, exact, sampling"), "{error}");
+            assert!(error.contains("counters, exact, sampling, alloc, heap"), "{error}");
         }
         let still = Message::new("change").with("engine", "counters");
         let error = Request::from_message(&still).unwrap_err().to_string();
@@ -228,11 +279,15 @@ mod tests {
     #[test]
     fn a_status_has_a_part_for_each_engine_that_is_on() {
         let sampling = SampleStatus { session: 3, ..SampleStatus::default() };
+        let alloc = AllocStatus { session: 4, entries: 9, ..AllocStatus::default() };
         let exact = ExactStatus { session: 2, classes: 7, ..ExactStatus::default() };
+        let heap = HeapStatus { copy: 5, ..HeapStatus::default() };
         let engines = vec![
             EngineStatus::Counters(EventCounts { collections: 3, ..EventCounts::default() }),
             EngineStatus::Exact(Box::new(exact.clone())),
             EngineStatus::Sampling(Box::new(sampling.clone())),
+            EngineStatus::Alloc(Box::new(alloc.clone())),
+            EngineStatus::Heap(heap.clone()),
         ];
         let message = engines.iter().fold(Message::new("status"), |m, engine| engine.add_to(m));
         let later = message.with("engine", "steam").with("steam-pressure", 9);
@@ -240,6 +295,8 @@ mod tests {
         let status = Status { engines, ..Status::default() };
         assert_eq!(status.exact(), Some(&exact));
         assert_eq!(status.sampling(), Some(&sampling));
+        assert_eq!(status.alloc(), Some(&alloc));
+        assert_eq!(status.heap(), Some(&heap));
         assert_eq!(status.counters().map(|counts| counts.collections), Some(3));
         assert_eq!(Status::default().exact(), None);
     }

@@ -5,11 +5,13 @@
 //! decoder here is total, bounded, and never panics.
 #![forbid(unsafe_code)]
 
+mod alloc;
 mod counters;
 mod engine;
 mod exact;
 mod explain;
 mod fits;
+pub mod heap;
 mod message;
 mod names;
 mod nearest;
@@ -18,7 +20,9 @@ mod progress;
 mod region;
 mod requests;
 mod sampling;
+mod threads;
 
+pub use alloc::{AllocPlan, AllocStatus, Unwatched};
 pub use counters::EventCounts;
 pub use engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 pub use exact::{
@@ -27,6 +31,7 @@ pub use exact::{
 };
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
+pub use heap::{HeapPlan, HeapStatus};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CHECK_PREFIX, COMMAND_SOCKET, CONTROL_SOCKET, MEETING_SOCKET, PROTOCOL,
@@ -38,5 +43,9 @@ pub use options::{AgentOptions, GRACE, OptionError};
 pub use progress::{Activity, BatchProgress, PROGRESS_BYTES, PROGRESS_MEMORY};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};
-pub use sampling::{SampleEngine, SamplePlan, SampleStatus};
-pub use tare_java_names::{MethodPattern, MethodPatternError, Pattern, PatternError};
+pub use sampling::{SamplePlan, SampleStatus, SampleTrigger};
+pub use tare_java_names::{MethodPattern, MethodPatternError, Pattern, PatternError, TypePattern};
+pub use threads::{
+    DumpError, DumpedFrame, DumpedStack, DumpedThread, Held, How, Os, State, ThreadDump,
+    ThreadsPlan, Wait,
+};

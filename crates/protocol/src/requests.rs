@@ -3,13 +3,16 @@
 //! Frozen for all versions: [`Greeting`], `hello`, `detach`, `ok` and `error`. With them any
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
+use crate::alloc::AllocStatus;
 use crate::counters::EventCounts;
 use crate::engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 use crate::exact::{ExactStatus, all};
 use crate::explain::{self, Explanations};
 use crate::fits::{self, Fit};
+use crate::heap::HeapStatus;
 use crate::progress::BatchProgress;
 use crate::sampling::SampleStatus;
+use crate::threads::ThreadsPlan;
 use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, Pattern, VERSION, WireError};
 use std::fmt;
 
@@ -71,6 +74,8 @@ pub enum Request {
         classes: Vec<Pattern>,
         methods: Vec<MethodPattern>,
     },
+    /// A dump of all threads. Answered by `ok`, with a descriptor of its text.
+    Threads(ThreadsPlan),
     /// Removes the agent; allowed before `hello` and across versions.
     Detach,
 }
@@ -96,6 +101,7 @@ impl Request {
             Request::Fits { classes, methods } => {
                 Message::new("fits").with_all("class", classes).with_all("method", methods)
             }
+            Request::Threads(plan) => plan.to_message(),
             Request::Detach => Message::new("detach"),
         }
     }
@@ -110,6 +116,7 @@ impl Request {
             "open" => Request::Open(EngineName::of(m)?),
             "explain" => Request::Explain(m.parse("method")?),
             "fits" => Request::Fits { classes: all(m, "class")?, methods: all(m, "method")? },
+            "threads" => Request::Threads(ThreadsPlan::from_message(m)?),
             "detach" => Request::Detach,
             other => return Err(WireError::UnknownVerb(other.to_owned())),
         })
@@ -297,6 +304,24 @@ impl Status {
         })
     }
 
+    /// The sampled allocations under way.
+    #[must_use]
+    pub fn alloc(&self) -> Option<&AllocStatus> {
+        self.engines.iter().find_map(|engine| match engine {
+            EngineStatus::Alloc(status) => Some(&**status),
+            _ => None,
+        })
+    }
+
+    /// The copy of the JVM that this connection, or another, has made.
+    #[must_use]
+    pub fn heap(&self) -> Option<&HeapStatus> {
+        self.engines.iter().find_map(|engine| match engine {
+            EngineStatus::Heap(status) => Some(status),
+            _ => None,
+        })
+    }
+
     fn to_message(&self) -> Message {
         let message = Message::new("status")
             .with("pid", self.pid)
@@ -392,6 +417,7 @@ mod tests {
             Request::hello(),
             Request::Status,
             Request::Explain("com.acme.Orders.place".parse().unwrap()),
+            Request::Threads(ThreadsPlan { virtuals: 7, ..ThreadsPlan::default() }),
             Request::Detach,
         ] {
             assert_eq!(Request::from_message(&request.to_message()), Ok(request));

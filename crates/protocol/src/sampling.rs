@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// What makes a thread tell where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SampleEngine {
+pub enum SampleTrigger {
     /// A hardware counter of the processor's cycles, by `perf_event_open`.
     PerfCycles,
     /// The kernel's software clock, by `perf_event_open`: any interval.
@@ -18,36 +18,36 @@ pub enum SampleEngine {
     Safepoint,
 }
 
-impl SampleEngine {
-    pub const ALL: [SampleEngine; 4] = [
-        SampleEngine::PerfCycles,
-        SampleEngine::PerfClock,
-        SampleEngine::Timer,
-        SampleEngine::Safepoint,
+impl SampleTrigger {
+    pub const ALL: [SampleTrigger; 4] = [
+        SampleTrigger::PerfCycles,
+        SampleTrigger::PerfClock,
+        SampleTrigger::Timer,
+        SampleTrigger::Safepoint,
     ];
 
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            SampleEngine::PerfCycles => "perf-cycles",
-            SampleEngine::PerfClock => "perf-clock",
-            SampleEngine::Timer => "timer",
-            SampleEngine::Safepoint => "safepoint",
+            SampleTrigger::PerfCycles => "perf-cycles",
+            SampleTrigger::PerfClock => "perf-clock",
+            SampleTrigger::Timer => "timer",
+            SampleTrigger::Safepoint => "safepoint",
         }
     }
 }
 
-impl fmt::Display for SampleEngine {
+impl fmt::Display for SampleTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for SampleEngine {
+impl FromStr for SampleTrigger {
     type Err = ();
 
     fn from_str(s: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|engine| engine.name() == s).ok_or(())
+        Self::ALL.into_iter().find(|trigger| trigger.name() == s).ok_or(())
     }
 }
 
@@ -55,7 +55,7 @@ impl FromStr for SampleEngine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplePlan {
     /// `None` takes the best that works here; a named one that does not work is an error.
-    pub engine: Option<SampleEngine>,
+    pub trigger: Option<SampleTrigger>,
     /// All threads by the clock on the wall, instead of those on a processor by theirs. The
     /// engine is then `Timer` (signals) or `Safepoint`.
     pub wall: bool,
@@ -75,7 +75,7 @@ pub struct SamplePlan {
 impl Default for SamplePlan {
     fn default() -> Self {
         SamplePlan {
-            engine: None,
+            trigger: None,
             wall: false,
             interval_ns: 10_000_000,
             depth: 4096,
@@ -90,7 +90,7 @@ impl Default for SamplePlan {
 impl SamplePlan {
     pub(crate) fn add_to(&self, message: Message) -> Message {
         message
-            .with_some("sample-engine", self.engine)
+            .with_some("sample-engine", self.trigger)
             .with("wall", self.wall)
             .with("interval-ns", self.interval_ns)
             .with("depth", self.depth)
@@ -102,7 +102,7 @@ impl SamplePlan {
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
         Ok(SamplePlan {
-            engine: m.get("sample-engine").map(|_| m.parse("sample-engine")).transpose()?,
+            trigger: m.get("sample-engine").map(|_| m.parse("sample-engine")).transpose()?,
             wall: m.parse("wall")?,
             interval_ns: m.parse("interval-ns")?,
             depth: m.parse("depth")?,
@@ -119,7 +119,7 @@ impl SamplePlan {
 pub struct SampleStatus {
     /// The session's number in this JVM's life.
     pub session: u32,
-    pub engine: Option<SampleEngine>,
+    pub trigger: Option<SampleTrigger>,
     pub wall: bool,
     pub paused: bool,
     /// The interval asked for, and the one got: the weight of the samples by their number.
@@ -153,7 +153,7 @@ impl SampleStatus {
     pub(crate) fn to_message(&self) -> Message {
         Message::new("status")
             .with("session", self.session)
-            .with_some("sample-engine", self.engine)
+            .with_some("sample-engine", self.trigger)
             .with("wall", self.wall)
             .with("paused", self.paused)
             .with("interval-ns", self.interval_ns)
@@ -177,7 +177,7 @@ impl SampleStatus {
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
         Ok(SampleStatus {
             session: m.parse("session")?,
-            engine: m.get("sample-engine").and_then(|name| name.parse().ok()),
+            trigger: m.get("sample-engine").and_then(|name| name.parse().ok()),
             wall: m.parse("wall")?,
             paused: m.parse("paused")?,
             interval_ns: m.parse("interval-ns")?,
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
-        for engine in SampleEngine::ALL.into_iter().map(Some).chain([None]) {
-            let plan = SamplePlan { engine, wall: true, yields: true, ..SamplePlan::default() };
+        for trigger in SampleTrigger::ALL.into_iter().map(Some).chain([None]) {
+            let plan = SamplePlan { trigger, wall: true, yields: true, ..SamplePlan::default() };
             let message = plan.add_to(Message::new("start"));
             assert_eq!(SamplePlan::from_message(&message), Ok(plan));
         }
@@ -216,7 +216,7 @@ mod tests {
         assert!(SamplePlan::from_message(&bad).is_err());
         let status = SampleStatus {
             session: 2,
-            engine: Some(SampleEngine::PerfClock),
+            trigger: Some(SampleTrigger::PerfClock),
             failures: vec!["3 [unknown_Java]".into()],
             notes: vec!["No.".into(), "Nor that.".into()],
             ..SampleStatus::default()

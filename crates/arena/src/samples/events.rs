@@ -58,6 +58,10 @@ pub struct Text {
     pub text: String,
 }
 
+/// In the number of an allocated object: it was born old, so that a collection of young objects
+/// proves nothing about it.
+pub const BORN_OLD: u64 = 1 << 62;
+
 /// Something that happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventHead {

@@ -107,7 +107,7 @@ pub mod trace {
 
 /// A frame of a trace.
 pub mod frame {
-    /// A method's key, an address, or the code of a [`super::Special`].
+    /// A method's key, an address, the code of a [`super::Special`], or the id of a text.
     pub const VALUE: usize = 0;
     /// Index of the bytecode, or -1.
     pub const BCI: usize = 8;
@@ -119,6 +119,8 @@ pub mod frame {
     pub const NATIVE: u8 = 2;
     pub const KERNEL: u8 = 3;
     pub const SPECIAL: u8 = 4;
+    /// The class of an object that was allocated, by the text that is its signature.
+    pub const CLASS: u8 = 5;
 }
 
 macro_rules! named {

@@ -12,7 +12,7 @@ pub mod layout;
 mod records;
 mod stream;
 
-pub use events::{DeclaredKind, EventHead, FieldKind, StreamEvent, Text};
+pub use events::{BORN_OLD, DeclaredKind, EventHead, FieldKind, StreamEvent, Text};
 pub use layout::{Counter, How, Special, State};
 pub use records::{
     Frame, LineEntry, Record, Sample, SampleMethod, SampleThread, ThreadType, Trace,

@@ -70,6 +70,11 @@ pub enum Frame {
         address: u64,
     },
     Special(Special),
+    /// The class of an object that was allocated by the next frame: the id of a [`Text`], its
+    /// signature as the JVM spells it (`Lcom/acme/Order;`, `[B`). It may come later in the stream.
+    Class {
+        text: u32,
+    },
     /// Of a kind that this version does not know.
     Other,
 }
@@ -203,6 +208,7 @@ fn decode_frame(bytes: &[u8]) -> Option<Frame> {
         },
         frame::NATIVE => Frame::Native { address: value },
         frame::KERNEL => Frame::Kernel { address: value },
+        frame::CLASS => u32::try_from(value).map_or(Frame::Other, |text| Frame::Class { text }),
         frame::SPECIAL => Special::from_code(value).map_or(Frame::Other, Frame::Special),
         _ => Frame::Other,
     })
@@ -375,6 +381,17 @@ mod tests {
         let bytes = SampleMethod { lines, ..Default::default() }.encode();
         assert!(bytes.len() <= record::LARGEST);
         assert!(again(&bytes).is_some());
+    }
+
+    #[test]
+    fn a_class_is_a_frame_with_the_id_of_a_text() {
+        let class = |value: u64| {
+            let mut bytes = value.to_le_bytes().to_vec();
+            bytes.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, frame::CLASS, 0, 0, 0]);
+            decode_frame(&bytes)
+        };
+        assert_eq!(class(7), Some(Frame::Class { text: 7 }));
+        assert_eq!(class(1 << 32), Some(Frame::Other), "no text has such an id");
     }
 
     #[test]

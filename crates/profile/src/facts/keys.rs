@@ -1,7 +1,7 @@
 //! The keys of facts: the one list of their names and types. FORMAT.md has the same list; a test
 //! compares the two.
 
-use super::{FactType, Key, Mark, ProbeCost, SequenceCost};
+use super::{Bytes, FactType, Key, Mark, ProbeCost, SequenceCost};
 use std::time::Duration;
 
 macro_rules! keys {
@@ -42,6 +42,23 @@ keys! {
     NOTES: Vec<String> = "notes";
     /// Only this much of the end of the run was kept.
     KEPT: Duration = "kept";
+    /// How much is allocated on average from one sampled object to the next.
+    ALLOCATION_INTERVAL: Bytes = "allocation-interval";
+    /// How many objects were sampled.
+    ALLOCATION_SAMPLES: u64 = "allocation-samples";
+    /// Every allocation of woven code was counted, and none sampled.
+    ALLOCATION_EXACT: bool = "allocation-exact";
+    /// Collections that ended during the recording. Ages of objects are counted in them.
+    COLLECTIONS: u64 = "collections";
+    /// Objects in the agent's table at the end; most at any time; and what the table takes.
+    LIVE_TRACKED: u64 = "live-tracked";
+    LIVE_TRACKED_MOST: u64 = "live-tracked-most";
+    LIVE_TABLE_BYTES: Bytes = "live-table-bytes";
+    /// Only objects of these classes were followed, and each of them.
+    LIVE_CLASSES: Vec<String> = "live-classes";
+    /// What sampled objects stand for that no collection has proven to live or to be dead.
+    LIVE_UNPROVEN_OBJECTS: u64 = "live-unproven-objects";
+    LIVE_UNPROVEN_BYTES: Bytes = "live-unproven-bytes";
     /// For how long the program was sampled before anything was woven.
     SAMPLED_BEFORE: Duration = "sampled-before";
     /// Calls of some methods while samples were taken.

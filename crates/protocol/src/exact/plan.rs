@@ -3,7 +3,7 @@
 //! What cannot be measured together cannot be written down. How a plan travels is
 //! `plan_message`'s job.
 
-use crate::{MethodPattern, Pattern, Region};
+use crate::{MethodPattern, Pattern, Region, TypePattern};
 use std::fmt;
 use std::str::FromStr;
 
@@ -156,6 +156,12 @@ pub enum Figures {
     },
     /// The bytecodes that it executed.
     Bytecodes { blocks: BlockAnalysis, fold: bool, counted: Counted },
+    /// What it allocated, at each site and of each class.
+    Sites {
+        fold: bool,
+        /// Objects of these classes are handed over, for [`crate::AllocPlan::woven`].
+        watch: Vec<TypePattern>,
+    },
 }
 
 impl Default for Figures {
@@ -268,7 +274,7 @@ impl ExactPlan {
         let Measure::Trees(trees) = &self.measure else { return &[] };
         match &trees.figures {
             Figures::Times { count_only, .. } => count_only,
-            Figures::Counts { .. } | Figures::Bytecodes { .. } => &[],
+            Figures::Counts { .. } | Figures::Bytecodes { .. } | Figures::Sites { .. } => &[],
         }
     }
 
@@ -288,7 +294,9 @@ impl ExactPlan {
         match &self.measure {
             Measure::Trees(trees) => matches!(
                 trees.figures,
-                Figures::Counts { fold: true, .. } | Figures::Bytecodes { fold: true, .. }
+                Figures::Counts { fold: true, .. }
+                    | Figures::Bytecodes { fold: true, .. }
+                    | Figures::Sites { fold: true, .. }
             ),
             Measure::Samples(samples) => samples.fold,
             Measure::Trace(_) | Measure::Regions(_) => false,
@@ -332,7 +340,7 @@ impl ExactPlan {
             Measure::Regions(regions) => regions,
             Measure::Trees(trees) => match &trees.figures {
                 Figures::Counts { regions, .. } | Figures::Times { regions, .. } => regions,
-                Figures::Bytecodes { .. } => &[],
+                Figures::Bytecodes { .. } | Figures::Sites { .. } => &[],
             },
             Measure::Samples(_) | Measure::Trace(_) => &[],
         }
@@ -354,13 +362,30 @@ impl ExactPlan {
         let Measure::Trees(trees) = &self.measure else { return None };
         match &trees.figures {
             Figures::Bytecodes { counted, .. } => Some(counted),
-            Figures::Counts { .. } | Figures::Times { .. } => None,
+            Figures::Counts { .. } | Figures::Times { .. } | Figures::Sites { .. } => None,
         }
     }
 
+    /// Whether allocations are counted beside bytecodes.
     #[must_use]
     pub fn allocations(&self) -> bool {
         matches!(self.counted(), Some(Counted::Number { allocations: true, .. }))
+    }
+
+    /// Whether allocations are counted site by site.
+    #[must_use]
+    pub fn has_sites(&self) -> bool {
+        let Measure::Trees(trees) = &self.measure else { return false };
+        matches!(trees.figures, Figures::Sites { .. })
+    }
+
+    /// Classes whose objects are handed over when they are made.
+    #[must_use]
+    pub fn watched(&self) -> &[TypePattern] {
+        match &self.measure {
+            Measure::Trees(TreePlan { figures: Figures::Sites { watch, .. }, .. }) => watch,
+            _ => &[],
+        }
     }
 
     /// What bytecodes cost by their kinds; none means one each.

@@ -77,6 +77,9 @@ impl TreePlan {
                 .with("time-all", all)
                 .with_all("count-only", count_only)
                 .with_all("region", regions),
+            Figures::Sites { fold, watch } => {
+                message.with("measure", "sites").with("fold", fold).with_all("watch", watch)
+            }
             Figures::Bytecodes { blocks, fold, counted } => {
                 let message = message.with("blocks", blocks).with("fold", fold);
                 match counted {
@@ -105,6 +108,7 @@ impl TreePlan {
                 count_only: all(m, "count-only")?,
                 regions: all(m, "region")?,
             },
+            "sites" => Figures::Sites { fold: m.parse("fold")?, watch: all(m, "watch")? },
             "bytecodes" => bytecodes(Counted::Number {
                 allocations: m.parse("allocations")?,
                 agent_jar: m.get("agent-jar").map(str::to_owned),
@@ -188,6 +192,10 @@ mod tests {
                 counted: Counted::Number { allocations: true, agent_jar: agent_jar.clone() },
             },
             Figures::Bytecodes { blocks, fold: false, counted: Counted::Costs(vec![0, 250]) },
+            Figures::Sites {
+                fold: true,
+                watch: ["com.acme.**", "byte[]"].map(|text| text.parse().unwrap()).into(),
+            },
         ];
         let trees = figures.map(|figures| {
             let roots = some_roots().map(|roots| TreeRoots { roots, follow_threads: true });
