@@ -198,6 +198,7 @@ impl Modes {
                 object: Some(r.call("newObject", "(I)V", &[Arg::Site])),
                 array: Some(r.call("newArray", "(Ljava/lang/Object;I)V", with_object)),
                 clone: Some(r.call("cloned", "(Ljava/lang/Object;I)V", with_object)),
+                ..AllocationProbe::default()
             });
         }
         if self.has(Mode::Calls) {

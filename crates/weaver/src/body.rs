@@ -20,6 +20,7 @@ use crate::plan::{MethodPlan, Refusal, Site};
 use crate::probes::Kind;
 use crate::regions::Crossing;
 use crate::scan::{Scan, flag};
+use crate::watched::Constructed;
 use snippets::{Given, first};
 use tare_classfile::insn::len_at;
 use tare_classfile::opcode::{bits, bits_of};
@@ -115,8 +116,10 @@ pub(crate) struct Input<'m, 'p> {
     pub refs: &'m [u16],
     /// Calls to put probes around: `Methodref` entry and id.
     pub targets: &'m [(u16, u32)],
-    /// `Methodref` entries that clone arrays or objects.
-    pub clones: &'m [u16],
+    /// Allocations that get a probe, in their order.
+    pub sites: &'m [Site],
+    /// Calls of constructors after which an object is handed over, in their order.
+    pub constructed: &'m [Constructed],
     pub locals: &'m NewLocals,
     /// Lengths of blocks for the count and for activation; empty when there is none.
     pub weights: &'m [u32],
@@ -141,7 +144,6 @@ pub(crate) struct Body {
     pub frames: Vec<(u32, Source)>,
     pub covers: Vec<Cover>,
     pub calls: Vec<CallSite>,
-    pub sites: Vec<Site>,
     /// Catch-all handlers: for initialised and uninitialised `this`.
     pub catch: [Option<u32>; 2],
     pub entry_end: u32,
@@ -163,7 +165,6 @@ impl Body {
         self.frames.clear();
         self.covers.clear();
         self.calls.clear();
-        self.sites.clear();
         self.catch = [None, None];
         self.fixups.clear();
         self.copied = 0;
@@ -234,12 +235,11 @@ impl Body {
         if !probes.frames.is_empty() || probes.flush.is_some() || probes.region.is_some() {
             stops |= bits::RETURN;
         }
-        if probes.set.allocation.is_some() {
-            stops |= bits::ALLOCATES | if probes.clone.is_some() { bits::INVOKE } else { 0 };
-        }
         let flag_stops =
             flag::FRAME | flag::HANDLER | flag::REGION | flag::CALL | flag::INIT_CALL | flag::BACK;
         let mut crossings = input.crossings.iter().peekable();
+        let mut sites = input.sites.iter().peekable();
+        let mut constructed = input.constructed.iter().peekable();
         let uninit = scan.has(0, flag::UNINIT);
         let mut cover = Cover { start: self.asm.pos(), end: 0, uninit };
         for (at, &pc32) in scan.starts.iter().enumerate() {
@@ -250,9 +250,13 @@ impl Body {
             let weight = input.weights.get(pc).copied().unwrap_or(0);
             let tick = input.ticks.get(pc).copied().unwrap_or(0);
             let uninit = flags & flag::UNINIT != 0;
+            let site = sites.next_if(|site| site.offset == pc32);
+            let whole = constructed.next_if(|call| call.offset == pc32);
             let passed = (pc - self.copied) as u32;
             if flags & flag_stops == 0
                 && b & stops == 0
+                && site.is_none()
+                && whole.is_none()
                 && weight | tick == 0
                 && uninit == cover.uninit
             {
@@ -331,8 +335,11 @@ impl Body {
             if let Some(id) = call_id {
                 self.after_call(input, pool, pc32, id, start, uninit)?;
             }
-            if b & (bits::ALLOCATES | bits::INVOKE) & stops != 0 {
-                self.allocation(input, pool, pc)?;
+            if let Some(site) = site {
+                self.allocation(input, pool, site)?;
+            }
+            if let Some(call) = whole {
+                self.constructed(input, pool, call)?;
             }
         }
         self.catch_up(code, code.len());

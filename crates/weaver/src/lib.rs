@@ -24,15 +24,18 @@ mod probes;
 mod regions;
 mod scan;
 mod simulate;
+mod sites;
 mod tables;
 mod types;
+mod watched;
 mod weave;
 
 pub use blocks::{BlockAnalysis, Blocks};
 pub use plan::{ClassError, Line, MethodInfo, MethodOutcome, MethodPlan, MethodReport};
 pub use plan::{Options, Outcome, Refusal, RegionPlan, Report, Site, SiteKind};
 pub use probes::{
-    ActivationProbe, AllocationProbe, Arg, Call, CallProbe, CountProbe, FrameProbe, Placement,
-    ProbeError, ProbeSet, Probes, RegionProbe,
+    ActivationProbe, Arg, Call, CallProbe, CountProbe, FrameProbe, Placement, ProbeError, ProbeSet,
+    Probes, RegionProbe,
 };
+pub use sites::{AllocationProbe, How, Maker, Makes, SiteInfo, WatchProbe};
 pub use weave::Weaver;

@@ -5,13 +5,15 @@ use crate::body::{Body, Input, NewLocals, Stop};
 use crate::check::{Check, Woven};
 use crate::constructor;
 use crate::frames::{Extra, FrameWriter};
-use crate::plan::{MethodOutcome, MethodPlan, Options, Refusal};
+use crate::plan::{MethodOutcome, MethodPlan, Options, Refusal, Site};
 use crate::probes::{Kind, Placement, Probes, Token};
 use crate::regions::{Crossing, crossings};
 use crate::scan::{Scan, flag, rethrows};
 use crate::simulate::{Context, initial_locals};
+use crate::sites;
 use crate::tables;
 use crate::types::{Names, Ty};
+use crate::watched::{self, Constructed};
 use tare_classfile::insn::insn_at;
 use tare_classfile::opcode::{bits, bits_of, op};
 use tare_classfile::writer::PoolBuilder;
@@ -25,7 +27,6 @@ const HUGE_METHOD_LIMIT: usize = 8000;
 pub(crate) struct ClassProbes {
     pub refs: Vec<u16>,
     pub targets: Vec<(u16, u32)>,
-    pub clones: Vec<u16>,
 }
 
 impl ClassProbes {
@@ -41,19 +42,12 @@ impl ClassProbes {
             refs.push(pool.method(owner, name, c.descriptor.as_bytes(), c.interface)?);
         }
         let mut targets = Vec::new();
-        let mut clones = Vec::new();
-        if probes.call_before.is_some() || probes.clone.is_some() {
+        if probes.call_before.is_some() {
             for (index, constant) in class.pool.iter() {
                 if !matches!(constant, Constant::Method { .. } | Constant::InterfaceMethod { .. }) {
                     continue;
                 }
                 let Ok(m) = class.pool.member(index) else { continue };
-                if m.name == b"clone"
-                    && m.descriptor == b"()Ljava/lang/Object;"
-                    && (m.owner.starts_with(b"[") || m.owner == b"java/lang/Object")
-                {
-                    clones.push(index);
-                }
                 let wanted = probes.set.call.iter().flat_map(|c| &c.targets).find(|t| {
                     t.0.as_bytes() == m.owner
                         && t.1.as_bytes() == m.name
@@ -66,7 +60,7 @@ impl ClassProbes {
                 }
             }
         }
-        Ok(Self { refs, targets, clones })
+        Ok(Self { refs, targets })
     }
 }
 
@@ -79,6 +73,8 @@ pub(crate) struct Scratch {
     ticks: Vec<u32>,
     best: Vec<u32>,
     crossings: Vec<Crossing>,
+    sites: Vec<Site>,
+    constructed: Vec<Constructed>,
     initial: Vec<Ty>,
     frames: FrameWriter,
     rows: Vec<[u16; 4]>,
@@ -109,7 +105,9 @@ impl<'a> Method<'_, 'a> {
     ) -> Result<MethodOutcome, Stop> {
         let Self { class, code, .. } = self;
         let probes = plan.probes;
-        let Scratch { scan, body, weights, ticks, best, crossings: cross, initial, .. } = scratch;
+        let Scratch { scan, body, weights, ticks, best, crossings: cross, initial, sites, .. } =
+            scratch;
+        let constructed = &mut scratch.constructed;
         if self.name == b"finalize" && self.descriptor == b"()V" && code.code == [op::RETURN] {
             return Err(Refusal::EmptyFinalizer.into());
         }
@@ -171,6 +169,14 @@ impl<'a> Method<'_, 'a> {
             }
             delay_rethrow_ticks(code.code, scan, ticks);
         }
+        sites::find(code.code, class, probes, plan.first_site, sites);
+        constructed.clear();
+        let mut unwatched = watched::count(sites);
+        if unwatched > 0 && use_frames {
+            let mut cx = Context { class, code, names: &mut names, pool };
+            let frames = frames.clone();
+            unwatched = watched::find(&mut cx, scan, initial, frames, sites, constructed);
+        }
         let calls = mark_calls(code.code, scan, &class_probes.targets);
         let lines = if plan.regions.is_empty() {
             &[]
@@ -194,7 +200,8 @@ impl<'a> Method<'_, 'a> {
             plan,
             refs: &class_probes.refs,
             targets: &class_probes.targets,
-            clones: &class_probes.clones,
+            sites,
+            constructed,
             locals: &locals,
             weights,
             ticks,
@@ -241,8 +248,9 @@ impl<'a> Method<'_, 'a> {
         Ok(MethodOutcome::Woven {
             old_len: old_len as u32,
             new_len: new_len as u32,
-            sites: std::mem::take(&mut scratch.body.sites),
+            sites: std::mem::take(&mut scratch.sites),
             call_sites: scratch.body.calls.len() as u32,
+            unwatched,
         })
     }
 

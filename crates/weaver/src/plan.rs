@@ -241,6 +241,12 @@ pub enum SiteKind {
     Object,
     Array,
     Clone,
+    /// The object of a lambda or method reference that captures something.
+    Capture,
+    /// A string joined of others.
+    Concat,
+    /// What the maker at this position returned.
+    Made(u16),
 }
 
 /// An allocation site that got a probe.
@@ -250,8 +256,13 @@ pub struct Site {
     pub kind: SiteKind,
     /// Offset of the instruction in the original code.
     pub offset: u32,
-    /// The `Class` entry that the instruction names, or the element type of `newarray`.
+    /// The `Class` entry of what it makes, as far as it can be known; the element type of
+    /// `newarray`; the entry that other instructions name.
     pub operand: u16,
+    /// How many ids it has.
+    pub ids: u32,
+    /// Which of them are of classes that are watched, as bits.
+    pub watched: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,6 +272,8 @@ pub enum MethodOutcome {
         new_len: u32,
         sites: Vec<Site>,
         call_sites: u32,
+        /// Constructor calls of watched objects that nothing could be handed over at.
+        unwatched: u32,
     },
     Refused(Refusal),
     /// Abstract or native.

@@ -4,10 +4,13 @@
 //! [`Probes::new`] checks once that descriptors and arguments fit, so that weaving cannot meet a
 //! contradiction later. Which methods get the probes is the plan's business.
 
+mod checker;
+
 use crate::blocks::Blocks;
+use crate::sites::AllocationProbe;
+use checker::{Checker, fault};
 use std::fmt;
 use std::sync::Arc;
-use tare_classfile::descriptor::MethodDescriptor;
 
 /// A value that the inserted code passes to a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +28,16 @@ pub enum Arg {
     Weight,
     /// The id of an allocation or call site, or of a region, as an `int`.
     Site,
-    /// The class of the object that was just made, as a `Class`. Only for objects, and only in
-    /// class files of version 49 or later: for the plan to know.
+    /// The class of the object that was just made, as a `Class`, or the one that a clone is expected
+    /// to be of. Only for objects and clones, and only in class files of version 49 or later: for
+    /// the plan to know.
     Class,
-    /// The array or clone that was just made, or whose method is about to be called, as an
+    /// What was just made, but by `new`, or whose method is about to be called, as an
     /// `Object`. Only as first argument.
     Object,
+    /// Which of a site's ids are of classes that are watched, as bits of an `int`. Only for watched
+    /// arrays.
+    Levels,
     /// The exception in flight, as a `Throwable`. Only as first argument.
     Exception,
     /// The parameter, or `this`, in this local variable, as an `Object`. Only at entry; that the
@@ -107,19 +114,6 @@ pub struct ActivationProbe {
     pub placement: Placement,
     /// Takes [`Arg::Weight`]; may take the token of the first frame probe.
     pub check: Call,
-}
-
-/// Allocations. An object is reported at its `new`, where its exact class is known and before a
-/// constructor can fail; it cannot be passed there, because it is not initialised yet. Arrays and
-/// clones are passed.
-#[derive(Clone, Debug)]
-pub struct AllocationProbe {
-    /// After `new`; takes [`Arg::Site`].
-    pub object: Option<Call>,
-    /// After `newarray`, `anewarray` and `multianewarray`; may take [`Arg::Object`].
-    pub array: Option<Call>,
-    /// After `clone()` of an array, and after `Object.clone()`; may take [`Arg::Object`].
-    pub clone: Option<Call>,
 }
 
 /// Calls of given methods, seen from the caller: for natives and intrinsics.
@@ -223,6 +217,15 @@ pub(crate) struct Token {
     pub class: Vec<u8>,
 }
 
+/// The calls of a [`WatchProbe`](crate::WatchProbe).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    pub object: CallId,
+    pub array: CallId,
+    pub clone: CallId,
+    pub one: CallId,
+}
+
 /// A checked [`ProbeSet`].
 #[derive(Clone, Debug)]
 pub struct Probes {
@@ -238,6 +241,12 @@ pub struct Probes {
     pub(crate) object: Option<CallId>,
     pub(crate) array: Option<CallId>,
     pub(crate) clone: Option<CallId>,
+    pub(crate) capture: Option<CallId>,
+    pub(crate) concat: Option<CallId>,
+    /// In the order of [`AllocationProbe::makers`].
+    pub(crate) makers: Vec<CallId>,
+    pub(crate) makers_watch: Vec<Option<CallId>>,
+    pub(crate) watch: Option<Watch>,
     pub(crate) call_before: Option<(CallId, Token)>,
     pub(crate) call_after: Option<CallId>,
     pub(crate) call_throw: Option<CallId>,
@@ -274,15 +283,34 @@ impl Probes {
         let check = set.activation.as_ref();
         let check = check.map(|p| c.closing(&p.check, &weight_args, first.as_ref())).transpose()?;
         let (mut object, mut array, mut clone) = (None, None, None);
+        let (mut capture, mut concat, mut makers) = (None, None, Vec::new());
+        let (mut watch, mut makers_watch) = (None, Vec::new());
         if let Some(a) = &set.allocation {
             let args = [Arg::Token, Arg::MethodId, Arg::Site, Arg::Object];
             let no_object = &[Arg::Token, Arg::MethodId, Arg::Site, Arg::Class];
-            let mut one = |call: &Option<Call>, args: &[Arg]| {
-                call.as_ref().map(|x| c.closing(x, args, first.as_ref())).transpose()
+            let both = [&args[..], &[Arg::Class]].concat();
+            let mut one = |call: Option<&Call>, args: &[Arg]| {
+                call.map(|x| c.closing(x, args, first.as_ref())).transpose()
             };
-            object = one(&a.object, no_object)?;
-            array = one(&a.array, &args)?;
-            clone = one(&a.clone, &args)?;
+            object = one(a.object.as_ref(), no_object)?;
+            array = one(a.array.as_ref(), &args)?;
+            clone = one(a.clone.as_ref(), &both)?;
+            capture = one(a.capture.as_ref(), &args)?;
+            concat = one(a.concat.as_ref(), &args)?;
+            for maker in &a.makers {
+                makers.extend(one(Some(&maker.call), &args)?);
+                makers_watch.push(one(maker.watch.as_ref(), &args)?);
+            }
+            if let Some(w) = &a.watch {
+                let levels = [&args[..], &[Arg::Levels]].concat();
+                let mut one = |call: &Call, args: &[Arg]| c.closing(call, args, first.as_ref());
+                watch = Some(Watch {
+                    object: one(&w.object, &args)?,
+                    array: one(&w.array, &levels)?,
+                    clone: one(&w.clone, &both)?,
+                    one: one(&w.one, &args)?,
+                });
+            }
         }
         let (mut call_before, mut call_after, mut call_throw) = (None, None, None);
         if let Some(p) = &set.call {
@@ -320,6 +348,11 @@ impl Probes {
             object,
             array,
             clone,
+            capture,
+            concat,
+            makers,
+            makers_watch,
+            watch,
             call_before,
             call_after,
             call_throw,
@@ -343,88 +376,6 @@ impl Probes {
     pub fn set(&self) -> &ProbeSet {
         &self.set
     }
-}
-
-struct Checker {
-    calls: Vec<Call>,
-    count: bool,
-}
-
-impl Checker {
-    /// A call that returns a token.
-    fn opening(&mut self, call: &Call, allowed: &[Arg]) -> Result<(CallId, Token), ProbeError> {
-        let d = descriptor(call)?;
-        let Some(kind) = Kind::of(d.returns) else {
-            return Err(fault(call, "must return a token"));
-        };
-        let class = tare_classfile::descriptor::class_constant_name(d.returns).to_vec();
-        let token = Token { kind, class };
-        let id = self.add(call, allowed, Some(&token))?;
-        Ok((id, token))
-    }
-
-    /// A call that returns nothing.
-    fn closing(
-        &mut self,
-        call: &Call,
-        allowed: &[Arg],
-        token: Option<&Token>,
-    ) -> Result<CallId, ProbeError> {
-        if descriptor(call)?.returns != b"V" {
-            return Err(fault(call, "must return nothing"));
-        }
-        self.add(call, allowed, token)
-    }
-
-    fn add(
-        &mut self,
-        call: &Call,
-        allowed: &[Arg],
-        token: Option<&Token>,
-    ) -> Result<CallId, ProbeError> {
-        let d = descriptor(call)?;
-        if d.parameters().count() != call.args.len() {
-            return Err(fault(call, "as many arguments as parameters are needed"));
-        }
-        for (at, (&arg, parameter)) in call.args.iter().zip(d.parameters()).enumerate() {
-            let is_parameter = |arg: &Arg| matches!(arg, Arg::Parameter(_));
-            let fits_any = is_parameter(&arg) && allowed.iter().any(is_parameter);
-            if !(fits_any || allowed.contains(&arg)) {
-                return Err(fault(call, "an argument that does not exist at this place"));
-            }
-            let fits = match arg {
-                Arg::Count if !self.count => {
-                    return Err(fault(call, "takes a count, but nothing counts"));
-                }
-                Arg::MethodId | Arg::Count | Arg::Weight | Arg::Site => parameter == b"I",
-                Arg::MethodName => parameter == b"Ljava/lang/String;",
-                Arg::Object | Arg::Exception if at != 0 => {
-                    return Err(fault(call, "what is on the stack must be the first argument"));
-                }
-                Arg::Class => parameter == b"Ljava/lang/Class;",
-                Arg::Object | Arg::Parameter(_) => parameter == b"Ljava/lang/Object;",
-                Arg::Exception => parameter == b"Ljava/lang/Throwable;",
-                Arg::Token => match token {
-                    Some(token) => Kind::of(parameter) == Some(token.kind),
-                    None => return Err(fault(call, "takes a token, but nothing returns one")),
-                },
-            };
-            if !fits {
-                return Err(fault(call, "a parameter of another type than its argument"));
-            }
-        }
-        self.calls.push(call.clone());
-        Ok(self.calls.len() - 1)
-    }
-}
-
-fn descriptor(call: &Call) -> Result<MethodDescriptor<'_>, ProbeError> {
-    MethodDescriptor::parse(call.descriptor.as_bytes())
-        .ok_or_else(|| fault(call, "malformed descriptor"))
-}
-
-fn fault(call: &Call, problem: &'static str) -> ProbeError {
-    ProbeError { call: format!("{}.{} {}", call.owner, call.name, call.descriptor), problem }
 }
 
 #[cfg(test)]

@@ -7,14 +7,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use tare_weaver::{
-    ActivationProbe, AllocationProbe, Arg, Blocks, Call, CallProbe, CountProbe, FrameProbe,
-    MethodInfo, MethodPlan, Placement, ProbeSet, Probes, RegionPlan, RegionProbe,
+    ActivationProbe, AllocationProbe, Arg, Blocks, Call, CallProbe, CountProbe, FrameProbe, How,
+    Maker, Makes, MethodInfo, MethodPlan, Placement, ProbeSet, Probes, RegionPlan, RegionProbe,
+    WatchProbe,
 };
 
 pub const OWNER: &str = "java/lang/TareProbe";
 
 /// The modes, each with what it is for.
-pub const MODES: [&str; 11] = [
+pub const MODES: [&str; 13] = [
     "entry",
     "object",
     "count",
@@ -24,6 +25,8 @@ pub const MODES: [&str; 11] = [
     "stack",
     "region",
     "alloc",
+    "sites",
+    "watch",
     "calls",
     "all",
 ];
@@ -94,6 +97,46 @@ fn allocation() -> AllocationProbe {
         object: Some(call("allocated", "(I)V", &[Arg::Site])),
         array: Some(call("array", made, &[Arg::Object, Arg::Site])),
         clone: Some(call("cloned", made, &[Arg::Object, Arg::Site])),
+        ..AllocationProbe::default()
+    }
+}
+
+/// By class: every place that makes an object.
+fn sites() -> AllocationProbe {
+    let made = || call("made", "(Ljava/lang/Object;I)V", &[Arg::Object, Arg::Site]);
+    let with_class = "(Ljava/lang/Object;Ljava/lang/Class;I)V";
+    AllocationProbe {
+        object: Some(call("of", "(Ljava/lang/Class;I)V", &[Arg::Class, Arg::Site])),
+        array: Some(made()),
+        clone: Some(call("copied", with_class, &[Arg::Object, Arg::Class, Arg::Site])),
+        capture: Some(made()),
+        concat: Some(made()),
+        makers: vec![Maker {
+            owner: "java/lang/Integer",
+            name: "valueOf",
+            descriptor: "(I)Ljava/lang/Integer;",
+            call: made(),
+            watch: Some(made()),
+            makes: vec![Makes::new("Ljava/lang/Integer;", How::Exactly)],
+        }],
+        by_class: true,
+        watch: None,
+    }
+}
+
+/// The same, and every object that can be is handed over.
+fn watch() -> AllocationProbe {
+    let made = || call("made", "(Ljava/lang/Object;I)V", &[Arg::Object, Arg::Site]);
+    let levels = &[Arg::Object, Arg::Site, Arg::Levels];
+    AllocationProbe {
+        watch: Some(WatchProbe {
+            classes: ["**", "**[]"].map(|text| text.parse().expect("a pattern")).into(),
+            object: call("whole", "(Ljava/lang/Object;I)V", &[Arg::Object, Arg::Site]),
+            array: call("arrays", "(Ljava/lang/Object;II)V", levels),
+            clone: made(),
+            one: made(),
+        }),
+        ..sites()
     }
 }
 
@@ -153,6 +196,8 @@ pub fn probes(mode: &str) -> Option<Probes> {
         },
         "region" => ProbeSet { region: Some(region()), ..none() },
         "alloc" => ProbeSet { allocation: Some(allocation()), ..none() },
+        "sites" => ProbeSet { allocation: Some(sites()), ..none() },
+        "watch" => ProbeSet { allocation: Some(watch()), ..none() },
         "calls" => ProbeSet { call: Some(calls()), ..none() },
         "all" => ProbeSet {
             entry: None,

@@ -3,10 +3,11 @@
 //! walk over the original instructions, in the module above.
 
 use super::{Body, CallSite, Input, Source, Stop};
-use crate::plan::{Refusal, Site, SiteKind};
+use crate::plan::{Site, SiteKind};
 use crate::probes::{Arg, CallId, Kind, Probes};
 use crate::regions::Crossing;
 use crate::scan::flag;
+use crate::watched::Constructed;
 use tare_classfile::insn::insn_at;
 use tare_classfile::opcode::op;
 use tare_classfile::writer::PoolBuilder;
@@ -209,25 +210,47 @@ impl Body {
         &mut self,
         input: &Input<'_, '_>,
         pool: &mut PoolBuilder<'_>,
-        pc: usize,
+        site: &Site,
     ) -> Result<(), Stop> {
         let probes = input.plan.probes;
-        let insn = insn_at(input.code, pc).map_err(Refusal::BadCode)?;
-        let operand = insn.constant();
-        let (kind, call) = match insn.opcode {
-            op::NEW => (SiteKind::Object, probes.object),
-            op::NEWARRAY | op::ANEWARRAY | op::MULTIANEWARRAY => (SiteKind::Array, probes.array),
-            _ if operand.is_some_and(|o| input.clones.contains(&o)) => {
-                (SiteKind::Clone, probes.clone)
-            }
-            _ => return Ok(()),
+        let call = match site.kind {
+            SiteKind::Object => probes.object,
+            SiteKind::Array => probes.array,
+            SiteKind::Clone => probes.clone,
+            SiteKind::Capture => probes.capture,
+            SiteKind::Concat => probes.concat,
+            SiteKind::Made(at) => probes.makers.get(usize::from(at)).copied(),
         };
         let Some(call) = call else { return Ok(()) };
-        let id = input.plan.first_site.wrapping_add(self.sites.len() as u32);
-        let operand = operand.or(insn.number().map(|n| n as u16)).unwrap_or(0);
-        self.sites.push(Site { id, kind, offset: pc as u32, operand });
+        let Site { id, operand, watched: levels, .. } = *site;
+        let given = Given { site: id, class: operand, levels, ..first(input) };
         self.asm.begin();
-        self.call(input, pool, call, Given { site: id, class: operand, ..first(input) })
+        self.call(input, pool, call, given)?;
+        let Some(watch) = probes.watch.filter(|_| site.watched != 0) else { return Ok(()) };
+        let watch = match site.kind {
+            // What `new` makes is no object yet.
+            SiteKind::Object => None,
+            SiteKind::Array => Some(watch.array),
+            SiteKind::Clone => Some(watch.clone),
+            SiteKind::Capture | SiteKind::Concat => Some(watch.one),
+            SiteKind::Made(at) => probes.makers_watch.get(usize::from(at)).copied().flatten(),
+        };
+        match watch {
+            Some(watch) => self.call(input, pool, watch, given),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands over an object whose constructor has returned.
+    pub(super) fn constructed(
+        &mut self,
+        input: &Input<'_, '_>,
+        pool: &mut PoolBuilder<'_>,
+        call: &Constructed,
+    ) -> Result<(), Stop> {
+        let Some(watch) = input.plan.probes.watch else { return Ok(()) };
+        self.asm.begin();
+        self.call(input, pool, watch.object, Given { site: call.site, ..first(input) })
     }
 
     /// The handlers behind the original code: around single calls, and around everything.
@@ -305,6 +328,7 @@ impl Body {
                 }
                 Arg::Weight => self.asm.int(pool, given.weight as i32)?,
                 Arg::Site => self.asm.int(pool, given.site as i32)?,
+                Arg::Levels => self.asm.int(pool, given.levels.cast_signed())?,
                 Arg::Count => self.asm.load(Kind::Int, input.locals.count),
                 Arg::Parameter(slot) => self.asm.load(Kind::Reference, *slot),
                 Arg::Class => {
@@ -341,6 +365,7 @@ pub(super) struct Given {
     pub(super) site: u32,
     /// The `Class` entry of what was made.
     pub(super) class: u16,
+    pub(super) levels: u32,
 }
 
 fn local(slots: &[u16], at: usize) -> u16 {

@@ -7,7 +7,7 @@ package java.lang;
  */
 public final class TareProbe {
     public static long enters, exits, throwExits, caughts, bytecodes, flushes;
-    public static long ticks, pushes, pops, objects, arrays, clones, calls, callThrows, regions;
+    public static long ticks, pushes, pops, objects, arrays, clones, calls, callThrows, regions, wholes;
     /** Allocation probes that were given a null. */
     public static long nulls;
 
@@ -34,6 +34,12 @@ public final class TareProbe {
     public static void allocated(int site) { objects++; }
     public static void array(Object a, int site) { arrays++; if (a == null) nulls++; }
     public static void cloned(Object a, int site) { clones++; if (a == null) nulls++; }
+
+    public static void of(Class<?> type, int site) { objects++; if (type == null) nulls++; }
+    public static void made(Object o, int site) { arrays++; if (o == null) nulls++; }
+    public static void copied(Object o, Class<?> type, int site) { clones++; if (type == null) nulls++; }
+    public static void whole(Object o, int site) { wholes++; if (o == null) nulls++; }
+    public static void arrays(Object o, int site, int levels) { arrays++; if (o == null) nulls++; }
 
     public static long before(int site) { calls++; return site; }
     public static void after(long token) { }
