@@ -77,6 +77,12 @@ fn write_export(out: &Path) {
          ) -> u8 {{\n    \
              gate::enter(0, || u8::from(super::revealed(Jni(jni), member, wait != 0)))\n\
          }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareWatch_1{id}_made\")]\n\
+         extern \"system\" fn java_made(\n    \
+             jni: *mut JNIEnv, _: *mut c_void, object: jobject, node: i64, bytes: i64,\n\
+         ) {{\n    \
+             gate::enter((), || crate::alloc::made(Jni(jni), object, node, bytes));\n\
+         }}\n\
          #[unsafe(export_name = \"Java_java_lang_TareAgents_1{id}_name\")]\n\
          extern \"system\" fn java_name(jni: *mut JNIEnv, _: *mut c_void, id: i32) -> jobject {{\n    \
              gate::enter(std::ptr::null_mut(), || super::agents::name(Jni(jni), id))\n\

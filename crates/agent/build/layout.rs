@@ -34,11 +34,11 @@ pub fn java() -> String {
 fn constants() -> Vec<(&'static str, i64)> {
     let mut all = Vec::new();
     all.extend(all_of!["", node: COUNT, LAST, METHOD, NEXT, PARENT, SIBLING, KIDS, START, TOTAL]);
-    all.extend(all_of!["", node: CALLING, BYTECODES, OBJECTS, BYTES]);
+    all.extend(all_of!["", node: CALLING, BYTECODES, OBJECTS, BYTES, MADE, MADE_BYTES]);
     all.extend(all_of!["H_", header: HOLDS, BUMP, LIMIT, RESERVE, REFUSED, LOST, NODE, LOCK]);
     all.extend(all_of!["H_", header: POOL, ROOTS, TREES, ENDED, DEPTH, CPU, FOLD, FULL, PAUSED]);
     all.extend(all_of!["H_", header: PRUNING, PRUNED, DROPPED, RING, WAIT, EVERY, RANDOM, SEED]);
-    all.extend(all_of!["H_", header: NOTED, TOLD]);
+    all.extend(all_of!["H_", header: NOTED, TOLD, KEEPS]);
     all.extend(all_of!["", layout: PAGE, EXTENT, TREES_MAX, LIST_MAX]);
     all.extend(all_of!["P_", page: KIND, TREE, PAGES, NOBODY, HEAD]);
     all.extend(all_of!["", page: KIND_TREE, KIND_NODES, KIND_TABLE, KIND_REGION, KIND_RING]);
@@ -69,6 +69,7 @@ fn constants() -> Vec<(&'static str, i64)> {
         ("HOLDS_ALLOCATIONS", holds(Holds::Allocations)),
         ("HOLDS_TRACE", holds(Holds::Trace)),
         ("HOLDS_SAMPLES", holds(Holds::Samples)),
+        ("HOLDS_SITES", holds(Holds::Sites)),
         ("STACK", stack::BYTES as i64),
         ("TABLE", threads::AT as i64),
         ("NAME_PART", i64::from(record::NAME)),

@@ -8,9 +8,11 @@
 //! nobody meanwhile. So whatever takes longer than some milliseconds tells so before each part
 //! ([`Between`]) and gives up when it is not wanted any more.
 
+use crate::alloc;
 use crate::counters;
 use crate::events::Subscriber;
 use crate::exact;
+use crate::heap;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::sampling;
 use std::fmt;
@@ -20,7 +22,8 @@ use std::time::Duration;
 use tare_protocol::{Activity, EngineChange, EngineName, EnginePlan, EngineStatus};
 
 /// Every engine. Those further down are switched off first.
-pub static ALL: [&dyn Engine; 3] = [&counters::Counters, &exact::Exact, &sampling::Sampling];
+pub static ALL: [&dyn Engine; 5] =
+    [&counters::Counters, &exact::Exact, &sampling::Sampling, &alloc::Alloc, &heap::Heap];
 
 /// The JVM, as the control thread talks to it.
 #[derive(Clone, Copy)]
@@ -85,6 +88,11 @@ pub trait Engine: Sync {
 
     /// Whether several connections can have it on at once. It is started for the first of them.
     fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether it writes to the stream, which belongs to one front end.
+    fn uses_stream(&self) -> bool {
         false
     }
 

@@ -4,9 +4,12 @@
 //! JVM and stay valid for the process's life (`JavaVM`) or until [`Jvmti::dispose`]; afterwards
 //! HotSpot answers calls on them with an error, so a late call fails instead of crashing.
 
+mod arrays;
 pub mod classes;
+pub mod heap_walk;
 pub mod inspect;
 mod methods;
+pub mod references;
 pub mod threads;
 
 use jvmti_bindings::sys::jni::{self, JNIEnv, JavaVM};

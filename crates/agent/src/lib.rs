@@ -4,6 +4,7 @@
 //! happens between them is in `lifecycle`. The agent's rule: say it once, profile less, never
 //! hurt the program. It knows nothing of reports.
 
+mod alloc;
 mod control;
 mod counters;
 mod doing;
@@ -12,6 +13,7 @@ mod events;
 mod exact;
 mod fits;
 mod gate;
+mod heap;
 mod jvm;
 mod kernel;
 mod lifecycle;
@@ -25,6 +27,7 @@ mod socket;
 mod stacks;
 mod stream;
 mod thread;
+mod threads;
 mod vm_tables;
 
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JavaVM, jint};

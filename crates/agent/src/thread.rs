@@ -23,6 +23,11 @@ pub fn ours() -> Vec<u32> {
     OURS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// Whether a thread is one of them.
+pub fn is_ours(tid: u32) -> bool {
+    OURS.lock().unwrap_or_else(PoisonError::into_inner).contains(&tid)
+}
+
 /// The calling thread is not part of recordings for as long as the value lives.
 pub struct Ours(u32);
 

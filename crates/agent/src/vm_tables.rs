@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
+use tare_protocol::heap::wire::Hello;
 
 /// The exported tables, copied.
 pub struct Tables {
@@ -86,6 +87,20 @@ impl Tables {
         Some(unsafe { *(value as *const u8) != 0 })
     }
 
+    /// The value of one of the JVM's flags that are numbers of four bytes.
+    pub fn int_flag(&self, name: &str) -> Option<i32> {
+        let value = self.flag_value(name)?;
+        // SAFETY: the address of this flag's value, which for this kind of flag is four bytes.
+        Some(unsafe { *(value as *const i32) })
+    }
+
+    /// The value of one of the JVM's flags that are sizes, of eight bytes.
+    pub fn size_flag(&self, name: &str) -> Option<u64> {
+        let value = self.flag_value(name)?;
+        // SAFETY: the address of this flag's value, which for this kind of flag is eight bytes.
+        Some(unsafe { *(value as *const u64) })
+    }
+
     /// The value of one of the JVM's flags that are texts; `None` where it has none.
     pub fn text_flag(&self, name: &str) -> Option<String> {
         let value = self.flag_value(name)?;
@@ -130,6 +145,41 @@ impl Tables {
     pub fn constant(&self, name: &str) -> Result<i64, Missing> {
         let value = self.constants.get(name).copied();
         value.map(i64::from).ok_or_else(|| Missing(name.to_owned()))
+    }
+}
+
+/// Where the tables are, for whoever reads this process's memory from outside.
+pub struct Places(Hello);
+
+impl Places {
+    /// As [`Tables::read`].
+    pub fn find(inside: *const c_void) -> Result<Self, Missing> {
+        let library = Library::containing(inside).ok_or(Missing("libjvm itself".into()))?;
+        let structs = Table::find(&library, "gHotSpotVMStructs", "gHotSpotVMStructEntry")?;
+        let types = Table::find(&library, "gHotSpotVMTypes", "gHotSpotVMTypeEntry")?;
+        let ints = Table::find(&library, "gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntry")?;
+        Ok(Places(Hello {
+            structs: structs.start,
+            struct_stride: structs.stride,
+            struct_type: structs.part(&library, "TypeName")?,
+            struct_field: structs.part(&library, "FieldName")?,
+            struct_offset: structs.part(&library, "Offset")?,
+            struct_address: structs.part(&library, "Address")?,
+            types: types.start,
+            type_stride: types.stride,
+            type_name: types.part(&library, "TypeName")?,
+            type_size: types.part(&library, "Size")?,
+            ints: ints.start,
+            int_stride: ints.stride,
+            int_name: ints.part(&library, "Name")?,
+            int_value: ints.part(&library, "Value")?,
+            ..Hello::default()
+        }))
+    }
+
+    /// In the words in which the copy of a JVM says it.
+    pub fn tell(self) -> Hello {
+        self.0
     }
 }
 

@@ -15,6 +15,8 @@ public final class TareAllocations {
 
     private static long klassAt;
     private static long layoutAt;
+    /** Sizes are multiples of this plus one. */
+    private static int within = 7;
 
     private TareAllocations() {}
 
@@ -22,6 +24,11 @@ public final class TareAllocations {
     static void layout(long klass, long layout) {
         klassAt = klass;
         layoutAt = layout;
+    }
+
+    /** Called by the agent: of what objects' sizes are multiples, if it is not eight bytes. */
+    static void align(long bytes) {
+        within = (int) bytes - 1;
     }
 
     /** Called by the agent: the size of the smallest object, to see whether it is right. */
@@ -77,19 +84,19 @@ public final class TareAllocations {
         }
     }
 
-    private static int layout(Class<?> type) {
+    static int layout(Class<?> type) {
         return klassAt == 0 ? 0 : U.getInt(U.getLong(type, klassAt) + layoutAt);
     }
 
     /** Bytes by a layout as HotSpot writes it: positive for objects, a header and a shift for arrays. */
-    private static long size(int layout, int length) {
+    static long size(int layout, int length) {
         if (layout >= 0) {
             return layout & ~7;
         }
-        return (layout >> 16 & 0xff) + ((long) length << (layout & 0x3f)) + 7 & ~7;
+        return (layout >> 16 & 0xff) + ((long) length << (layout & 0x3f)) + within & ~within;
     }
 
-    private static int length(Object array) {
+    static int length(Object array) {
         return array instanceof Object[] ? ((Object[]) array).length
             : array instanceof byte[] ? ((byte[]) array).length
             : array instanceof int[] ? ((int[]) array).length

@@ -90,7 +90,8 @@ public final class TareBytecodes {
     /** Where a call was counted that got no node below this one; zero if it was not. */
     private static long restOf(long node) {
         long base = node & ~LOW;
-        if (base >>> 32 != session || U.getInt(base + H_HOLDS) < HOLDS_BYTECODES) {
+        int holds = base >>> 32 == session ? U.getInt(base + H_HOLDS) : 0;
+        if (holds < HOLDS_BYTECODES || holds == HOLDS_SITES) {
             return 0;
         }
         int method = U.getInt(node + METHOD);

@@ -33,7 +33,8 @@ final class TarePruning {
      */
     static boolean prune(long base, long tree, long node) {
         int sieve = U.getInt(tree + T_SIEVE);
-        if (U.getInt(base + H_FULL) == 0 || U.getInt(base + H_FOLD) != 0 || sieve > SIEVE_MAX) {
+        if (U.getInt(base + H_FULL) == 0 || U.getInt(base + H_FOLD) != 0
+            || U.getInt(base + H_KEEPS) != 0 || sieve > SIEVE_MAX) {
             return false;
         }
         room(64);
@@ -55,6 +56,7 @@ final class TarePruning {
         int holds = U.getInt(base + H_HOLDS);
         boolean timed = holds == HOLDS_TIMES;
         boolean counted = holds >= HOLDS_BYTECODES;
+        int weight = holds == HOLDS_SITES ? 0 : 6; // Objects are as many as calls are.
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
             U.putInt(at + MARK, 0);
         }
@@ -69,7 +71,7 @@ final class TarePruning {
             all++;
             if (method < 0 && method != REST || U.getLong(at + COUNT) > sieve
                 || timed && U.getLong(at + TOTAL) > (long) sieve << 12
-                || counted && U.getLong(at + BYTECODES) > (long) sieve << 6) {
+                || counted && U.getLong(at + BYTECODES) > (long) sieve << weight) {
                 stay(at);
             }
         }

@@ -34,10 +34,26 @@ final class TareTree {
             U.putInt(node + LAST, (int) (next - node));
             return next;
         }
-        return search(node, last, id);
+        return search(node, last, id, true);
     }
 
-    private static long search(long node, long last, int id) {
+    /**
+     * The child for an allocation site, made if need be. A site is no call: no depth is too great for
+     * it, and nothing is found by it. The node itself, if it is a rest; its rest when there is no room;
+     * or zero.
+     */
+    @DontInline
+    static long site(long node, int id) {
+        long last = node + U.getInt(node + LAST);
+        long next = last + U.getInt(last + NEXT);
+        if (U.getInt(next + METHOD) == id && U.getInt(next + PARENT) == (int) node) {
+            U.putInt(node + LAST, (int) (next - node));
+            return next;
+        }
+        return search(node, last, id, false);
+    }
+
+    private static long search(long node, long last, int id, boolean call) {
         long base = node & ~LOW;
         int kids = U.getInt(node + KIDS);
         int length = 0;
@@ -65,7 +81,7 @@ final class TareTree {
                 }
             }
         }
-        return create(node, id, length);
+        return create(node, id, length, call);
     }
 
     /** Makes a child the last that was entered. */
@@ -90,7 +106,7 @@ final class TareTree {
 
     /** Makes a child. It takes longer than a probe should; the tree's clock stands still. */
     @DontInline
-    private static long create(long node, int id, int length) {
+    private static long create(long node, int id, int length, boolean call) {
         long base = node & ~LOW;
         if (base >>> 32 != session) {
             return 0; // Older than this session.
@@ -100,24 +116,27 @@ final class TareTree {
             return 0; // Woven for an earlier session; there are no trees now.
         }
         if (holds != HOLDS_TIMES) {
-            return make(base, node, id, length);
+            return make(base, node, id, length, call);
         }
         long tree = page(node);
         long adjust = U.getLong(tree + T_ADJUST);
         long begin = unpaused(base);
-        long child = make(base, node, id, length);
+        long child = make(base, node, id, length, call);
         U.putLong(tree + T_ADJUST, adjust + unpaused(base) - begin);
         return child;
     }
 
-    private static long make(long base, long node, int id, int length) {
+    private static long make(long base, long node, int id, int length, boolean call) {
         if (U.getInt(node + METHOD) == REST) {
+            if (!call) {
+                return node;
+            }
             U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
             return 0; // Stays in the rest; the exit finds nothing to do.
         }
         long tree = page(node);
         boolean rest = id == REST;
-        if (!rest && U.getInt(base + H_FOLD) != 0) {
+        if (call && !rest && U.getInt(base + H_FOLD) != 0) {
             for (long outer = node; U.getInt(outer + METHOD) > 0; outer = parent(outer)) {
                 if (U.getInt(outer + METHOD) == id) {
                     U.putInt(node + LAST, (int) (outer - node));
@@ -126,7 +145,7 @@ final class TareTree {
             }
         }
         int deepest = U.getInt(base + H_DEPTH);
-        if (deepest != 0 && !rest && depth(node) >= deepest) {
+        if (call && deepest != 0 && !rest && depth(node) >= deepest) {
             return find(node, REST);
         }
         int size = U.getInt(base + H_NODE);
@@ -139,11 +158,14 @@ final class TareTree {
             if (rest) {
                 // Not even room for the node's own rest: the tree's is always there.
                 long whole = tree + T_ROOT + size;
+                if (!call) {
+                    return whole;
+                }
                 U.putLong(whole + COUNT, U.getLong(whole + COUNT) + 1);
                 return 0;
             }
             U.getAndAddLong(null, base + H_REFUSED, 1);
-            return find(node, REST);
+            return call ? find(node, REST) : site(node, REST);
         }
         U.putInt(child + PARENT, (int) node);
         noChild(child);
@@ -157,7 +179,7 @@ final class TareTree {
             tabulate(base, tree, node, child);
         }
         follow(node, node + U.getInt(node + LAST), child);
-        if (!rest && TareDiscovery.searches()) {
+        if (call && !rest && TareDiscovery.searches()) {
             TareDiscovery.discover(node, id);
         }
         return child;

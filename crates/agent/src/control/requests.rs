@@ -3,12 +3,13 @@
 
 use super::Control;
 use crate::doing;
-use crate::engines::{self, Engine, EngineError};
+use crate::engines::{self, Engine, EngineError, EngineSet};
 use crate::events;
 use crate::exact;
 use crate::fits;
 use crate::gate;
 use crate::jvm::capability_names;
+use crate::threads;
 use std::fs::File;
 use tare_protocol::{
     EngineChange, EngineName, EnginePlan, ErrorCode, Greeting, Request, Response, Status,
@@ -43,6 +44,10 @@ impl Control<'_> {
                     Err(failure) => internal(&failure),
                 }
             }
+            Request::Threads(plan) => {
+                let dumped = threads::dump(self.jvm, *plan);
+                self.hand_over(index, dumped)
+            }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
         }
     }
@@ -66,10 +71,9 @@ impl Control<'_> {
     fn start(&mut self, index: usize, plan: &EnginePlan) -> Response {
         let name = plan.engine();
         let Some(engine) = engines::named(name) else { return unknown(name) };
-        if engine.yields() {
-            let before = self.wanted();
-            self.connections.iter_mut().for_each(|connection| connection.engines.remove(name));
-            self.switch_off(before, None);
+        self.make_way(engine);
+        if let Some(refusal) = self.stream_refusal(index, engine) {
+            return refusal;
         }
         let started = if engine.is_shared() && self.wanted().contains(name) {
             Ok(Vec::new())
@@ -84,6 +88,42 @@ impl Control<'_> {
             self.connections[index].engines.insert(name);
         }
         self.hand_over(index, started)
+    }
+
+    /// What yields to the engine that is to be started ends.
+    fn make_way(&mut self, engine: &dyn Engine) {
+        let before = self.wanted();
+        let in_the_way = |other: &dyn Engine| {
+            other.yields()
+                && (other.name() == engine.name() || other.uses_stream() && engine.uses_stream())
+        };
+        for other in before.engines().filter(|other| in_the_way(*other)) {
+            for connection in &mut self.connections {
+                connection.engines.remove(other.name());
+            }
+        }
+        self.switch_off(before, None);
+    }
+
+    /// Engines that write to the stream are one front end's. Of two that want the same engine, the
+    /// engine itself tells.
+    fn stream_refusal(&self, index: usize, engine: &dyn Engine) -> Option<Response> {
+        if !engine.uses_stream() {
+            return None;
+        }
+        let others = self.connections.iter().enumerate().filter(|(at, _)| *at != index);
+        let all = others.fold(EngineSet::default(), |all, (_, other)| all.and(other.engines));
+        let mut theirs = all.engines().filter(|other| other.uses_stream());
+        let other = theirs.find(|_| !all.contains(engine.name()))?;
+        Some(Response::error(
+            ErrorCode::Request,
+            format!(
+                "another front end has engine {} on in this JVM, and all that is sampled goes \
+                 through one stream, which one front end reads; end that recording first, or have \
+                 one recording do both (`tare record --alloc --cpu`)",
+                other.name()
+            ),
+        ))
     }
 
     fn change(&mut self, index: usize, change: &EngineChange) -> Response {

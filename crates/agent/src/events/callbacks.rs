@@ -9,7 +9,7 @@ use super::who_wants;
 use crate::gate;
 use crate::jvm::{Jni, Jvmti};
 use crate::lifecycle;
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject, jthread};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{self, jvmtiAddrLocationMap, jvmtiEnv, jvmtiEventCallbacks};
 use std::borrow::Cow;
 use std::ffi::c_void;
@@ -29,6 +29,7 @@ pub fn table() -> jvmtiEventCallbacks {
     table.CompiledMethodUnload = Some(compiled_method_unload);
     table.MonitorContendedEnter = Some(monitor_contended_enter);
     table.MonitorContendedEntered = Some(monitor_contended_entered);
+    table.SampledObjectAlloc = Some(sampled_allocation);
     table.GarbageCollectionStart = Some(collection_start);
     table.GarbageCollectionFinish = Some(collection_finish);
     table
@@ -109,6 +110,18 @@ extern "system" fn monitor_contended_entered(
     object: jobject,
 ) {
     tell!(JVMTI_EVENT_MONITOR_CONTENDED_ENTERED, monitor_contended_entered, Jni(jni), object);
+}
+
+extern "system" fn sampled_allocation(
+    env: *mut jvmtiEnv,
+    jni: *mut JNIEnv,
+    _: jthread,
+    object: jobject,
+    class: jclass,
+    size: jlong,
+) {
+    let (tool, jni) = (Jvmti(env), Jni(jni));
+    tell!(JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, sampled_allocation, tool, jni, object, class, size);
 }
 
 extern "system" fn collection_start(_: *mut jvmtiEnv) {

@@ -12,11 +12,12 @@ use crate::engines;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::stream;
 use class_hook::LoadedClass;
-use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject, jthread};
+use jvmti_bindings::sys::jni::{jclass, jlong, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
     JVMTI_EVENT_GARBAGE_COLLECTION_FINISH, JVMTI_EVENT_GARBAGE_COLLECTION_START,
-    JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiCapabilities, jvmtiEvent,
+    JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL,
+    jvmtiCapabilities, jvmtiEvent,
 };
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -51,6 +52,8 @@ pub struct Subscriber {
     pub monitor_contended_enter: fn(Jni, jobject),
     /// The thread holds the monitor: whoever waits for it waits for what is done here.
     pub monitor_contended_entered: fn(Jni, jobject),
+    /// The JVM's sampler has met an object: the object, its class, its size in bytes.
+    pub sampled_allocation: fn(Jvmti, Jni, jobject, jclass, jlong),
     /// The two of a collection come while the world stands still: no call into the JVM, no lock.
     pub collection_start: fn(),
     pub collection_finish: fn(),
@@ -68,6 +71,7 @@ impl Subscriber {
         compiled_method_unload: |_| (),
         monitor_contended_enter: |_, _| (),
         monitor_contended_entered: |_, _| (),
+        sampled_allocation: |_, _, _, _, _| (),
         collection_start: || (),
         collection_finish: || (),
     };
@@ -106,20 +110,22 @@ fn is_last(event: jvmtiEvent, bit: u32) -> bool {
 /// given back with the last, whoever wants them.
 #[derive(Clone, Copy)]
 enum Right {
+    Allocations,
     Collections,
     Compilations,
 }
 
 impl Right {
-    const ALL: [Right; 2] = [Right::Collections, Right::Compilations];
+    const ALL: [Right; 3] = [Right::Allocations, Right::Collections, Right::Compilations];
 
-    fn events(self) -> [jvmtiEvent; 2] {
+    fn events(self) -> &'static [jvmtiEvent] {
         match self {
+            Right::Allocations => &[JVMTI_EVENT_SAMPLED_OBJECT_ALLOC],
             Right::Collections => {
-                [JVMTI_EVENT_GARBAGE_COLLECTION_START, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH]
+                &[JVMTI_EVENT_GARBAGE_COLLECTION_START, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH]
             }
             Right::Compilations => {
-                [JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD]
+                &[JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD]
             }
         }
     }
@@ -127,6 +133,7 @@ impl Right {
     fn capabilities(self) -> jvmtiCapabilities {
         let mut set = jvmtiCapabilities::default();
         match self {
+            Right::Allocations => set.set_can_generate_sampled_object_alloc_events(true),
             Right::Collections => set.set_can_generate_garbage_collection_events(true),
             Right::Compilations => set.set_can_generate_compiled_method_load_events(true),
         }

@@ -139,8 +139,8 @@ impl Agent {
         let before = self.ring.0[ORDER].swap(ORDER_LEAVE, Release);
         if before != ORDER_LEAVE {
             gate::say(&format!(
-                "{}: the agent did not come to its end in {} s, and is left behind; what it was \
-                 not told of is counted in the recording",
+                "{}: the agent did not finish within {} s and is abandoned; the recording counts \
+                 what it was not told",
                 self.jar,
                 after.as_secs()
             ));
@@ -160,8 +160,8 @@ pub fn wait_until_ready() {
         if began.elapsed() > LOADING_PATIENCE {
             agent.was_late.store(true, Relaxed);
             gate::say(&format!(
-                "{}: the agent is not ready after {} s; the program begins without it, and \
-                 {RING_SLOTS} contexts are kept for it",
+                "{}: the agent is not ready after {} s; the program starts without it, and \
+                 up to {RING_SLOTS} contexts are kept for it",
                 agent.jar,
                 LOADING_PATIENCE.as_secs()
             ));

@@ -11,12 +11,12 @@ use crate::vm_tables::Tables;
 /// or when `jcmd` says so.
 const ARCHIVES_CHANGED_CLASSES: u32 = 21;
 
-const DYNAMIC: &str = "this JVM is to archive its classes (-XX:ArchiveClassesAtExit or \
-                       -XX:+RecordDynamicDumpInfo), and before JDK 21 it crashes over classes \
-                       that were changed meanwhile. Record a run without that option, or sample \
+const DYNAMIC: &str = "this JVM dumps a class data archive (-XX:ArchiveClassesAtExit or \
+                       -XX:+RecordDynamicDumpInfo), and before JDK 21 HotSpot crashes when \
+                       classes were retransformed. Record a run without that option, or sample \
                        (leave out --exact)";
-const TRAINING: &str = "this JVM makes an AOT cache (-XX:AOTMode=record or -XX:AOTCacheOutput), \
-                        and crashes over classes that were changed meanwhile. Record a run \
+const TRAINING: &str = "this JVM writes an AOT cache (-XX:AOTMode=record or -XX:AOTCacheOutput), \
+                        and HotSpot crashes when classes were retransformed. Record a run \
                         without that option, or sample (leave out --exact)";
 
 /// Why no class of this JVM may be changed.

@@ -5,6 +5,7 @@
 
 use super::inject::{Part, Runtime};
 use super::probes::UNFIT;
+use super::sites;
 use crate::jvm::{Jni, Jvmti};
 use crate::vm_tables::Tables;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub fn holds(plan: &ExactPlan) -> Holds {
             Figures::Times { .. } => Holds::Times,
             Figures::Bytecodes { .. } if plan.allocations() => Holds::Allocations,
             Figures::Bytecodes { .. } => Holds::Bytecodes,
+            Figures::Sites { .. } => Holds::Sites,
         },
     }
 }
@@ -51,9 +53,6 @@ fn costs(plan: &ExactPlan) -> Option<Costs> {
 fn threshold(costs: Option<&Costs>) -> u32 {
     costs.map_or(FLUSH, |_| FLUSH << 6)
 }
-
-/// Class files from this version on can name a class as a constant.
-const NAMES_CLASSES: u16 = 49;
 
 /// Probes of methods where the subgraph may begin and of the others, and of those that call
 /// nothing and have no loop; and of methods in old class files, if allocations are counted.
@@ -130,7 +129,7 @@ impl BytecodeProbes {
     }
 
     pub fn choose(&self, begins: bool, leaf: bool, info: &MethodInfo<'_>) -> &Probes {
-        match (begins, leaf, info.major() < NAMES_CLASSES) {
+        match (begins, leaf, sites::is_old(info)) {
             (true, false, false) => &self.root,
             (false, false, false) => &self.inner,
             (true, true, _) => &self.root_leaf,
@@ -183,6 +182,7 @@ fn allocation(old: bool) -> AllocationProbe {
         object: Some(object),
         array: Some(made("newArray")),
         clone: Some(made("cloned")),
+        ..AllocationProbe::default()
     }
 }
 
@@ -233,11 +233,14 @@ pub fn tell_sizes(jvmti: Jvmti, jni: Jni, runtime: Runtime) -> bool {
         // An int, in a table that is read by eight bytes.
         let klass = tables.static_value("java_lang_Class", "_klass_offset").ok()? as u32;
         let layout = tables.offset(&["Klass"], "_layout_helper").ok()?;
-        (klass > 0).then_some((i64::from(klass), layout.cast_signed()))
+        let align = tables.int_flag("ObjectAlignmentInBytes").filter(|n| (8..=256).contains(n));
+        let align = i64::from(align.unwrap_or(8));
+        (klass > 0).then_some((i64::from(klass), layout.cast_signed(), align))
     };
-    let Some((klass, layout)) = places() else { return false };
-    let plausible = jni.call_static_longs(runtime, c"layout", klass, layout)
-        && jni.get_static_long(runtime, c"smallest").is_some_and(|size| (8..=24).contains(&size));
+    let Some((klass, layout, align)) = places() else { return false };
+    let plausible = jni.call_static_long(runtime, c"align", align)
+        && jni.call_static_longs(runtime, c"layout", klass, layout)
+        && jni.get_static_long(runtime, c"smallest").is_some_and(|size| (8..=256).contains(&size));
     if !plausible {
         jni.call_static_longs(runtime, c"layout", 0, 0);
     }

@@ -11,6 +11,10 @@ use tare_classfile::{ClassFile, Code};
 use tare_protocol::Refusal;
 use tare_weaver::{MethodInfo, MethodOutcome, Probes, Report};
 
+/// Why objects of the classes that are watched may not be.
+const UNWATCHED: &str = "it is woven, but objects of --live that it makes are not watched: it has \
+                         no reference of its own to one when the constructor returns";
+
 impl Recording {
     /// Counts the methods that were refused, and tells the subgraph what was woven.
     pub(super) fn note(&self, name: &str, bytes: &[u8], report: &Report, chosen: Option<&Chosen>) {
@@ -20,7 +24,10 @@ impl Recording {
             if let MethodOutcome::Refused(refusal) = &method.outcome {
                 self.refuse_method(name, bytes, method.index, &refusal.to_string());
                 refused.extend(of.map(|of| (of, refusal.to_string())));
-            } else if let MethodOutcome::Woven { .. } = &method.outcome {
+            } else if let MethodOutcome::Woven { unwatched, .. } = &method.outcome {
+                if *unwatched > 0 {
+                    self.refuse_method(name, bytes, method.index, UNWATCHED);
+                }
                 woven.extend(of.map(|of| (of, method.id)));
             }
         }

@@ -23,6 +23,8 @@ pub enum Part {
     Sampling,
     Agents,
     Allocations,
+    Sites,
+    Watch,
     Regions,
     Tasks,
     Discovery,
@@ -30,7 +32,7 @@ pub enum Part {
     Trace,
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 14] = [
     Part::Probe,
     Part::Threads,
     Part::Clock,
@@ -38,6 +40,8 @@ const PARTS: [Part; 12] = [
     Part::Sampling,
     Part::Agents,
     Part::Allocations,
+    Part::Sites,
+    Part::Watch,
     Part::Regions,
     Part::Tasks,
     Part::Discovery,
@@ -55,6 +59,8 @@ impl Part {
             Part::Agents => "java/lang/TareAgents",
             Part::Sampling => "java/lang/TareSampling",
             Part::Allocations => "java/lang/TareAllocations",
+            Part::Sites => "java/lang/TareSites",
+            Part::Watch => "java/lang/TareWatch",
             Part::Regions => "java/lang/TareRegions",
             Part::Tasks => "java/lang/TareTasks",
             Part::Discovery => "java/lang/TareDiscovery",
@@ -95,7 +101,7 @@ pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
         return Ok(known);
     }
     let mut classes = Vec::with_capacity(CLASSES.len());
-    for (name, bytes) in CLASSES {
+    for (name, bytes) in CLASSES.iter().filter(|(name, _)| !name.starts_with(DUMP)) {
         classes.push((*name, define(jni, name, bytes)?));
     }
     // All are there, so all can be initialised, before a probe does it in the middle of the
@@ -105,6 +111,21 @@ pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
     let parts: Vec<OwnClass> = PARTS.iter().filter_map(of).map(|(_, class)| *class).collect();
     let parts = parts.try_into().map_err(|_| "the probe runtime is not complete")?;
     Ok(*runtime.insert(Runtime(parts)))
+}
+
+/// How the names of the classes begin that dump threads. Nothing woven calls them, so they come
+/// only when they are asked for.
+pub const DUMP: &str = "java/lang/TareDump";
+
+/// Brings in the classes whose names begin so, and returns the one that is named so. To be called
+/// once: a class cannot be defined a second time.
+pub fn apart(jni: Jni, names: &str) -> Result<OwnClass, &'static str> {
+    let mut main = None;
+    for (name, bytes) in CLASSES.iter().filter(|(name, _)| name.starts_with(names)) {
+        let class = define(jni, name, bytes)?;
+        main = main.or((*name == names).then_some(class));
+    }
+    main.ok_or("the probe runtime is not complete")
 }
 
 fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<OwnClass, &'static str> {

@@ -54,22 +54,22 @@ const NEVER_RUN: [(&str, &[&str]); 5] = [
 ];
 
 /// What is said when a number could not be taken away.
-pub const STILL_ON: &str = "the JVM's compilers use code of their own in place of some of its \
-                            methods; their counts may be too low";
+pub const STILL_ON: &str = "the JVM's compilers replace some JDK methods by intrinsics; their counts \
+                            may be too low";
 
 /// What is said of a caller that the JVM does not let us load again.
-const NOT_RENEWED: &str = "it calls methods that were intrinsics before the recording and cannot \
-                           be loaded again; where the JVM had compiled it, those calls are missing";
+const NOT_RENEWED: &str = "it calls methods that were intrinsics before the recording and cannot be \
+                           retransformed; where it was compiled already, those calls are missing";
 
 /// What is said of calls that leave no trace at their caller.
 const NOT_FOUND: (&str, &str) = (
     "constant method handles",
-    "code that the JVM compiled before this recording, while their methods were intrinsics, \
-     cannot be found and thrown away; its calls through them are missing",
+    "code compiled before this recording, while their methods were intrinsics, cannot be found \
+     and deoptimised; its calls through them are missing",
 );
 
 /// Why those are not woven.
-pub const REASON: &str = "the JVM runs code of its own in its place, also where it interprets";
+pub const REASON: &str = "the JVM runs an intrinsic in its place, even in the interpreter";
 
 /// Whether no woven body of a method would ever be run.
 pub fn is_never_run(class: &str, method: &[u8], descriptor: &[u8]) -> bool {

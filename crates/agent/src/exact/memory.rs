@@ -73,6 +73,8 @@ pub struct Shape {
     pub roots: bool,
     pub cpu_time: bool,
     pub fold: bool,
+    /// No context is pruned.
+    pub keeps: bool,
     pub depth: u32,
     /// With samples: how far apart they are, and the seed of what is random in that.
     pub every: u32,
@@ -102,6 +104,7 @@ impl Shape {
             roots: plan.roots().is_some(),
             cpu_time: plan.is_cpu_time(),
             fold: plan.folds(),
+            keeps: !plan.watched().is_empty(),
             depth: plan.depth(),
             every,
             random,
@@ -137,6 +140,7 @@ impl Memory {
         memory.put32(header::DEPTH, shape.depth);
         memory.put32(header::CPU, u32::from(shape.cpu_time));
         memory.put32(header::FOLD, u32::from(shape.fold));
+        memory.put32(header::KEEPS, u32::from(shape.keeps));
         if ring > 0 {
             memory.make_own_ring(first);
         }

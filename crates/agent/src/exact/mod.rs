@@ -21,8 +21,8 @@ mod error;
 mod field;
 mod fixed;
 mod follow;
-mod headroom;
-mod inject;
+pub mod headroom;
+pub mod inject;
 mod intrinsics;
 mod memory;
 mod names_file;
@@ -42,6 +42,7 @@ mod remembered;
 mod reveal;
 mod rights;
 mod rules;
+mod sites;
 mod slots;
 mod subgraph;
 mod trace;
@@ -174,8 +175,8 @@ pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
     }
     if archive::is_demanded(jvmti) {
         gate::say(&format!(
-            "this JVM insists on its class archive (-Xshare:on or -XX:AOTMode=on), so threads get \
-             no field of ours; exact recording works, but costs more{}",
+            "this JVM requires its class data archive (-Xshare:on or -XX:AOTMode=on), so Tare cannot \
+             add its field to Thread; exact recording works, but costs more{}",
             if without_chance { NO_CONSTANTS } else { "" }
         ));
     } else {
@@ -187,7 +188,7 @@ pub fn prepare(vm: Vm, jvmti: Jvmti, without_chance: bool) {
     FROM_THE_START.store(rights::take(jvmti).is_ok(), Relaxed);
 }
 
-const NO_CONSTANTS: &str = "; Set.of, Map.of and random numbers differ from run to run, as ever";
+const NO_CONSTANTS: &str = "; Set.of, Map.of and random numbers differ from run to run as usual";
 
 /// Begins a session: on return what was loaded is woven, and what will be loaded will be. After an
 /// error everything is as it was.
@@ -206,7 +207,9 @@ fn start(
     own_memory::learn();
     let runtime = inject::runtime(jni).map_err(ExactError::Runtime)?;
     if !jni.learn() {
-        return Err(ExactError::Runtime("this JVM has other classes than those we know"));
+        return Err(ExactError::Runtime(
+            "this JVM's core classes are not those of a JDK that Tare knows",
+        ));
     }
     let shape = Shape::of(&plan);
     let memory = Memory::new(shape).map_err(ExactError::Memory)?;
@@ -267,7 +270,8 @@ fn start(
                 Measure::Samples(_) => {}
                 Measure::Trace(_) => recording.begin_trace(jni, runtime),
             }
-            if recording.plan.allocations() && !bytecodes::tell_sizes(jvmti, jni, runtime) {
+            let sized = recording.plan.allocations() || recording.plan.has_sites();
+            if sized && !bytecodes::tell_sizes(jvmti, jni, runtime) {
                 recording.refuse("bytes of objects", bytecodes::NO_SIZES);
             }
         })

@@ -29,12 +29,11 @@ impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NoRoom::Budget => {
-                "not woven: names of methods have used up their part of --memory; give more, or \
+                "not woven: the names of methods have used up their share of --memory; give more, or \
                  choose fewer classes with --include"
             }
             NoRoom::Machine => {
-                "not woven: there is no memory left for the names of its methods in this container \
-                 or machine"
+                "not woven: this container or machine has no memory left for the names of its methods"
             }
             NoRoom::Search => {
                 "not woven, nor followed: so many classes were loaded that the search for what \

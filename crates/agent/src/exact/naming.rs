@@ -77,14 +77,18 @@ impl Recording {
     /// Logs a name that the session lacks, with the bytes that it is known by.
     pub(super) fn log_name(&self, method: MethodName, key: (&[u8], &[u8])) -> Result<(), NoRoom> {
         let session = self.memory.session;
-        let known = locked(&REGISTRY).as_ref().map_or(0, |registry| registry.size().bytes);
-        let beside = known.saturating_sub(self.known_before);
-        self.memory.log_name(&method, beside)?;
+        self.log_site(&method)?;
         agents::note(&method);
         if let Some(registry) = locked(&REGISTRY).as_mut() {
             registry.has_name(method.loader, &method.class, key, method.id, session);
         }
         Ok(())
+    }
+
+    /// Logs what is known by an id.
+    pub(super) fn log_site(&self, site: &MethodName) -> Result<(), NoRoom> {
+        let known = locked(&REGISTRY).as_ref().map_or(0, |registry| registry.size().bytes);
+        self.memory.log_name(site, known.saturating_sub(self.known_before))
     }
 
     /// A class whose names found no room: nothing of it is kept. Its methods are counted, since
@@ -124,7 +128,7 @@ impl Recording {
     }
 }
 
-fn source_file(class: &ClassFile<'_>) -> String {
+pub(super) fn source_file(class: &ClassFile<'_>) -> String {
     class
         .attributes
         .find(&class.pool, "SourceFile")

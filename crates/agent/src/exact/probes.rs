@@ -2,6 +2,7 @@
 
 use super::bytecodes::BytecodeProbes;
 use super::inject::Part;
+use super::sites::SiteProbes;
 use super::trace;
 use tare_protocol::ExactPlan;
 use tare_weaver::{Arg, Call, FrameProbe, MethodInfo, ProbeSet, Probes, RegionProbe};
@@ -17,6 +18,7 @@ pub struct AllProbes {
     inner_leaf: Probes,
     region: Probes,
     bytecodes: Option<BytecodeProbes>,
+    sites: Option<SiteProbes>,
     /// In a trace: where the subgraph may begin, and elsewhere.
     trace: Option<(Probes, Probes)>,
 }
@@ -102,6 +104,7 @@ impl AllProbes {
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
         let bytecodes = plan.blocks().map(|blocks| BytecodeProbes::new(blocks, plan));
         let bytecodes = bytecodes.transpose()?;
+        let sites = plan.has_sites().then(|| SiteProbes::new(plan)).transpose()?;
         let trace = plan.is_trace().then(|| trace::probes(Vec::new())).transpose()?;
         let region = Probes::new(ProbeSet { region: Some(probe), ..ProbeSet::default() });
         let region = region.map_err(|_| UNFIT)?;
@@ -114,6 +117,7 @@ impl AllProbes {
             inner_leaf,
             region,
             bytecodes,
+            sites,
             trace,
         })
     }
@@ -126,6 +130,10 @@ impl AllProbes {
     pub fn choose(&self, begins: bool, kind: Kind, info: &MethodInfo<'_>) -> &Probes {
         if let Some((root, inner)) = &self.trace {
             return if begins { root } else { inner };
+        }
+        let sites = self.sites.as_ref().and_then(|sites| sites.choose(begins, kind, info));
+        if let Some(sites) = sites {
+            return sites;
         }
         let leaf = matches!(kind, Kind::BytecodesLeaf);
         if let (Kind::Bytecodes | Kind::BytecodesLeaf, Some(probes)) = (kind, &self.bytecodes) {

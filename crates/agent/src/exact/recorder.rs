@@ -21,7 +21,7 @@ const EVENTS: [&[u8]; 2] = [b"jdk/internal/event/Event", b"jdk/jfr/Event"];
 const EVENTS_OF_THE_JDK: &[u8] = b"jdk/jfr/events/";
 
 pub const REASON: &str =
-    "the JVM's flight recorder writes its code, and would do so anew whenever it is loaded again";
+    "the flight recorder (JFR) generates its code, and would again at each retransformation";
 
 /// The class that all events extend, for the JVM's life.
 struct Base(jclass);

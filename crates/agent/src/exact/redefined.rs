@@ -65,7 +65,7 @@ impl Recording {
     }
 
     pub fn refuse_changed(&self, all: &Classes<'_>, class: jclass) {
-        let reason = "it was changed since an earlier recording, and this JVM could bring back its \
+        let reason = "it was redefined since an earlier recording, and this JVM might bring back its \
                       older code (JDK-7124710)";
         self.refuse(&dotted(&all.name(class).unwrap_or_default()), reason);
     }

@@ -35,7 +35,7 @@ impl Regions {
         unseen.map(|(region, _)| Refusal {
             what: format!("region {region}"),
             count: 1,
-            reason: "no class that was loaded has such code".to_owned(),
+            reason: "no loaded class has such code".to_owned(),
         })
     }
 

@@ -21,7 +21,7 @@ struct OfLoader {
     size: Size,
 }
 
-/// How much is known.
+/// How much is known. The allocation sites of a method count as one method more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     pub methods: u64,
@@ -78,6 +78,17 @@ fn bytes_of_id(key: &[u8]) -> u64 {
 /// Name and descriptor; no name has a zero.
 fn key(method: &[u8], descriptor: &[u8]) -> Vec<u8> {
     [method, b"\0", descriptor].concat()
+}
+
+/// The allocation sites of a method: a digest of what they are, and how many ids they have.
+#[derive(Clone, Copy, Debug)]
+pub struct Sites {
+    pub digest: u64,
+    pub ids: u32,
+}
+
+fn sites_key((method, descriptor): (&[u8], &[u8]), digest: u64) -> Vec<u8> {
+    [method, b"\0", descriptor, b"#sites", &digest.to_le_bytes()].concat()
 }
 
 /// No descriptor ends like this.
@@ -193,6 +204,34 @@ impl Registry {
         descriptor: &[u8],
     ) -> u32 {
         self.give(loader, class, demoted_key(method, descriptor))
+    }
+
+    /// The first of the ids of a method's allocation sites, which follow each other. They are known
+    /// by what makes the sites what they are: its class may be changed, and have others then.
+    pub fn sites(&mut self, loader: u32, class: &str, method: (&[u8], &[u8]), sites: Sites) -> u32 {
+        let key = sites_key(method, sites.digest);
+        let first = self.next_id + 1;
+        let number = self.give(loader, class, key);
+        if number == first {
+            // The others are nobody's but theirs.
+            self.next_id += sites.ids.saturating_sub(1);
+        }
+        number
+    }
+
+    /// Whether the log of a session lacks the names of sites, by the first of their ids.
+    pub fn lacks_sites(&self, loader: u32, class: &str, first: u32, session: u32) -> bool {
+        let class = self.class(loader, class);
+        let mut ids = class.iter().flat_map(|class| &class.ids);
+        ids.any(|(_, id)| id.number == first && id.logged_in != session)
+    }
+
+    /// The log of a session has the names of sites now.
+    pub fn has_sites(&mut self, loader: u32, class: &str, first: u32, session: u32) {
+        let ids = self.class_mut(loader, class).into_iter().flat_map(|class| &mut class.ids);
+        for (_, id) in ids.filter(|(_, id)| id.number == first) {
+            id.logged_in = session;
+        }
     }
 
     fn give(&mut self, loader: u32, class: &str, key: Vec<u8>) -> u32 {
@@ -354,6 +393,23 @@ mod tests {
         registry.forget_nameless(1, "a/C");
         assert_eq!(registry.size(), before);
         assert_eq!(registry.known_id(1, "a/B", RUN.0, RUN.1), Some(named));
+    }
+
+    #[test]
+    fn sites_have_ids_in_a_row_and_others_when_they_are_others() {
+        let mut registry = Registry::default();
+        let before = registry.id(1, "a/B", RUN.0, RUN.1);
+        let some = Sites { digest: 7, ids: 3 };
+        let first = registry.sites(1, "a/B", RUN, some);
+        assert_eq!(first, before + 1);
+        assert_eq!(registry.id(1, "a/B", b"other", b"()V"), first + 3);
+        assert_eq!(registry.sites(1, "a/B", RUN, some), first);
+        assert_eq!(registry.sites(1, "a/B", RUN, Sites { digest: 8, ids: 1 }), first + 4);
+        assert!(registry.lacks_sites(1, "a/B", first, 1));
+        registry.has_sites(1, "a/B", first, 1);
+        assert!(!registry.lacks_sites(1, "a/B", first, 1));
+        assert!(registry.lacks_sites(1, "a/B", first + 4, 1));
+        assert_eq!(registry.known_id(1, "a/B", RUN.0, RUN.1), Some(before));
     }
 
     #[test]

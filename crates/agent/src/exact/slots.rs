@@ -68,8 +68,8 @@ pub fn take() -> io::Result<(u64, u32)> {
     let mut taken = taken();
     if taken.sessions == SESSIONS {
         return Err(io::Error::other(format!(
-            "this JVM has had {SESSIONS} exact recordings, and no more addresses for another; \
-             it needs a restart"
+            "this JVM has had {SESSIONS} exact recordings, and no address space is left for another; \
+             restart it"
         )));
     }
     let range = match taken.range.take() {

@@ -51,6 +51,7 @@ impl Recording {
             .unwrap_or_else(|| Weaver::new(Options { allow_huge: self.plan.allow_huge }));
         let natives = self.native_probes(name, loader, bytes);
         let mut methods = Vec::new();
+        let mut sites = Vec::new();
         let mut watched = 0;
         let outcome = weaver.weave(bytes, |info| {
             if loader == 0 && intrinsics::is_never_run(name, info.name, info.descriptor) {
@@ -72,12 +73,21 @@ impl Recording {
                     None => MethodPlan::new(0, self.probes.region()),
                 };
             plan.regions = of_method;
+            if self.plan.has_sites()
+                && let Some(of_method) = self.sites(name, loader, info, plan.probes)
+            {
+                plan.first_site = of_method.first;
+                sites.push(of_method);
+            }
             Some(plan)
         });
         locked(&self.weavers).push(weaver);
         let woven = match outcome {
             Ok(Outcome::Woven { bytes: woven, report }) => {
-                match self.log_names(name, loader, bytes, &methods) {
+                let named = self
+                    .log_names(name, loader, bytes, &methods)
+                    .and_then(|()| self.log_sites(name, loader, bytes, &sites));
+                match named {
                     Ok(()) => {
                         self.note(name, bytes, &report, chosen.as_ref());
                         let methods_woven = (report.woven() as u64).saturating_sub(watched);

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use tare_perf_events::Event;
-use tare_protocol::SampleEngine;
+use tare_protocol::SampleTrigger;
 use tare_unwind::is_filtered;
 
 /// The least interval: below it a thread would do nothing but tell where it is.
@@ -23,7 +23,7 @@ const OTHERS: u64 = 48;
 
 /// Arms threads with the session's engine.
 pub struct Armer {
-    pub engine: SampleEngine,
+    pub trigger: SampleTrigger,
     /// Whether kernel code counts for perf events.
     pub kernel: bool,
     /// Whether perf events were asked for by name: then a filter is no reason not to try.
@@ -50,7 +50,7 @@ struct InUse {
 /// What was found out about the engines here.
 #[derive(Clone)]
 pub struct Choice {
-    pub engine: SampleEngine,
+    pub trigger: SampleTrigger,
     pub kernel: bool,
     /// By name, and not because it is the best.
     pub asked: bool,
@@ -62,67 +62,67 @@ pub struct Choice {
 /// rare, and what a filter does cannot be asked. A child that tries the call is no way out: one
 /// that shares our memory takes us along when its death dumps core (Linux before 5.16), one that
 /// does not copies the page tables of the whole heap.
-const FILTERED: &str = "A filter decides which system calls this JVM may make (seccomp), and may \
-                        end it for perf_event_open: timers are used. Where the filter is known to \
-                        permit that call, ask for `--engine perf-clock`.";
-const RISKED: &str = "perf events were asked for under a filter of system calls (seccomp): threads \
-                      with a filter of their own may be ended by it.";
+const FILTERED: &str = "This JVM runs under a seccomp filter, which may kill it for calling \
+                        perf_event_open, so timers are used. If the filter permits that call, \
+                        ask for `--engine perf-clock`.";
+const RISKED: &str = "perf events were asked for under a seccomp filter: it may kill threads that have \
+                      a filter of their own.";
 
 /// Kernels tick at this rate or faster; finer than a tick no timer is.
 const TICK: u64 = 4_000_000;
 
 /// The best engine that works, or the one asked for, or why that one does not.
-pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result<Choice, String> {
+pub fn choose(wanted: Option<SampleTrigger>, wall: bool, interval: u64) -> Result<Choice, String> {
     let plain =
-        |engine| Choice { engine, kernel: true, asked: wanted.is_some(), notes: Vec::new() };
+        |trigger| Choice { trigger, kernel: true, asked: wanted.is_some(), notes: Vec::new() };
     match wanted {
-        Some(SampleEngine::PerfCycles | SampleEngine::PerfClock) if wall => {
+        Some(SampleTrigger::PerfCycles | SampleTrigger::PerfClock) if wall => {
             Err("wall-clock sampling uses the engine `timer` or `safepoint`".into())
         }
-        Some(engine @ (SampleEngine::PerfCycles | SampleEngine::PerfClock)) => {
-            let mut choice = try_perf(engine)
-                .map_err(|e| format!("the engine `{engine}` does not work here: {e}"))?;
+        Some(trigger @ (SampleTrigger::PerfCycles | SampleTrigger::PerfClock)) => {
+            let mut choice = try_perf(trigger)
+                .map_err(|e| format!("the engine `{trigger}` does not work here: {e}"))?;
             choice.asked = true;
             choice.notes.extend(is_filtered().then(|| RISKED.to_owned()));
             Ok(choice)
         }
-        Some(SampleEngine::Timer) if wall => match kernel::may_ask() {
-            Ok(()) => Ok(plain(SampleEngine::Timer)),
+        Some(SampleTrigger::Timer) if wall => match kernel::may_ask() {
+            Ok(()) => Ok(plain(SampleTrigger::Timer)),
             Err(e) => Err(format!(
-                "threads cannot be asked where they are, by rt_tgsigqueueinfo: {e}. A filter of \
-                 system calls (seccomp) may deny it; the engine `safepoint` does without"
+                "threads cannot be signalled (rt_tgsigqueueinfo: {e}). A seccomp filter may deny it; \
+                 the engine `safepoint` does not need signals"
             )),
         },
-        Some(engine) => Ok(plain(engine)),
+        Some(trigger) => Ok(plain(trigger)),
         None if wall => match kernel::may_ask() {
-            Ok(()) => Ok(plain(SampleEngine::Timer)),
+            Ok(()) => Ok(plain(SampleTrigger::Timer)),
             Err(e) => {
-                let mut choice = plain(SampleEngine::Safepoint);
+                let mut choice = plain(SampleTrigger::Safepoint);
                 choice.notes.push(format!(
-                    "Threads cannot be asked where they are, by rt_tgsigqueueinfo ({e}): stacks \
-                     are taken by the JVM itself, at safepoints."
+                    "Threads cannot be signalled (rt_tgsigqueueinfo: {e}), so the JVM itself takes \
+                     stacks, at safepoints."
                 ));
                 Ok(choice)
             }
         },
         None if is_filtered() => {
             let notes = vec![FILTERED.to_owned()];
-            Ok(Choice { notes, ..plain(SampleEngine::Timer) })
+            Ok(Choice { notes, ..plain(SampleTrigger::Timer) })
         }
-        None => match try_perf(SampleEngine::PerfClock) {
+        None => match try_perf(SampleTrigger::PerfClock) {
             Ok(choice) if choice.kernel => Ok(choice),
             Ok(choice) if interval < TICK => Ok(choice),
             Ok(_) => {
-                let mut choice = plain(SampleEngine::Timer);
+                let mut choice = plain(SampleTrigger::Timer);
                 choice.notes.push(
-                    "The kernel does not let us see its part (kernel.perf_event_paranoid), so \
-                     timers are used, which count it."
+                    "The kernel does not let perf events count kernel time \
+                     (kernel.perf_event_paranoid), so timers are used, which do count it."
                         .into(),
                 );
                 Ok(choice)
             }
             Err(e) => {
-                let mut choice = plain(SampleEngine::Timer);
+                let mut choice = plain(SampleTrigger::Timer);
                 choice.notes.push(format!("perf events do not work here ({e}); timers are used."));
                 Ok(choice)
             }
@@ -130,28 +130,28 @@ pub fn choose(wanted: Option<SampleEngine>, wall: bool, interval: u64) -> Result
     }
 }
 
-pub fn event(engine: SampleEngine) -> Event {
-    if engine == SampleEngine::PerfCycles { Event::Cycles } else { Event::CpuClock }
+pub fn event(trigger: SampleTrigger) -> Event {
+    if trigger == SampleTrigger::PerfCycles { Event::Cycles } else { Event::CpuClock }
 }
 
-fn try_perf(engine: SampleEngine) -> io::Result<Choice> {
+fn try_perf(trigger: SampleTrigger) -> io::Result<Choice> {
     let tid = kernel::gettid();
-    let open = |kernel| perf::open(tid, event(engine), 10_000_000, kernel);
+    let open = |kernel| perf::open(tid, event(trigger), 10_000_000, kernel);
     if let Ok(fd) = open(true) {
         perf::close(fd);
-        return Ok(Choice { engine, kernel: true, asked: false, notes: Vec::new() });
+        return Ok(Choice { trigger, kernel: true, asked: false, notes: Vec::new() });
     }
     let fd = open(false)?;
     perf::close(fd);
-    let note = "The kernel does not let us see its part (kernel.perf_event_paranoid): time spent \
-                there is charged to where the program goes on.";
-    Ok(Choice { engine, kernel: false, asked: false, notes: vec![note.into()] })
+    let note = "The kernel does not let perf events count kernel time \
+                (kernel.perf_event_paranoid): it is charged to where the program continues.";
+    Ok(Choice { trigger, kernel: false, asked: false, notes: vec![note.into()] })
 }
 
 impl Armer {
     pub fn new(choice: &Choice, frames: bool) -> Self {
         Armer {
-            engine: choice.engine,
+            trigger: choice.trigger,
             kernel: choice.kernel,
             asked: choice.asked,
             frames: frames && choice.kernel,
@@ -177,17 +177,17 @@ impl Armer {
 
     /// Whether kernel frames are recorded.
     pub fn sees_kernel(&self) -> bool {
-        self.frames && matches!(self.engine, SampleEngine::PerfClock | SampleEngine::PerfCycles)
+        self.frames && matches!(self.trigger, SampleTrigger::PerfClock | SampleTrigger::PerfCycles)
     }
 
     /// Whether threads have a timer or descriptor each.
     pub fn arms(&self, wall: bool) -> bool {
-        !wall && self.engine != SampleEngine::Safepoint
+        !wall && self.trigger != SampleTrigger::Safepoint
     }
 
     /// Arms a thread that is not armed; false if that cannot be had.
     pub fn arm(&self, record: &Record, tid: u32, interval: u64) -> bool {
-        let perf = matches!(self.engine, SampleEngine::PerfClock | SampleEngine::PerfCycles);
+        let perf = matches!(self.trigger, SampleTrigger::PerfClock | SampleTrigger::PerfCycles);
         (perf && self.arm_perf(record, tid, interval)) || self.arm_timer(record, tid, interval)
     }
 
@@ -200,7 +200,7 @@ impl Armer {
             return false;
         }
         let first = self.first(interval);
-        match perf::open(tid, event(self.engine), self.period(first), self.kernel) {
+        match perf::open(tid, event(self.trigger), self.period(first), self.kernel) {
             Ok(fd) => {
                 // As if the rest of the first interval had been charged already.
                 let used = kernel::clock(kernel::thread_clock(tid));
@@ -237,7 +237,7 @@ impl Armer {
     }
 
     fn period(&self, interval: u64) -> u64 {
-        period(self.engine, interval)
+        period(self.trigger, interval)
     }
 
     /// Takes a thread's timer or descriptor away.
@@ -301,8 +301,8 @@ impl Armer {
 
 /// What an event counts in an interval: nanoseconds, or cycles at a rate that is about right;
 /// weights come from the clock.
-pub fn period(engine: SampleEngine, interval: u64) -> u64 {
-    if engine == SampleEngine::PerfCycles { interval * 3 } else { interval }
+pub fn period(trigger: SampleTrigger, interval: u64) -> u64 {
+    if trigger == SampleTrigger::PerfCycles { interval * 3 } else { interval }
 }
 
 /// Counts one more, if there may be one.

@@ -9,7 +9,7 @@ use crate::stream::watch::ThreadListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use tare_arena::samples::Counter;
-use tare_protocol::SampleEngine;
+use tare_protocol::SampleTrigger;
 
 /// What the control thread, the sampler thread and starting threads need to arm threads.
 pub struct Arming {
@@ -20,7 +20,7 @@ pub struct Arming {
 impl ThreadListener for Arming {
     fn filled(&self, record: &Record, tid: u32) {
         record.last_time.store(kernel::monotonic(), Relaxed);
-        if self.shared.engine == SampleEngine::Safepoint {
+        if self.shared.trigger == SampleTrigger::Safepoint {
             record.charged.store(kernel::clock(kernel::thread_clock(tid)), Relaxed);
         }
     }

@@ -24,12 +24,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use tare_arena::samples::{Counter, Sample, Special, State};
-use tare_protocol::SampleEngine;
+use tare_protocol::SampleTrigger;
 
 /// What a session shares with its handlers.
 pub struct Shared {
     pub stream: Arc<Stream>,
-    pub engine: SampleEngine,
+    pub trigger: SampleTrigger,
     pub wall: bool,
     pub interval: AtomicU64,
     pub paused: AtomicBool,
@@ -167,7 +167,7 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
             shared.own(now().saturating_sub(began));
             if record.fresh.swap(0, Relaxed) != 0 {
                 let interval = shared.interval.load(Relaxed);
-                perf::set_period(fd, armer::period(shared.engine, interval));
+                perf::set_period(fd, armer::period(shared.trigger, interval));
             }
             perf::enable_once(fd);
         }
@@ -214,7 +214,7 @@ impl Shared {
         let interval = self.interval.load(Relaxed).max(1);
         let charged = record.charged.load(Relaxed);
         let open = used.saturating_sub(charged);
-        if self.engine == SampleEngine::PerfCycles {
+        if self.trigger == SampleTrigger::PerfCycles {
             // Cycles come at any rate; only the clock knows the time.
             record.charged.store(used, Relaxed);
             return open;

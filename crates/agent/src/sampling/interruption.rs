@@ -9,7 +9,7 @@ use crate::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
-use tare_protocol::SampleEngine;
+use tare_protocol::SampleTrigger;
 
 /// The event of the thread that watches, for the handler; none is negative.
 static EVENT: AtomicI32 = AtomicI32::new(-1);
@@ -45,10 +45,10 @@ pub fn interruption(choice: &Choice) -> u64 {
 fn watch(choice: &Choice) -> u64 {
     kernel::unblock();
     let tid = kernel::gettid();
-    match choice.engine {
-        SampleEngine::PerfClock | SampleEngine::PerfCycles => {
-            let period = armer::period(choice.engine, INTERVAL);
-            let event = armer::event(choice.engine);
+    match choice.trigger {
+        SampleTrigger::PerfClock | SampleTrigger::PerfCycles => {
+            let period = armer::period(choice.trigger, INTERVAL);
+            let event = armer::event(choice.trigger);
             let Ok(fd) = perf::open(tid, event, period, choice.kernel) else { return 0 };
             EVENT.store(fd, SeqCst);
             perf::enable_once(fd);
@@ -59,13 +59,13 @@ fn watch(choice: &Choice) -> u64 {
             perf::close(fd);
             found
         }
-        SampleEngine::Timer => {
+        SampleTrigger::Timer => {
             let Ok(timer) = kernel::create_timer(tid, INTERVAL, INTERVAL) else { return 0 };
             let found = gap();
             kernel::delete_timer(timer);
             found
         }
-        SampleEngine::Safepoint => 0,
+        SampleTrigger::Safepoint => 0,
     }
 }
 
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn what_a_signal_costs_is_microseconds() {
         handler::install().expect("a handler");
-        for engine in [SampleEngine::Timer, SampleEngine::PerfClock] {
-            let choice = Choice { engine, kernel: false, asked: true, notes: Vec::new() };
+        for trigger in [SampleTrigger::Timer, SampleTrigger::PerfClock] {
+            let choice = Choice { trigger, kernel: false, asked: true, notes: Vec::new() };
             // Where there are no perf events, or on a machine that is too busy, nothing is known.
             let found = interruption(&choice);
-            assert!(found < 1_000_000, "{engine}: {found} ns");
+            assert!(found < 1_000_000, "{trigger}: {found} ns");
         }
     }
 }

@@ -17,6 +17,7 @@ mod session;
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::jvm::Failure;
 use crate::stacks::StacksError;
+use crate::stream;
 use session::SamplingSession;
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,8 @@ static SESSION: Mutex<Option<SamplingSession>> = Mutex::new(None);
 #[derive(Debug)]
 pub enum SamplingError {
     AlreadyOn,
+    /// The stream was opened by an engine that cannot share it with a sampler that comes later.
+    StreamOpen,
     /// This JVM does not say where something is.
     Unknown(String),
     Engine(String),
@@ -47,6 +50,14 @@ impl fmt::Display for SamplingError {
         match self {
             SamplingError::AlreadyOn => {
                 write!(f, "a sampling session of this JVM is already under way; end that one first")
+            }
+            SamplingError::StreamOpen => {
+                write!(
+                    f,
+                    "allocations of this JVM are being recorded; sampling can only be started \
+                     before them: end that recording, and ask for both at once \
+                     (`tare record --alloc --cpu`)"
+                )
             }
             SamplingError::Unknown(what) => {
                 write!(
@@ -103,6 +114,9 @@ impl Engine for Sampling {
         if session.is_some() {
             return Err(SamplingError::AlreadyOn.into());
         }
+        if stream::is_open() {
+            return Err(SamplingError::StreamOpen.into());
+        }
         let (mut new, files) = SamplingSession::new(jvm, (**plan).clone())?;
         new.begin(jvm).inspect_err(|_| new.end(jvm))?;
         *session = Some(new);
@@ -134,6 +148,10 @@ impl Engine for Sampling {
     fn status(&self) -> Option<EngineStatus> {
         let status = locked(&SESSION).as_ref().map(SamplingSession::status)?;
         Some(EngineStatus::Sampling(Box::new(status)))
+    }
+
+    fn uses_stream(&self) -> bool {
+        true
     }
 
     fn yields(&self) -> bool {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::Duration;
 use tare_arena::samples::{Counter, How, Sample, Special, State};
-use tare_protocol::SampleEngine;
+use tare_protocol::SampleTrigger;
 
 /// Time between two rounds of a few threads each.
 const ROUND: Duration = Duration::from_millis(1);
@@ -49,8 +49,8 @@ impl Sampler {
         let body = move || {
             gate::enter((), || {
                 let _ours = Ours::note();
-                match arming.shared.engine {
-                    SampleEngine::Safepoint => at_safepoints(vm, jvmti, &arming, &theirs),
+                match arming.shared.trigger {
+                    SampleTrigger::Safepoint => at_safepoints(vm, jvmti, &arming, &theirs),
                     _ => round_and_round(&arming, &theirs),
                 }
             });

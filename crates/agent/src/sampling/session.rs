@@ -16,14 +16,13 @@ use crate::stacks::{Exported, Stacks, fault_guard};
 use crate::stream::pace::Pace;
 use crate::stream::{SCAN_AT_LEAST, SCAN_EVERY, SCAN_SHARE, Stream};
 use crate::vm_tables::Missing;
-use jvmti_bindings::sys::jvmti::jvmtiCapabilities;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 use tare_arena::samples::layout::header;
 use tare_arena::samples::{Counter, Special};
-use tare_protocol::{SampleEngine, SamplePlan, SampleStatus};
+use tare_protocol::{SamplePlan, SampleStatus, SampleTrigger};
 
 /// The least and the greatest number of frames of a stack that can be asked for.
 const DEPTH: std::ops::RangeInclusive<u32> = 16..=8192;
@@ -49,14 +48,6 @@ pub struct SamplingSession {
     displaced: bool,
 }
 
-fn capabilities() -> jvmtiCapabilities {
-    let mut set = jvmtiCapabilities::default();
-    set.set_can_get_line_numbers(true);
-    set.set_can_get_source_file_name(true);
-    set.set_can_get_thread_cpu_time(true);
-    set
-}
-
 /// The engine; where stacks cannot be walked, the one that has the JVM take them, unless another is
 /// asked for.
 fn choose(
@@ -65,16 +56,16 @@ fn choose(
     missing: Option<&Missing>,
 ) -> Result<Choice, SamplingError> {
     let Some(Missing(what)) = missing else {
-        return armer::choose(plan.engine, plan.wall, interval).map_err(SamplingError::Engine);
+        return armer::choose(plan.trigger, plan.wall, interval).map_err(SamplingError::Engine);
     };
-    match plan.engine {
-        None | Some(SampleEngine::Safepoint) => {
+    match plan.trigger {
+        None | Some(SampleTrigger::Safepoint) => {
             let note = format!(
                 "This JVM does not tell where to find {what}: stacks are taken by the JVM itself, \
                  at safepoints."
             );
             Ok(Choice {
-                engine: SampleEngine::Safepoint,
+                trigger: SampleTrigger::Safepoint,
                 kernel: false,
                 asked: false,
                 notes: vec![note],
@@ -101,14 +92,13 @@ impl SamplingSession {
         let files = stream.files().map_err(SamplingError::Memory)?;
         let shared = Arc::new(Shared {
             stream: Arc::new(stream),
-            engine: choice.engine,
+            trigger: choice.trigger,
             wall: plan.wall,
             interval: AtomicU64::new(interval),
             paused: AtomicBool::new(false),
             waits: Default::default(),
             interruption: if plan.wall { 0 } else { interruption::interruption(&choice) },
         });
-        jvmti.add_capabilities(&capabilities()).map_err(SamplingError::Jvmti)?;
         let now = Instant::now();
         let session = SamplingSession {
             arming: Arc::new(Arming { armer: Armer::new(&choice, plan.kernel), shared }),
@@ -155,7 +145,7 @@ impl SamplingSession {
             key.store(jni.method_key(class, name, descriptor), Relaxed);
         }
         stream.take_threads(jvmti, jni, self.shared().interval.load(Relaxed));
-        if self.plan.wall || self.shared().engine == SampleEngine::Safepoint {
+        if self.plan.wall || self.shared().trigger == SampleTrigger::Safepoint {
             let sampler = Sampler::start(vm, jvmti, Arc::clone(&self.arming));
             self.sampler = Some(sampler.map_err(SamplingError::Thread)?);
         }
@@ -189,8 +179,8 @@ impl SamplingSession {
         }
         if (faults || signals) && !std::mem::replace(&mut self.displaced, true) {
             self.notes.push(
-                "Another profiler put its signal handlers over ours; ours were put on top again \
-                 and hand on what is not for us. Some samples around that moment are missing."
+                "Another profiler replaced our signal handlers. Ours were installed again and pass on \
+                 signals that are not for us. Some samples around that moment are missing."
                     .into(),
             );
         }
@@ -241,7 +231,12 @@ impl SamplingSession {
         if let Some(sampler) = self.sampler.take() {
             sampler.stop();
         }
-        self.stream().close(jvmti);
+        let last = self.stream().leave();
+        if last {
+            self.stream().close(jvmti);
+        } else {
+            self.stream().watch.dismiss();
+        }
         handler::publish(std::ptr::null_mut());
         let limit = Instant::now() + PATIENCE;
         while handler::busy() && Instant::now() < limit {
@@ -249,13 +244,14 @@ impl SamplingSession {
         }
         // Whoever is still inside keeps what it uses, for ever.
         self.arming.armer.tidy();
-        self.stream().end(jvmti, jni);
+        if last {
+            self.stream().end(jvmti, jni);
+        }
         if handler::busy() {
             // A thread is stopped inside a handler: what it uses must stay.
             std::mem::forget(Arc::clone(&self.arming.shared));
         }
         MODULES.replace(None);
-        let _ = jvmti.relinquish_capabilities(&capabilities());
     }
 
     pub fn status(&self) -> SampleStatus {
@@ -280,7 +276,7 @@ impl SamplingSession {
         });
         SampleStatus {
             session: self.number,
-            engine: Some(shared.engine),
+            trigger: Some(shared.trigger),
             wall: shared.wall,
             paused: shared.paused.load(Relaxed),
             interval_ns: self.plan.interval_ns,

@@ -1,7 +1,8 @@
-//! Memory for frames, for those who walk and must not allocate.
+//! Memory for frames, and for what is remembered of them, for those who walk and must not allocate.
 
 use super::fault_guard::LANDINGS;
 use super::frames::{Frame, Frames};
+use super::memo::Memo;
 use crate::kernel;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -25,7 +26,19 @@ impl Buffers {
     }
 
     fn bytes(depth: usize) -> usize {
+        Self::memos(depth) + LANDINGS * Memo::BYTES
+    }
+
+    /// Where what is remembered begins.
+    fn memos(depth: usize) -> usize {
         LANDINGS * (depth + 1) * size_of::<Frame>()
+    }
+
+    /// What the owner of a piece remembers.
+    pub fn memo(&self, index: usize) -> Memo {
+        let offset = Self::memos(self.depth) + index % LANDINGS * Memo::BYTES;
+        // SAFETY: within the mapping, which was zeros; who asks has taken the piece of this index.
+        unsafe { Memo::new(self.start.cast::<u8>().add(offset)) }
     }
 
     /// A piece that nobody else has, until it is given back.

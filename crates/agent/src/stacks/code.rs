@@ -34,11 +34,8 @@ pub enum BlobKind {
 }
 
 impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
-    pub(super) fn in_code_cache(&self, pc: u64) -> bool {
-        self.heap_of(pc).is_some()
-    }
-
-    fn heap_of(&self, pc: u64) -> Option<u64> {
+    /// The part of the code cache that `pc` is in.
+    pub(super) fn heap_of(&self, pc: u64) -> Option<u64> {
         let l = self.layout;
         l.heaps.iter().copied().take_while(|heap| *heap != 0).find(|heap| {
             let low = self.memory.word(heap.wrapping_add(l.heap_low)).unwrap_or(0);
@@ -49,8 +46,12 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
 
     /// The code that `pc` is in.
     pub(super) fn blob(&self, pc: u64) -> Option<Blob> {
+        self.blob_in(self.heap_of(pc)?, pc)
+    }
+
+    /// The same in a part of the code cache.
+    pub(super) fn blob_in(&self, heap: u64, pc: u64) -> Option<Blob> {
         let l = self.layout;
-        let heap = self.heap_of(pc)?;
         let low = self.field(heap, l.heap_low)?;
         let segments = self.field(heap, l.heap_segments)?;
         let mut index = pc.wrapping_sub(low) >> l.segment_shift;

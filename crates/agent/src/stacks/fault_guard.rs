@@ -24,6 +24,8 @@ pub struct Landing {
     registers: UnsafeCell<[u64; 16]>,
     /// The thread that is under the guard; zero is none.
     tid: AtomicU32,
+    /// Greater than that of whoever was interrupted inside a guard of its own.
+    order: AtomicU64,
 }
 
 // SAFETY: `registers` is written by the thread that owns the landing before `tid` is set, and
@@ -32,13 +34,17 @@ unsafe impl Sync for Landing {}
 
 impl Landing {
     pub const fn new() -> Self {
-        Landing { registers: UnsafeCell::new([0; 16]), tid: AtomicU32::new(0) }
+        let registers = UnsafeCell::new([0; 16]);
+        Landing { registers, tid: AtomicU32::new(0), order: AtomicU64::new(0) }
     }
 }
 
 /// All landings there are, one per walking buffer; fixed, so that the handler can search them.
 pub const LANDINGS: usize = 64;
 static ALL: [Landing; LANDINGS] = [const { Landing::new() }; LANDINGS];
+
+/// Counts who came under a guard.
+static ORDER: AtomicU64 = AtomicU64::new(1);
 
 /// How many threads are under a guard: the common fault of the JVM costs one load.
 static UNDER: AtomicUsize = AtomicUsize::new(0);
@@ -125,6 +131,7 @@ pub unsafe fn run(
     argument: *mut c_void,
 ) -> bool {
     let Some(landing) = ALL.get(index) else { return false };
+    landing.order.store(ORDER.fetch_add(1, Relaxed), Relaxed);
     UNDER.fetch_add(1, SeqCst);
     landing.tid.store(tid, SeqCst);
     // SAFETY: the registers have room for what the routine stores; the landing is the caller's.
@@ -150,7 +157,10 @@ pub unsafe fn land(context: *mut c_void) -> bool {
     }
     // SAFETY: no preconditions.
     let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-    let Some(landing) = ALL.iter().find(|landing| landing.tid.load(SeqCst) == tid) else {
+    // A signal handler that walks may have interrupted a walk of the same thread: the fault is of
+    // the one that began last.
+    let own = ALL.iter().filter(|landing| landing.tid.load(SeqCst) == tid);
+    let Some(landing) = own.max_by_key(|landing| landing.order.load(Relaxed)) else {
         return false;
     };
     // SAFETY: written by this thread before it set `tid`.

@@ -33,6 +33,11 @@ impl Frame {
         Frame { value: address, bci: -1, kind: frame::KERNEL, how: 0, spare: 0 }
     }
 
+    /// The class of an object, by the text that is its signature.
+    pub fn class(text: u32) -> Self {
+        Frame { value: u64::from(text), bci: -1, kind: frame::CLASS, how: 0, spare: 0 }
+    }
+
     pub fn special(kind: Special) -> Self {
         Frame { value: kind as u64, bci: -1, kind: frame::SPECIAL, how: 0, spare: 0 }
     }

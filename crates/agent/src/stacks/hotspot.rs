@@ -40,6 +40,8 @@ pub struct Layout {
     pub blob_code: At,
     pub nmethod_method: u64,
     pub nmethod_orig_pc: u64,
+    /// The number of the compilation; where it is not known, nothing is remembered of its frames.
+    pub nmethod_compilation: Option<u64>,
     pub deopt_handlers: [At; 2],
     pub scopes_pcs: At,
     pub scopes_pcs_end: At,
@@ -127,6 +129,7 @@ impl Layout {
             blob_code,
             nmethod_method: t.offset(&compiled, "_method")?,
             nmethod_orig_pc: nmethod("_orig_pc_offset")?,
+            nmethod_compilation: nmethod("_compile_id").ok(),
             deopt_handlers: [
                 deopt("_deopt_handler_begin", "_deopt_handler_offset"),
                 deopt("_deopt_mh_handler_begin", "_deopt_mh_handler_offset"),

@@ -13,6 +13,7 @@ pub mod frames;
 pub mod hotspot;
 pub mod ids;
 mod kernel_frames;
+mod memo;
 mod memory;
 mod methods;
 pub mod native;

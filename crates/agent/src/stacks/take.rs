@@ -7,6 +7,7 @@ use super::Stacks;
 use super::fault_guard;
 use super::frames::{Frame, Frames};
 use super::kernel_frames;
+use super::memo::Memo;
 use super::memory::{Memory, Own};
 use super::native::{FramePointers, MODULES, UnwindTables};
 use super::walk::{Registers, Walker};
@@ -50,6 +51,7 @@ struct Walk<'a> {
     modules: Option<&'a Modules>,
     caller: Caller<'a>,
     frames: &'a mut Frames,
+    memo: Memo,
     /// What was found out beside the frames.
     taken: Taken,
 }
@@ -64,6 +66,7 @@ impl Stacks {
             modules: modules.as_deref(),
             caller,
             frames,
+            memo: self.buffers.memo(index),
             taken: Taken { end, mounted: 0, state: State::Running, faulted: false },
         };
         let argument = (&raw mut job).cast();
@@ -158,15 +161,16 @@ extern "C" fn walk(argument: *mut c_void) {
     let top = top.unwrap_or(u64::MAX);
     let with_native = walk.stacks.native;
     let ids = walk.stacks.id_layout.rules();
+    let memo = walk.memo;
     let end = match walk.modules {
         Some(modules) => {
             let native = &UnwindTables(modules);
-            let walker = Walker { layout, ids, memory: &Own, native, top, with_native };
+            let walker = Walker { layout, ids, memo, memory: &Own, native, top, with_native };
             walker.walk(walk.caller.thread, walk.caller.registers, walk.frames)
         }
         None => {
             let native = &FramePointers;
-            let walker = Walker { layout, ids, memory: &Own, native, top, with_native };
+            let walker = Walker { layout, ids, memo, memory: &Own, native, top, with_native };
             walker.walk(walk.caller.thread, walk.caller.registers, walk.frames)
         }
     };

@@ -9,6 +9,7 @@
 use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};
 use super::hotspot::Layout;
+use super::memo::{Code, Memo};
 use super::memory::{LOWEST, Memory};
 use super::methods::{IdRules, Version};
 use super::native::{NativeStep, Place};
@@ -45,6 +46,7 @@ pub struct Walker<'a, M, N> {
     pub layout: &'a Layout,
     /// How ids and methods hang together.
     pub ids: IdRules,
+    pub memo: Memo,
     pub memory: &'a M,
     pub native: &'a N,
     /// The end of the thread's stack.
@@ -69,7 +71,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let mut leaf = true;
         let mut in_java = false;
         loop {
-            let next = if self.in_code_cache(place.pc) {
+            let next = if let Some(heap) = self.heap_of(place.pc) {
                 // While it is not in Java code, a thread keeps a note of its last Java frame,
                 // which is surer than anything found by walking.
                 if let Some(noted) = anchor.take().filter(|noted| noted.sp >= place.sp)
@@ -79,7 +81,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                     leaf = false;
                     continue;
                 }
-                let next = self.java(place, leaf, registers, frames);
+                let next = self.java(heap, place, leaf, registers, frames);
                 in_java |= frames.last_is_java();
                 next
             } else if in_java {
@@ -187,11 +189,18 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         )
     }
 
-    fn java(&self, place: Place, leaf: bool, registers: &Registers, frames: &mut Frames) -> Next {
+    fn java(
+        &self,
+        heap: u64,
+        place: Place,
+        leaf: bool,
+        registers: &Registers,
+        frames: &mut Frames,
+    ) -> Next {
         if place.pc == self.layout.call_stub_return {
             return self.entry(place);
         }
-        let Some(blob) = self.blob(place.pc) else {
+        let Some(blob) = self.blob_in(heap, place.pc) else {
             return Next::Broken(Special::UnknownJava);
         };
         let next = match blob.kind {
@@ -299,14 +308,22 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             frames.push(self.version(method)?.frame(0, how));
             return self.unframed(blob, place);
         }
-        let mut pc = place.pc;
-        // A frame that was deoptimised returns to a handler; its true place is in the frame.
-        if !leaf && self.is_deoptimised(blob, pc) {
-            let offset = self.int_field(blob.at, l.nmethod_orig_pc)?;
-            pc = self.memory.word(place.sp.wrapping_add_signed(i64::from(offset)))?;
-        }
-        if self.scopes(blob, pc, leaf, how, frames).is_none() {
-            frames.push(self.version(method)?.frame(-1, how));
+        let code = l.nmethod_compilation.filter(|_| !leaf);
+        let code = code.and_then(|offset| self.int_field(blob.at, offset));
+        let code = code.map(|compilation| Code { at: blob.at, compilation });
+        if !code.is_some_and(|code| self.memo.recall(place.pc, code, frames)) {
+            let before = frames.count();
+            let mut pc = place.pc;
+            // A frame that was deoptimised returns to a handler; its true place is in the frame.
+            if !leaf && self.is_deoptimised(blob, pc) {
+                let offset = self.int_field(blob.at, l.nmethod_orig_pc)?;
+                pc = self.memory.word(place.sp.wrapping_add_signed(i64::from(offset)))?;
+            }
+            if self.scopes(blob, pc, leaf, how, frames).is_none() {
+                frames.push(self.version(method)?.frame(-1, how));
+            } else if let Some(code) = code.filter(|_| pc == place.pc) {
+                self.memo.keep(pc, code, frames.as_slice().get(before..).unwrap_or(&[]));
+            }
         }
         if leaf && let Some(next) = self.epilogue(place) {
             return Some(next);
@@ -396,7 +413,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             let next = self.framed(blob, place)?;
             // A stub at a safepoint returns to the instruction that was interrupted, which is
             // not behind a call; so what its frame says is believed once the frame is there.
-            let made = self.in_code_cache(next.pc) && !leaf;
+            let made = self.heap_of(next.pc).is_some() && !leaf;
             if made || self.returns_to(next.pc).is_some() {
                 return Some(next);
             }

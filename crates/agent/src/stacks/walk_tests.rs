@@ -2,6 +2,7 @@
 
 use super::frames::{Frame, Frames};
 use super::hotspot::{At, Layout, MOST_HEAPS};
+use super::memo::Memo;
 use super::memory::Memory;
 use super::methods::IdRules;
 use super::native::{FramePointers, Place};
@@ -63,6 +64,7 @@ fn layout() -> Layout {
         blob_code: At::Pointer(16),
         nmethod_method: 24,
         nmethod_orig_pc: 32,
+        nmethod_compilation: None,
         deopt_handlers: [At::Absent; 2],
         scopes_pcs: At::Pointer(40),
         scopes_pcs_end: At::Pointer(48),
@@ -139,13 +141,23 @@ fn walk(m: &Fake, place: Place) -> (Vec<Frame>, Option<Special>) {
 }
 
 fn walk_by(original: Option<u64>, m: &Fake, place: Place) -> (Vec<Frame>, Option<Special>) {
-    let layout = layout();
+    walk_with(&layout(), Memo::NONE, original, m, place)
+}
+
+fn walk_with(
+    layout: &Layout,
+    memo: Memo,
+    original: Option<u64>,
+    m: &Fake,
+    place: Place,
+) -> (Vec<Frame>, Option<Special>) {
     let mut space = vec![Frame::native(0); 65];
     // SAFETY: room for 64 frames and one more.
     let mut frames = unsafe { Frames::new(space.as_mut_ptr(), 64) };
     let walker = Walker {
-        layout: &layout,
+        layout,
         ids: IdRules { original, slots: true },
+        memo,
         memory: m,
         native: &FramePointers,
         top: TOP,
@@ -174,6 +186,30 @@ fn compiled_frames_with_what_is_inlined() {
     assert_eq!(end, None);
     let pair = [Frame::java(KEY, 9, How::Inlined), Frame::java(KEY, 4, How::Compiled)];
     assert_eq!(frames, [pair; 3].concat());
+}
+
+#[test]
+fn what_an_address_stands_for_is_read_once_in_a_compilation() {
+    const COMPILATION: u64 = 72;
+    let layout = Layout { nmethod_compilation: Some(COMPILATION), ..layout() };
+    let mut piece = vec![0_u64; Memo::BYTES / 8];
+    // SAFETY: as many bytes, for this test alone.
+    let memo = unsafe { Memo::new(piece.as_mut_ptr().cast()) };
+    let mut m = memory();
+    m.bytes(BLOB + COMPILATION, &7_u32.to_le_bytes());
+    recursion(&mut m, STACK, 3);
+    let walk = |m: &Fake| {
+        let place = Place { pc: CODE + 0x22, sp: STACK, fp: 0 };
+        walk_with(&layout, memo, Some(ORIGINAL), m, place).0
+    };
+    let pair = |bci| [Frame::java(KEY, bci, How::Inlined), Frame::java(KEY, 4, How::Compiled)];
+    assert_eq!(walk(&m), [pair(9); 3].concat());
+    // The note that it was read from says something else: only the leaf is read anew.
+    m.bytes(0xb103, &[1 + 11]);
+    assert_eq!(walk(&m), [pair(10), pair(9), pair(9)].concat());
+    // Other code has come to the same place.
+    m.bytes(BLOB + COMPILATION, &8_u32.to_le_bytes());
+    assert_eq!(walk(&m), [pair(10); 3].concat());
 }
 
 #[test]

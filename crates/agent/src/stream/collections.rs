@@ -13,17 +13,17 @@ use crate::kernel;
 use crate::perf_memory::{self, COLLECTORS_MOST};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::{Duration, Instant};
-use tare_arena::samples::{DeclaredKind, EventHead, FieldKind, Text};
-
-/// The number of the kind in the stream.
-const GC: u32 = 1;
+use tare_arena::samples::{EventHead, FieldKind};
 
 /// How long the end of a stream waits for a callback that is still inside.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static STREAM: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
+/// The number of the kind in the stream, and of each collector's name.
+static KIND: AtomicU32 = AtomicU32::new(0);
+static NAMES: [AtomicU32; COLLECTORS_MOST] = [const { AtomicU32::new(0) }; COLLECTORS_MOST];
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// When the collection under way began; zero while there is none. One at a time: the world stands
@@ -35,14 +35,13 @@ static RUNS: [AtomicU64; COLLECTORS_MOST] = [const { AtomicU64::new(0) }; COLLEC
 /// Declares the kind in the stream, and lets the events reach it. To be called by the control
 /// thread.
 pub fn publish(stream: &Arc<Stream>) {
-    let kind = DeclaredKind::new(GC, "gc", &[("collector", FieldKind::Text)]);
-    let mut declared = stream.ring.append_bytes(&kind.encode());
-    for (id, collector) in (1..).zip(perf_memory::collectors()) {
-        let text = Text { id, text: collector.name.clone() };
-        declared &= stream.ring.append_bytes(&text.encode());
-    }
     // The ring is empty still, so there is room.
-    debug_assert!(declared);
+    let kind = stream.declare("gc", &[("collector", FieldKind::Text)]);
+    debug_assert!(kind.is_some());
+    KIND.store(kind.unwrap_or(0), Relaxed);
+    for (id, collector) in NAMES.iter().zip(perf_memory::collectors()) {
+        id.store(stream.text(collector.name.clone()).unwrap_or(0), Relaxed);
+    }
     BEGAN.store(0, Relaxed);
     STREAM.store(Arc::as_ptr(stream).cast_mut(), SeqCst);
 }
@@ -80,10 +79,11 @@ pub fn finished() {
     if let Some(stream) = unsafe { STREAM.load(SeqCst).as_ref() } {
         let mut runs = RUNS.iter().zip(perf_memory::known_collectors());
         let moved = runs.position(|(before, now)| before.load(Relaxed) != now.runs());
-        let collector = moved.map_or(0, |at| at as u64 + 1);
+        let name = moved.and_then(|at| NAMES.get(at));
+        let collector = name.map_or(0, |id| u64::from(id.load(Relaxed)));
         let record = threads::table().and_then(|table| table.find(kernel::gettid()));
         let head = EventHead {
-            kind: GC,
+            kind: KIND.load(Relaxed),
             thread: record.map_or(0, |record| record.number.load(Relaxed)),
             time: began,
             duration: now.saturating_sub(began),

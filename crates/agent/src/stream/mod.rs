@@ -4,13 +4,15 @@
 //! Engines append, from signal handlers and the JVM's callbacks; what their records mean is theirs.
 //! The stream by itself sends threads when they come and end, and names of the methods in whatever
 //! stacks were sent. There is one at a time: its threads are in a table that signal handlers
-//! search.
+//! search. The first engine that needs it opens it, others join it, and the last that leaves ends
+//! it. All of them are one front end's (`control`).
 //!
 //! It begins in this order: [`Stream::new`], [`Stream::open`] (the JVM's events reach it), then
 //! threads are taken in ([`Stream::take_threads`]), to whoever listens to them. It ends the other
 //! way round: [`Stream::close`], and when no handler uses it any more, [`Stream::end`].
 
 mod collections;
+mod kinds;
 mod names;
 mod older;
 pub mod pace;
@@ -27,13 +29,15 @@ use crate::stacks::Stacks;
 use crate::stacks::frames::Frame;
 use crate::stacks::ids::{MethodIds, Sweep};
 use crate::thread;
-use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
+use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
+use kinds::Numbers;
 use names::MethodNames;
 use older::Known;
 use pace::Pace;
 pub use ring::Ring;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_arena::samples::layout::header;
@@ -70,6 +74,9 @@ pub struct Stream {
     /// The methods that the JVM knows.
     pub ids: MethodIds,
     traces: Traces,
+    numbers: Numbers,
+    /// Engines that write to it.
+    users: AtomicU32,
     upkeep: Mutex<Upkeep>,
 }
 
@@ -85,6 +92,25 @@ struct Upkeep {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What names of methods and the clocks of threads take.
+fn capabilities() -> jvmtiCapabilities {
+    let mut set = jvmtiCapabilities::default();
+    set.set_can_get_line_numbers(true);
+    set.set_can_get_source_file_name(true);
+    set.set_can_get_thread_cpu_time(true);
+    set
+}
+
+/// The stream that is open, for one more engine, which is to leave it.
+pub fn join() -> Option<Arc<Stream>> {
+    current().inspect(|stream| _ = stream.users.fetch_add(1, AcqRel))
+}
+
+/// Whether an engine has opened it.
+pub fn is_open() -> bool {
+    locked(&OPEN).is_some()
 }
 
 /// The stream that is open, if one is.
@@ -132,6 +158,8 @@ impl Stream {
             watch: Watch::new(table, fields, jni, own),
             ids: MethodIds::default(),
             traces: Traces::new(),
+            numbers: Numbers::default(),
+            users: AtomicU32::new(1),
             upkeep: Mutex::new(Upkeep {
                 events: None,
                 names: MethodNames::default(),
@@ -141,6 +169,16 @@ impl Stream {
                 next_scan: Instant::now() + SCAN_EVERY,
             }),
         })
+    }
+
+    /// An engine leaves it: whether it was the last, which has to close and end it.
+    pub fn leave(&self) -> bool {
+        self.users.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Whether one engine alone writes to it.
+    pub fn has_one_user(&self) -> bool {
+        self.users.load(Acquire) == 1
     }
 
     /// For the front end: the stream, and where it says how far it has read.
@@ -156,6 +194,7 @@ impl Stream {
     /// Lets the JVM's events reach it. Classes that are loaded already tell the ids of their
     /// methods now; the number of those classes. After an error it is to be closed, too.
     pub fn open(self: &Arc<Self>, jvmti: Jvmti, jni: Jni) -> Result<u64, Failure> {
+        jvmti.add_capabilities(&capabilities())?;
         *locked(&OPEN) = Some(Arc::clone(self));
         collections::publish(self);
         locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
@@ -226,6 +265,7 @@ impl Stream {
         self.watch.forget_threads();
         self.name_methods(&mut locked(&self.upkeep), jvmti, jni, true);
         self.ring.put(header::ENDED, 1);
+        let _ = jvmti.relinquish_capabilities(&capabilities());
     }
 }
 

@@ -140,6 +140,12 @@ impl Ring {
         self.capacity - self.capacity / 8
     }
 
+    /// Whether half of it is free: whoever could fill it leaves the rest to others.
+    pub fn is_half_free(&self) -> bool {
+        let used = self.get(header::HEAD).saturating_sub(self.get(header::TAIL));
+        used <= self.capacity / 2
+    }
+
     /// Appends a record whose content after the head `fill` writes.
     fn append(&self, kind: u32, size: usize, most: u64, fill: impl FnOnce(*mut u8)) -> bool {
         let Some(position) = self.reserve(size, most) else { return false };

@@ -51,6 +51,9 @@ pub struct Record {
     /// When it was last seen not to have run.
     pub looked_at: AtomicU64,
     pub last_cpu: AtomicU64,
+    /// The interval from which the JVM drew the thread's next sample of an allocation; zero while
+    /// none of its samples was seen.
+    pub drawn: AtomicU64,
 }
 
 impl Record {
@@ -89,6 +92,7 @@ impl Record {
         self.settled.store(0, Relaxed);
         self.asked.store(0, Relaxed);
         self.last_cpu.store(0, Relaxed);
+        self.drawn.store(0, Relaxed);
     }
 }
 

@@ -62,6 +62,28 @@ impl Watch {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The listener is told that all threads leave, and nothing more; they are watched on.
+    pub fn dismiss(&self) {
+        let table = self.table.change();
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(listener) = listener {
+            table.all().for_each(|record| listener.left(record));
+        }
+    }
+
+    /// HotSpot's thread behind the calling one; zero if that is not known.
+    pub fn own_thread(&self, jni: Jni) -> u64 {
+        match self.environment {
+            0 => 0,
+            offset => jni.environment().wrapping_sub(offset),
+        }
+    }
+
+    /// The number that the next thread gets.
+    pub fn next_number(&self) -> u32 {
+        self.next.load(Relaxed)
+    }
+
     /// Called on a thread that has just started.
     pub fn started(&self, ring: &Ring, jni: Jni, thread: jobject) {
         let (_, java_id) = jni.thread_numbers(self.fields, thread);
@@ -72,9 +94,9 @@ impl Watch {
             name: jni.frame(|| jni.thread_name(self.fields, thread)).unwrap_or_default(),
             ..SampleThread::default()
         };
-        let native = match self.environment {
+        let native = match self.own_thread(jni) {
             0 => jni.thread_numbers(self.fields, thread).0,
-            offset => jni.environment().wrapping_sub(offset),
+            native => native,
         };
         self.add(ring, new, native);
     }
