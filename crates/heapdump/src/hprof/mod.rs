@@ -1,0 +1,110 @@
+//! `.hprof` files of versions 1.0.1 to 1.0.3: those of HotSpot, and Android's.
+//!
+//! A file is a list of records; those that hold objects are segments, whose insides are a second
+//! kind of list. `top` finds the segments, `scan` reads all of them once for addresses, classes
+//! and roots, `read` a second time for what they hold. Whatever is missing or damaged is said in
+//! notes, and the rest is used.
+
+mod evidence;
+mod export;
+mod read;
+mod record;
+mod scan;
+mod table;
+#[cfg(test)]
+mod tests;
+mod top;
+mod write;
+
+pub use record::Width;
+pub use write::{ClassOut, Writer};
+
+use crate::classes::{ClassId, Classes, IdMap, Type};
+use crate::error::Result;
+use crate::input::Input;
+use crate::layout::Layout;
+use crate::progress::Progress;
+use crate::roots::{Root, RootKind, Thread};
+use std::ops::Range;
+
+pub struct Hprof {
+    input: Input,
+    width: Width,
+    layout: Layout,
+    classes: Classes,
+    roots: Vec<Root>,
+    threads: Vec<Thread>,
+    blocks: Vec<Block>,
+    /// Groups of them.
+    parts: Vec<Range<usize>>,
+    /// Milliseconds since 1970.
+    taken: u64,
+    notes: Vec<String>,
+}
+
+/// A range of the file that holds whole records inside a segment.
+#[derive(Clone, Debug)]
+struct Block {
+    begin: u64,
+    end: u64,
+    /// Of its objects.
+    lowest: u64,
+    highest: u64,
+    /// The most references that it can have, each with room for what goes before a list.
+    most_edges: u64,
+    objects: u64,
+}
+
+/// Addresses of all objects, in several lists.
+pub type Addresses = Vec<Vec<u64>>;
+
+impl Hprof {
+    /// Reads everything but references.
+    pub fn open(mut input: Input, progress: &dyn Progress) -> Result<(Hprof, Addresses)> {
+        let mut notes = std::mem::take(&mut input.notes);
+        let top = top::read(&input, &mut notes)?;
+        let found = scan::scan(&input, &top, progress)?;
+        notes.extend(found.notes);
+        let layout = found.evidence.layout(top.width);
+        let mut classes = table::classes(&input, &top, &found.classes)?;
+        let pointer = if top.width == Width::Four { Type::Int } else { Type::Long };
+        layout.set_sizes(&mut classes, pointer);
+        let (roots, threads) = table::roots(&input, &top, &found.roots)?;
+        let mut hprof = Hprof {
+            width: top.width,
+            taken: top.taken,
+            parts: read::parts(&found.blocks),
+            blocks: found.blocks,
+            input,
+            layout,
+            classes,
+            roots,
+            threads,
+            notes,
+        };
+        hprof.add_lasting_classes()?;
+        Ok((hprof, found.addresses))
+    }
+
+    /// Classes of the JVM's own loaders are never unloaded, although a dump lists only some.
+    fn add_lasting_classes(&mut self) -> Result<()> {
+        let mut loaders: IdMap<Option<ClassId>> = IdMap::default();
+        for (_, class) in self.classes.iter() {
+            if loaders.len() < MOST_LOADERS && !loaders.contains_key(&class.loader) {
+                let of = self.class_of(class.loader)?;
+                loaders.insert(class.loader, of);
+            }
+        }
+        for (id, class) in self.classes.iter().filter(|(_, class)| class.address != 0) {
+            let loader = loaders.get(&class.loader).copied().flatten();
+            if self.classes.stays(id, loader) {
+                let (object, kind) = (class.address, RootKind::SystemClass);
+                self.roots.push(Root { object, kind, thread: None, frame: None });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Each is looked for in the file.
+const MOST_LOADERS: usize = 20_000;
