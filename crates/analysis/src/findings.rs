@@ -2,12 +2,17 @@
 //! trust the rest. A sentence here must be true of any profile that brings it about; it does not
 //! guess at causes.
 
+mod memory;
+
+pub use memory::memory_findings;
+
 use crate::aside::{Aside, NATIVE_THREADS};
 use crate::collections::Collections;
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
 use crate::join::{JOINED, JoinedSums};
 use crate::labels::{Label, LabelKind};
+use crate::memory::is_memory;
 use crate::regions::regions;
 use crate::target::TargetError;
 use crate::threads::ThreadShare;
@@ -59,7 +64,10 @@ pub fn findings(
     } else {
         dominating(profile, tree, hot, threads, aside, &mut found);
         states(profile, metric, tree, &mut found);
-        pauses(profile, &mut found);
+        // Above what is allocated the head says it.
+        if !is_memory(&profile.series(metric).info().kind) {
+            pauses(profile, &mut found);
+        }
     }
     losses(profile, tree, hot, &mut found);
     trust(profile, metric, tree, hot, &mut found);
@@ -96,7 +104,9 @@ fn dominating(
             Some(*sum)
         });
         let half = half.take_while(|sum| *sum < 0.5).count() + 1;
-        if share >= 0.1 {
+        if tree.label(top.label).is_class() {
+            // The lists of what is allocated and of what stays begin with it.
+        } else if share >= 0.1 {
             say(format!("{name} itself takes {}", percent(share)));
         } else if half <= real.len() {
             let share = percent(share);
@@ -142,7 +152,8 @@ fn bottleneck(tree: &Tree, children: &Children) -> Option<(NodeId, f64)> {
     let mut depth = 0;
     while let Some(child) = children.of(at).first() {
         let label = tree.label_of(*child);
-        if tree.share(tree.total(0, *child)) < 0.7 || label.is_special() || is_kernel(label) {
+        let is_code = !label.is_special() && !is_kernel(label) && !label.is_class();
+        if tree.share(tree.total(0, *child)) < 0.7 || !is_code {
             break;
         }
         at = *child;
@@ -181,8 +192,9 @@ fn pauses(profile: &Profile, found: &mut Vec<Finding>) {
     let Some(Collections { count, total, .. }) = Collections::of(profile) else { return };
     if profile.run.duration > 0 && total.saturating_mul(20) >= profile.run.duration {
         let share = percent(total as f64 / profile.run.duration as f64);
-        let collections = counted(count, "collection");
-        let text = format!("{collections} stopped the program for {share} of the run");
+        let pauses = counted(count, "pause");
+        let text =
+            format!("{pauses} for garbage collection stopped the program for {share} of the run");
         found.push(Finding { kind: FindingKind::Dominates, text });
     }
 }
@@ -342,6 +354,9 @@ fn samples(profile: &Profile, metric: SeriesId, tree: &Tree) -> Option<i64> {
     let info = profile.series(metric).info();
     if info.kind == ValueKind::Samples {
         return Some(tree.sum(0));
+    }
+    if is_memory(&info.kind) {
+        return None;
     }
     let facts = &profile.run.facts;
     let weight = facts.get(keys::SAMPLED_TIME).filter(|_| info.period > 0)?.as_nanos() as f64;

@@ -4,7 +4,7 @@
 use crate::aside::{OF_JVM, OF_NATIVE};
 use crate::filter::{Filter, Grouping};
 use std::collections::HashMap;
-use tare_java_names::{is_jdk, package_of};
+use tare_java_names::{is_jdk, package_of, parameter_names};
 use tare_profile::{FrameId, Method, MethodId, MethodKind, Profile, StringId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +40,11 @@ impl Label {
     /// Whether it stands for threads that run no Java, see [`crate::set_aside`].
     pub fn is_aside(&self) -> bool {
         self.is_special() && [OF_JVM, OF_NATIVE].contains(&self.text.as_str())
+    }
+
+    /// Whether it stands for the objects of a class, and not for code.
+    pub fn is_class(&self) -> bool {
+        self.kind == LabelKind::Method(MethodKind::Class)
     }
 
     /// Whether it stands for something that was not measured but accounted for.
@@ -93,8 +98,11 @@ fn key<'a>(
     let text = |id| profile.strings.get(id);
     let by_method =
         |line| (Key::Method(method.kind, method.class, method.name, method.descriptor, line), line);
-    if matches!(method.kind, MethodKind::Special) {
-        return by_method(None);
+    // A class is the object that was allocated, and no code that could be a part of a group.
+    match method.kind {
+        MethodKind::Special => return by_method(None),
+        MethodKind::Class => return by_method(line.filter(|_| group == Grouping::Line)),
+        _ => {}
     }
     let class = text(method.class);
     let known = |text: &'a str, otherwise| if text.is_empty() { otherwise } else { text };
@@ -118,8 +126,13 @@ fn label(profile: &Profile, frame: FrameId, key: &Key<'_>, line: Option<u32>) ->
         }
         Key::Method(kind, ..) => {
             let mut text = profile.method_name(id);
-            if let Some(line) = line {
-                text.push_str(&format!(":{line}"));
+            match line {
+                // The line is of the method that allocates it.
+                Some(line) if *kind == MethodKind::Class => {
+                    text.push_str(&format!(" (line {line})"))
+                }
+                Some(line) => text.push_str(&format!(":{line}")),
+                None => {}
             }
             Label { text, kind: LabelKind::Method(*kind), method: Some(id), line }
         }
@@ -137,6 +150,10 @@ fn tell_apart(profile: &Profile, labels: &mut [Label]) {
         several.collect::<Vec<_>>()
     };
     for number in numbers_of(labels).into_iter().flatten() {
+        if labels[number].is_class() {
+            labels[number].text.push_str(" (object)");
+            continue;
+        }
         let method = labels[number].method.map(|id| profile.methods.get(id));
         let descriptor = method.map_or("", |method| profile.strings.get(method.descriptor));
         labels[number].text.push_str(&arguments(descriptor));
@@ -154,39 +171,11 @@ fn is_jdk_method(profile: &Profile, method: &Method) -> bool {
 
 /// `(ILjava/lang/String;[J)V` as `(int, String, long[])`; empty for what is no descriptor.
 fn arguments(descriptor: &str) -> String {
-    let Some((inside, _)) = descriptor.strip_prefix('(').and_then(|rest| rest.split_once(')'))
-    else {
-        return String::new();
-    };
-    let mut names = Vec::new();
-    let mut rest = inside;
-    while !rest.is_empty() {
-        let element = rest.trim_start_matches('[');
-        let dimensions = rest.len() - element.len();
-        let Some(first) = element.chars().next() else { break };
-        let (name, after) = match first {
-            'L' => element[1..].split_once(';').unwrap_or((&element[1..], "")),
-            _ => (primitive(first), &element[first.len_utf8()..]),
-        };
-        let short = name.rsplit('/').next().unwrap_or(name);
-        names.push(short.to_owned() + &"[]".repeat(dimensions));
-        rest = after;
-    }
-    format!("({})", names.join(", "))
-}
-
-fn primitive(letter: char) -> &'static str {
-    match letter {
-        'B' => "byte",
-        'C' => "char",
-        'D' => "double",
-        'F' => "float",
-        'I' => "int",
-        'J' => "long",
-        'S' => "short",
-        'Z' => "boolean",
-        _ => "?",
-    }
+    let names = parameter_names(descriptor).map(|names| {
+        let short = |name: &String| name.rsplit('.').next().unwrap_or(name).to_owned();
+        format!("({})", names.iter().map(short).collect::<Vec<_>>().join(", "))
+    });
+    names.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -201,11 +190,9 @@ mod tests {
             ("(ILjava/lang/String;[[J)V", "(int, String, long[][])"),
             ("", ""),
             ("(", ""),
-            ("(L)V", "()"),
-            ("(Lx", ""),
-            ("([)V", "()"),
+            ("(L)V", ""),
         ] {
-            assert_eq!(arguments(descriptor).replace("([])", "()"), text, "{descriptor}");
+            assert_eq!(arguments(descriptor), text, "{descriptor}");
         }
     }
 

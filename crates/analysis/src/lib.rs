@@ -24,6 +24,7 @@ mod hot;
 mod idle;
 mod join;
 mod labels;
+mod memory;
 mod method_type;
 mod metrics;
 mod narrow;
@@ -39,6 +40,7 @@ mod threads;
 mod tree;
 mod unstable;
 mod upside;
+mod waits;
 
 pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
 pub use calibration::{Bounded, Calibration};
@@ -47,10 +49,13 @@ pub use collections::Collections;
 pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};
-pub use findings::{Finding, FindingKind, findings};
+pub use findings::{Finding, FindingKind, findings, memory_findings};
 pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
 pub use join::{JOINED, Joined, JoinedSums, join};
 pub use labels::{Label, LabelKind};
+pub use memory::{
+    Ages, Amount, LiveGrowth, Memory, Site, SiteBy, SiteName, cut_to_sites, is_level, is_memory,
+};
 pub use method_type::MethodType;
 pub use metrics::{default_metrics, find_metric};
 pub use narrow::narrow;
@@ -63,3 +68,4 @@ pub use target::{TARGET_TIME, TargetError};
 pub use threads::{ThreadShare, by_thread};
 pub use tree::{Children, LabelId, NodeId, Tree};
 pub use unstable::{is_service, is_unstable};
+pub use waits::{Circle, Waiter, Waiting, Waits, waits};

@@ -12,6 +12,10 @@ pub fn default_metrics(profile: &Profile) -> Vec<SeriesId> {
     first.map_or_else(Vec::new, |(id, _)| with_invocations(profile, id))
 }
 
+/// What engines of their own are called that other engines tell, too.
+const OTHERS_TELL: [(&str, ValueKind); 2] =
+    [("alloc", ValueKind::AllocatedBytes), ("live", ValueKind::LiveBytes)];
+
 /// The series that a text names, by its engine (`cpu`), its kind (`allocated-bytes`) or both
 /// (`exact:invocations`); among several the most telling.
 pub fn find_metric(profile: &Profile, text: &str) -> Option<Vec<SeriesId>> {
@@ -22,9 +26,15 @@ pub fn find_metric(profile: &Profile, text: &str) -> Option<Vec<SeriesId>> {
             None => name == text || kind == text,
         }
     };
-    let found = profile.all_series().filter(|(_, series)| fits(series));
-    let first = found.min_by_key(|(id, series)| (series.is_empty(), rank(series), *id));
-    first.map(|(id, _)| with_invocations(profile, id))
+    let first = |fits: &dyn Fn(&Series) -> bool| {
+        let found = profile.all_series().filter(|(_, series)| fits(series));
+        found.min_by_key(|(id, series)| (series.is_empty(), rank(series), *id)).map(|(id, _)| id)
+    };
+    let of_others = || {
+        let (_, kind) = OTHERS_TELL.iter().find(|(engine, _)| *engine == text)?;
+        first(&|series| series.info().kind == *kind)
+    };
+    first(&fits).or_else(of_others).map(|id| with_invocations(profile, id))
 }
 
 fn with_invocations(profile: &Profile, id: SeriesId) -> Vec<SeriesId> {
@@ -85,6 +95,9 @@ mod tests {
         profile.add_series(SeriesInfo::new("cpu", ValueKind::CpuTime));
         assert_eq!(default_metrics(&profile), [net, calls], "an empty series says nothing");
         assert_eq!(find_metric(&profile, "alloc"), Some(vec![bytes]));
+        assert_eq!(find_metric(&profile, "live"), None);
+        let live = profile.add_series(SeriesInfo::new("exact", ValueKind::LiveBytes));
+        assert_eq!(find_metric(&profile, "live"), Some(vec![live, calls]), "whoever tells it");
         assert_eq!(find_metric(&profile, "wall-time"), Some(vec![net, calls]));
         assert_eq!(find_metric(&profile, "exact:invocations"), Some(vec![calls]));
         assert_eq!(find_metric(&profile, "nothing"), None);

@@ -8,6 +8,7 @@
 //! the rest.
 
 use crate::join::JoinedSums;
+use crate::memory::{is_level, is_memory};
 use crate::target::TARGET_TIME;
 use tare_profile::facts::keys;
 use tare_profile::{Profile, Row, Series, SeriesId, TimeAxis, ValueKind};
@@ -94,6 +95,8 @@ fn unit(profile: &Profile, series: SeriesId) -> Option<i64> {
             let every = profile.run.facts.get(keys::BYTECODES_PER_SAMPLE);
             every.and_then(|every| i64::try_from(every).ok())
         }
+        // Samples of large objects stand for more than others.
+        ref kind if is_memory(kind) => None,
         ref kind if info.period > 0 && info.period_kind.as_ref() == Some(kind) => {
             i64::try_from(info.period).ok()
         }
@@ -124,7 +127,10 @@ impl Parted {
         let mut rows: Vec<Row> = series.rows().collect();
         rows.sort_by_key(|row| row.time);
         // A row of a stretch of time is the sum of many samples, whose order nobody knows.
-        let has_times = series.info().time == TimeAxis::Exact
+        // What lives comes and goes; how much lived at which time says nothing of chance.
+        let level = is_level(&series.info().kind);
+        let has_times = !level
+            && series.info().time == TimeAxis::Exact
             && rows.first().map(|row| row.time) != rows.last().map(|row| row.time);
         let fixed = unit(profile, id);
         let scale = JoinedSums::of(profile, id).map_or(0.0, |joined| joined.deviation());
@@ -138,7 +144,8 @@ impl Parted {
             // A sample of twice the weight scatters four times as much.
             let weight = match fixed {
                 Some(_) => row.value,
-                None => (row.value as f64 * row.value as f64 / unit as f64) as i64,
+                // What is gone takes the chance away that came with it.
+                None => (row.value as f64 * row.value.abs() as f64 / unit as f64) as i64,
             };
             made[0].push(Row { value: weight, ..row });
             if has_times {

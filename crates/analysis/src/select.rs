@@ -1,7 +1,9 @@
 //! The part of a profile that a filter lets through: values per context.
 
 use crate::filter::{AnalysisError, Filter};
+use crate::memory::is_level;
 use crate::unstable;
+use std::ops::Range;
 use tare_java_names::Pattern;
 use tare_profile::{ContextId, Event, Profile, Row, SeriesId, TimeAxis};
 
@@ -59,7 +61,13 @@ impl Selection {
             let series = format!("{} {}", info.name, info.kind.name());
             return Err(AnalysisError::NoTimes { series });
         }
-        let in_time = |row: &Row| filter.time.as_ref().is_none_or(|time| time.contains(&row.time));
+        // What lives at a moment is all that came and went until then.
+        let level = is_level(&info.kind);
+        let in_time = move |row: &Row| {
+            let within =
+                |time: &Range<u64>| row.time < time.end && (level || row.time >= time.start);
+            filter.time.as_ref().is_none_or(within)
+        };
         let in_thread =
             |row: &Row| self.threads.as_ref().is_none_or(|threads| threads[row.thread.index()]);
         Ok(series.rows().filter(move |row| in_time(row) && in_thread(row) && self.has(row.context)))

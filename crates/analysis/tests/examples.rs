@@ -250,7 +250,7 @@ fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
         [
             "a.Key.hash itself takes 54.5 %",
             "72.7 % passes through java.util.Map.get",
-            "1 collection stopped the program for 10.0 % of the run",
+            "1 pause for garbage collection stopped the program for 10.0 % of the run",
         ]
     );
     assert_eq!(

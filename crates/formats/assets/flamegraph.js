@@ -126,7 +126,7 @@ function makeRoot() {
 const unit = () => data.series[state.series].unit;
 
 function amount(value) {
-  const steps = unit() === "bytes" ? [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "KB"], [1, "B"]]
+  const steps = unit() === "bytes" ? [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]
     : unit() === "ns" ? [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] : null;
   if (!steps) return Math.round(value).toLocaleString("en") + (value === 1 ? " " + data.series[state.series].one : " " + data.series[state.series].many);
   const [size, name] = steps.find(([size]) => Math.abs(value) >= size) || steps[steps.length - 1];
@@ -437,6 +437,10 @@ function refresh(change) {
   press("flip", state.flame);
   press("diff", state.diff);
   $("diff").hidden = !data.series[state.series].base;
+  for (const id of ["allocated", "live", "bytes", "objects"]) {
+    press(id, (data.series[state.series].memory || "").split(" ").includes(id));
+    $(id).disabled = (id === "allocated" || id === "live" ? memoryOf(id) : memoryOf(null, id)) < 0;
+  }
   canvas.dataset.zoom = nameOf(zoomed);
   canvas.dataset.view = state.bottomUp ? "bottom-up" : "top-down";
   canvas.setAttribute("aria-label", `Flame graph of ${data.title}, zoomed to ${nameOf(zoomed)}`);
@@ -509,6 +513,18 @@ function chooseSeries(series) {
   refresh("data");
 }
 
+/** The memory series that a click leads to: `allocated` or `live`, of `bytes` or `objects`. */
+function memoryOf(what, unit) {
+  const [nowWhat, nowUnit] = (data.series[state.series].memory || "allocated bytes").split(" ");
+  const wanted = `${what || nowWhat} ${unit || nowUnit}`;
+  return data.series.findIndex((one) => one.memory === wanted);
+}
+
+const chooseMemory = (what, unit) => { const found = memoryOf(what, unit); if (found >= 0) chooseSeries(found); };
+
+/** The other of two, where the graph shows the first. */
+const otherOf = (one, two) => ((data.series[state.series].memory || "").includes(one) ? two : one);
+
 function fillThreads() {
   const groups = data.series[state.series].groups, select = $("thread");
   const whole = groups.reduce((sum, group) => sum + group.total, 0);
@@ -541,6 +557,7 @@ const keys = {
   n: () => nextMatch(1), N: () => nextMatch(-1), "?": () => $("help").showModal(),
   Escape: () => zoom(zoomed.parent || root), Backspace: () => zoom(zoomed.parent || root),
   Enter: () => selected && zoom(selected), s: () => chooseSeries((state.series + 1) % data.series.length),
+  l: () => chooseMemory(otherOf("allocated", "live")), o: () => chooseMemory(null, otherOf("bytes", "objects")),
   t: () => stepThread(1), T: () => stepThread(-1),
   y: () => navigator.clipboard && navigator.clipboard.writeText(nameOf(hovered || selected || zoomed)),
 };
@@ -556,11 +573,14 @@ function start() {
   const wanted = readHash();
   $("title").textContent = $("title").title = document.title = data.title;
   data.series.forEach((one, i) => $("series").append(new Option(one.name, i)));
-  $("series-box").hidden = data.series.length < 2;
+  // Where all series are of memory, the buttons choose among them.
+  const inMemory = data.series.filter((one) => one.memory).length;
+  $("memory").hidden = inMemory < 2;
+  $("series-box").hidden = data.series.length < 2 || (inMemory > 1 && inMemory === new Set(data.series.map((one) => one.memory)).size && inMemory === data.series.length);
   $("series").value = state.series;
   $("notes").textContent = $("notes").title = data.notes.join(" · ");
   $("facts").textContent = data.facts.map(([key, value]) => `${key}: ${value}`).join("\n");
-  const legend = [["hsl(120 48% 60%)", "your packages, by colour"], ["hsl(205 24% 65%)", "JDK"], ["hsl(38 70% 60%)", "native"], ["hsl(12 75% 60%)", "kernel"], ["hsl(275 45% 65%)", "class"], ["#999", "not code"]];
+  const legend = [["hsl(120 48% 60%)", "your packages, by colour"], ["hsl(205 24% 65%)", "JDK"], ["hsl(38 70% 60%)", "native"], ["hsl(12 75% 60%)", "kernel"], ["hsl(275 45% 65%)", "class of the objects"], ["#999", "not code"]];
   for (const [colour, text] of legend) {
     const box = document.createElement("i");
     box.style.background = colour;
@@ -574,6 +594,8 @@ function start() {
 
   $("series").onchange = (event) => chooseSeries(+event.target.value);
   $("thread").onchange = (event) => chooseThread(+event.target.value);
+  for (const id of ["allocated", "live"]) $(id).onclick = () => chooseMemory(id);
+  for (const id of ["bytes", "objects"]) $(id).onclick = () => chooseMemory(null, id);
   $("bottom-up").onclick = () => toggle("bottomUp");
   $("flip").onclick = () => toggle("flame");
   $("diff").onclick = () => toggle("diff");

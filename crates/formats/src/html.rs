@@ -103,6 +103,9 @@ fn write_within(
             (_, Unit::Bytes) => ("bytes", "", ""),
             (_, Unit::Nanoseconds) => ("ns", "", ""),
             (ValueKind::Samples, _) => ("count", "sample", "samples"),
+            (ValueKind::AllocatedObjects | ValueKind::LiveObjects, _) => {
+                ("count", "object", "objects")
+            }
             (kind, _) => ("count", kind.name(), kind.name()),
         };
         write!(out, "{{\"name\":")?;
@@ -115,6 +118,16 @@ fn write_within(
             scatter.filter(|_| number == 0 && view.has_base)
         {
             write!(out, ",\"scatter\":[{base:e},{now:e},{deviations}]")?;
+        }
+        let memory = match info.kind {
+            ValueKind::AllocatedBytes => "allocated bytes",
+            ValueKind::AllocatedObjects => "allocated objects",
+            ValueKind::LiveBytes => "live bytes",
+            ValueKind::LiveObjects => "live objects",
+            _ => "",
+        };
+        if !memory.is_empty() {
+            write!(out, ",\"memory\":\"{memory}\"")?;
         }
         write!(out, ",\"base\":{},\"groups\":", view.has_base)?;
         json::list(out, &view.groups, |out, group| {

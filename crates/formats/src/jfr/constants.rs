@@ -2,12 +2,12 @@
 
 use super::names::to_jvm;
 use super::schema::{
-    CLASS, CLASS_LOADER, FRAME_TYPE, METHOD, MODULE, PACKAGE, STACK_TRACE, SYMBOL, THREAD,
-    THREAD_STATE,
+    CLASS, CLASS_LOADER, FRAME_TYPE, METHOD, MODULE, OLD_OBJECT, PACKAGE, STACK_TRACE, SYMBOL,
+    THREAD, THREAD_STATE,
 };
 use super::write::Encoder;
 use super::{NO_DESCRIPTOR, POOL_EVENT};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tare_profile::{
     ContextId, Execution, FrameId, Method, MethodId, MethodKind, Profile, StringId, Strings,
     ThreadId, ThreadKind,
@@ -46,6 +46,9 @@ pub struct Constants<'p> {
     methods: Pool,
     stacks: Pool,
     threads: Pool,
+    /// One for each class, by the class's key: which object it is, nobody knows.
+    objects: Pool,
+    object_keys: HashSet<i64>,
 }
 
 /// How a frame was running, as the JDK and async-profiler name it. Keys are places, from 1.
@@ -93,6 +96,8 @@ impl<'p> Constants<'p> {
             methods: Pool::default(),
             stacks: Pool::default(),
             threads: Pool::default(),
+            objects: Pool::default(),
+            object_keys: HashSet::new(),
         }
     }
 
@@ -219,6 +224,17 @@ impl<'p> Constants<'p> {
         }
     }
 
+    /// An object of a class, by the class's key.
+    pub fn object(&mut self, class: i64) -> i64 {
+        if class != 0 && self.object_keys.insert(class) {
+            let entry = self.objects.entry(class);
+            entry.long(0);
+            entry.long(class);
+            entry.text("");
+        }
+        class
+    }
+
     pub fn stack(&mut self, context: ContextId) -> i64 {
         if context == ContextId::ROOT {
             return 0;
@@ -281,6 +297,7 @@ impl<'p> Constants<'p> {
             (METHOD, self.methods),
             (STACK_TRACE, self.stacks),
             (THREAD, self.threads),
+            (OLD_OBJECT, self.objects),
         ];
         // The JDK's reader refuses a file with an empty pool.
         let pools: Vec<_> = pools.into_iter().filter(|(_, pool)| pool.count > 0).collect();

@@ -439,13 +439,13 @@ fn jdk_of(version: &str) -> String {
     rest.split_once(')').map_or(rest, |(version, _)| version).to_owned()
 }
 
-/// Nanoseconds of `20 ms`, or a bare number of nanoseconds.
+/// Nanoseconds of `20 ms`, or a bare number of nanoseconds; bytes of `512 B`.
 fn period(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
     let factor = match unit.trim() {
-        "" | "ns" => 1,
+        "" | "ns" | "B" => 1,
         "us" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,

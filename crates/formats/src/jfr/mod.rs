@@ -18,6 +18,7 @@ mod names;
 mod pools;
 mod read;
 mod schema;
+mod survivors;
 mod track;
 mod write;
 

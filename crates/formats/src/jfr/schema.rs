@@ -19,6 +19,7 @@ pub const METHOD: i64 = 28;
 pub const PACKAGE: i64 = 29;
 pub const SYMBOL: i64 = 30;
 pub const MODULE: i64 = 31;
+pub const OLD_OBJECT: i64 = 32;
 
 pub const EXECUTION_SAMPLE: i64 = 101;
 pub const NATIVE_METHOD_SAMPLE: i64 = 102;
@@ -33,6 +34,7 @@ pub const JVM_INFORMATION: i64 = 110;
 pub const ACTIVE_RECORDING: i64 = 111;
 pub const OWN_VALUE: i64 = 112;
 pub const ACTIVE_SETTING: i64 = 113;
+pub const OLD_OBJECT_SAMPLE: i64 = 114;
 
 const LABEL: i64 = 201;
 const TIMESTAMP: i64 = 202;
@@ -176,6 +178,11 @@ const CLASSES: &[Class] = &[
             ("classLoader", CLASS_LOADER, Constant),
         ],
     ),
+    plain(
+        OLD_OBJECT,
+        "jdk.types.OldObject",
+        &[("address", LONG, Plain), ("type", CLASS, Constant), ("description", STRING, Plain)],
+    ),
     event(EXECUTION_SAMPLE, "jdk.ExecutionSample", "Method Profiling Sample", PROFILING, SAMPLE),
     event(
         NATIVE_METHOD_SAMPLE,
@@ -204,6 +211,22 @@ const CLASSES: &[Class] = &[
         "Object Allocation Sample",
         APPLICATION,
         &[START, EVENT_THREAD, STACK, ("objectClass", CLASS, Constant), ("weight", LONG, Bytes)],
+    ),
+    event(
+        OLD_OBJECT_SAMPLE,
+        "jdk.OldObjectSample",
+        "Old Object Sample",
+        PROFILING,
+        &[
+            START,
+            EVENT_THREAD,
+            STACK,
+            ("allocationTime", LONG, Moment),
+            ("objectSize", LONG, Bytes),
+            ("objectAge", LONG, Stretch),
+            ("object", OLD_OBJECT, Constant),
+            ("arrayElements", INT, Plain),
+        ],
     ),
     event(
         MONITOR_ENTER,

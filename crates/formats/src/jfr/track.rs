@@ -65,6 +65,7 @@ impl Track {
         match self {
             Track::CpuTime | Track::Execution => Some(ValueKind::CpuTime),
             Track::Wall | Track::NativeMethod => Some(ValueKind::WallTime),
+            Track::AllocationSample => Some(ValueKind::AllocatedBytes),
             _ => None,
         }
     }
@@ -111,7 +112,7 @@ impl Tracks {
         true
     }
 
-    /// Nanoseconds between two samples; the first word counts.
+    /// Nanoseconds or bytes between two samples; the first word counts.
     pub fn set_period(&mut self, track: Track, period: u64) {
         let known = &mut self.periods[track as usize];
         if *known == 0 {
@@ -128,7 +129,14 @@ impl Tracks {
         for ((track, event), (rows, period)) in
             TRACKS.into_iter().zip(self.rows.into_iter().zip(self.periods))
         {
-            let mut info = SeriesInfo::new(event, track.kind()).with_time(TimeAxis::Exact);
+            // Files of ours have the objects beside the bytes, in values of our own.
+            let objects = ValueKind::AllocatedObjects;
+            let beside = self
+                .own
+                .iter()
+                .find(|(own, _)| track == Track::AllocationSample && own.kind == objects.name());
+            let name = beside.map_or(event, |(own, _)| &own.name);
+            let mut info = SeriesInfo::new(name, track.kind()).with_time(TimeAxis::Exact);
             if let Some(kind) = track.period_kind().filter(|_| period > 0) {
                 info = info.with_period(period, kind);
             }
@@ -150,7 +158,11 @@ impl Tracks {
             let mut info = SeriesInfo::new(&series.name, kind.clone());
             let period = self.periods[Track::Execution as usize];
             if period > 0 && self.sampled.contains(&series.name) {
-                info = info.with_period(period, kind);
+                info = info.with_period(period, kind.clone());
+            }
+            let bytes = self.periods[Track::AllocationSample as usize];
+            if bytes > 0 && kind == ValueKind::AllocatedObjects {
+                info = info.with_period(bytes, ValueKind::AllocatedBytes);
             }
             add(profile, info.with_estimate(estimate).with_time(TimeAxis::Exact), rows);
         }

@@ -96,6 +96,10 @@ pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Resul
     let mut writer = Writer {
         profile,
         derived: if taken { None } else { derived(profile, default) },
+        interval: targets.iter().find_map(|(series, target)| match target {
+            Target::Event(ALLOCATION_SAMPLE) => Some(series.info().period).filter(|p| *p > 0),
+            _ => None,
+        }),
         duration: duration(profile),
         constants: Constants::new(profile),
         chunk: Encoder(vec![0; HEADER]),
@@ -115,6 +119,7 @@ pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Resul
         match table.kind().name.as_str() {
             "lock" => writer.write_locks(table)?,
             "gc" => writer.write_collections(table)?,
+            "survivor" => writer.write_survivors(table)?,
             _ => {}
         }
     }
@@ -222,25 +227,27 @@ impl Periods {
     }
 }
 
-struct Writer<'p, 'o> {
-    profile: &'p Profile,
+pub(super) struct Writer<'p, 'o> {
+    pub(super) profile: &'p Profile,
     derived: Option<DerivedSamples>,
-    duration: u64,
-    constants: Constants<'p>,
+    /// Bytes from one sample of allocation to the next.
+    interval: Option<u64>,
+    pub(super) duration: u64,
+    pub(super) constants: Constants<'p>,
     chunk: Encoder,
     /// The event in the making, to save an allocation for each.
-    event: Encoder,
+    pub(super) event: Encoder,
     out: &'o mut dyn Write,
 }
 
 impl Writer<'_, '_> {
-    fn begin(&mut self, event: i64, time: u64) {
+    pub(super) fn begin(&mut self, event: i64, time: u64) {
         self.event.clear();
         self.event.long(event);
         self.event.long(i64::try_from(time).unwrap_or(i64::MAX));
     }
 
-    fn end(&mut self) -> Result<(), WriteError> {
+    pub(super) fn end(&mut self) -> Result<(), WriteError> {
         self.end_many(1)
     }
 
@@ -284,12 +291,11 @@ impl Writer<'_, '_> {
             let period = self.profile.series(derived.whole).info().period;
             let settings = [("period", format!("{period} ns")), (DERIVED_FROM, names.join(","))];
             for (name, value) in settings {
-                self.begin(ACTIVE_SETTING, 0);
-                self.event.long(EXECUTION_SAMPLE);
-                self.event.text(name);
-                self.event.text(&value);
-                self.end()?;
+                self.write_setting(EXECUTION_SAMPLE, name, &value)?;
             }
+        }
+        if let Some(bytes) = self.interval {
+            self.write_setting(ALLOCATION_SAMPLE, "period", &format!("{bytes} B"))?;
         }
         if run.jdk.is_empty() && run.vm.is_empty() && run.command_line.is_empty() {
             return Ok(());
@@ -304,6 +310,14 @@ impl Writer<'_, '_> {
         self.event.text(&run.flags.join(" "));
         self.event.text(&after.join(" "));
         self.event.long(i64::from(run.pid.unwrap_or(0)));
+        self.end()
+    }
+
+    fn write_setting(&mut self, of: i64, name: &str, value: &str) -> Result<(), WriteError> {
+        self.begin(ACTIVE_SETTING, 0);
+        self.event.long(of);
+        self.event.text(name);
+        self.event.text(value);
         self.end()
     }
 

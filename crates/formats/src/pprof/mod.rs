@@ -65,7 +65,12 @@ fn series_info(name: &str, unit: &str) -> (SeriesInfo, i64) {
     let (unit, factor) = known.map_or((Unit::Count, 1), |known| (known.1, known.2));
     let (engine, base) = match name.split_once(':') {
         Some((engine, base)) => (engine, base),
-        None => (name, name),
+        // What Go and we call alike is of the same engines.
+        None => match name.split_once('_') {
+            Some(("alloc", _)) => ("alloc", name),
+            Some(("inuse", _)) => ("live", name),
+            _ => (name, name),
+        },
     };
     let ending = |estimate: &Estimate| {
         let base = base.strip_suffix(estimate_name(*estimate))?.strip_suffix('-')?;

@@ -99,6 +99,26 @@ fn search_zoom_threads_and_views_work() {
     assert!(zoomed.0.contains("data-theme=\"dark\""));
 }
 
+/// The buttons say what is shown, and stand where the menu of series would.
+#[test]
+fn a_switch_leads_from_allocated_to_live() {
+    let page = export(&crate::memory::memory(), Format::Html, Options::default());
+    let Some(browser) = Browser::new("memory", &page) else { return };
+    let pressed = |dom: &Dom, id: &str| {
+        let (before, _) = dom.0.split_once(&format!("id=\"{id}\"")).unwrap();
+        let (_, rest) = dom.0.split_at(before.rfind('<').unwrap());
+        rest.split_once('>').unwrap().0.contains("aria-pressed=\"true\"")
+    };
+    let ids = ["allocated", "live", "bytes", "objects"];
+    let plain = browser.open("");
+    assert_eq!(plain.text("path"), "alloc:allocated-bytes · 31.46 MB");
+    assert_eq!(ids.map(|id| pressed(&plain, id)), [true, false, true, false]);
+    let live = browser.open("series=live%3Alive-objects");
+    assert_eq!(live.text("path"), "live:live-objects · 81,920 objects");
+    assert_eq!(ids.map(|id| pressed(&live, id)), [false, true, false, true]);
+    assert!(plain.0.contains("id=\"series-box\" hidden"), "the buttons are enough");
+}
+
 #[test]
 fn a_baseline_shows_what_changed() {
     let before = STACKS.replace("price 60", "price 20");

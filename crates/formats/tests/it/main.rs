@@ -5,6 +5,7 @@
 mod deep;
 mod flamegraph_page;
 mod hostile;
+mod memory;
 mod one_total;
 mod readers;
 mod real_files;
