@@ -31,8 +31,8 @@ pub fn present(jvm: &Jvm, patience: Duration) -> Result<Option<Agent>> {
         Found::Ours(agent) => Ok(Some(agent)),
         Found::None => Ok(None),
         Found::Other(agent) => refuse!(
-            "JVM {} holds the agent of tare {} (build {}), this is tare {} (build {}). \
-             Use that version, or send it away first: tare detach {}",
+            "JVM {} already has the agent of tare {} (build {}) loaded; this is tare {} (build {}). \
+             Use that version, or remove its agent first: tare detach {}",
             jvm.pid,
             plain(&agent.greeting.version),
             plain(&agent.greeting.build),
@@ -52,7 +52,9 @@ pub fn attach(jvm: &Jvm, patience: Duration, grace: Option<Duration>) -> Result<
     match client::find(jvm, patience)? {
         Found::Ours(agent) => Ok(agent),
         _ => {
-            refuse!("the JVM says that it loaded the agent, but its control socket cannot be found")
+            refuse!(
+                "the JVM reports that it loaded the agent, but the agent's control socket is not there"
+            )
         }
     }
 }
@@ -101,7 +103,7 @@ impl<'a> Leaving<'a> {
 
     fn still_there(&self, patience: Duration) -> String {
         let doing = self.last.as_ref().map_or_else(
-            || "the JVM may be stopped, or stuck on its way to a safepoint".to_owned(),
+            || "the JVM may be stopped (SIGSTOP), or cannot reach a safepoint".to_owned(),
             inside,
         );
         let waits = match self.is_over() {
@@ -110,8 +112,8 @@ impl<'a> Leaving<'a> {
         };
         let after = if self.is_over() { self.began.elapsed() } else { patience };
         format!(
-            "the agent has not left JVM {} after {:.1} s; {doing}. It leaves by itself as soon as the JVM \
-             lets it; {waits}",
+            "the agent has not left JVM {} after {:.1} s: {doing}. It will leave by itself as soon as the \
+             JVM lets it; {waits}",
             self.pid,
             after.as_secs_f64()
         )
@@ -191,7 +193,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut leaving = Leaving::new(7, &stop);
         let error = for_ever(&mut leaving, |done| stop.store(done == 3, Ordering::Relaxed));
-        assert!(error.contains("leaves by itself"), "{error}");
+        assert!(error.contains("leave by itself"), "{error}");
         assert!(matches!(leaving.turn(), Turn::GiveUp));
     }
 }

@@ -24,6 +24,9 @@ use tare_protocol::{
 /// The most descriptors that are kept of what an agent sends.
 const MOST_FILES: usize = 4;
 
+/// A dump of threads is read whole.
+const LARGEST_DUMP: u64 = 256 << 20;
+
 /// What the agent takes when less is asked for.
 const SMALLEST_ARENA: u64 = 8 << 20;
 
@@ -298,13 +301,13 @@ impl Agent {
 }
 
 fn broke(error: Errno) -> Error {
-    Error::from(error).during("the connection to the agent broke")
+    Error::from(error).during("the connection to the agent failed")
 }
 
 /// What to say of an agent that nothing more is known of.
 pub fn unanswered(patience: Duration) -> String {
     format!(
-        "the agent did not answer within {:.1} s; the JVM may be stopped, or stuck on its way to a \
+        "the agent did not answer within {:.1} s; the JVM may be stopped (SIGSTOP), or cannot reach a \
          safepoint (`--timeout` waits longer)",
         patience.as_secs_f64()
     )
@@ -315,21 +318,26 @@ pub fn unanswered(patience: Duration) -> String {
 fn largest(request: &Request) -> Option<u64> {
     match request {
         Request::Start(EnginePlan::Exact(plan)) => Some(plan.memory.max(SMALLEST_ARENA)),
-        Request::Start(EnginePlan::Sampling(plan)) => {
-            Some(plan.memory.max(RING_SMALLEST).saturating_mul(2).saturating_add(RING_SMALLEST))
-        }
+        Request::Start(EnginePlan::Sampling(plan)) => Some(ring(plan.memory)),
+        Request::Start(EnginePlan::Alloc(plan)) => Some(ring(plan.memory)),
         // Whoever began it knows; a session has no more than this.
         Request::Open(EngineName::Exact) => Some(SLOT_BYTES),
+        Request::Threads(_) => Some(LARGEST_DUMP),
         _ => None,
     }
+}
+
+/// The largest memory of a ring of so many bytes.
+fn ring(memory: u64) -> u64 {
+    memory.max(RING_SMALLEST).saturating_mul(2).saturating_add(RING_SMALLEST)
 }
 
 fn check_size(file: &File, most: u64) -> Result<()> {
     let length = file.metadata()?.len();
     if length > most {
         return Err(Error::Confused(format!(
-            "the JVM handed over memory of {} MiB, where {} MiB at most were asked for; \
-             it is not to be believed, and nothing of it is read",
+            "the JVM handed over {} MiB of memory where at most {} MiB were asked for; \
+             it cannot be trusted, and none of it was read",
             length.div_ceil(1 << 20),
             most >> 20
         )));
@@ -359,7 +367,7 @@ pub fn agents(jvm: &Jvm, patience: Duration) -> Result<Vec<Agent>> {
 fn busy(jvm: &Jvm, error: Error) -> Error {
     match tare_attach::progress(jvm.pid) {
         Some(progress) => error.during(format!(
-            "JVM {} ({}) holds an agent that answers nobody now: {}",
+            "the agent in JVM {} ({}) is busy and answers nobody: {}",
             jvm.pid,
             jvm.name(),
             inside(&progress)
@@ -373,7 +381,7 @@ pub fn inside(progress: &BatchProgress) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = now.saturating_sub(Duration::from_millis(progress.since_ms));
     format!(
-        "for {} it has been inside the JVM, {}, which nothing can interrupt",
+        "it has spent {} in a call into the JVM that cannot be interrupted ({})",
         words::time(since),
         what(progress)
     )
@@ -384,10 +392,10 @@ pub fn what(progress: &BatchProgress) -> String {
     let BatchProgress { activity, done, now, all, .. } = *progress;
     let doing = match activity {
         Activity::Weaving => "weaving",
-        Activity::Renewing => "loading callers of intrinsic methods again,",
+        Activity::Renewing => "reloading callers of intrinsic methods,",
         Activity::Restoring => "restoring",
     };
-    format!("{doing} {now} of {} ({done} done)", several(all, "class"))
+    format!("{doing} {now} of {}, {done} done", several(all, "class"))
 }
 
 /// Looks for an agent that we can talk to. Meeting another version is an answer, not an error.

@@ -36,8 +36,17 @@ pub enum Command {
     Stop,
     Pause,
     Resume,
-    /// Nanoseconds between two samples.
-    Interval(u64),
+    /// From now on.
+    Interval(Interval),
+}
+
+/// From one sample to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Nanoseconds, of a thread's time.
+    Time(u64),
+    /// Bytes that are allocated.
+    Bytes(u64),
 }
 
 /// Commands are a word and a number; answers may name a file.
@@ -58,24 +67,34 @@ impl Command {
             Command::Stop => ("stop".to_owned(), None),
             Command::Pause => ("pause".to_owned(), None),
             Command::Resume => ("resume".to_owned(), None),
-            Command::Interval(nanos) => (format!("interval {nanos}"), None),
+            Command::Interval(Interval::Time(nanos)) => (format!("interval {nanos}"), None),
+            Command::Interval(Interval::Bytes(bytes)) => (format!("interval-bytes {bytes}"), None),
         }
     }
 
     fn parse(line: &str, file: Option<File>) -> Result<Self> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let command = match word {
-            "dump" => {
-                Some(Command::Dump(writable(file.context("a dump needs a descriptor to go to")?)?))
-            }
+            "dump" => Some(Command::Dump(writable(
+                file.context("no file descriptor came with the dump command")?,
+            )?)),
             "stop" => Some(Command::Stop),
             "pause" => Some(Command::Pause),
             "resume" => Some(Command::Resume),
-            "interval" => rest.parse().ok().filter(|nanos| *nanos > 0).map(Command::Interval),
+            "interval" => positive(rest).map(|nanos| Command::Interval(Interval::Time(nanos))),
+            "interval-bytes" => {
+                positive(rest).map(|bytes| Command::Interval(Interval::Bytes(bytes)))
+            }
             _ => None,
         };
-        command.with_context(|| format!("this recording does not know the command {line:?}"))
+        command.with_context(|| {
+            format!("unknown command {line:?}; is the other `tare` of the same version?")
+        })
     }
+}
+
+fn positive(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number > 0)
 }
 
 /// A file that can be written without waiting for anybody: no pipe whose reader sleeps.
@@ -84,7 +103,7 @@ fn writable(file: File) -> Result<File> {
     let flags = rustix::fs::fcntl_getfl(&file)?;
     let writes = flags & OFlags::RWMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH);
     if kind != FileType::RegularFile || !writes {
-        refuse!("a dump goes into an ordinary file that is open for writing");
+        refuse!("a dump needs a regular file that is open for writing");
     }
     Ok(file)
 }
@@ -93,7 +112,10 @@ fn writable(file: File) -> Result<File> {
 pub fn emptied(mut file: File, growing: &Path) -> Result<File> {
     let is = file.metadata()?;
     if growing.metadata().is_ok_and(|known| (known.dev(), known.ino()) == (is.dev(), is.ino())) {
-        refuse!("{} is where the recording itself grows", growing.display());
+        refuse!(
+            "the recording itself is being written to {}; name another file",
+            growing.display()
+        );
     }
     file.set_len(0)?;
     file.rewind()?;
@@ -118,7 +140,7 @@ impl CommandSocket {
     /// they say is no reason to go without.
     fn open_for(pid: u32) -> Result<Self> {
         if !matches!(place::find_own(pid), Ok(None)) {
-            refuse!("another recording of JVM {pid} takes commands already");
+            refuse!("another recording of JVM {pid} already listens for commands");
         }
         let (listener, place) = Place::bind(pid)?;
         Ok(CommandSocket { listener, ending: RefCell::default(), _place: place })
@@ -230,7 +252,10 @@ fn ask_foreign(stream: UnixStream, mut file: &File) -> Result<String> {
     let memory = File::from(memfd_create("tare-dump", MemfdFlags::CLOEXEC)?);
     let answer = ask_at(stream, &Command::Dump(memory.try_clone()?))?;
     if memory.metadata()?.len() > MOST_DUMPED {
-        refuse!("the dump is larger than {} MiB, and is not taken", MOST_DUMPED >> 20);
+        refuse!(
+            "the dump is larger than {} MiB, the limit for another user's recording",
+            MOST_DUMPED >> 20
+        );
     }
     file.set_len(0)?;
     file.rewind()?;
@@ -263,8 +288,8 @@ fn ask_at(mut stream: UnixStream, command: &Command) -> Result<String> {
         && matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
     {
         refuse!(
-            "the recording is stopping, and its file is not complete after {} s; it is when its \
-             `tare record` has returned",
+            "the recording is stopping, but its file is still incomplete after {} s; it is complete when \
+             that `tare record` returns",
             ANSWER.as_secs()
         );
     }
@@ -308,9 +333,9 @@ mod tests {
 
     #[test]
     fn commands_come_back_as_they_were_sent() {
-        for command in
-            [Command::Stop, Command::Pause, Command::Resume, Command::Interval(1_000_000)]
-        {
+        let intervals = [Interval::Time(1_000_000), Interval::Bytes(65_536)];
+        let commands = [Command::Stop, Command::Pause, Command::Resume];
+        for command in commands.into_iter().chain(intervals.map(Command::Interval)) {
             let (line, file) = command.parts();
             assert!(!line.contains('\n') && file.is_none());
             assert_eq!(
@@ -318,7 +343,9 @@ mod tests {
                 format!("{command:?}")
             );
         }
-        for bad in ["", "dump", "dump 2f746d70", "interval", "interval 0", "jump"] {
+        for bad in
+            ["", "dump", "dump 2f746d70", "interval", "interval 0", "interval-bytes x", "jump"]
+        {
             assert!(Command::parse(bad, None).is_err(), "{bad}");
         }
         assert!(matches!(Command::parse("dump", Some(memory())), Ok(Command::Dump(_))));
@@ -336,7 +363,7 @@ mod tests {
         let socket = CommandSocket::open_for(pid).unwrap();
         assert!(CommandSocket::open_for(pid).is_err(), "one recording of a JVM at a time");
         let asking = std::thread::spawn(move || {
-            let good = ask_for(pid, us, &Command::Interval(5)).unwrap();
+            let good = ask_for(pid, us, &Command::Interval(Interval::Time(5))).unwrap();
             let bad = ask_for(pid, us, &Command::Stop).unwrap_err().to_string();
             let mut file = memory();
             let dumped = ask_for(pid, us, &Command::Dump(file.try_clone().unwrap())).unwrap();
@@ -350,7 +377,7 @@ mod tests {
             socket.serve(|command| {
                 seen += 1;
                 match command {
-                    Command::Interval(nanos) => Ok(format!("every {nanos} ns")),
+                    Command::Interval(Interval::Time(nanos)) => Ok(format!("every {nanos} ns")),
                     Command::Dump(mut file) => {
                         file.write_all(b"what there is")?;
                         Ok("13 bytes".to_owned())
@@ -433,7 +460,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tare-socket-{}.tare", std::process::id()));
         std::fs::write(&path, "so far").unwrap();
         let same = File::options().write(true).open(&path).unwrap();
-        assert!(emptied(same, &path).unwrap_err().to_string().contains("grows"));
+        assert!(emptied(same, &path).unwrap_err().to_string().contains("name another file"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "so far");
         let other = File::options().write(true).open(&path).unwrap();
         emptied(other, Path::new("/nowhere")).unwrap();

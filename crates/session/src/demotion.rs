@@ -5,7 +5,7 @@
 //! What probes cost is told by samples of the same window, or by the calibration where there are none. This
 //! file decides; the agent weaves anew and samples, `exact` brings the figures.
 
-use crate::sampling::Taken;
+use crate::stream::Taken;
 use crate::words::several;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@
 
 pub mod counters;
 pub mod exact;
-pub mod sampling;
+pub mod stream;
 pub mod trace;
 
 use crate::client::Agent;
@@ -59,8 +59,8 @@ macro_rules! engines {
 }
 
 engines! {
-    /// Where threads are, by a clock.
-    Samples: sampling,
+    /// Where threads are by a clock, what they allocate, or both.
+    Stream: stream,
     /// Every call, bytecode or passage, by weaving.
     Exact: exact,
     /// Every entry and exit, with its time.

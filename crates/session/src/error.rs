@@ -90,7 +90,7 @@ impl Error {
             Error::Gone(Some(e)) => write!(f, "the JVM closed the connection ({e}); has it ended?"),
             Error::NotRecorded { pid } => write!(
                 f,
-                "JVM {pid} is not being recorded by a `tare record` here; begin with `tare record {pid}`"
+                "JVM {pid} is not being recorded by any `tare record` here; start with `tare record {pid}`"
             ),
             Error::Attach(e) => write!(f, "{e}"),
             Error::Wire(e) => write!(f, "{e}"),

@@ -7,6 +7,7 @@ mod loads;
 mod memory;
 mod missing;
 mod naming;
+mod source;
 mod subgraph;
 mod times;
 
@@ -23,15 +24,15 @@ use crate::error::Result;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
+use crate::stream::Watched;
 use missing::Missing;
 use std::collections::HashMap;
 use tare_analysis::{CALLING, Calibration, TARGET_TIME, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
-use tare_arena::{Names, Node, Snapshot, Tree};
-use tare_profile::facts::{ProbeCost, keys};
+use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
+use tare_profile::facts::ProbeCost;
 use tare_profile::{
-    ContextId, FrameId, LossKind, Profile, Row, RunInfo, SeriesId, SeriesInfo, ThreadId, TimeAxis,
-    Unit, ValueKind,
+    ContextId, FrameId, Profile, Row, SeriesId, SeriesInfo, ThreadId, TimeAxis, Unit, ValueKind,
 };
 use tare_protocol::{COST_PS, ExactStatus};
 
@@ -44,6 +45,9 @@ pub struct Totals {
     /// Of those, in a timed recording, the ones that were only counted.
     pub untimed: u64,
     pub bytecodes: u64,
+    /// Allocated.
+    pub objects: u64,
+    pub bytes: u64,
     pub contexts: usize,
     pub trees: usize,
 }
@@ -75,6 +79,8 @@ pub struct Exact {
     regions: Regions,
     /// The names of the threads whose trees were seen, by where the tree lies.
     of_trees: HashMap<u32, String>,
+    /// When objects of some classes are watched.
+    pub watched: Option<Watched>,
     /// When methods are not timed for the sake of a budget.
     pub steering: Option<Steering>,
     /// By id, the calls up to the last look that have no time.
@@ -163,6 +169,7 @@ impl Exact {
             look: 0,
             regions: Regions::default(),
             of_trees: HashMap::new(),
+            watched: None,
             steering: None,
             untimed: Vec::new(),
         }
@@ -202,7 +209,9 @@ impl Exact {
 
     /// How many methods were woven, and how many of them were seen to run.
     pub fn woven_and_ran(&self) -> Result<(usize, usize)> {
-        Ok((self.arena.names()?.len(), self.frames.len()))
+        let names = self.arena.names()?;
+        let site = |id: &i32| names.get(id.cast_unsigned()).is_some_and(MethodName::is_site);
+        Ok((names.methods(), self.frames.keys().filter(|id| !site(id)).count()))
     }
 
     /// Turns what is new in the trees into contexts with invocations and, when timed, net times.
@@ -228,7 +237,8 @@ impl Exact {
                 if at % STRETCH == 0 {
                     completion::more(STRETCH.min(tree.nodes.len() - at));
                 }
-                let nothing = node.method == layout::REST && node.count == 0;
+                let counts = node.count > 0 || node.objects > 0;
+                let nothing = node.method == layout::REST && !counts;
                 if node.method == layout::ROOT || node.method == layout::CALIBRATION || nothing {
                     contexts.push(ContextId::ROOT);
                     continue;
@@ -310,6 +320,8 @@ impl Exact {
                 self.totals.calls += node.count;
                 self.totals.untimed += if times.is_some() { has.untimed } else { 0 };
                 self.totals.bytecodes += node.bytecodes;
+                self.totals.objects += node.objects;
+                self.totals.bytes += node.bytes;
                 self.totals.contexts += usize::from(node.method != layout::REST);
             }
         }
@@ -389,7 +401,7 @@ impl Exact {
                 let costs = self.status.costs;
                 counted[0] = Some(add(if costs { estimated } else { ValueKind::Bytecodes }));
             }
-            if snapshot.holds == Holds::Allocations {
+            if matches!(snapshot.holds, Holds::Allocations | Holds::Sites) {
                 counted[1] = Some(add(ValueKind::AllocatedObjects));
                 counted[2] = Some(add(ValueKind::AllocatedBytes));
             }
@@ -454,31 +466,5 @@ impl Exact {
             Origin::Thread { .. } => format!("[started by {who}]"),
             Origin::Task { .. } => format!("[task of {who}]"),
         }
-    }
-}
-
-impl Source for Exact {
-    fn look(&mut self, profile: &mut Profile, now: u64) -> Result<()> {
-        let snapshot = self.arena.trees()?;
-        self.add(&snapshot, profile)?;
-        self.looked = now;
-        Ok(())
-    }
-
-    fn account(&self, run: &mut RunInfo) {
-        run.facts.set(keys::CALIBRATION, &ProbeCost::of_lines(&self.status.calibration));
-        self.demoted(run);
-        self.searched(run);
-        // The agent's last word may be older than the last look.
-        let names = self.status.regions.iter().enumerate();
-        let passed: Vec<String> = names
-            .filter(|(number, _)| self.regions.has(*number))
-            .map(|(_, region)| format!("region {region}"))
-            .collect();
-        for refused in self.status.refused.iter().filter(|r| !passed.contains(&r.what)) {
-            run.lose(LossKind::Refused, &refused.what, refused.count, &refused.reason);
-        }
-        self.missing.account(run);
-        self.origins.account(run);
     }
 }

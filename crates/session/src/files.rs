@@ -13,7 +13,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// The same, of what is written bit by bit.
 pub fn replace_by<T>(path: &Path, write: impl FnOnce(File) -> Result<T>) -> Result<T> {
-    let cannot = || format!("{} cannot be written", path.display());
+    let cannot = || format!("cannot write {}", path.display());
     let there = fs::metadata(path);
     if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         let file = File::options().write(true).open(path).with_context(cannot)?;

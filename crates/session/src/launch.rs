@@ -42,9 +42,9 @@ impl Launched {
     /// What to tell whoever waited for JVMs and met none.
     pub fn nobody_came(&self) -> Option<Note> {
         let why = format!(
-            "no JVM reported. Does the command start Java on this machine, as this \
-             user, with {TOOL_OPTIONS} left in its environment? (A JVM that makes an archive of its \
-             classes, as with -XX:ArchiveClassesAtExit, starts with no agent.)"
+            "no JVM was started with the agent. Does the command start Java on this machine, as this \
+             user, and keep {TOOL_OPTIONS} in its environment? (A JVM that dumps a class data archive, \
+             as with -XX:ArchiveClassesAtExit, starts without the agent.)"
         );
         (self.guests == 0 && !self.bare).then_some(Note::Warning(why))
     }
@@ -78,7 +78,9 @@ pub fn launch(
     notes: &dyn Fn(Note),
     attend: impl Fn(Guest) + Send + Sync + 'static,
 ) -> Result<Launched> {
-    let [program, arguments @ ..] = command else { refuse!("name a command after --") };
+    let [program, arguments @ ..] = command else {
+        refuse!("no command after `--`: name the program to start, as in `-- java -jar app.jar`")
+    };
     let library = library::install()?;
     let meeting = Meeting::new()?;
     let options = AgentOptions {
@@ -93,9 +95,9 @@ pub fn launch(
     let archiving = is_java(program).then(|| archiving(arguments)).flatten();
     if let Some(option) = &archiving {
         notes(Note::Warning(format!(
-            "started without the agent: with {option} the JVM makes an archive of \
-             classes, where HotSpot wants no agent. Leave that option out, or attach to the \
-             program once it runs"
+            "started without the agent: with {option} the JVM dumps a class data archive, \
+             which HotSpot does not do safely with an agent. Leave that option out, or attach \
+             to the program once it runs"
         )));
         child.args(arguments);
     } else if is_java(program) {

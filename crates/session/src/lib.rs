@@ -6,7 +6,7 @@
 //! was. It knows no flags, prints nothing, and its errors can be told apart ([`Error`]).
 //!
 //! ```no_run
-//! use tare_session::engines::sampling;
+//! use tare_session::engines::stream;
 //! use tare_session::{Begun, Note, Observer, Place, Plan, State, What, agents};
 //! use std::path::PathBuf;
 //! use std::time::Duration;
@@ -24,7 +24,10 @@
 //!     let jvm = tare_attach::find("4711")?;
 //!     let mut agent = agents::enter(&jvm, Duration::from_secs(10), None)?;
 //!     let plan = Plan {
-//!         what: What::Samples(sampling::Plan::default()),
+//!         what: What::Stream(stream::Plan {
+//!             samples: Some(stream::Samples::default()),
+//!             ..stream::Plan::default()
+//!         }),
 //!         duration: Some(Duration::from_secs(30)),
 //!         command: Vec::new(),
 //!     };
@@ -76,6 +79,7 @@ pub mod engines;
 mod error;
 pub mod exact;
 pub mod files;
+pub mod heap;
 mod java_method;
 mod last_minutes;
 pub mod launch;
@@ -90,9 +94,10 @@ mod recording;
 mod reference_methods;
 mod regions;
 pub mod rescuer;
-pub mod sampling;
 mod steering;
+mod stream;
 mod thread_counters;
+pub mod threads;
 mod trace;
 mod weaving;
 mod window;

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use tare_classfile::ClassFile;
 use tare_protocol::{
     ExactPlan, ExactStatus, Fit, Found, MethodPattern, Nearest, Pattern, Refusal, Region, Request,
-    Response, nearest,
+    Response, TypePattern, nearest,
 };
 
 enum Asked {
@@ -67,23 +67,23 @@ impl Wanted {
     pub fn but_nothing(&self, methods: u64, refused: usize) -> String {
         let why = match methods {
             0 if refused > 0 => {
-                "what was to be woven was refused; `tare report` of the recording says why"
+                "every method that was to be woven was refused; `tare report` of the recording says why"
                     .to_owned()
             }
-            0 if self.roots => "no root was found in the classes that were loaded".to_owned(),
-            0 if self.regions => "no region was found in the classes that were loaded".to_owned(),
-            0 if self.includes => "no class was loaded that --include names".to_owned(),
-            0 => "only classes of the JDK were loaded, which are woven if --include names them"
+            0 if self.roots => "no loaded class has the root method".to_owned(),
+            0 if self.regions => "no loaded class has the region".to_owned(),
+            0 if self.includes => "no loaded class fits --include".to_owned(),
+            0 => "only JDK classes were loaded; they are woven only if --include names them"
                 .to_owned(),
             _ => {
                 let were = if methods == 1 { "was" } else { "were" };
                 let idle = match () {
                     () if self.roots => "no root ran",
-                    () if self.regions => "no region was passed",
+                    () if self.regions => "no region was executed",
                     () => "none was called",
                 };
                 format!(
-                    "{} {were} woven, but {idle}; record for longer, while the program does what matters",
+                    "{} {were} woven, but {idle}; record for longer, while the program does the work in question",
                     several(methods, "method")
                 )
             }
@@ -94,7 +94,7 @@ impl Wanted {
     /// The same of samples, of which none has a method that fits.
     pub fn but_no_sample(&self, samples: u64) -> String {
         format!(
-            "nothing was recorded: of {} none has a method on its stack that fits --include and \
+            "nothing was recorded: none of {} has a method on its stack that fits --include and \
              --exclude{}",
             several(samples, "sample"),
             self.unfit()
@@ -114,6 +114,7 @@ pub struct Patterns<'a> {
     pub roots: &'a [MethodPattern],
     pub count_only: &'a [MethodPattern],
     pub regions: &'a [Region],
+    pub live: &'a [TypePattern],
 }
 
 impl<'a> From<&'a ExactPlan> for Patterns<'a> {
@@ -124,6 +125,7 @@ impl<'a> From<&'a ExactPlan> for Patterns<'a> {
             roots: plan.root_methods(),
             count_only: plan.count_only(),
             regions: plan.regions(),
+            live: plan.watched(),
         }
     }
 }
@@ -151,12 +153,12 @@ pub fn check(
         match fit.found {
             Found::Some => {}
             Found::NoMethod => refuse!(
-                "{named}: the class is loaded and declares no such method (one that is inherited is named \
-                 after the class that declares it){}",
+                "{named}: the class is loaded and declares no such method (name an inherited method after the \
+                 class that declares it){}",
                 meant(fit.nearest)
             ),
             Found::NoCode => unfit.push(format!(
-                "{named}: it is abstract, and has no code; name the methods that implement it"
+                "{named}: the method is abstract and has no code; name its implementations"
             )),
             Found::None => {
                 let names = names.get_or_insert_with(|| origins.names());
@@ -209,7 +211,7 @@ impl Unfit {
         match self.of_class {
             Some(class) => format!("{class} declares no such method{}", meant(self.meant)),
             None => format!(
-                "no loaded class{where_from} fits it, though one that is loaded later may{}",
+                "no loaded class{where_from} fits; one that is loaded later still may{}",
                 meant(self.meant)
             ),
         }
@@ -284,6 +286,8 @@ fn asked(patterns: &Patterns<'_>) -> Vec<(&'static str, Asked)> {
     all.extend(method("--root", patterns.roots));
     all.extend(method("--count-only", patterns.count_only));
     all.extend(patterns.regions.iter().map(region));
+    let classes = patterns.live.iter().filter_map(TypePattern::of_classes);
+    all.extend(classes.map(|pattern| ("--live", Asked::Class(pattern.clone()))));
     all
 }
 

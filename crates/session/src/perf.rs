@@ -28,8 +28,8 @@ impl Counter {
     }
 }
 
-const FORBIDDEN: &str = "the filter of system calls that tare runs under (seccomp) ends whoever \
-                         asks for perf events";
+const FORBIDDEN: &str = "the seccomp filter that tare runs under kills a process that asks for \
+                         perf events";
 
 /// Whether asking for perf events does not end us: some filters of system calls do that. Under a
 /// filter a child tries it first; it costs the tool nothing, other than a JVM with its large heap.
@@ -70,7 +70,7 @@ fn child_survives() -> bool {
 pub fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
-            "absent: this machine offers no such counter, as most virtual machines".to_owned()
+            "absent: this machine has no such counter, like most virtual machines".to_owned()
         }
         Some(libc::EACCES | libc::EPERM) => {
             format!("absent: the kernel refuses it ({error}); see `tare doctor`")

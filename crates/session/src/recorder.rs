@@ -23,6 +23,10 @@ pub trait Source {
 
     /// Notes what is missing from all that was measured so far, in a run without any such notes.
     fn account(&self, run: &mut RunInfo);
+
+    /// Adds what is true at the end only, to a profile with the contexts and threads of the last
+    /// look: that of the recording when it ends, or of a copy of it meanwhile.
+    fn complete(&self, _profile: &mut Profile) {}
 }
 
 /// From one look to the next, unless looking is dear.
@@ -140,6 +144,7 @@ impl Recorder {
     /// Takes a last look and completes the file.
     pub fn finish(mut self, sources: &mut [&mut dyn Source]) -> Result<Recorded> {
         let looked = self.look(sources);
+        sources.iter().for_each(|source| source.complete(&mut self.profile));
         let doing = || cannot_write(self.path.as_deref());
         let size = self.writer.finish(&self.profile).with_context(doing)?.size;
         // The file is whole up to the look before; that is worth more than the last one.
@@ -175,7 +180,7 @@ impl Recorder {
     fn unwritten(&self, error: WriteError) -> Error {
         let what = self.path.as_ref().map(|path| path.display().to_string());
         let what = what.unwrap_or_else(|| "the recording".to_owned());
-        let told = format!("{what} ends here, after {:.0?}", self.began.elapsed());
+        let told = format!("{what} ends after {:.0?}", self.began.elapsed());
         Error::from(error).during(told)
     }
 
@@ -183,7 +188,7 @@ impl Recorder {
     fn leave_room(&self) -> Result<()> {
         match self.path.as_deref().filter(|path| has_no_room(path)) {
             Some(path) => refuse!(
-                "the disk of {} is nearly full; the recording ends here, after {:.0?}",
+                "the disk that holds {} is nearly full; the recording ends after {:.0?} with what it has",
                 path.display(),
                 self.began.elapsed()
             ),

@@ -71,7 +71,7 @@ pub fn begin<'a>(
         Ok(socket) => socket,
         Err(error) => {
             observer.note(Note::Alarm(format!(
-                "no commands from a second terminal will reach this recording: {error:#}"
+                "this recording cannot be stopped, dumped or paused from a second terminal: {error:#}"
             )));
             None
         }
@@ -155,7 +155,7 @@ impl Recording<'_> {
             && self.agent.has_gone()
         {
             observer.note(Note::Warning(format!(
-                "the JVM ended after {}, before the {} of -d were over",
+                "the JVM ended after {}; -d asked for {}",
                 words::time(passed),
                 words::time(length),
             )));

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use tare_attach::Jvm;
+use tare_profile::facts::keys;
 use tare_profile::{LossKind, Profile, RunInfo};
 use tare_protocol::{Response, Status};
 use tare_recording::{Recording, Warning, Writer};
@@ -168,6 +169,10 @@ fn rescue(mut exact: Exact, recording: &Path, on_duty_since: SystemTime) -> Resu
     now.losses.splice(0..0, losses);
     let reason = "the tool was killed; what its rescuer found in memory is whole, but not by time";
     now.lose(LossKind::Dropped, "the timeline", 1, reason);
+    if now.facts.has(keys::LIVE_CLASSES) {
+        let reason = "the tool was killed, and its rescuer does not know which objects live";
+        now.lose(LossKind::Dropped, "what lives", 1, reason);
+    }
     profile.run = now;
     let mut part = recording.clone().into_os_string();
     part.push(".part");

@@ -10,11 +10,11 @@ use crate::error::{Result, refuse};
 use crate::exact::Exact;
 use crate::observer::Observer;
 use crate::recorder::processor_time;
-use crate::sampling::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
+use crate::stream::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
 use crate::weaving;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use tare_protocol::{EngineName, EnginePlan, Request, SampleEngine, SamplePlan};
+use tare_protocol::{EngineName, EnginePlan, Request, SamplePlan, SampleTrigger};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 const RING: u64 = 8 << 20;
@@ -107,8 +107,8 @@ fn start(agent: &mut Agent) -> Result<ProbeSamples> {
         ..SamplePlan::default()
     };
     let stream = agent.tell_for_files(&Request::Start(EnginePlan::Sampling(Box::new(plan))))?;
-    let engine = agent.status()?.sampling().and_then(|sampling| sampling.engine);
-    if engine.is_none_or(|engine| engine == SampleEngine::Safepoint) {
+    let trigger = agent.status()?.sampling().and_then(|sampling| sampling.trigger);
+    if trigger.is_none_or(|trigger| trigger == SampleTrigger::Safepoint) {
         agent.tell(&Request::Stop(EngineName::Sampling))?;
         refuse!("samples at safepoints do not see probes");
     }

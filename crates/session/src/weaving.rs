@@ -141,9 +141,9 @@ impl Watch for Weaving<'_> {
     fn given_up(&self, patience: Duration) -> String {
         match &self.last {
             Some(last) => format!(
-                "the agent did not answer within {:.1} s: {}. Once the JVM lets it, it restores the \
-                 program's code by itself; `tare detach JVM` says how far it is, `--exclude` spares classes that \
-                 take long",
+                "the agent did not answer within {:.1} s: {}. As soon as the JVM lets it, it restores the \
+                 original code by itself; `tare detach JVM` shows how far it is, and `--exclude` leaves out \
+                 classes that take long",
                 patience.as_secs_f64(),
                 inside(last)
             ),

@@ -9,7 +9,7 @@ use crate::engines::STEP;
 use crate::error::Result;
 use crate::observer::{Note, Observer};
 use crate::reference_methods::{Counting, Passed, settle, since};
-use crate::sampling::{DRAIN, Sampling};
+use crate::stream::{DRAIN, StreamSource, Told};
 use crate::words;
 use std::time::{Duration, Instant};
 use tare_analysis::Passages;
@@ -23,7 +23,7 @@ const RING: u64 = 8 << 20;
 
 /// What came of it: samples, when the zero of their times was, and the calls of marks meanwhile.
 pub struct Window {
-    pub sampling: Sampling,
+    pub sampling: StreamSource,
     pub began: Instant,
     length: Duration,
     marks: Passed,
@@ -50,12 +50,12 @@ pub fn sample(
     length: Duration,
     observer: &mut dyn Observer,
 ) -> Result<Window> {
-    let word = format!("samples for {}, before anything is timed", words::time(length));
+    let word = format!("sampling for {} before any method is timed", words::time(length));
     observer.note(Note::Aside(word));
     let mut counting = Counting::begin(agent, jvm, plan, observer)?;
     if let Some(counting) = &counting {
         settle(agent, jvm, observer);
-        let word = format!("methods that are counted meanwhile: {}", counting.methods);
+        let word = format!("methods counted during the sampling: {}", counting.methods);
         observer.note(Note::Aside(word));
     }
     let before = counting.as_mut().map(|counting| counting.look(agent)).transpose()?;
@@ -75,7 +75,7 @@ pub fn sample_for(
     jvm: &Jvm,
     length: Duration,
     observer: &dyn Observer,
-) -> Result<(Sampling, Instant)> {
+) -> Result<(StreamSource, Instant)> {
     let plan = SamplePlan {
         interval_ns: u64::try_from(INTERVAL.as_nanos()).unwrap_or(u64::MAX),
         memory: RING,
@@ -83,8 +83,9 @@ pub fn sample_for(
     };
     let stream = agent.tell_for_files(&Request::Start(EnginePlan::Sampling(Box::new(plan))))?;
     let began = Instant::now();
-    let status = agent.status()?.sampling().cloned().unwrap_or_default();
-    let mut sampling = Sampling::new(stream, jvm, status, None)?;
+    let mut told = Told::default();
+    told.update(&agent.status()?);
+    let mut sampling = StreamSource::new(stream, jvm, told, None)?;
     let mut drained = Instant::now();
     while began.elapsed() < length && !observer.wants_end() && !agent.has_gone() {
         std::thread::sleep(STEP);
@@ -95,8 +96,8 @@ pub fn sample_for(
             }
         }
     }
-    if let Ok(Some(status)) = agent.status().map(|status| status.sampling().cloned()) {
-        sampling.status = status;
+    if let Ok(status) = agent.status() {
+        sampling.told.update(&status);
     }
     agent.tell(&Request::Stop(EngineName::Sampling))?;
     sampling.end();

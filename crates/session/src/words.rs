@@ -64,6 +64,32 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
+/// A time between two samples, in nanoseconds: `10 ms`, `1.02 ms`, `100 µs`.
+pub fn interval(nanos: u64) -> String {
+    let (number, unit) = match nanos {
+        0..1_000_000 => (nanos as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
+        _ => (nanos as f64 / 1e9, "s"),
+    };
+    let text = format!("{number:.2}");
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// `512 KiB`, `1.5 MiB`, `640 B`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut number = bytes as f64;
+    let mut unit = 0;
+    // What would be written as 1024 of a unit is one of the next.
+    while number >= 1023.5 && unit + 1 < UNITS.len() {
+        number /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && number < 9.95);
+    let text = format!("{number:.digits$}");
+    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), UNITS[unit])
+}
+
 /// Whether a character does something other than to stand there: control characters, and what turns
 /// the direction of writing, ends a line, or is seen by nobody.
 pub fn steers(c: char) -> bool {
@@ -112,6 +138,31 @@ mod tests {
         check(185.0, "3 min 5 s");
         check(7620.0, "2 h 7 min");
         check(356_400.0, "4 d 3 h");
+    }
+
+    #[test]
+    fn intervals_are_short_to_read() {
+        for (nanos, text) in [
+            (10_000_000, "10 ms"),
+            (1_020_000, "1.02 ms"),
+            (100_000, "100 µs"),
+            (4_000_123, "4 ms"),
+            (2_000_000_000, "2 s"),
+            (0, "0 µs"),
+        ] {
+            assert_eq!(interval(nanos), text);
+        }
+        for (size, text) in [
+            (0, "0 B"),
+            (640, "640 B"),
+            (1023, "1023 B"),
+            (512 << 10, "512 KiB"),
+            (3 << 19, "1.5 MiB"),
+            ((1 << 20) - 1, "1 MiB"),
+            (u64::MAX, "16777216 TiB"),
+        ] {
+            assert_eq!(bytes(size), text);
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub fn find(pid: u32, uid: u32) -> Result<Option<Found>> {
         return Ok(stream.map(|stream| Found { stream, foreign: true }));
     }
     if us != 0 && sockets(pid, 0).next().is_some() {
-        refuse!("JVM {pid} is being recorded by root; use `sudo tare`");
+        refuse!("root is recording JVM {pid}; use `sudo tare`");
     }
     Ok(None)
 }
@@ -124,8 +124,8 @@ fn find_of(pid: u32, owner: u32) -> Result<Option<UnixStream>> {
     }
     if deaf {
         refuse!(
-            "the recording of JVM {pid} took no commands for {} s: others wait in its queue, or it is \
-             stopped",
+            "the recording of JVM {pid} accepted no command for {} s: its queue is full, or its `tare \
+             record` is stopped",
             PATIENCE.as_secs()
         );
     }
@@ -181,13 +181,15 @@ fn is_believed(stream: &UnixStream, owner: u32) -> bool {
 
 /// Whether the process at the other end may give commands; if not, why.
 pub fn may_command(stream: &UnixStream) -> Result<(), &'static str> {
-    let (pid, uid) = peer(stream).map_err(|_| "nobody can tell who asks")?;
+    let (pid, uid) = peer(stream).map_err(|_| "the kernel does not say which process is asking")?;
     if uid != rustix::process::geteuid().as_raw() && uid != 0 {
         return Err("this recording belongs to another user");
     }
     match is_neighbour(pid) {
         true => Ok(()),
-        false => Err("this recording belongs to another container; ask from where it was begun"),
+        false => Err(
+            "this recording belongs to another container; give the command from the container it was started in",
+        ),
     }
 }
 
@@ -260,7 +262,7 @@ mod tests {
         let (_listener, place) = Place::bind(pid).unwrap();
         let _crowd = crowd(&place.dir.join(COMMAND_SOCKET));
         let refused = find(pid, us()).err().map(|error| error.to_string());
-        assert!(refused.is_some_and(|why| why.contains("took no commands")));
+        assert!(refused.is_some_and(|why| why.contains("accepted no command")));
         // The same of the JVM's user, who has time.
         let pid = u32::MAX - 5 * std::process::id();
         let Some((theirs, uid)) = as_another(|uid| (Place::bind(pid).unwrap(), uid)) else {

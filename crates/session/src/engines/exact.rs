@@ -1,6 +1,6 @@
 //! Every call, every bytecode or every passage of a region: weaves, counts, and puts the code back.
 
-use super::sampling::rewrite;
+use super::stream::rewrite;
 use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
 use crate::client::Agent;
 use crate::command_socket::Command;
@@ -8,22 +8,26 @@ use crate::demotion::Steering;
 use crate::error::{Error, Result, refuse};
 use crate::exact::{self, Arena, Exact, Totals};
 use crate::launch::Settings;
-use crate::observer::{Happening, Observer};
+use crate::observer::{Happening, Note, Observer};
 use crate::origins::Origins;
 use crate::patterns::{self, Patterns, Wanted};
 use crate::plan::Output;
 use crate::recorder::{Recorder, Source};
 use crate::rescuer::Rescuer;
-use crate::sampling::Sampling;
 use crate::steering::Beside;
+use crate::stream::{StreamSource, Watched};
 use crate::thread_counters::ThreadCounters;
 use crate::weaving;
 use crate::window;
+use crate::words::plain;
+use std::fs::File;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_profile::facts::{Facts, keys};
-use tare_protocol::{ExactPlan, ExactStatus, Measure, REGIONS_MAX};
+use tare_protocol::{
+    AllocPlan, EngineName, EnginePlan, ExactPlan, ExactStatus, Measure, REGIONS_MAX, Request,
+};
 
 const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
 
@@ -70,6 +74,8 @@ pub struct Figures {
     pub budget: u64,
     /// What the calls cost in probes at least, in nanoseconds.
     pub in_probes: f64,
+    /// Watched objects that are proven to live.
+    pub live: Option<u64>,
     /// How many regions are timed.
     pub regions: usize,
     /// Whether there is nothing else.
@@ -107,7 +113,7 @@ pub struct Steered {
 struct ExactRecording {
     exact: Exact,
     /// What was sampled before.
-    sampled: Option<Sampling>,
+    sampled: Option<StreamSource>,
     counters: Option<ThreadCounters>,
     /// Samples for the steering.
     beside: Beside,
@@ -125,6 +131,7 @@ impl Engine for Plan {
         match () {
             () if self.weave.blocks().is_some() => "bytecodes",
             () if self.weave.is_regions_only() => "regions",
+            () if self.weave.has_sites() => "alloc-exact",
             () => "exact",
         }
     }
@@ -149,7 +156,7 @@ impl Engine for Plan {
     fn begin(&self, beginning: Beginning<'_>) -> Result<Begun> {
         let Beginning { agent, jvm, plan, place, observer } = beginning;
         if self.weave.regions().len() > REGIONS_MAX {
-            refuse!("{REGIONS_MAX} regions are the most that one recording can time");
+            refuse!("one recording can time at most {REGIONS_MAX} regions");
         }
         let origins = Origins::of(jvm);
         observer.happening(&Happening::LookingForClasses);
@@ -163,7 +170,14 @@ impl Engine for Plan {
         let window = window.transpose()?;
         let began = window.as_ref().map_or_else(Instant::now, |window| window.began);
         let started = SystemTime::now() - began.elapsed();
-        let memory = match weaving::start(agent, self.weave.clone(), observer)? {
+        // Before the first object can be handed over.
+        let watched = (!self.weave.watched().is_empty()).then(|| watch(agent)).transpose()?;
+        let woven = weaving::start(agent, self.weave.clone(), observer);
+        if watched.is_some() && !matches!(woven, Ok(weaving::Begun::Woven(_))) {
+            // The first error is the one that is told.
+            let _ = agent.tell(&Request::Stop(EngineName::Alloc));
+        }
+        let memory = match woven? {
             weaving::Begun::Woven(memory) => memory,
             weaving::Begun::Stopped(far) => return Ok(Begun::Stopped(far)),
         };
@@ -187,6 +201,14 @@ impl Engine for Plan {
         let mut exact =
             Exact::new(Arena::new(memory), status.exact().cloned().unwrap_or_default(), origins);
         exact.steering = self.overhead.map(Steering::new);
+        if let Some(stream) = watched {
+            let told = status.alloc().cloned().unwrap_or_default();
+            let watched = Watched::new(stream, monotonic(began), told)?;
+            for note in watched.notes() {
+                observer.note(Note::Aside(plain(note).into_owned()));
+            }
+            exact.watched = Some(watched);
+        }
         let beside = Beside::begin(agent, &mut exact);
         let counters = self.counters.then(|| ThreadCounters::begin(jvm.pid));
         let sampled = window.map(|window| window.sampling);
@@ -208,15 +230,15 @@ impl Running for ExactRecording {
     fn step(&mut self, agent: &mut Agent, observer: &mut dyn Observer) -> Result<Step> {
         std::thread::sleep(STEP);
         self.beside.drain();
+        self.exact.watched.iter_mut().for_each(Watched::drain);
         self.beside.steer(agent, &mut self.exact, observer);
         if !self.recorder.is_due() {
             return Ok(Step::Going);
         }
         // The agent notes the time when it is asked; calls under way are counted up to it.
-        let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) else {
+        if !self.hear(agent) {
             return Ok(Step::Over);
-        };
-        self.exact.status = status;
+        }
         self.append()?;
         Ok(Step::Told(super::Figures::Exact(self.figures()), self.began.elapsed()))
     }
@@ -224,11 +246,9 @@ impl Running for ExactRecording {
     fn command(&mut self, agent: &mut Agent, command: Command) -> Result<String> {
         match command {
             Command::Dump(file) => {
-                if let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) {
-                    self.exact.status = status;
-                }
+                self.hear(agent);
                 self.append()?;
-                let size = rewrite(self.recorder.path(), file)?;
+                let size = rewrite(self.recorder.path(), file, &self.exact)?;
                 Ok(format!("{} KiB", size.div_ceil(1024)))
             }
             Command::Stop => Ok("stopped".to_owned()),
@@ -237,19 +257,19 @@ impl Running for ExactRecording {
                  end; stop it, and begin another"
             ),
             Command::Interval(_) => {
-                refuse!("an exact recording has no interval: it counts every call")
+                refuse!("an exact recording has no sampling interval: it counts every call")
             }
         }
     }
 
     fn end(&mut self, agent: &mut Agent, observer: &mut dyn Observer) -> bool {
-        if let Ok(status) = agent.status()
-            && let Some(status) = status.exact().cloned()
-        {
-            self.exact.status = status;
-            self.told_all = true;
-        }
+        self.told_all = self.hear(agent);
         self.beside.stop(agent);
+        if let Some(watched) = &mut self.exact.watched {
+            // A JVM that has ended has told what it could.
+            let _ = agent.tell(&Request::Stop(EngineName::Alloc));
+            watched.end();
+        }
         weaving::stop(agent, observer).is_ok()
     }
 
@@ -286,6 +306,17 @@ impl Running for ExactRecording {
 }
 
 impl ExactRecording {
+    /// What the agent says of the recording now; whether it says anything.
+    fn hear(&mut self, agent: &mut Agent) -> bool {
+        let Ok(status) = agent.status() else { return false };
+        let Some(exact) = status.exact() else { return false };
+        self.exact.status = exact.clone();
+        if let (Some(watched), Some(alloc)) = (&mut self.exact.watched, status.alloc()) {
+            watched.update(alloc);
+        }
+        true
+    }
+
     fn append(&mut self) -> Result<()> {
         let (sampled, counters) = (self.sampled.as_mut(), self.counters.as_mut());
         self.recorder.append(&mut sources(&mut self.exact, sampled, counters))
@@ -304,14 +335,28 @@ fn figures(exact: &Exact) -> Figures {
         used: status.used,
         budget: status.budget,
         in_probes: exact.in_probes(),
+        live: exact.watched.as_ref().map(Watched::proven),
         regions: status.regions.len(),
         regions_only: exact.has_regions_only(),
     }
 }
 
+/// Has the agent watch what woven code will hand over; its stream.
+fn watch(agent: &mut Agent) -> Result<[File; 2]> {
+    let plan = AllocPlan { woven: true, ..AllocPlan::default() };
+    agent.tell_for_files(&Request::Start(EnginePlan::Alloc(Box::new(plan))))
+}
+
+/// A moment of the past by the monotonic clock, in nanoseconds.
+fn monotonic(moment: Instant) -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now = Duration::try_from(now).unwrap_or_default();
+    u64::try_from(now.saturating_sub(moment.elapsed()).as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn sources<'a>(
     exact: &'a mut Exact,
-    sampled: Option<&'a mut Sampling>,
+    sampled: Option<&'a mut StreamSource>,
     counters: Option<&'a mut ThreadCounters>,
 ) -> Vec<&'a mut dyn Source> {
     let sampled = sampled.map(|sampled| sampled as &mut dyn Source);
@@ -334,6 +379,7 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
     let mode = match () {
         () if plan.is_trace() => "trace",
         () if plan.blocks().is_some() => "bytecodes",
+        () if plan.has_sites() => "alloc",
         () if !plan.is_timed() => "count",
         () if plan.is_cpu_time() => "cpu-time",
         () => "time",
@@ -359,6 +405,13 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
     options.extend(plan.roots().map(|roots| ("scheme", roots.scheme().to_string())));
     if plan.follows_threads() {
         options.push(("follow-threads", "yes".to_owned()));
+    }
+    if plan.has_sites() {
+        facts.set(keys::ALLOCATION_EXACT, &true);
+    }
+    if !plan.watched().is_empty() {
+        let classes = plan.watched().iter().map(ToString::to_string).collect();
+        facts.set::<Vec<String>>(keys::LIVE_CLASSES, &classes);
     }
     if plan.skip_trivial {
         facts.set(keys::SKIPS_TRIVIAL, &true);

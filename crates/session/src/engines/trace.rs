@@ -89,7 +89,9 @@ impl Engine for Plan {
             refuse!("the plan of a trace has no rings");
         };
         if Duration::from_millis(rings.wait) > LONGEST_WAIT {
-            refuse!("a thread waits for a second at most (--wait): it may hold what others need");
+            refuse!(
+                "--wait is one second at most: a waiting thread may hold locks that others need"
+            );
         }
         let origins = Origins::of(jvm);
         observer.happening(&Happening::LookingForClasses);
@@ -150,7 +152,9 @@ impl Running for TraceRecording {
             Command::Dump(file) => self.dump(file),
             Command::Stop => Ok("stopped".to_owned()),
             Command::Pause | Command::Resume | Command::Interval(_) => {
-                refuse!("a trace takes no such commands: it has every event or ends")
+                refuse!(
+                    "a trace cannot be paused and has no interval: it records every event until it ends"
+                )
             }
         }
     }
@@ -193,13 +197,15 @@ impl TraceRecording {
     fn dump(&mut self, file: File) -> Result<String> {
         self.recorder.write_now(&mut [&mut self.trace])?;
         let Some(recording) = self.recorder.path() else {
-            refuse!("this recording goes elsewhere as it is made, and has nothing to dump")
+            refuse!(
+                "this recording is sent elsewhere as it is made, so there is no file to dump from"
+            )
         };
         let recording = std::path::absolute(recording)?;
         let mut from = File::open(&recording)?;
         if from.metadata()?.len() > MOST_COPIED {
             refuse!(
-                "the trace grows in {0}; `tare report '{0}'` reads it at any time",
+                "the trace is being written to {0}; `tare report '{0}'` reads it at any time",
                 recording.display(),
             );
         }

@@ -37,7 +37,7 @@ impl NameFile {
     pub fn read(&self) -> Result<Names> {
         let length = self.0.metadata().context("cannot ask for the length of the names")?.len();
         if length > LONGEST_LOG {
-            refuse!("the JVM's log of names claims {} MiB; it is not to be believed", length >> 20);
+            refuse!("the JVM's log of names claims {} MiB; it cannot be trusted", length >> 20);
         }
         Ok(Names::read(&read_up_to(&self.0, length)?))
     }

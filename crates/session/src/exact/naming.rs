@@ -3,7 +3,8 @@
 use crate::java_method::JavaMethod;
 use crate::origins::Origins;
 use tare_arena::{MethodName, Snapshot, Tree};
-use tare_profile::{Frame, FrameId, Profile, Thread, ThreadId, ThreadKind};
+use tare_java_names::type_name;
+use tare_profile::{Frame, FrameId, Method, MethodKind, Profile, Thread, ThreadId, ThreadKind};
 
 pub(super) fn add_thread(profile: &mut Profile, tree: &Tree) -> ThreadId {
     let kind = if tree.of_virtual_threads { ThreadKind::Virtual } else { ThreadKind::Java };
@@ -31,6 +32,19 @@ pub(super) fn rest_name(snapshot: &Snapshot) -> &'static str {
     }
 }
 
+/// What an allocation site makes, with its line in the method that is its caller.
+fn add_site(profile: &mut Profile, site: &MethodName) -> FrameId {
+    let mut class = type_name(&site.class).unwrap_or_else(|| site.class.clone());
+    if !site.descriptor.is_empty() {
+        class = format!("{class} ({})", site.descriptor);
+    }
+    let class = profile.strings.intern(&class);
+    let method = Method { kind: MethodKind::Class, class, ..Method::default() };
+    let line = (site.line > 0).then_some(site.line);
+    let frame = Frame { line, ..Frame::of(profile.methods.intern(method)) };
+    profile.frames.intern(frame)
+}
+
 pub fn add_frame(
     profile: &mut Profile,
     known: Option<&MethodName>,
@@ -39,6 +53,33 @@ pub fn add_frame(
 ) -> FrameId {
     let none = MethodName { class: "[unknown]".into(), name: id.to_string(), ..Default::default() };
     let known = known.unwrap_or(&none);
+    if known.is_site() {
+        return add_site(profile, known);
+    }
     let method = JavaMethod::woven(known).add(profile, Some(origins));
     profile.frames.intern(Frame::of(method))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_the_class_of_what_it_makes_and_its_line() {
+        let mut profile = Profile::new();
+        let mut check = |class: &str, how: &str, line: u32, expected: &str| {
+            let (class, descriptor) = (class.to_owned(), how.to_owned());
+            let site = MethodName { class, descriptor, line, ..MethodName::default() };
+            let frame = add_frame(&mut profile, Some(&site), &Origins::default(), 7);
+            let frame = *profile.frames.get(frame);
+            assert_eq!(frame.line, (line > 0).then_some(line));
+            let method = profile.methods.get(frame.method);
+            assert_eq!(method.kind, MethodKind::Class);
+            assert_eq!(profile.strings.get(method.class), expected);
+        };
+        check("[B", "", 12, "byte[]");
+        check("Lcom/acme/Order;", "", 0, "com.acme.Order");
+        check("[[Lcom/acme/Order;", "or a subclass", 3, "com.acme.Order[][] (or a subclass)");
+        check("Ljava/lang/Object;", "by reflection", 3, "java.lang.Object (by reflection)");
+    }
 }

@@ -119,7 +119,9 @@ impl Guests {
             if let Some(pid) = lives.filter(|_| passed > GRACE)
                 && !leave.swap(true, Relaxed)
             {
-                around.say(&format!("JVM {pid} outlives its command, and is left alone now"));
+                around.say(&format!(
+                    "JVM {pid} outlives the command that started it; Tare leaves it running"
+                ));
             }
             if passed > say_at {
                 around.say(&format!(

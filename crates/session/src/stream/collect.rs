@@ -1,61 +1,57 @@
-//! From the records of a sampling stream to a profile: methods, contexts, and whose sample it was.
+//! From the records of a stream to a profile: methods, contexts, and whose stack it was. What the
+//! engines tell is in `samples`, `allocation` (with `live`) and `events`.
 //!
 //! Names may come after the stacks that they are in, so stacks wait until all their names are
 //! there. The stream tells each thing once; what has been read is kept here, since the agent
 //! forgets it.
 
+mod allocation;
 mod events;
+mod live;
 mod naming;
+mod samples;
 
+pub use allocation::Allocation;
+pub use live::{Live, Object};
 pub use naming::Addresses;
+pub use samples::{Clock, Samples};
 
 use crate::java_method::JavaMethod;
 use crate::origins::Origins;
 use events::Events;
-use naming::function;
+use naming::{class, function};
 use std::collections::HashMap;
 use tare_arena::samples::{
-    Frame as SampleFrame, How, Record, Sample, SampleMethod, SampleThread, Special, State,
-    ThreadType, Trace,
+    Frame as SampleFrame, How, Record, SampleMethod, SampleThread, Special, ThreadType, Trace,
 };
-use tare_java_names::jvm_thread;
+use tare_java_names::{jvm_thread, type_name};
 use tare_profile::{
-    ContextId, Execution, Frame, FrameId, LossKind, MethodKind, Profile, Row, RunInfo, SeriesId,
-    SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
+    ContextId, Execution, Frame, FrameId, LossKind, MethodKind, Profile, RunInfo, Thread, ThreadId,
+    ThreadKind,
 };
 use tare_protocol::Pattern;
-
-/// Which clock the samples were taken by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Clock {
-    Cpu,
-    Wall,
-}
-
-impl Clock {
-    pub fn name(self) -> &'static str {
-        match self {
-            Clock::Cpu => "cpu",
-            Clock::Wall => "wall",
-        }
-    }
-
-    fn kind(self) -> ValueKind {
-        match self {
-            Clock::Cpu => ValueKind::CpuTime,
-            Clock::Wall => ValueKind::WallTime,
-        }
-    }
-}
 
 /// A stack of the stream.
 enum Stack {
     /// As it came; not all of its names are known.
     Raw(Trace),
-    Known {
-        context: ContextId,
-        virtual_thread: bool,
-    },
+    Known(Place),
+}
+
+/// Where a stack is in the profile.
+#[derive(Clone, Copy)]
+struct Place {
+    context: ContextId,
+    /// It is a virtual thread's.
+    is_virtual: bool,
+    /// It has no method that is to be shown.
+    is_outside: bool,
+}
+
+impl Place {
+    fn of(context: ContextId) -> Self {
+        Place { context, is_virtual: false, is_outside: false }
+    }
 }
 
 /// Which classes' methods are shown; what others do stays with the caller that is.
@@ -76,9 +72,9 @@ impl Fitting {
 const OUTSIDE: &str = "[no method that fits]";
 
 pub struct Collector<A> {
-    clock: Clock,
-    /// Nanoseconds between two samples, as asked for.
-    interval: u64,
+    /// What was asked for: samples, allocation, or both.
+    pub samples: Option<Samples>,
+    pub allocation: Option<Allocation>,
     /// What the stream's clock said when the run began.
     zero: u64,
     addresses: A,
@@ -92,27 +88,20 @@ pub struct Collector<A> {
     virtuals: HashMap<u64, ThreadId>,
     /// Virtual threads whose ids could not be had, one for each carrier.
     unknown_virtuals: HashMap<u32, ThreadId>,
-    /// Samples whose stacks still wait for names.
-    waiting: Vec<Sample>,
     events: Events,
-    series: Option<SeriesId>,
-    /// The same values by state, where states are told.
-    by_state: Vec<(State, SeriesId)>,
     fitting: Fitting,
-    /// The context of stacks without any method that is to be shown.
-    outside: Option<ContextId>,
-    /// Samples there.
-    pub samples_outside: u64,
-    /// Samples of the JVM's own threads while they waited. By the wall clock they would be most of
-    /// a profile, and nobody waits for them.
-    pub skipped: u64,
 }
 
 impl<A: Addresses> Collector<A> {
-    pub fn new(clock: Clock, interval: u64, zero: u64, addresses: A) -> Self {
+    pub fn new(
+        samples: Option<Samples>,
+        allocation: Option<Allocation>,
+        zero: u64,
+        addresses: A,
+    ) -> Self {
         Collector {
-            clock,
-            interval,
+            samples,
+            allocation,
             zero,
             addresses,
             origins: None,
@@ -123,14 +112,8 @@ impl<A: Addresses> Collector<A> {
             threads: HashMap::new(),
             virtuals: HashMap::new(),
             unknown_virtuals: HashMap::new(),
-            waiting: Vec::new(),
             events: Events::default(),
-            series: None,
-            by_state: Vec::new(),
             fitting: Fitting::default(),
-            outside: None,
-            samples_outside: 0,
-            skipped: 0,
         }
     }
 
@@ -143,6 +126,12 @@ impl<A: Addresses> Collector<A> {
     pub fn with_origins(mut self, origins: Origins) -> Self {
         self.origins = Some(origins);
         self
+    }
+
+    /// Samples and sampled objects without any method that is to be shown.
+    pub fn outside(&self) -> u64 {
+        let samples = self.samples.as_ref().map_or(0, |samples| samples.outside);
+        samples + self.allocation.as_ref().map_or(0, |allocation| allocation.outside)
     }
 
     /// Notes which files of code or classes were not read, and why.
@@ -166,10 +155,11 @@ impl<A: Addresses> Collector<A> {
         records: impl IntoIterator<Item = Record>,
         last: bool,
     ) {
-        let series = self.series(profile);
         for record in records {
             match record {
-                Record::Sample(sample) => self.waiting.push(sample),
+                Record::Sample(sample) => {
+                    self.samples.iter_mut().for_each(|samples| samples.push(sample));
+                }
                 Record::Trace(trace) => {
                     self.stacks.insert(trace.id, Stack::Raw(trace));
                 }
@@ -180,60 +170,14 @@ impl<A: Addresses> Collector<A> {
                         profile.threads.get_mut(*id).ended = Some(time.saturating_sub(self.zero));
                     }
                 }
-                Record::EventKind(kind) => self.events.declare(profile, &kind),
-                Record::Text(text) => self.events.text(profile, &text),
-                Record::Event(event) => self.events.push(event),
+                Record::EventKind(kind) => self.declare(profile, &kind),
+                Record::Text(text) => self.events.text(text),
+                Record::Event(event) => self.push_event(event),
             }
         }
         self.add_events(profile, last);
-        for sample in std::mem::take(&mut self.waiting) {
-            match self.context(profile, sample.trace, last) {
-                Some((context, is_virtual)) => {
-                    let thread = self.thread_of(profile, sample.thread, sample.java_id, is_virtual);
-                    let active = matches!(sample.state, State::Running | State::Runnable);
-                    let of_jvm = profile.threads.get(thread).kind == ThreadKind::Vm;
-                    if self.clock == Clock::Wall && of_jvm && !active {
-                        self.skipped += 1;
-                        continue;
-                    }
-                    self.samples_outside += u64::from(self.outside == Some(context));
-                    let value = i64::try_from(sample.weight).unwrap_or(i64::MAX);
-                    let time = sample.time.saturating_sub(self.zero);
-                    let row = Row::new(context, thread, value).at(time);
-                    profile.series_mut(series).push(row);
-                    if self.clock == Clock::Wall {
-                        let series = self.state_series(profile, sample.state);
-                        profile.series_mut(series).push(row);
-                    }
-                }
-                None => self.waiting.push(sample),
-            }
-        }
-    }
-
-    fn info(&self, name: &str) -> SeriesInfo {
-        SeriesInfo::new(name, self.clock.kind())
-            .with_time(TimeAxis::Exact)
-            .with_period(self.interval, self.clock.kind())
-    }
-
-    fn series(&mut self, profile: &mut Profile) -> SeriesId {
-        if let Some(series) = self.series {
-            return series;
-        }
-        let series = profile.add_series(self.info(self.clock.name()));
-        self.series = Some(series);
-        series
-    }
-
-    fn state_series(&mut self, profile: &mut Profile, state: State) -> SeriesId {
-        if let Some((_, series)) = self.by_state.iter().find(|(known, _)| *known == state) {
-            return *series;
-        }
-        let name = state.name().replace(' ', "-");
-        let series = profile.add_series(self.info(&name));
-        self.by_state.push((state, series));
-        series
+        self.add_samples(profile, last);
+        self.add_allocations(profile, last);
     }
 
     /// A method's names. A key that comes again for another method leaves the stacks that came
@@ -310,42 +254,44 @@ impl<A: Addresses> Collector<A> {
         })
     }
 
-    /// The context of a trace, and whether a virtual thread was in it. `None` while names are
-    /// missing, unless they will not come any more.
-    fn context(&mut self, profile: &mut Profile, id: u32, last: bool) -> Option<(ContextId, bool)> {
+    /// Where a trace is in the profile. `None` while names are missing, unless they will not come
+    /// any more.
+    fn context(&mut self, profile: &mut Profile, id: u32, last: bool) -> Option<Place> {
         let trace = match self.stacks.get(&id) {
-            Some(Stack::Known { context, virtual_thread }) => {
-                return Some((*context, *virtual_thread));
-            }
+            Some(Stack::Known(place)) => return Some(*place),
             Some(Stack::Raw(trace)) => trace,
             None if last => {
-                // Its stack was lost, which the agent counts; its time was not.
+                // Its stack was lost, which the agent counts; what it stands for was not.
                 let frame = profile.special("[stack lost]");
-                return Some((profile.contexts.stack([frame]), false));
+                return Some(Place::of(profile.contexts.stack([frame])));
             }
             None => return None,
         };
         let known = trace.frames.iter().all(|frame| match frame {
             SampleFrame::Java { method, .. } => self.methods.contains_key(method),
+            SampleFrame::Class { text } => self.events.has_text(*text),
             _ => true,
         });
         if !known && !last {
             return None;
         }
         let Some(Stack::Raw(trace)) = self.stacks.remove(&id) else { return None };
-        let virtual_thread = trace.frames.iter().any(|frame| self.is_virtual(frame));
+        let is_virtual = trace.frames.iter().any(|frame| self.is_virtual(frame));
         // Below the frame that entered a virtual thread are its carrier's.
         let own = trace.frames.iter().position(|frame| self.is_method(frame, ENTERED));
-        let frames = self.stack_frames(profile, &trace.frames[..own.unwrap_or(trace.frames.len())]);
-        let context = match frames {
-            Some(frames) => profile.contexts.stack(frames.into_iter().rev()),
-            None => {
-                let frame = profile.special(OUTSIDE);
-                *self.outside.insert(profile.contexts.stack([frame]))
-            }
-        };
-        self.stacks.insert(id, Stack::Known { context, virtual_thread });
-        Some((context, virtual_thread))
+        let frames = &trace.frames[..own.unwrap_or(trace.frames.len())];
+        // The class of an object stays, whatever of its stack is shown.
+        let classes = frames.iter().take_while(|f| matches!(f, SampleFrame::Class { .. })).count();
+        let (classes, frames) = frames.split_at(classes);
+        let shown = self.stack_frames(profile, frames);
+        let is_outside = shown.is_none();
+        let shown = shown.unwrap_or_else(|| vec![profile.special(OUTSIDE)]);
+        let classes: Vec<FrameId> =
+            classes.iter().map(|frame| self.frame(profile, frame, false)).collect();
+        let stack = classes.iter().chain(&shown).rev().copied();
+        let place = Place { context: profile.contexts.stack(stack), is_virtual, is_outside };
+        self.stacks.insert(id, Stack::Known(place));
+        Some(place)
     }
 
     /// The frames of a trace, innermost first; `None` if it has some, and none is to be shown.
@@ -381,7 +327,8 @@ impl<A: Addresses> Collector<A> {
             };
             frames.push(id);
         }
-        if frames.is_empty() && !trace.is_empty() {
+        // No stack has no method that was asked for, either.
+        if frames.is_empty() && (!trace.is_empty() || !self.fitting.include.is_empty()) {
             return None;
         }
         if frames.is_empty() {
@@ -432,6 +379,13 @@ impl<A: Addresses> Collector<A> {
                 function(profile, &symbol, MethodKind::Kernel, Execution::Kernel)
             }
             SampleFrame::Special(special) => profile.special(special.name()),
+            SampleFrame::Class { text } => {
+                let signature = self.events.text_of(text).unwrap_or_default();
+                match type_name(signature) {
+                    Some(name) => class(profile, &name),
+                    None => profile.special("[unknown class]"),
+                }
+            }
             SampleFrame::Other => profile.special("[frame of an unknown kind]"),
         }
     }

@@ -1,4 +1,4 @@
-//! Names of what is on a stack: addresses of native code, and methods.
+//! Names of what is on a stack: functions by their addresses, and classes of objects.
 
 use tare_profile::{Execution, Frame, FrameId, Method, MethodKind, Profile};
 use tare_symbols::{Symbol, Symbols};
@@ -42,4 +42,12 @@ pub(super) fn function(
     let module = profile.strings.intern(&symbol.module);
     let method = profile.methods.intern(Method { kind, name, module, ..Method::default() });
     profile.frames.intern(Frame { execution, ..Frame::of(method) })
+}
+
+/// The class of an object, which stands innermost in the stack that allocated it.
+pub(super) fn class(profile: &mut Profile, name: &str) -> FrameId {
+    let class = profile.strings.intern(name);
+    let kind = MethodKind::Class;
+    let method = profile.methods.intern(Method { kind, class, ..Method::default() });
+    profile.frames.intern(Frame::of(method))
 }

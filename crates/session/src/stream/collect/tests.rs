@@ -1,8 +1,12 @@
 //! Streams made up here, and the profiles that become of them.
 
+mod objects;
+
 use super::*;
-use tare_arena::samples::{DeclaredKind, EventHead, FieldKind, LineEntry, StreamEvent, Text};
-use tare_profile::FieldValue;
+use tare_arena::samples::{
+    DeclaredKind, EventHead, FieldKind, LineEntry, Sample, State, StreamEvent, Text,
+};
+use tare_profile::{FieldValue, Row};
 use tare_symbols::Symbol;
 
 struct Names;
@@ -22,7 +26,8 @@ impl Addresses for Names {
 }
 
 fn collector(clock: Clock) -> (Collector<Names>, Profile) {
-    (Collector::new(clock, 10_000_000, 1_000, Names), Profile::new())
+    let samples = Samples::new(clock, 10_000_000);
+    (Collector::new(Some(samples), None, 1_000, Names), Profile::new())
 }
 
 fn method(key: u64, class: &str, name: &str) -> Record {
@@ -95,12 +100,13 @@ fn what_does_not_fit_stays_with_the_caller_that_does() {
             method(3, "com/acme/log/Log", "print"),
             trace(1, &[native, java(2, 0), java(1, 6), java(3, 0), java(2, 0)]),
             trace(2, &[native, java(2, 0)]),
+            trace(3, &[]),
             Record::Sample(sample(1, 5)),
             Record::Sample(sample(2, 3)),
-            Record::Sample(sample(2, 4)),
+            Record::Sample(sample(3, 4)),
         ];
         collector.add(&mut profile, records, true);
-        (rows(&profile), collector.samples_outside)
+        (rows(&profile), collector.outside())
     };
     let (lines, outside) = stacks(&["com.acme.**"], &[]);
     let nobodys = ["3 main [no method that fits]", "4 main [no method that fits]"];
@@ -110,7 +116,7 @@ fn what_does_not_fit_stays_with_the_caller_that_does() {
     assert_eq!((lines[0].as_str(), outside), ("5 main com.acme.Orders.place:9", 2));
     let (lines, outside) = stacks(&[], &["java.**", "com.acme.log.*"]);
     assert_eq!((lines[0].as_str(), outside), ("5 main com.acme.Orders.place:9;f10", 0));
-    assert_eq!(lines[1], "3 main f10");
+    assert_eq!(lines[1..], ["3 main f10", "4 main [no stack]"]);
 }
 
 #[test]
@@ -249,7 +255,7 @@ fn waiting_threads_of_the_jvm_are_left_out_and_counted() {
     ];
     collector.add(&mut profile, records, false);
     assert_eq!(rows(&profile), ["2 C2 CompilerThre f1", "4 main f1"]);
-    assert_eq!(collector.skipped, 1);
+    assert_eq!(collector.samples.unwrap().skipped, 1);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Events of the stream as events of the profile: each declared kind becomes a table with its
-//! fields.
+//! fields. Those of the allocation engine are more than rows of a table, and go to `allocation`.
 
-use super::{Addresses, Collector};
+use super::allocation::AllocationKind;
+use super::{Addresses, Collector, Place};
 use std::collections::HashMap;
 use tare_arena::samples::{DeclaredKind, FieldKind, StreamEvent, Text};
 use tare_profile::{
@@ -13,42 +14,33 @@ use tare_profile::{
 #[derive(Default)]
 pub struct Events {
     kinds: HashMap<u32, Declared>,
-    texts: HashMap<u32, StringId>,
+    texts: HashMap<u32, Box<str>>,
     /// Events with a stack that still waits for names.
     waiting: Vec<StreamEvent>,
     /// Events whose kind nobody has declared.
     pub undeclared: u64,
 }
 
-struct Declared {
-    table: EventTableId,
-    /// Where in an event the value of each field of the table is, and what it means.
-    fields: Vec<(usize, FieldKind)>,
+enum Declared {
+    Table {
+        table: EventTableId,
+        /// Where in an event the value of each field of the table is, and what it means.
+        fields: Vec<(usize, FieldKind)>,
+    },
+    Allocation(AllocationKind),
 }
 
 impl Events {
-    /// A kind that is declared. Fields of a type that this version does not know are left out.
-    pub fn declare(&mut self, profile: &mut Profile, kind: &DeclaredKind) {
-        let known = kind.fields.iter().enumerate();
-        let known: Vec<(&str, usize, FieldKind)> =
-            known.filter_map(|(at, (name, kind))| Some((name.as_str(), at, (*kind)?))).collect();
-        let types: Vec<(&str, FieldType)> =
-            known.iter().map(|(name, _, kind)| (*name, field_type(*kind))).collect();
-        let table = profile.events_of(&EventKind::new(&kind.name, &types));
-        let fields = known.into_iter().map(|(_, at, kind)| (at, kind)).collect();
-        self.kinds.insert(kind.id, Declared { table, fields });
+    pub fn text(&mut self, text: Text) {
+        self.texts.insert(text.id, text.text.into());
     }
 
-    pub fn text(&mut self, profile: &mut Profile, text: &Text) {
-        self.texts.insert(text.id, profile.strings.intern(&text.text));
+    pub fn has_text(&self, id: u32) -> bool {
+        self.texts.contains_key(&id)
     }
 
-    pub fn push(&mut self, event: StreamEvent) {
-        if self.kinds.contains_key(&event.head.kind) {
-            self.waiting.push(event);
-        } else {
-            self.undeclared += 1;
-        }
+    pub fn text_of(&self, id: u32) -> Option<&str> {
+        self.texts.get(&id).map(|text| &**text)
     }
 }
 
@@ -64,6 +56,34 @@ fn field_type(kind: FieldKind) -> FieldType {
 }
 
 impl<A: Addresses> Collector<A> {
+    /// A kind that is declared. Fields of a type that this version does not know are left out.
+    pub(super) fn declare(&mut self, profile: &mut Profile, kind: &DeclaredKind) {
+        if let Some(of_objects) = AllocationKind::of(kind) {
+            self.events.kinds.insert(kind.id, Declared::Allocation(of_objects));
+            return;
+        }
+        let known = kind.fields.iter().enumerate();
+        let known: Vec<(&str, usize, FieldKind)> =
+            known.filter_map(|(at, (name, kind))| Some((name.as_str(), at, (*kind)?))).collect();
+        let types: Vec<(&str, FieldType)> =
+            known.iter().map(|(name, _, kind)| (*name, field_type(*kind))).collect();
+        let table = profile.events_of(&EventKind::new(&kind.name, &types));
+        let fields = known.into_iter().map(|(_, at, kind)| (at, kind)).collect();
+        self.events.kinds.insert(kind.id, Declared::Table { table, fields });
+    }
+
+    pub(super) fn push_event(&mut self, event: StreamEvent) {
+        match self.events.kinds.get(&event.head.kind) {
+            Some(Declared::Table { .. }) => self.events.waiting.push(event),
+            Some(Declared::Allocation(kind)) => {
+                if let Some(allocation) = &mut self.allocation {
+                    allocation.push(kind, &event);
+                }
+            }
+            None => self.events.undeclared += 1,
+        }
+    }
+
     /// Adds the events whose stacks have all their names; with `last`, all of them.
     pub(super) fn add_events(&mut self, profile: &mut Profile, last: bool) {
         for event in std::mem::take(&mut self.events.waiting) {
@@ -76,8 +96,10 @@ impl<A: Addresses> Collector<A> {
     /// `None` while names are missing.
     fn add_event(&mut self, profile: &mut Profile, new: &StreamEvent, last: bool) -> Option<()> {
         let head = &new.head;
-        let (context, is_virtual) = self.place(profile, head.trace.into(), last)?;
-        let Declared { table, fields } = self.events.kinds.get(&head.kind)?;
+        let place = self.place(profile, head.trace.into(), last)?;
+        let Declared::Table { table, fields } = self.events.kinds.get(&head.kind)? else {
+            return Some(());
+        };
         let (table, fields) = (*table, fields.clone());
         let mut values = Vec::with_capacity(fields.len());
         for (at, kind) in fields {
@@ -87,8 +109,8 @@ impl<A: Addresses> Collector<A> {
         let event = Event {
             time: head.time.saturating_sub(self.zero),
             duration: head.duration,
-            thread: self.thread_of(profile, head.thread, head.java_id, is_virtual),
-            context,
+            thread: self.thread_of(profile, head.thread, head.java_id, place.is_virtual),
+            context: place.context,
         };
         profile.events_mut(table).push(event, &values);
         Some(())
@@ -107,21 +129,21 @@ impl<A: Addresses> Collector<A> {
                 FieldValue::Integer(i64::try_from(raw).unwrap_or(i64::MAX))
             }
             FieldKind::Text => {
-                let text = number.and_then(|id| self.events.texts.get(&id));
-                FieldValue::Text(text.copied().unwrap_or(StringId::EMPTY))
+                let text = number.and_then(|id| self.events.text_of(id));
+                FieldValue::Text(text.map_or(StringId::EMPTY, |text| profile.strings.intern(text)))
             }
             FieldKind::Thread => {
                 let thread = number.and_then(|number| self.threads.get(&number));
                 FieldValue::Thread(thread.copied().unwrap_or(ThreadId::UNKNOWN))
             }
-            FieldKind::Trace => FieldValue::Context(self.place(profile, raw, last)?.0),
+            FieldKind::Trace => FieldValue::Context(self.place(profile, raw, last)?.context),
         })
     }
 
-    /// The context of a trace, if there is one, and whether a virtual thread was in it.
-    fn place(&mut self, profile: &mut Profile, id: u64, last: bool) -> Option<(ContextId, bool)> {
+    /// Where a trace is in the profile, if there is one.
+    fn place(&mut self, profile: &mut Profile, id: u64, last: bool) -> Option<Place> {
         match u32::try_from(id) {
-            Ok(0) | Err(_) => Some((ContextId::ROOT, false)),
+            Ok(0) | Err(_) => Some(Place::of(ContextId::ROOT)),
             Ok(id) => self.context(profile, id, last),
         }
     }

@@ -1,0 +1,454 @@
+//! What the agent tells by its stream: samples of what threads do, by their processor clocks or by
+//! the wall clock; sampled objects, and which of them live; or both in one recording.
+
+mod store;
+
+pub(super) use store::rewrite;
+
+use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
+use crate::client::Agent;
+use crate::command_socket::{Command, Interval};
+use crate::error::{Context, Error, Result, refuse};
+use crate::exact;
+use crate::launch::Settings;
+use crate::observer::{Happening, Note, Observer};
+use crate::origins::Origins;
+use crate::patterns::{self, Patterns, Wanted};
+use crate::stream::{DRAIN, Fitting, StreamSource, Told};
+use crate::words::{self, plain, roughly};
+use std::fs::File;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store::Store;
+use tare_attach::Jvm;
+use tare_profile::RunInfo;
+use tare_protocol::{
+    AllocPlan, EngineChange, EngineName, EnginePlan, Pattern, Request, SamplePlan, SampleTrigger,
+};
+use tare_symbols::Ahead;
+
+/// The ring in the JVM that samples wait in until they are drained, twenty times a second.
+const RING: u64 = 32 << 20;
+
+/// What is sampled, and what is shown of it. Without any engine there is nothing to record.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Where threads are.
+    pub samples: Option<Samples>,
+    /// What they allocate.
+    pub alloc: Option<Alloc>,
+    /// Frames that are taken of a stack at most.
+    pub depth: Option<u32>,
+    /// Classes whose methods are shown; none means all.
+    pub include: Vec<Pattern>,
+    /// Classes whose methods are not.
+    pub exclude: Vec<Pattern>,
+    /// Only the last minutes are kept, in memory, until they are dumped or the recording ends.
+    pub keep: Option<Duration>,
+}
+
+/// Samples of threads.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// What makes threads tell where they are; without it the best that works here.
+    pub trigger: Option<SampleTrigger>,
+    /// All threads by the wall clock, with what they wait for.
+    pub wall: bool,
+    /// Between two samples of a thread.
+    pub interval: Option<Duration>,
+    /// Without frames of the JVM, of native libraries and of the kernel.
+    pub java_only: bool,
+}
+
+/// Sampled objects.
+#[derive(Clone, Debug)]
+pub struct Alloc {
+    /// Bytes that are allocated between two of them, on average.
+    pub interval: Option<u64>,
+    /// Whether they are watched, to tell which of them live.
+    pub live: bool,
+}
+
+/// How far it is by now.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    pub samples: Option<SampleFigures>,
+    pub alloc: Option<AllocFigures>,
+    /// What could not be kept.
+    pub lost: u64,
+    pub paused: bool,
+    /// Processor time of the process, in nanoseconds.
+    pub cpu: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct SampleFigures {
+    pub samples: u64,
+    pub threads: u64,
+    pub trigger: Option<SampleTrigger>,
+    /// Nanoseconds between two samples of a thread.
+    pub interval: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct AllocFigures {
+    pub samples: u64,
+    /// What they stand for.
+    pub bytes: f64,
+    /// Bytes between two samples.
+    pub interval: u64,
+    /// Collections so far, and objects that are proven to live, if they are watched.
+    pub collections: u64,
+    pub proven: Option<u64>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Samples of threads, if there were to be any.
+    pub samples: Option<u64>,
+    /// Sampled objects, if there were to be any.
+    pub alloc: Option<AllocFigures>,
+    /// Of both, those without any method that is to be shown.
+    pub outside: u64,
+    pub elapsed: Duration,
+}
+
+/// A recording of the stream under way.
+struct StreamRecording {
+    source: StreamSource,
+    /// In the order in which they were started.
+    engines: Vec<EngineName>,
+    store: Store,
+    drained: Instant,
+    wanted: Wanted,
+}
+
+impl Engine for Plan {
+    fn name(&self) -> &'static str {
+        match (self.samples.as_ref().map(|samples| samples.wall), self.alloc.is_some()) {
+            (None, _) => "alloc",
+            (Some(false), true) => "cpu-alloc",
+            (Some(true), true) => "wall-alloc",
+            (Some(false), false) => "cpu",
+            (Some(true), false) => "wall",
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        // Allocations are safepoints, which have this in any case.
+        if self.samples.is_none() {
+            return Settings::default();
+        }
+        Settings {
+            flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
+            word: Some(
+                "started with -XX:+DebugNonSafepoints, so that compiled code tells its lines and \
+                 inlined methods everywhere",
+            ),
+            ..Settings::default()
+        }
+    }
+
+    fn begin(&self, beginning: Beginning<'_>) -> Result<Begun> {
+        let Beginning { agent, jvm, plan, place, observer } = beginning;
+        let plans = self.wire();
+        if plans.is_empty() {
+            refuse!("nothing is to be recorded: neither samples nor allocation");
+        }
+        let trigger = self.samples.as_ref().and_then(|samples| samples.trigger);
+        if is_perf(trigger) && jvm.is_filtered() {
+            observer.note(Note::Alarm(
+                "this JVM is under a filter of system calls (seccomp); if that does not permit \
+                 perf_event_open, it may end the JVM now"
+                    .to_owned(),
+            ));
+        }
+        let patterns =
+            Patterns { include: &self.include, exclude: &self.exclude, ..Patterns::default() };
+        let wanted = patterns::check(agent, &patterns, &plan.command, &Origins::of(jvm), observer)?;
+        let output = place().output;
+        // While the agent takes all threads in, rather than beside the program that is then
+        // sampled.
+        let with_kernel = self.samples.as_ref().is_some_and(|samples| {
+            !samples.java_only && !samples.wall && samples.trigger != Some(SampleTrigger::Timer)
+        });
+        let kernel = with_kernel.then(Ahead::begin);
+        let engines: Vec<EngineName> = plans.iter().map(EnginePlan::engine).collect();
+        observer.happening(&Happening::TakingInThreads);
+        let started = start(agent, plans);
+        observer.happening(&Happening::Nothing);
+        let stream = started?;
+        // The agent's clock began after its preparations, just before it answered.
+        let began = Instant::now();
+        let started = SystemTime::now();
+        let mut told = Told::default();
+        told.update(&agent.status()?);
+        for note in told.notes() {
+            observer.note(Note::Aside(plain(&note).into_owned()));
+        }
+        let fitting = Fitting { include: self.include.clone(), exclude: self.exclude.clone() };
+        let source = StreamSource::new(stream, jvm, told, kernel)?.showing(fitting);
+        let run = run_info(jvm, self, started);
+        let store = Store::begin(output, self.keep, run, began)?;
+        let drained = Instant::now();
+        Ok(Begun::Running(Box::new(StreamRecording { source, engines, store, drained, wanted })))
+    }
+}
+
+impl Plan {
+    /// What the agent is asked for, in the order in which it can be had on one stream.
+    fn wire(&self) -> Vec<EnginePlan> {
+        let samples = self.samples.as_ref().map(|samples| {
+            let defaults = SamplePlan::default();
+            EnginePlan::Sampling(Box::new(SamplePlan {
+                trigger: samples.trigger,
+                wall: samples.wall,
+                interval_ns: samples.interval.map_or(defaults.interval_ns, nanos),
+                depth: self.depth.unwrap_or(defaults.depth),
+                native: !samples.java_only,
+                kernel: !samples.java_only,
+                memory: RING,
+                yields: false,
+            }))
+        });
+        let alloc = self.alloc.as_ref().map(|alloc| {
+            let defaults = AllocPlan::default();
+            EnginePlan::Alloc(Box::new(AllocPlan {
+                interval_bytes: alloc.interval.unwrap_or(defaults.interval_bytes),
+                live: alloc.live,
+                depth: self.depth.unwrap_or(defaults.depth),
+                memory: RING,
+                ..defaults
+            }))
+        });
+        samples.into_iter().chain(alloc).collect()
+    }
+}
+
+/// Starts all of them or none. The first opens the stream, which is theirs together.
+fn start(agent: &mut Agent, plans: Vec<EnginePlan>) -> Result<[File; 2]> {
+    let mut plans = plans.into_iter();
+    let first = plans.next().context("nothing is to be started")?;
+    let mut started = vec![first.engine()];
+    let stream = agent.tell_for_files(&Request::Start(first))?;
+    for plan in plans {
+        let engine = plan.engine();
+        if let Err(error) = agent.tell(&Request::Start(plan)) {
+            stop(agent, &started);
+            return Err(error);
+        }
+        started.push(engine);
+    }
+    Ok(stream)
+}
+
+/// Stops them, the last one first. Whether the JVM still lives.
+fn stop(agent: &mut Agent, engines: &[EngineName]) -> bool {
+    let mut alive = true;
+    for engine in engines.iter().rev() {
+        alive &= agent.tell(&Request::Stop(*engine)).is_ok();
+    }
+    alive
+}
+
+impl Running for StreamRecording {
+    fn step(&mut self, agent: &mut Agent, _: &mut dyn Observer) -> Result<Step> {
+        std::thread::sleep(STEP);
+        if self.drained.elapsed() >= DRAIN {
+            self.drained = Instant::now();
+            if !self.source.drain() {
+                return Ok(Step::Over);
+            }
+        }
+        if !self.store.is_due() {
+            return Ok(Step::Going);
+        }
+        // What the agent says of itself is not worth losing the rest for.
+        if let Ok(status) = agent.status() {
+            self.source.told.update(&status);
+        }
+        self.store.look(&mut self.source)?;
+        Ok(Step::Told(super::Figures::Stream(figures(&self.source)), self.source.elapsed()))
+    }
+
+    fn command(&mut self, agent: &mut Agent, command: Command) -> Result<String> {
+        match command {
+            Command::Dump(file) => self.store.dump(&mut self.source, file),
+            Command::Pause => self.pause(agent, true).map(|()| "paused".to_owned()),
+            Command::Resume => self.pause(agent, false).map(|()| "goes on".to_owned()),
+            Command::Interval(interval) => self.change_interval(agent, interval),
+            Command::Stop => Ok("stopped".to_owned()),
+        }
+    }
+
+    fn end(&mut self, agent: &mut Agent, _: &mut dyn Observer) -> bool {
+        if let Ok(status) = agent.status() {
+            self.source.told.update(&status);
+        }
+        let alive = stop(agent, &self.engines);
+        self.source.end();
+        alive
+    }
+
+    fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {
+        let StreamRecording { mut source, store, wanted, .. } = *self;
+        let recorded = store.finish(&mut source, failed)?;
+        let Figures { samples, alloc, .. } = figures(&source);
+        let samples = samples.map(|samples| samples.samples);
+        let all = samples.unwrap_or(0) + alloc.as_ref().map_or(0, |alloc| alloc.samples);
+        let outside = source.outside();
+        let nothing = match all {
+            0 => Some(nothing(&source)),
+            all if outside >= all => Some(wanted.but_no_sample(all)),
+            _ => None,
+        };
+        let outcome = Outcome { samples, alloc, outside, elapsed: source.elapsed() };
+        let outcome = super::Outcome::Stream(Box::new(outcome));
+        Ok(Finished { recorded: Some(recorded), nothing, outcome })
+    }
+}
+
+/// Why there is no sample, and what to do about it.
+fn nothing(source: &StreamSource) -> String {
+    let lost = source.lost();
+    let samples = source.told.samples.as_ref();
+    let alloc = source.told.alloc.as_ref();
+    let why = match (samples, alloc) {
+        _ if lost > 0 => format!("{} could not be kept", roughly(lost, "sample")),
+        (None, Some(alloc)) => format!(
+            "no allocation was sampled, at {} from one sample to the next; record for longer, while \
+             the program allocates, or with a smaller --interval-bytes",
+            words::bytes(alloc.interval_bytes),
+        ),
+        (Some(samples), _) if samples.wall => {
+            "no thread said where it is; record for longer, or try `--engine safepoint`, which \
+                       asks the JVM instead"
+                .to_owned()
+        }
+        _ => format!(
+            "no thread used as much as {} of a processor; record for longer, with a shorter --interval, or \
+             with --wall, which samples waiting threads, too",
+            words::interval(source.totals.interval),
+        ),
+    };
+    format!("nothing was recorded: {why}")
+}
+
+fn figures(source: &StreamSource) -> Figures {
+    let Told { samples, alloc } = &source.told;
+    let paused = samples.as_ref().map(|status| status.paused);
+    let paused = paused.or(alloc.as_ref().map(|status| status.paused)).unwrap_or(false);
+    let samples = samples.as_ref().map(|status| SampleFigures {
+        samples: source.samples(),
+        threads: status.threads,
+        trigger: status.trigger,
+        interval: source.totals.interval,
+    });
+    let (sampled, bytes) = source.allocated();
+    let alloc = alloc.as_ref().map(|status| AllocFigures {
+        samples: sampled,
+        bytes,
+        interval: status.interval_bytes,
+        collections: status.collections,
+        proven: status.live.then(|| source.proven()),
+    });
+    Figures { samples, alloc, lost: source.lost(), paused, cpu: source.totals.cpu }
+}
+
+fn is_perf(trigger: Option<SampleTrigger>) -> bool {
+    matches!(trigger, Some(SampleTrigger::PerfClock | SampleTrigger::PerfCycles))
+}
+
+impl StreamRecording {
+    fn has(&self, engine: EngineName) -> bool {
+        self.engines.contains(&engine)
+    }
+
+    fn pause(&self, agent: &mut Agent, pause: bool) -> Result<()> {
+        let paused = Some(pause);
+        if self.has(EngineName::Sampling) {
+            let change = EngineChange::Sampling { interval_ns: None, paused };
+            agent.tell(&Request::Change(change))?;
+        }
+        if self.has(EngineName::Alloc) {
+            let change = EngineChange::Alloc { interval_bytes: None, paused };
+            agent.tell(&Request::Change(change))?;
+        }
+        Ok(())
+    }
+
+    fn change_interval(&self, agent: &mut Agent, to: Interval) -> Result<String> {
+        let (change, told) = match to {
+            Interval::Time(nanos) if self.has(EngineName::Sampling) => {
+                let change = EngineChange::Sampling { interval_ns: Some(nanos), paused: None };
+                (change, words::interval(nanos))
+            }
+            Interval::Bytes(bytes) if self.has(EngineName::Alloc) => {
+                let change = EngineChange::Alloc { interval_bytes: Some(bytes), paused: None };
+                (change, words::bytes(bytes))
+            }
+            Interval::Time(_) => refuse!(
+                "this recording samples allocation only, whose interval is a number of bytes, such as 64K"
+            ),
+            Interval::Bytes(_) => refuse!(
+                "this recording does not sample allocation; its interval is a time, such as 1ms"
+            ),
+        };
+        agent.tell(&Request::Change(change))?;
+        Ok(format!("samples every {told} from now on"))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn run_info(jvm: &Jvm, plan: &Plan, started: SystemTime) -> RunInfo {
+    let mut options = vec![("kind", "sampling".to_owned()), ("mode", plan.name().to_owned())];
+    for (key, patterns) in [("include", &plan.include), ("exclude", &plan.exclude)] {
+        options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
+    }
+    let since_1970 = started.duration_since(UNIX_EPOCH).ok();
+    RunInfo {
+        options: options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        started: since_1970.and_then(|d| i64::try_from(d.as_nanos()).ok()),
+        ..exact::run_info(jvm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_has_a_name_and_an_order_for_each_combination() {
+        let samples = |wall| Some(Samples { wall, ..Samples::default() });
+        let alloc = || Some(Alloc { interval: Some(65_536), live: false });
+        for (samples, alloc, name, engines) in [
+            (samples(false), None, "cpu", &[EngineName::Sampling][..]),
+            (samples(true), None, "wall", &[EngineName::Sampling]),
+            (None, alloc(), "alloc", &[EngineName::Alloc]),
+            (samples(false), alloc(), "cpu-alloc", &[EngineName::Sampling, EngineName::Alloc]),
+            (samples(true), alloc(), "wall-alloc", &[EngineName::Sampling, EngineName::Alloc]),
+        ] {
+            let plan = Plan { samples, alloc, depth: Some(99), ..Plan::default() };
+            assert_eq!(plan.name(), name);
+            let wire = plan.wire();
+            assert_eq!(wire.iter().map(EnginePlan::engine).collect::<Vec<_>>(), engines, "{name}");
+            for plan in wire {
+                match plan {
+                    EnginePlan::Sampling(plan) => assert_eq!(plan.depth, 99),
+                    EnginePlan::Alloc(plan) => {
+                        assert_eq!(
+                            (plan.depth, plan.interval_bytes, plan.live),
+                            (99, 65_536, false)
+                        );
+                    }
+                    other => panic!("{other:?} writes to no stream"),
+                }
+            }
+            // Allocation has its debug information at safepoints, where the JVM keeps it anyhow.
+            assert_eq!(plan.settings().flags.is_empty(), name == "alloc");
+        }
+    }
+}

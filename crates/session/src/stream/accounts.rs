@@ -1,0 +1,105 @@
+//! What is said of sampled objects beside their values: facts of the run, and what is missing.
+
+use super::collect::{Allocation, Live};
+use tare_profile::facts::{Bytes, keys};
+use tare_profile::{LossKind, RunInfo};
+use tare_protocol::AllocStatus;
+
+/// Notes a loss, if there is any.
+pub fn lose(run: &mut RunInfo, kind: LossKind, what: &str, count: u64, reason: &str) {
+    if count > 0 {
+        run.lose(kind, what, count, reason);
+    }
+}
+
+/// `status` is what the agent said last.
+pub fn of_allocation(allocation: &Allocation, status: Option<&AllocStatus>, run: &mut RunInfo) {
+    let facts = &mut run.facts;
+    facts.set(keys::ALLOCATION_SAMPLES, &allocation.samples);
+    if let Some(status) = status {
+        facts.set(keys::ALLOCATION_INTERVAL, &Bytes(status.interval_bytes));
+        of_losses(status, run);
+        for (count, reason) in status.failures.iter().filter_map(|line| numbered(line)) {
+            lose(run, LossKind::Failed, "stacks of allocations", count, reason);
+        }
+    }
+    let Some(live) = &allocation.live else { return };
+    let unproven = live.unproven();
+    let unproven = (unproven.objects.round() as u64, unproven.bytes.round() as u64);
+    of_live(live, unproven, status, run);
+}
+
+/// What the agent has lost.
+pub fn of_losses(status: &AllocStatus, run: &mut RunInfo) {
+    for (count, reason) in status.lost.iter().filter_map(|line| numbered(line)) {
+        let (kind, what, reason) = match reason.strip_prefix("not watched: ") {
+            Some(reason) => (LossKind::Skipped, "live objects", reason),
+            None => (LossKind::Dropped, "allocation samples", reason),
+        };
+        lose(run, kind, what, count, reason.trim_start_matches("lost: "));
+    }
+}
+
+/// What lives, and how many objects and bytes are not proven to.
+pub fn of_live(
+    live: &Live,
+    (objects, bytes): (u64, u64),
+    status: Option<&AllocStatus>,
+    run: &mut RunInfo,
+) {
+    let facts = &mut run.facts;
+    let collections = status.map_or(0, |status| status.collections).max(live.epoch);
+    facts.set(keys::COLLECTIONS, &collections);
+    if let Some(status) = status {
+        facts.set(keys::LIVE_TRACKED, &status.entries);
+        facts.set(keys::LIVE_TRACKED_MOST, &status.entries_most);
+        facts.set(keys::LIVE_TABLE_BYTES, &Bytes(status.table_bytes));
+    }
+    facts.set(keys::LIVE_UNPROVEN_OBJECTS, &objects);
+    facts.set(keys::LIVE_UNPROVEN_BYTES, &Bytes(bytes));
+    let reason = "they survived a collection, and their allocations were lost";
+    lose(run, LossKind::Dropped, "live objects", live.lost(), reason);
+}
+
+/// A number and what it counts, as the agent writes it.
+fn numbered(line: &str) -> Option<(u64, &str)> {
+    let (count, reason) = line.split_once(' ')?;
+    Some((count.parse().ok()?, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_agent_has_lost_is_told_by_what_it_was() {
+        let told = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        let status = AllocStatus {
+            interval_bytes: 65_536,
+            collections: 3,
+            entries: 5,
+            lost: told(&["7 lost: no buffer", "2 not watched: too many at once", "nothing", "x y"]),
+            failures: told(&["4 [unknown_Java]"]),
+            ..AllocStatus::default()
+        };
+        let mut run = RunInfo::default();
+        of_allocation(&Allocation::new(65_536, true), Some(&status), &mut run);
+        let losses: Vec<_> = run
+            .losses
+            .iter()
+            .map(|loss| (loss.kind, &*loss.name, loss.count, &*loss.reason))
+            .collect();
+        let expected = [
+            (LossKind::Dropped, "allocation samples", 7, "no buffer"),
+            (LossKind::Skipped, "live objects", 2, "too many at once"),
+            (LossKind::Failed, "stacks of allocations", 4, "[unknown_Java]"),
+        ];
+        assert_eq!(losses, expected);
+        assert_eq!(run.facts.get(keys::ALLOCATION_INTERVAL), Some(Bytes(65_536)));
+        assert_eq!(run.facts.get(keys::COLLECTIONS), Some(3));
+        assert_eq!(run.facts.get(keys::LIVE_TRACKED), Some(5));
+        let mut run = RunInfo::default();
+        of_allocation(&Allocation::new(65_536, false), Some(&status), &mut run);
+        assert!(!run.facts.has(keys::LIVE_TRACKED), "nothing was watched");
+    }
+}
