@@ -14,17 +14,21 @@ macro_rules! patterns {
 mod calibrate;
 mod check;
 mod export;
+mod heap;
 mod instrument;
 mod profiles;
 mod record;
+mod threads;
 mod values;
 
 pub use calibrate::CalibrateArgs;
 pub use check::CheckArgs;
 pub use export::{ExportArgs, help as help_of_export};
+pub use heap::{HeapArgs, HeapWhat, HistoBy, Keep};
 pub use instrument::InstrumentArgs;
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
 pub use record::RecordArgs;
+pub use threads::ThreadsArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -32,8 +36,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tare_offline::Modes;
 use tare_protocol::MethodPattern;
+use tare_session::command_socket::Interval;
+use values::any_interval;
 pub use values::duration;
-use values::interval;
 
 #[derive(Parser)]
 #[command(
@@ -48,6 +53,7 @@ use values::interval;
                   tare                       list the JVMs on this machine\n  \
                   tare record 4711           sample it until Ctrl-C, then show where time goes\n  \
                   tare record Orders -d 30s -o cpu.html   the same JVM by its class; a flame graph\n  \
+                  tare threads 4711          deadlocks, and what every thread waits for\n  \
                   tare record --exact 4711   count and time every call, until Ctrl-C\n  \
                   tare doctor 4711           what works with that JVM, and what to change\n  \
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
@@ -56,10 +62,11 @@ use values::interval;
                   tare diff old.tare new.tare     what grew and what shrank\n  \
                   tare check --baseline perf.tare -- java -jar app.jar   fail if it does more work than before\n  \
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
+                  tare heap 4711             what holds the memory; also of a heap dump\n  \
                   tare instrument app.jar -o woven.jar    a jar that profiles itself, without an agent\n  \
                   tare class print a.jar!X   show what a class file holds\n\n\
                   Exit status: 0 success; 1 failure, or nothing was recorded (the reason is on standard error); \
-                  2 wrong usage; 3 `tare diff --threshold` or `tare check` found growth; 130 stopped by Ctrl-C \
+                  2 wrong usage; 3 `tare diff --threshold` or `tare check` found growth, `tare threads` a deadlock; 130 stopped by Ctrl-C \
                   before anything was recorded. `tare run` returns the program's status, and so does `tare record` \
                   if the program fails."
 )]
@@ -91,6 +98,9 @@ pub enum Command {
         #[command(flatten)]
         target: OneJvm,
     },
+    /// Show what all threads of a JVM do and wait for, deadlocks first
+    #[command(after_help = threads::HELP)]
+    Threads(ThreadsArgs),
     /// Check what works on this machine or with one JVM, and what to change
     Doctor {
         /// The JVM to check: a pid or a part of its main class [default: only the machine]
@@ -110,6 +120,8 @@ pub enum Command {
             "MODES:\n  \
                       (none)       samples of processor time; changes nothing in the program\n  \
                       --wall       samples of all threads by the wall clock, with what they wait for\n  \
+                      --alloc      samples of allocated objects by class and stack, which of them live and\n               \
+                      for how long; with --cpu or --wall, in one recording with those samples\n  \
                       --exact      every call in its context, by weaving the chosen methods; the original\n               \
                       code is restored at the end\n  \
                       --bytecodes  the same, with executed bytecodes in place of times\n  \
@@ -117,13 +129,15 @@ pub enum Command {
                       A recording ends at Ctrl-C, after -d, or with the program. It is then in a .tare file, \
                       and its report on the terminal.\n\n\
                       From a second terminal: `tare report JVM` shows the recording so far, `tare dump JVM` \
-                      writes it to a file, `tare interval JVM 1ms` changes the interval; `tare pause`, `tare \
-                      resume` and `tare stop` work as well.\n\n",
+                      writes it to a file, `tare interval JVM 1ms` (or 64K, of \
+                      allocation) changes the interval; `tare pause`, `tare resume` and `tare stop` work as well.\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  \
                       tare record 4711                     until Ctrl-C\n  \
                       tare record 4711 -d 30s -o cpu.html  a flame graph of 30 seconds\n  \
                       tare record Orders --wall --interval 20ms\n  \
+                      tare record --alloc 4711             who allocates, and what stays\n  \
+                      tare record --alloc --cpu 4711       and where time goes, on one clock\n  \
                       tare record 4711 --keep 5m           the last five minutes, for `tare dump 4711`\n  \
                       tare record -- java -jar app.jar     from before main to the end\n  \
                       tare record --exact --include 'com.acme.**' Orders\n  \
@@ -161,9 +175,10 @@ pub enum Command {
     Interval {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar
         jvm: String,
-        /// Time between two samples of a thread: 10ms, 1ms, 100us
-        #[arg(value_parser = interval, value_name = "TIME")]
-        interval: Duration,
+        /// Time between two samples of a thread: 10ms, 1ms, 100us; or bytes between two samples of
+        /// allocation: 512K, 64K
+        #[arg(value_parser = any_interval, value_name = "TIME|SIZE")]
+        interval: Interval,
     },
     /// Explain why a method is woven or not, during `tare record --exact --root`
     #[command(
@@ -248,6 +263,9 @@ pub enum Command {
         )
     )]
     Check(CheckArgs),
+    /// Show what holds the memory of a running JVM, or in a heap dump, and by whom
+    #[command(after_help = heap::HELP)]
+    Heap(HeapArgs),
     /// Weave a jar, directory or class file that then profiles itself, without an agent
     #[command(after_help = instrument::HELP)]
     Instrument(InstrumentArgs),

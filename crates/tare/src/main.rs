@@ -13,7 +13,7 @@ mod files;
 mod interrupt;
 mod other_load;
 mod source;
-mod target;
+mod target_costs;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -45,6 +45,10 @@ fn main() -> ExitCode {
         Some(Command::Doctor { jvm, no_attach, json, patience }) => {
             doctor::run(jvm.as_deref(), !no_attach, json, patience.timeout)
         }
+        Some(Command::Threads(args)) => match commands::threads::run(&args) {
+            Ok(code) => return code,
+            Err(e) => Err(e),
+        },
         Some(Command::Explain(args)) => commands::explain::run(&args),
         Some(Command::Record(args)) => return commands::record::run(*args),
         Some(Command::Dump { jvm, output }) => commands::under_way::dump(&jvm, output.as_deref()),
@@ -52,9 +56,9 @@ fn main() -> ExitCode {
         Some(Command::Pause { jvm }) => commands::under_way::tell(&jvm, &Told::Pause),
         Some(Command::Resume { jvm }) => commands::under_way::tell(&jvm, &Told::Resume),
         Some(Command::Interval { jvm, interval }) => {
-            let nanos = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-            commands::under_way::tell(&jvm, &Told::Interval(nanos))
+            commands::under_way::tell(&jvm, &Told::Interval(interval))
         }
+        Some(Command::Heap(args)) => commands::heap::run(&args),
         Some(Command::Instrument(args)) => commands::instrument::run(&args),
         Some(Command::CalibrateTarget(args)) => commands::calibrate::run(&args),
         Some(Command::Class(command)) => commands::class::run(&command),

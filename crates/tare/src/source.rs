@@ -12,10 +12,13 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_analysis::{
-    Compensation, JOINED, Noise, compensate, default_metrics, figures_of_calls, find_metric, join,
+    Compensation, JOINED, Noise, compensate, default_metrics, figures_of_calls, find_metric,
+    is_level, is_memory, join,
 };
 use tare_profile::facts::keys;
-use tare_profile::{EventKind, LossKind, Profile, Series, SeriesId, TimeAxis, ValueKind};
+use tare_profile::{
+    EventKind, LossKind, Profile, Row, Series, SeriesId, SeriesInfo, TimeAxis, ValueKind,
+};
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 use tare_session::command_socket::{self, Command};
 use tare_session::exact;
@@ -185,6 +188,7 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
     if let Some(time) = time.filter(|time| calls && **time != EVER) {
         figures_of_calls(&mut loaded.profile, time);
     }
+    with_times_of_memory(&mut loaded.profile, path, time)?;
     if loaded.warnings.contains(&Warning::NoEnd) {
         loaded.profile.run.lose(
             LossKind::Damaged,
@@ -201,6 +205,58 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
         errln!("{WARN}tare:{WARN:#} {name}: {more} like these");
     }
     Ok(loaded.profile)
+}
+
+/// Figures of memory keep their times and single samples, of which growth and chance are told; and
+/// what lives at a moment is all that came and went until then, however short a time is asked for.
+fn with_times_of_memory(
+    profile: &mut Profile,
+    path: &Path,
+    time: Option<&Range<u64>>,
+) -> Result<()> {
+    let is_ours = |info: &SeriesInfo| is_memory(&info.kind);
+    if time == Some(&EVER) || !profile.all_series().any(|(_, series)| is_ours(series.info())) {
+        return Ok(());
+    }
+    let mut recording = Recording::open(path)?;
+    let series = recording.summary()?.series;
+    let ours = |info: &Option<SeriesInfo>| info.as_ref().is_some_and(is_ours);
+    let wanted = (0..).zip(&series).filter(|(_, info)| ours(info)).map(|(number, _)| number);
+    let options = LoadOptions { series: Some(wanted.collect()), ..options(Some(&EVER), false) };
+    let whole = recording.load(&options)?.profile;
+    // A file that grows meanwhile has more by now; what is more is left to the next report.
+    if whole.contexts.len() != profile.contexts.len()
+        || whole.threads.len() != profile.threads.len()
+    {
+        return Ok(());
+    }
+    for (_, timed) in whole.all_series() {
+        let level = is_level(&timed.info().kind);
+        let within =
+            |row: &Row| time.is_none_or(|t| row.time < t.end && (level || row.time >= t.start));
+        let same = |info: &SeriesInfo| {
+            let known = timed.info();
+            (&info.name, &info.kind, info.estimate) == (&known.name, &known.kind, known.estimate)
+        };
+        let found = profile.all_series().find(|(_, series)| same(series.info()));
+        if let Some((id, _)) = found {
+            let mut rows = Series::new(timed.info().clone());
+            timed.rows().filter(within).for_each(|row| rows.push(row));
+            *profile.series_mut(id) = rows;
+        }
+    }
+    for kind in [EventKind::survivor(), EventKind::death()] {
+        let Some((_, table)) = whole.all_events().find(|(_, table)| *table.kind() == kind) else {
+            continue;
+        };
+        let id = profile.events_of(&kind);
+        profile.events_mut(id).forget_rows();
+        for row in 0..table.len() {
+            let (event, fields) = table.moved_row(row, |context| context, |context| context);
+            profile.events_mut(id).push(event, &fields);
+        }
+    }
+    Ok(())
 }
 
 fn options(time: Option<&Range<u64>>, calls: bool) -> LoadOptions {

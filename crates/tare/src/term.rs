@@ -28,7 +28,13 @@ pub fn width() -> Option<usize> {
     columns(io::stdout())
 }
 
-/// The same of standard error.
+/// Lines of the terminal that standard output goes to; `None` in a pipe or file.
+pub fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_row > 0).then_some(usize::from(size.ws_row))
+}
+
+/// Columns of that of standard error.
 pub fn error_width() -> Option<usize> {
     columns(io::stderr())
 }

@@ -170,7 +170,7 @@ fn views_and_filters() {
     assert_has(&report(&["--time", "5s..9s"]), &["30 of cpu samples", "com.acme.log.Log.print"]);
     assert_has(&report(&["--thread", "work*"]), &["70 of cpu samples"]);
     assert_has(&report(&["--root", "Shop.sell"]), &["70 of cpu samples"]);
-    assert_has(&report(&["--metric", "alloc"]), &["4.10 kB of allocated-bytes", "byte[]"]);
+    assert_has(&report(&["--metric", "alloc"]), &["allocated 409 B/s (4.10 kB)", "byte[]"]);
     assert_has(&report(&["--bottom-up"]), &["Callers, from the hot methods up"]);
     assert!(!report(&["--hide-jdk"]).contains("HashMap"));
     assert_has(&report(&["--min-share", "20%"]), &["what is below 20.0 % is folded"]);

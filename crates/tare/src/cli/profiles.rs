@@ -3,7 +3,7 @@
 use clap::{Args, Parser, ValueEnum};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tare_analysis::{Compensation, Filter, Grouping};
+use tare_analysis::{Compensation, Filter, Grouping, SiteBy};
 use tare_java_names::Pattern;
 
 #[derive(Args)]
@@ -31,9 +31,9 @@ pub struct ReportArgs {
     /// Show every frame of the tree, also chains of single calls
     #[arg(long)]
     pub full: bool,
-    /// Lines per list
-    #[arg(long, value_name = "N", default_value_t = 15)]
-    pub top: usize,
+    /// Lines per list [default: 15; of allocation, what fits a screen]
+    #[arg(long = "top", value_name = "N")]
+    pub lines: Option<usize>,
     /// Frames per stack of hprof-text, and levels of the inverted tree
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub depth: usize,
@@ -52,6 +52,11 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
+    /// Lines per list.
+    pub fn top(&self) -> usize {
+        self.lines.unwrap_or(15)
+    }
+
     /// What is shown of a recording that was just made.
     pub fn plain(file: &Path) -> Self {
         #[derive(Parser)]
@@ -137,9 +142,9 @@ pub struct ViewArgs {
     /// per call
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
-    /// What to group by
-    #[arg(long, value_enum, default_value_t = By::Method)]
-    pub by: By,
+    /// What to group by [default: method; of allocation, site]
+    #[arg(long = "by", value_enum)]
+    pub grouped: Option<By>,
     /// Show only this part of the run: 10s..20s, 90s.., ..500ms
     #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
     pub time: Option<Range<u64>>,
@@ -196,7 +201,10 @@ impl Compensate {
 pub enum By {
     Method,
     Line,
+    /// Of allocation: the class of the objects
     Class,
+    /// Of allocation: class, and the first line outside of the JDK; else as line
+    Site,
     Package,
     /// The module, jar or library that the code came from
     Jar,
@@ -210,6 +218,7 @@ impl By {
             By::Method => "method",
             By::Line => "line",
             By::Class => "class",
+            By::Site => "site",
             By::Package => "package",
             By::Jar => "jar",
             By::Loader => "loader",
@@ -219,7 +228,7 @@ impl By {
     fn grouping(self) -> Grouping {
         match self {
             By::Method => Grouping::Method,
-            By::Line => Grouping::Line,
+            By::Line | By::Site => Grouping::Line,
             By::Class => Grouping::Class,
             By::Package => Grouping::Package,
             By::Jar => Grouping::Module,
@@ -229,6 +238,21 @@ impl By {
 }
 
 impl ViewArgs {
+    /// What one line of most lists stands for.
+    pub fn by(&self) -> By {
+        self.grouped.unwrap_or(By::Method)
+    }
+
+    /// What one line stands for in lists of what is allocated and what stays.
+    pub fn sites(&self) -> SiteBy {
+        match self.grouped {
+            Some(By::Method) => SiteBy::Method,
+            Some(By::Line) => SiteBy::Line,
+            Some(By::Class) => SiteBy::Class,
+            None | Some(By::Site | By::Package | By::Jar | By::Loader) => SiteBy::Site,
+        }
+    }
+
     /// The filter, but for `min_share`: lists are of the whole, only trees are folded.
     pub fn filter(&self) -> Filter {
         let patterns =
@@ -243,7 +267,7 @@ impl ViewArgs {
             fold_recursion: self.fold_recursion,
             hide_jdk: self.hide_jdk,
             java_only: self.java_only,
-            group: self.by.grouping(),
+            group: self.by().grouping(),
         }
     }
 }

@@ -1,22 +1,25 @@
 //! The flags of `tare record`.
 
-use super::values::{duration, engine, interval, number, ring, size};
+use super::values::{duration, engine, interval, interval_bytes, number, ring, size};
 use super::{Patience, profiles};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use tare_protocol::{BlockAnalysis, MethodPattern, Pattern, Region, SampleEngine, Scheme};
+use tare_protocol::{
+    BlockAnalysis, MethodPattern, Pattern, Region, SampleTrigger, Scheme, TypePattern,
+};
 
 const SAMPLING: &str = "Sampling";
+const ALLOCATION: &str = "Allocation";
 const EXACT: &str = "Exact recordings";
 const TRACE: &str = "Traces";
 
 #[derive(Args)]
 #[command(
-    group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes", "trace"])),
-    group(ArgGroup::new("changed").multiple(true).args(["exact", "bytecodes", "trace", "region"])),
-    group(ArgGroup::new("untimed").args(["count", "bytecodes"])),
+    group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes", "alloc_exact", "trace"])),
+    group(ArgGroup::new("changed").multiple(true).args(["exact", "bytecodes", "alloc_exact", "trace", "region"])),
+    group(ArgGroup::new("untimed").args(["count", "bytecodes", "alloc_exact"])),
 )]
 pub struct RecordArgs {
     /// A pid, or a part of the main class or jar that only one JVM has
@@ -31,7 +34,7 @@ pub struct RecordArgs {
     /// What interrupts threads for a sample: perf-cycles, perf-clock, timer or safepoint [default:
     /// the best that works]
     #[arg(long, value_parser = engine, value_name = "ENGINE", conflicts_with = "woven", help_heading = SAMPLING)]
-    pub engine: Option<SampleEngine>,
+    pub engine: Option<SampleTrigger>,
     /// Record Java frames only: none of the JVM, native libraries or the kernel
     #[arg(long, conflicts_with = "woven", help_heading = SAMPLING)]
     pub java_only: bool,
@@ -41,12 +44,31 @@ pub struct RecordArgs {
     /// Keep only the last minutes, in memory; `tare dump` and the end of the recording write them
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "woven", help_heading = SAMPLING)]
     pub keep: Option<Duration>,
+    /// Sample allocated objects by class and stack, and tell which of them live and for how many
+    /// collections. With --cpu or --wall, samples of threads go into the same recording
+    #[arg(long, conflicts_with_all = ["woven", "region"], help_heading = ALLOCATION)]
+    pub alloc: bool,
+    /// With --alloc: bytes that are allocated between two samples, on average: 64K, 4M [default:
+    /// 512K]
+    #[arg(long, value_parser = interval_bytes, value_name = "SIZE", requires = "alloc", help_heading = ALLOCATION)]
+    pub interval_bytes: Option<u64>,
+    /// With --alloc: do not watch which of the objects live
+    #[arg(long, requires = "alloc", help_heading = ALLOCATION)]
+    pub no_live: bool,
     /// Count and time every call in its calling context, by weaving probes
     #[arg(long, help_heading = EXACT)]
     pub exact: bool,
     /// Count calls and executed bytecodes: figures that do not change from run to run
     #[arg(long, help_heading = EXACT)]
     pub bytecodes: bool,
+    /// Count every object that woven code allocates, and its bytes, by calling context, class and
+    /// line
+    #[arg(long, help_heading = EXACT, conflicts_with_all = ["exact", "trace", "region"])]
+    pub alloc_exact: bool,
+    /// With --alloc-exact: watch every object of these classes, and tell which of them live and for
+    /// how many collections: com.acme.**, byte[]; may be repeated. At most 1 M objects at once
+    #[arg(long, value_name = "CLASS", requires = "alloc_exact", help_heading = EXACT)]
+    pub live: Vec<TypePattern>,
     /// Record every entry and exit with its time, for a timeline. Bound it by --duration, --root,
     /// --rate, --events and --ring
     #[arg(long, help_heading = TRACE, conflicts_with_all = [
@@ -140,12 +162,13 @@ pub struct RecordArgs {
     /// are short and called often are counted and no longer timed
     #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub overhead: Option<f64>,
-    /// Sample the program first, nearly unwoven, and join calls with samples: processor time per
-    /// call that probes do not distort
-    #[arg(long, requires_all = ["exact", "jvm"], help_heading = EXACT)]
+    /// Sample processor time, as without any mode; with --alloc, beside it. With --exact: sample
+    /// the program first, nearly unwoven, and join calls with samples, for processor time per call
+    /// that probes do not distort
+    #[arg(long, conflicts_with_all = ["wall", "bytecodes", "trace"], help_heading = SAMPLING)]
     pub cpu: bool,
-    /// With --cpu: how long to sample
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "5s", requires = "cpu", help_heading = EXACT)]
+    /// With --exact --cpu: how long to sample
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "5s", requires_all = ["cpu", "exact"], help_heading = EXACT)]
     pub window: Duration,
     /// Measure each thread's processor time in place of elapsed time; costs more, and not for
     /// virtual threads
@@ -158,8 +181,8 @@ pub struct RecordArgs {
     /// Sum up contexts deeper than N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
-    /// Count a recursive call in its outer context, so that trees stay small (with --count or
-    /// --bytecodes; reports can fold times afterwards)
+    /// Count a recursive call in its outer context, so that trees stay small (with --count,
+    /// --bytecodes or --alloc-exact; reports can fold times afterwards)
     #[arg(long, requires = "untimed", help_heading = EXACT)]
     pub fold_recursion: bool,
     /// Predict what weaving will cost at most, from samples of the same program

@@ -1,10 +1,38 @@
 //! Values on the command line: sizes, numbers and times, each in one grammar for all commands.
 
 use std::time::Duration;
-use tare_protocol::SampleEngine;
+use tare_protocol::SampleTrigger;
+use tare_session::command_socket::Interval;
 
 /// `256M`, `2G`, `800K`; a bare number is bytes.
 pub fn size(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        Some(bytes) if (8 << 20..1 << 32).contains(&bytes) => Ok(bytes),
+        _ => Err("the memory must be between 8M and 4G".to_owned()),
+    }
+}
+
+/// `512K`, `64K`: from 1K, below which the JVM does little else, to 1G.
+pub fn interval_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        Some(bytes) if (1 << 10..=1 << 30).contains(&bytes) => Ok(bytes),
+        _ => Err("the interval must be between 1K and 1G; to count every allocation, use \
+                  --alloc-exact"
+            .to_owned()),
+    }
+}
+
+/// An interval of either kind: a time for samples of threads, bytes for those of allocation.
+pub fn any_interval(text: &str) -> Result<Interval, String> {
+    let time = interval(text).map(|time| Interval::Time(time.as_nanos() as u64));
+    let bytes = || interval_bytes(text).map(Interval::Bytes);
+    time.or_else(|_| bytes()).map_err(|_| {
+        "write a time between 10us and 10s, as 1ms, or bytes between 1K and 1G, as 64K".to_owned()
+    })
+}
+
+/// `None` if it is no number, or too large a one.
+fn bytes(text: &str) -> Result<Option<u64>, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.to_ascii_uppercase().as_str() {
@@ -12,13 +40,9 @@ pub fn size(text: &str) -> Result<u64, String> {
         "K" | "KB" | "KIB" => 10,
         "M" | "MB" | "MIB" => 20,
         "G" | "GB" | "GIB" => 30,
-        _ => return Err(format!("{unit:?} is no unit of memory; write 256M or 2G")),
+        _ => return Err(format!("{unit:?} is no unit of memory; write 64K, 256M or 2G")),
     };
-    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    match bytes {
-        Some(bytes) if (8 << 20..1 << 32).contains(&bytes) => Ok(bytes),
-        _ => Err("the memory must be between 8M and 4G".to_owned()),
-    }
+    Ok(number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)))
 }
 
 /// A power of two, so that a position in a ring is found by a mask.
@@ -66,9 +90,9 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     if range.contains(&time) { Ok(time) } else { Err(remedy()) }
 }
 
-pub fn engine(text: &str) -> Result<SampleEngine, String> {
+pub fn engine(text: &str) -> Result<SampleTrigger, String> {
     text.parse().map_err(|()| {
-        let known = SampleEngine::ALL.map(SampleEngine::name).join(", ");
+        let known = SampleTrigger::ALL.map(SampleTrigger::name).join(", ");
         format!("it is none of {known}")
     })
 }
@@ -140,7 +164,7 @@ mod tests {
 
     #[test]
     fn engines_have_names() {
-        assert_eq!(engine("timer"), Ok(SampleEngine::Timer));
+        assert_eq!(engine("timer"), Ok(SampleTrigger::Timer));
         assert!(engine("steam").unwrap_err().contains("perf-clock"));
     }
 

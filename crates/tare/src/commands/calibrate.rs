@@ -3,7 +3,7 @@
 use crate::cli::CalibrateArgs;
 use crate::files;
 use crate::other_load::OtherLoad;
-use crate::target::{LARGEST, Target};
+use crate::target_costs::{LARGEST, TargetCosts};
 use crate::term;
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
@@ -33,7 +33,7 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
         Some(path) => (files::read_text(path, LARGEST)?, None),
         None => measure_undisturbed(args)?,
     };
-    let target = Target::measured(&measured)?;
+    let target = TargetCosts::measured(&measured)?;
     let mut text = target.text();
     if let Some(others) = others {
         let percent = others * 100.0;

@@ -14,7 +14,10 @@ use first::First;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use tare_analysis::{Aside, Asides, Change, Diff, DiffNode, DiffOptions, Noise, narrow, set_aside};
+use tare_analysis::{
+    Aside, Asides, Change, Diff, DiffNode, DiffOptions, Grouping, Noise, cut_to_sites, is_memory,
+    narrow, set_aside,
+};
 use tare_profile::{Profile, SeriesId, SeriesInfo, Unit};
 
 /// What `--threshold` ends with when it is exceeded; 1 and 2 mean that nothing was compared.
@@ -35,12 +38,21 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
     let new = narrow(new, new_metric, &filter.restriction())?;
     // Whatever the form, so that it agrees with the exit status. Libraries are what `--by jar` asks
     // for.
-    let asides = Asides { native: !args.native && args.view.by != By::Jar, idle: !args.idle };
+    let asides = Asides { native: !args.native && args.view.by() != By::Jar, idle: !args.idle };
     let aside = [(&old, old_metric), (&new, new_metric)].map(|(p, m)| set_aside(p, m, asides));
     let [old, new] = [(&aside[0], &old), (&aside[1], &new)]
         .map(|(aside, whole)| aside.as_ref().map_or(whole, |aside| &aside.profile));
     let info = old.series(old_metric).info();
-    let options = DiffOptions { normalise: args.normalise, filter: filter.shape() };
+    let mut shape = filter.shape();
+    // Where an object comes from is told by class and line; the stacks above differ with the JDK.
+    let by_site = is_memory(&info.kind) && matches!(args.view.grouped, None | Some(By::Site));
+    let sites = [old, new].map(|profile| by_site.then(|| cut_to_sites(profile)).flatten());
+    if sites.iter().any(Option::is_some) {
+        shape.group = Grouping::Line;
+    }
+    let [old, new] =
+        [(&sites[0], old), (&sites[1], new)].map(|(sites, whole)| sites.as_ref().unwrap_or(whole));
+    let options = DiffOptions { normalise: args.normalise, filter: shape };
     let diff = Diff::build((old, old_metric), (new, new_metric), &options)?;
     let first = First::find(&diff, (old, old_metric), (new, new_metric), &options)?;
     // The status is for whoever reads none of it, too.

@@ -7,6 +7,7 @@ mod json;
 mod list;
 mod page;
 mod regions;
+mod sites;
 mod tree;
 
 pub use page::quoted;
@@ -18,8 +19,9 @@ use crate::source;
 use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::{
-    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Region, ThreadShare,
-    Tree, bounds_of, by_thread, findings, hot_list, narrow, set_aside,
+    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Memory, Region,
+    ThreadShare, Tree, bounds_of, by_thread, findings, hot_list, is_memory, memory_findings,
+    narrow, set_aside,
 };
 use tare_java_names::Pattern;
 use tare_profile::{Profile, SeriesId, SeriesInfo};
@@ -39,6 +41,7 @@ pub struct Report<'a> {
     threads: Vec<ThreadShare>,
     findings: Vec<Finding>,
     regions: Vec<Region>,
+    memory: Option<Memory>,
 }
 
 /// Numbers of metrics.
@@ -63,6 +66,11 @@ impl Report<'_> {
         self.profile.series(self.metrics[0]).info()
     }
 
+    /// What is told by site, if that is what the report is of.
+    fn sites(&self) -> Option<&Memory> {
+        self.memory.as_ref().filter(|memory| lists_sites(self.profile, self.metrics[0], memory))
+    }
+
     /// The tree as it is shown: upside down if asked, with what is below a share folded.
     fn shown_tree(&self, tree: &Tree, min_share: f64) -> Tree {
         if self.args.bottom_up {
@@ -76,17 +84,31 @@ impl Report<'_> {
 pub fn run(args: &ReportArgs) -> Result<()> {
     let profile = source::load_view(&args.file, &args.view)?;
     let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
-    let profile = narrow(profile, metrics[0], &args.view.filter().restriction())?;
-    show(&profile, metrics, args)
+    let filter = args.view.filter().restriction();
+    let memory = Memory::of(&profile, Some(metrics[0]), &filter, args.view.sites())?;
+    let profile = narrow(profile, metrics[0], &filter)?;
+    show(&profile, metrics, memory, args)
+}
+
+/// Whether values are by class and site, and not by method only.
+fn lists_sites(profile: &Profile, metric: SeriesId, memory: &Memory) -> bool {
+    is_memory(&profile.series(metric).info().kind) && memory.has_classes()
 }
 
 /// All of a profile, in the form that the arguments ask for.
 pub fn whole(profile: &Profile, args: &ReportArgs) -> Result<()> {
-    show(profile, source::metrics(profile, args.view.metric.as_deref())?, args)
+    let metrics = source::metrics(profile, args.view.metric.as_deref())?;
+    let memory = Memory::of(profile, Some(metrics[0]), &Filter::default(), args.view.sites())?;
+    show(profile, metrics, memory, args)
 }
 
 /// Reports on what the filters have left of a profile.
-fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<()> {
+fn show(
+    profile: &Profile,
+    metrics: Vec<SeriesId>,
+    memory: Option<Memory>,
+    args: &ReportArgs,
+) -> Result<()> {
     let filter = args.view.filter().shape();
     let mut metrics = metrics;
     // Behind the invocations, which are the second wherever there are some.
@@ -97,7 +119,7 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
         Bounds { lower, upper: lower + 1, measured: lower + 2, joined }
     });
     // Libraries are what is asked for.
-    let native = args.view.by != By::Jar;
+    let native = args.view.by() != By::Jar;
     let aside = set_aside(profile, metrics[0], Asides { native, idle: !args.idle });
     let view = View::of(aside.as_ref().map_or(profile, |aside| &aside.profile), &metrics, &filter)?;
     let View { tree, hot, threads } = &view;
@@ -109,7 +131,14 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
         threads,
         aside.as_ref(),
     );
-    if args.view.by == By::Line && tree.labels().all(|(_, label)| label.line.is_none()) {
+    if let Some(memory) = &memory {
+        let listed = lists_sites(profile, metrics[0], memory);
+        let of_memory = memory_findings(profile, memory, listed);
+        findings.splice(0..0, of_memory);
+        findings.sort_by_key(|finding| finding.kind);
+    }
+    let by_line = matches!(args.view.by(), By::Line | By::Site);
+    if by_line && tree.labels().all(|(_, label)| label.line.is_none()) {
         let text = "the recording knows no lines, so methods are shown".to_owned();
         findings.push(Finding { kind: FindingKind::Lost, text });
     }
@@ -134,8 +163,19 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, args: &ReportArgs) -> Result<
     };
     let aside = aside.as_ref();
     let profile = shown;
-    let report =
-        Report { args, profile, aside, metrics, bounds, tree, hot, threads, findings, regions };
+    let report = Report {
+        args,
+        profile,
+        aside,
+        metrics,
+        bounds,
+        tree,
+        hot,
+        threads,
+        findings,
+        regions,
+        memory,
+    };
     match args.format {
         ReportFormat::Text => page::print(&report),
         ReportFormat::Json => json::print(&report),

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{EventCounts, GRACE, LoadedBy, SampleStatus, Status};
+use tare_protocol::{AllocStatus, EventCounts, GRACE, LoadedBy, SampleStatus, Status};
 use tare_session::agents;
 use tare_session::client::Agent;
 use tare_session::engines::counters;
-use tare_session::sampling::interval;
+use tare_session::words::{bytes, interval};
 use tare_session::{Begun, Figures, Note, Observer, Output, Place, Plan, State, What};
 
 pub fn run(args: &StatusArgs) -> Result<()> {
@@ -99,6 +99,12 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
             row("", note.clone())?;
         }
     }
+    if let Some(alloc) = status.alloc() {
+        row("allocation", describe_alloc(alloc))?;
+        for note in &alloc.notes {
+            row("", note.clone())?;
+        }
+    }
     let others = status.front_ends.saturating_sub(1);
     row(
         "front ends",
@@ -135,7 +141,7 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
 
 /// A sampling session in a few words.
 fn describe(sampling: &SampleStatus) -> String {
-    let engine = sampling.engine.map_or("an unknown engine".to_owned(), |e| e.to_string());
+    let engine = sampling.trigger.map_or("an unknown engine".to_owned(), |e| e.to_string());
     let clock = if sampling.wall { "by the wall clock" } else { "by processor time" };
     let mut text = format!("{clock}, every {} by {engine}", interval(sampling.interval_ns));
     if sampling.paused {
@@ -146,13 +152,34 @@ fn describe(sampling: &SampleStatus) -> String {
         roughly(sampling.samples, "sample"),
         several(sampling.threads_seen, "thread"),
     ));
-    for what in sampling.failures.iter().map(|f| format!("; failed {f}")) {
-        text.push_str(&what);
+    text + &missing(&sampling.failures, &sampling.lost)
+}
+
+/// Sampled allocation, or watched objects, in a few words.
+fn describe_alloc(alloc: &AllocStatus) -> String {
+    let mut text = match alloc.interval_bytes {
+        0 => "what woven code hands over".to_owned(),
+        interval => format!("every {}", bytes(interval)),
+    };
+    if alloc.paused {
+        text.push_str(", paused");
     }
-    for what in sampling.lost.iter().map(|l| format!("; lost {l}")) {
-        text.push_str(&what);
+    text.push_str(&format!("; {}", roughly(alloc.samples, "object")));
+    if alloc.live {
+        text.push_str(&format!(
+            "; {} watched ({} not proven to live yet), in {}; {}",
+            term::count(alloc.entries),
+            term::count(alloc.unproven),
+            bytes(alloc.table_bytes),
+            several(alloc.collections, "collection"),
+        ));
     }
-    text
+    text + &missing(&alloc.failures, &alloc.lost)
+}
+
+fn missing(failures: &[String], lost: &[String]) -> String {
+    let failures = failures.iter().map(|what| format!("; failed {what}"));
+    failures.chain(lost.iter().map(|what| format!("; lost {what}"))).collect()
 }
 
 /// A line per interval until Ctrl-C or the JVM's end. The counters are switched off by the agent

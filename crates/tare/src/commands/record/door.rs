@@ -7,11 +7,11 @@ use super::{Job, predict};
 use crate::cli::RecordArgs;
 use crate::figures::remark_aside;
 use crate::source;
-use crate::target::Target;
+use crate::target_costs::TargetCosts;
 use anyhow::{Result, bail};
 use std::path::Path;
 use tare_formats::Format;
-use tare_session::engines::{exact, sampling, trace};
+use tare_session::engines::{exact, stream, trace};
 use tare_session::{Plan, What};
 
 /// What the flags mean.
@@ -26,8 +26,10 @@ pub fn job(args: &RecordArgs) -> Result<Job> {
             What::Trace(trace::Plan { weave: plan(args)?, rate: args.rate, most: args.events })
         }
         // Regions are woven, too.
-        () if args.exact || args.bytecodes || !args.region.is_empty() => What::Exact(exact(args)?),
-        () => What::Samples(samples(args)),
+        () if args.exact || args.bytecodes || args.alloc_exact || !args.region.is_empty() => {
+            What::Exact(exact(args)?)
+        }
+        () => What::Stream(stream(args)?),
     };
     if let (What::Exact(plan), Some(sample)) = (&what, &args.sample) {
         let sentence = predict::sentence(&source::load(sample, None)?, sample, &plan.weave)?;
@@ -45,21 +47,40 @@ pub fn job(args: &RecordArgs) -> Result<Job> {
     })
 }
 
-fn samples(args: &RecordArgs) -> sampling::Plan {
-    sampling::Plan {
-        engine: args.engine,
-        wall: args.wall,
-        interval: args.interval,
+/// Samples of threads, unless only allocation is asked for.
+fn stream(args: &RecordArgs) -> Result<stream::Plan> {
+    let with_samples = !args.alloc || args.cpu || args.wall;
+    if !with_samples && (args.interval.is_some() || args.engine.is_some() || args.java_only) {
+        bail!(
+            "--interval, --engine and --java-only are for samples of threads, which --alloc alone does \
+             not take; add --cpu or --wall. The interval of allocation samples is --interval-bytes"
+        );
+    }
+    Ok(stream::Plan {
+        samples: with_samples.then_some(stream::Samples {
+            trigger: args.engine,
+            wall: args.wall,
+            interval: args.interval,
+            java_only: args.java_only,
+        }),
+        alloc: args
+            .alloc
+            .then_some(stream::Alloc { interval: args.interval_bytes, live: !args.no_live }),
         depth: args.depth,
-        java_only: args.java_only,
         include: args.include.clone(),
         exclude: args.exclude.clone(),
         keep: args.keep,
-    }
+    })
 }
 
 fn exact(args: &RecordArgs) -> Result<exact::Plan> {
-    let target = args.target.as_deref().map(Target::read).transpose()?;
+    if args.cpu && args.jvm.is_none() {
+        bail!(
+            "--exact --cpu samples a program before it is woven, so the program must run already: start \
+             it, and record it by its pid"
+        );
+    }
+    let target = args.target.as_deref().map(TargetCosts::read).transpose()?;
     Ok(exact::Plan {
         weave: plan(args)?,
         target: target.map(|target| target.jvm),
@@ -73,8 +94,16 @@ fn exact(args: &RecordArgs) -> Result<exact::Plan> {
     })
 }
 
-/// Regions alone have neither classes to weave nor stacks to choose from.
+/// Patterns for what is not recorded: samples have no classes of their own to watch, and regions alone
+/// neither classes to weave nor stacks to choose from.
 fn check_patterns(args: &RecordArgs) -> Result<()> {
+    if args.alloc && !args.live.is_empty() {
+        bail!(
+            "--live names classes of which every object is watched, and --alloc samples objects: it \
+             watches those of all classes that it meets. Leave --live out, or count every allocation \
+             with --alloc-exact"
+        );
+    }
     let regions_only = !args.region.is_empty() && !args.exact;
     if regions_only && !(args.include.is_empty() && args.exclude.is_empty()) {
         bail!(

@@ -4,15 +4,16 @@ use super::Job;
 use super::files::Files;
 use crate::cli::ReportArgs;
 use crate::commands::report;
-use crate::figures::{headline, remark, roughly, several};
+use crate::figures::{headline, remark, roughly, several, value};
 use crate::source;
 use crate::term::{self, DIM};
 use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;
+use tare_profile::Unit;
 use tare_protocol::{COST_PS, ExactStatus};
 use tare_session::engines::exact::{self, Steered};
-use tare_session::engines::{sampling, trace};
+use tare_session::engines::{stream, trace};
 use tare_session::{Finished, Outcome, Recorded};
 
 /// Makes the file that was asked for, and tells of it.
@@ -27,7 +28,7 @@ pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
     let (path, size) = files.complete(recorded.size)?;
     let size = size.div_ceil(1024);
     match &finished.outcome {
-        Outcome::Samples(outcome) => say_samples(outcome, &path, size),
+        Outcome::Stream(outcome) => say_stream(outcome, &path, size),
         Outcome::Exact(outcome) => say_exact(outcome, recorded, &path, size),
         Outcome::Trace(outcome) => say_trace(outcome, &path, size, is_recording),
         Outcome::Counters(_) => {}
@@ -36,9 +37,15 @@ pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
     term::printed(report::whole(&profile, &page))
 }
 
-fn say_samples(outcome: &sampling::Outcome, path: &Path, size: u64) {
-    let (samples, time) = (roughly(outcome.samples, "sample"), term::time(outcome.elapsed));
-    headline(path, &format!("{samples} in {time}; {size} KiB"));
+fn say_stream(outcome: &stream::Outcome, path: &Path, size: u64) {
+    let time = term::time(outcome.elapsed);
+    let samples = outcome.samples.map(|samples| roughly(samples, "sample"));
+    let alloc = outcome.alloc.as_ref().map(|alloc| {
+        let bytes = value(alloc.bytes.round() as i64, Unit::Bytes);
+        format!("{bytes} allocated ({})", roughly(alloc.samples, "sampled object"))
+    });
+    let what: Vec<String> = samples.into_iter().chain(alloc).collect();
+    headline(path, &format!("{} in {time}; {size} KiB", what.join(", ")));
     if outcome.outside > 0 {
         let outside = roughly(outcome.outside, "sample");
         remark(&format!("{outside} without any method that fits --include and --exclude"));
@@ -56,12 +63,16 @@ fn say_exact(outcome: &exact::Outcome, recorded: &Recorded, path: &Path, size: u
         ),
         n => format!(" and {}", roughly(n, "bytecode")),
     };
+    let allocated = match totals.objects {
+        0 => String::new(),
+        n => format!("{} of {} in ", roughly(n, "object"), value(totals.bytes as i64, Unit::Bytes)),
+    };
     let recorded_here = if figures.regions_only {
         let regions = several(figures.regions, "region");
         format!("{} of {regions}", roughly(outcome.passages, "passage"))
     } else {
         format!(
-            "{}{bytecodes} in {} of {}",
+            "{allocated}{}{bytecodes} in {} of {}",
             roughly(totals.calls, if totals.samples { "sample" } else { "call" }),
             roughly(totals.contexts as u64, "context"),
             several(totals.trees, "thread"),
@@ -75,6 +86,12 @@ fn say_exact(outcome: &exact::Outcome, recorded: &Recorded, path: &Path, size: u
             figures.in_probes / (totals.calls as f64).max(1.0),
             figures.in_probes / 1e9,
         ));
+    }
+    if totals.objects > 0 && totals.bytecodes == 0 {
+        remark(
+            "objects are those that woven code made; what the JDK makes for it is counted where its \
+             classes are woven, what JNI and the JVM make is not",
+        );
     }
     if outcome.told_all {
         say_weaving(status);

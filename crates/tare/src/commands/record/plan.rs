@@ -3,7 +3,7 @@
 
 use super::agent_jar;
 use crate::cli::RecordArgs;
-use crate::target::Target;
+use crate::target_costs::TargetCosts;
 use anyhow::Result;
 use tare_protocol::{
     BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, TracePlan, TreePlan, TreeRoots,
@@ -30,7 +30,7 @@ fn measure(args: &RecordArgs) -> Result<Measure> {
         let wait = args.wait.map_or(0, |wait| wait.as_millis() as u64);
         return Ok(Measure::Trace(TracePlan { ring: args.ring, wait, roots }));
     }
-    if !args.exact && !args.bytecodes {
+    if !args.exact && !args.bytecodes && !args.alloc_exact {
         return Ok(Measure::Regions(args.region.clone()));
     }
     let depth = args.depth.unwrap_or(0);
@@ -53,13 +53,15 @@ fn figures(args: &RecordArgs) -> Result<Figures> {
     let (fold, regions) = (args.fold_recursion, args.region.clone());
     Ok(if args.bytecodes {
         let counted = match args.target.as_deref() {
-            Some(target) => Counted::Costs(Target::read(target)?.units()),
+            Some(target) => Counted::Costs(TargetCosts::read(target)?.units()),
             None => Counted::Number {
                 allocations: args.allocations,
                 agent_jar: args.agent_jar.as_deref().map(agent_jar::checked).transpose()?,
             },
         };
         Figures::Bytecodes { blocks: args.blocks, fold, counted }
+    } else if args.alloc_exact {
+        Figures::Sites { fold, watch: args.live.clone() }
     } else if args.count {
         Figures::Counts { fold, regions }
     } else {
@@ -106,6 +108,12 @@ mod tests {
             panic!("{counted:?}");
         };
         assert!(allocations);
+        let sites = trees("--alloc-exact --root a.B.c --fold-recursion --live a.** --live byte[]");
+        let Figures::Sites { fold: true, watch } = &sites.figures else {
+            panic!("{:?}", sites.figures);
+        };
+        assert_eq!(watch.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a.**", "byte[]"]);
+        assert!(sites.roots.is_some());
         assert!(matches!(of("--bytecodes --every 500"), Measure::Samples(s) if s.every == 500));
         assert!(matches!(
             of("--trace --ring 64K --wait 5ms"),

@@ -1,16 +1,17 @@
 //! What the terminal says while a recording begins, goes on and ends: a line that changes, or,
 //! where there is no terminal, a word at what takes long.
 
-use crate::figures::{grouped, remark_aside, roughly, say, several};
+use crate::figures::{grouped, remark_aside, roughly, say, several, value};
 use crate::term;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tare_profile::Unit;
 use tare_protocol::{Activity, BatchProgress};
 use tare_session::client::inside;
-use tare_session::engines::{exact, sampling, trace};
-use tare_session::sampling::interval;
+use tare_session::engines::{exact, stream, trace};
+use tare_session::words::{bytes, interval};
 use tare_session::{Figures, Happening, Note, Observer, Plan, Progress, Weaving, What};
 
 /// What is over sooner is not worth a word where there is no terminal.
@@ -49,7 +50,7 @@ impl Screen {
 
     /// Says what matters of a recording that has begun.
     pub fn begins(&self, plan: &Plan, pid: u32) {
-        let keeps = matches!(&plan.what, What::Samples(plan) if plan.keep.is_some());
+        let keeps = matches!(&plan.what, What::Stream(plan) if plan.keep.is_some());
         if keeps && self.terminal && !self.quiet {
             remark_aside(&format!(
                 "the last minutes are kept; `tare dump {pid}` writes them, Ctrl-C ends"
@@ -65,10 +66,10 @@ impl Screen {
         let before = before.as_ref().map(|before| &before.figures);
         let time = progress.elapsed.as_secs_f64();
         let line = match (&progress.figures, before) {
-            (Figures::Samples(now), Some(Figures::Samples(then))) => {
-                of_samples(now, then.samples, then.cpu, time, seconds)
+            (Figures::Stream(now), Some(Figures::Stream(then))) => {
+                of_stream(now, Some(then), time, seconds)
             }
-            (Figures::Samples(now), _) => of_samples(now, 0, 0, time, seconds),
+            (Figures::Stream(now), _) => of_stream(now, None, time, seconds),
             (Figures::Exact(now), Some(Figures::Exact(then))) => {
                 of_exact(now, then.totals.calls, then.in_probes, time, seconds)
             }
@@ -155,22 +156,49 @@ impl Drop for Screen {
 }
 
 /// What matters most comes first: the end of it is lost where the terminal is narrow.
-fn of_samples(now: &sampling::Figures, samples: u64, cpu: u64, time: f64, seconds: f64) -> String {
-    let rate = now.samples.saturating_sub(samples) as f64 / seconds;
-    let cpus = now.cpu.saturating_sub(cpu) as f64 / 1e9 / seconds;
-    let lost = match now.lost {
-        0 => String::new(),
-        lost => format!("  {} lost", term::count(lost)),
-    };
-    let paused = if now.paused { "  paused" } else { "" };
-    format!(
-        "{time:>4.0} s{paused}  {}, {}/s{lost}  {cpus:.2} CPUs  {}  {}, {}",
-        roughly(now.samples, "sample"),
-        term::count(rate as u64),
-        several(now.threads, "thread"),
-        now.engine.map_or("?".to_owned(), |engine| engine.to_string()),
-        interval(now.interval),
-    )
+fn of_stream(
+    now: &stream::Figures,
+    then: Option<&stream::Figures>,
+    time: f64,
+    seconds: f64,
+) -> String {
+    let mut line = format!("{time:>4.0} s");
+    if now.paused {
+        line += "  paused";
+    }
+    if let Some(alloc) = &now.alloc {
+        let before = then.and_then(|then| then.alloc.as_ref()).map_or(0.0, |then| then.bytes);
+        let rate = (alloc.bytes - before) / seconds;
+        line += &format!(
+            "  {}/s allocated, {} sampled",
+            value(rate.round() as i64, Unit::Bytes),
+            term::count(alloc.samples),
+        );
+        if let Some(proven) = alloc.proven {
+            line += &format!(", {} alive", term::count(proven));
+        }
+    }
+    if let Some(samples) = &now.samples {
+        let before = then.and_then(|then| then.samples.as_ref()).map_or(0, |then| then.samples);
+        let rate = samples.samples.saturating_sub(before) as f64 / seconds;
+        let (all, rate) = (roughly(samples.samples, "sample"), term::count(rate as u64));
+        line += &format!("  {all}, {rate}/s");
+    }
+    if now.lost > 0 {
+        line += &format!("  {} lost", term::count(now.lost));
+    }
+    let cpu = now.cpu.saturating_sub(then.map_or(0, |then| then.cpu));
+    line += &format!("  {:.2} CPUs", cpu as f64 / 1e9 / seconds);
+    if let Some(samples) = &now.samples {
+        let trigger = samples.trigger.map_or("?".to_owned(), |trigger| trigger.to_string());
+        let threads = several(samples.threads, "thread");
+        line += &format!("  {threads}  {trigger}, {}", interval(samples.interval));
+    }
+    if let Some(alloc) = &now.alloc {
+        let collections = several(alloc.collections, "collection");
+        line += &format!("  {collections}  {}", bytes(alloc.interval));
+    }
+    line
 }
 
 fn of_exact(now: &exact::Figures, calls: u64, in_probes: f64, time: f64, seconds: f64) -> String {
@@ -181,8 +209,13 @@ fn of_exact(now: &exact::Figures, calls: u64, in_probes: f64, time: f64, seconds
         let regions = several(now.regions, "region");
         return format!("{time:>6.1} s  {regions} in {methods}");
     }
+    let allocated = match now.totals.objects {
+        0 => String::new(),
+        n => format!("  {}, {}", roughly(n, "object"), value(now.totals.bytes as i64, Unit::Bytes)),
+    };
+    let live = now.live.map_or_else(String::new, |live| format!("  {} live", term::count(live)));
     format!(
-        "{time:>5.1} s  {methods}  {}/s  {}  {}/{} MiB  probes ≥ {:.0} %",
+        "{time:>5.1} s  {methods}{allocated}{live}  {}/s  {}  {}/{} MiB  probes ≥ {:.0} %",
         roughly(rate as u64, if now.totals.samples { "sample" } else { "call" }),
         roughly(now.totals.contexts as u64, "context"),
         now.used >> 20,
@@ -238,6 +271,36 @@ fn line(last: &BatchProgress, time: Duration, long: bool, stops: bool) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_matters_most_stands_within_eighty_columns() {
+        let alloc = |samples, bytes| stream::AllocFigures {
+            samples,
+            bytes,
+            interval: 512 << 10,
+            collections: 12,
+            proven: Some(340),
+        };
+        let figures = |alloc, cpu| stream::Figures {
+            samples: None,
+            alloc: Some(alloc),
+            lost: 0,
+            paused: false,
+            cpu,
+        };
+        let then = figures(alloc(1_000, 1e9), 1_000_000_000);
+        let now = figures(alloc(2_400, 2.5e9), 2_000_000_000);
+        assert_eq!(
+            of_stream(&now, Some(&then), 7.0, 1.0),
+            "   7 s  1.50 GB/s allocated, 2.4 k sampled, 340 alive  1.00 CPUs  12 collections  512 KiB"
+        );
+        let samples =
+            stream::SampleFigures { samples: 500, threads: 9, trigger: None, interval: 10_000_000 };
+        let now = stream::Figures { samples: Some(samples), lost: 3, paused: true, ..now };
+        let line = of_stream(&now, None, 7.0, 1.0);
+        assert!(line.contains("  500 samples, 500/s  3 lost  2.00 CPUs  9 threads"), "{line}");
+        assert!(line.starts_with("   7 s  paused  2.50 GB/s allocated"), "{line}");
+    }
 
     #[test]
     fn the_line_says_what_is_going_on() {

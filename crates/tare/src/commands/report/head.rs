@@ -9,7 +9,7 @@ use std::time::Duration;
 use tare_analysis::{Collections, JOINED, Joined, TargetError};
 use tare_profile::facts::keys;
 use tare_profile::{Profile, RunInfo, SeriesInfo, Unit, ValueKind};
-use tare_session::sampling::interval;
+use tare_session::words::interval;
 
 /// A command line is shown so far where there is no main class.
 const COMMAND: usize = 160;
@@ -22,7 +22,9 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
     let info = report.info();
     let idle = report.aside.and_then(|aside| aside.idle.as_ref()).map_or(0, |idle| idle.value);
     let sum = report.tree.sum(0).saturating_add(idle);
-    if sum != 0 || report.regions.is_empty() {
+    let memory = report.memory.as_ref().filter(|memory| memory.has_classes());
+    // Of what is told by site, the sums are told with their rates.
+    if report.sites().is_none() && (sum != 0 || report.regions.is_empty()) {
         let compared = compared(sum, info, run.duration);
         let compared = compared.filter(|_| report.args.view.time.is_none()).unwrap_or_default();
         let sum = value(sum, info.kind.unit());
@@ -36,7 +38,12 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
     }
     let joined = Joined::of_run(run).filter(|_| info.name == JOINED);
     let joined = joined.map(|joined| joined_in_words(&joined));
-    if let Some(text) = joined.or_else(|| sampled(run)) {
+    if let Some(text) = joined.or_else(|| sampled(run).filter(|_| report.sites().is_none())) {
+        for line in wrap(&text, width) {
+            writeln!(out, "{DIM}{line}{DIM:#}")?;
+        }
+    }
+    for text in memory.map(super::sites::told).unwrap_or_default() {
         for line in wrap(&text, width) {
             writeln!(out, "{DIM}{line}{DIM:#}")?;
         }
@@ -62,11 +69,14 @@ fn collected(collections: Collections, duration: Option<u64>) -> String {
         }
         _ => String::new(),
     };
-    let collections = several(count, "collection");
+    let pauses = several(count, "pause");
     match count {
-        1 => format!("{collections} stopped the program for {}{share}", time(total)),
+        1 => format!(
+            "{pauses} for garbage collection stopped the program for {}{share}",
+            time(total)
+        ),
         _ => format!(
-            "{collections} stopped the program for {}{share}, the longest for {}",
+            "{pauses} for garbage collection stopped the program for {}{share}, the longest for {}",
             time(total),
             time(longest)
         ),
@@ -215,10 +225,12 @@ mod tests {
         let sum = Collections { count: 3, total: 12_000_000, longest: 8_000_000 };
         assert_eq!(
             collected(sum, Some(1_000_000_000)),
-            "3 collections stopped the program for 12.0 ms, 1.2 % of the run, the longest for 8.00 ms"
+            "3 pauses for garbage collection stopped the program for 12.0 ms, 1.2 % of the run, \
+             the longest for 8.00 ms"
         );
         let one = Collections { count: 1, ..sum };
-        assert_eq!(collected(one, None), "1 collection stopped the program for 12.0 ms");
+        let told = "1 pause for garbage collection stopped the program for 12.0 ms";
+        assert_eq!(collected(one, None), told);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write;
-use tare_analysis::{Filter, Grouping, Label, LabelKind, NodeId, Tree};
+use tare_analysis::{Filter, Grouping, Label, NodeId, Tree};
 use tare_profile::{
     ContextId, FieldValue, FrameId, MethodId, MethodKind, Profile, SeriesId, ThreadKind, Unit,
     ValueKind,
@@ -29,7 +29,12 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         traces: Vec::new(),
         known: HashMap::new(),
     };
-    let sections = [listing.sites()?, listing.cpu(&report.metrics)?, listing.monitors()];
+    // What is told by site has no time beside it.
+    let cpu = match report.sites() {
+        Some(_) => String::new(),
+        None => listing.cpu(&report.metrics)?,
+    };
+    let sections = [listing.sites()?, cpu, listing.monitors()];
     let out = &mut term::stdout();
     listing.head(out)?;
     for (number, trace) in listing.traces.iter().enumerate() {
@@ -106,16 +111,24 @@ impl Listing<'_> {
         for node in self.worth_showing(&tree) {
             let figure = |column: usize| columns[column].map_or(0, |metric| tree.own(metric, node));
             let label = tree.label_of(node);
-            let is_class = label.kind == LabelKind::Method(MethodKind::Class);
-            let class = if is_class { label.text.as_str() } else { "[unknown class]" };
-            let from = tree.parent(node).filter(|_| is_class).unwrap_or(node);
-            let trace = self.trace(&self.stack(&tree, from));
+            let known = label.method.filter(|_| label.is_class());
+            let class = known.map(|class| self.profile.method_name(class));
+            let from = tree.parent(node).filter(|_| known.is_some()).unwrap_or(node);
+            let mut stack = self.stack(&tree, from);
+            // Where every allocation was counted, the class has the line of what allocates it.
+            let at = tree.label_of(from);
+            if let (Some(_), Some(method), None) = (label.line, at.method, at.line)
+                && let Some(first) = stack.first_mut()
+            {
+                *first = self.method(method, label.line);
+            }
+            let trace = self.trace(&stack);
             let figures = (0..4).map(figure).collect();
             entries.push(Entry {
                 value: tree.own(0, node),
                 figures,
                 trace,
-                name: class.to_owned(),
+                name: class.unwrap_or_else(|| "[unknown class]".to_owned()),
             });
         }
         let order = if columns[0].is_some() { "live bytes" } else { "allocated bytes" };

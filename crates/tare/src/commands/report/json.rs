@@ -32,7 +32,7 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         let sum = json!({ "count": count, "total_ns": total, "longest_ns": longest });
         root.insert("collections".into(), sum);
     }
-    root.insert("grouped_by".into(), report.args.view.by.name().into());
+    root.insert("grouped_by".into(), report.args.view.by().name().into());
     let hot = report.hot.iter().map(|hot| {
         let mut row = json!({
             "name": tree.label(hot.label).text,
@@ -41,6 +41,9 @@ pub fn print(report: &Report<'_>) -> Result<()> {
             "self_share": tree.share(hot.own[0]),
             "total_share": tree.share(hot.total[0]),
         });
+        if tree.label(hot.label).is_class() {
+            row["is_class"] = true.into();
+        }
         if let Some(calls) = hot.own.get(1) {
             row["invocations"] = (*calls).into();
         }
@@ -63,6 +66,9 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         })
     });
     root.insert("threads".into(), threads.collect());
+    if let Some(memory) = &report.memory {
+        root.insert("memory".into(), super::sites::json(memory));
+    }
     root.insert("regions".into(), super::regions::json(report));
     if let Some(text) = &report.args.method {
         root.insert("around".into(), around(report, text)?);

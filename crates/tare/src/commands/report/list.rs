@@ -33,21 +33,26 @@ pub fn print(
 ) -> Result<()> {
     let by = |hot: &Hot| if which == Which::Itself { hot.own[0] } else { hot.total[0] };
     let tree = &report.tree;
-    let is_listed = |hot: &&Hot| by(hot) != 0 && !tree.label(hot.label).is_aside();
+    let by_site = report.sites().is_some();
+    let is_listed = |hot: &&Hot| {
+        let label = tree.label(hot.label);
+        // Classes of objects have lists of their own.
+        by(hot) != 0 && !label.is_aside() && !(label.is_class() && by_site)
+    };
     let mut hot: Vec<&Hot> = report.hot.iter().filter(is_listed).collect();
     hot.sort_by_key(|hot| -i128::from(by(hot)));
     // Of more than there is room for, those that only pass on tell the least.
     let mut passing = 0;
-    if which == Which::WithCalled && hot.len() > report.args.top && !report.args.full {
+    if which == Which::WithCalled && hot.len() > report.args.top() && !report.args.full {
         let passing_on = passing_on(tree);
         let before = hot.len();
         hot.retain(|hot| !passing_on.contains(&hot.label));
         passing = before - hot.len();
     }
     writeln!(out)?;
-    let subject = match report.args.view.by {
+    let subject = match report.args.view.by() {
         By::Method => "Methods",
-        By::Line => "Lines",
+        By::Line | By::Site => "Lines",
         By::Class => "Classes",
         By::Package => "Packages",
         By::Jar => "Modules, jars and libraries",
@@ -56,7 +61,7 @@ pub fn print(
     let what = if which == Which::Itself { "itself" } else { "with all it called" };
     writeln!(out, "{BOLD}{subject}, by what each takes {what}{BOLD:#}")?;
     let table = Table::of(report, which, width);
-    let (rows, doubtful) = table.rows(hot.iter().take(report.args.top));
+    let (rows, doubtful) = table.rows(hot.iter().take(report.args.top()));
     let widths = table.widths(&rows);
     let aligned = |cells: &[String]| {
         let cells = cells.iter().zip(&widths);
@@ -85,7 +90,7 @@ pub fn print(
             "{DIM}  grey: the true value may be half of it or less; {hint} (docs/guide/times.md){DIM:#}"
         )?;
     }
-    if let Some(more @ 1..) = hot.len().checked_sub(report.args.top) {
+    if let Some(more @ 1..) = hot.len().checked_sub(report.args.top()) {
         writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
     }
     if passing > 0 {
@@ -137,7 +142,7 @@ impl<'a> Table<'a> {
         // Times by probes are estimates, and how good they are is not known.
         let estimated = report.info().estimate == Estimate::Compensated && !joined;
         // Where there are many columns and little room, names need it more than the other share.
-        let narrow = width < NARROW && calls;
+        let narrow = width < NARROW && calls || report.sites().is_some();
         let mut table = Table { report, which, narrow, calls, per_call, joined, columns: vec![] };
         let mut add = |title: &str, width| table.columns.push((title.to_owned(), width));
         if !narrow || which == Which::Itself {

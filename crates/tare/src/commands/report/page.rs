@@ -1,7 +1,7 @@
 //! The page for people: findings first, then what to look at.
 
 use super::list::{self, Outside, Which};
-use super::{Report, head, labels_like, tree};
+use super::{Report, head, labels_like, sites, tree};
 use crate::cli::By;
 use crate::figures::{fit, percent, value, wrap};
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
@@ -49,7 +49,10 @@ fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
         return Ok(());
     }
     let outside = Outside::of(report, &report.args.view.filter().shape())?;
-    list::print(out, report, &outside, Which::Itself, width)?;
+    match report.sites() {
+        Some(memory) => sites::print(out, report, memory, width)?,
+        None => list::print(out, report, &outside, Which::Itself, width)?,
+    }
     if brief {
         return page.next_steps(out);
     }
@@ -147,7 +150,7 @@ impl Page<'_> {
                     continue;
                 }
                 writeln!(out, "{title}")?;
-                for (other, value) in list.iter().take(self.report.args.top) {
+                for (other, value) in list.iter().take(self.report.args.top()) {
                     let nobody = *other == tree.label_id(NodeId::ROOT);
                     let room = self.width.saturating_sub(24).max(12);
                     let text = match nobody {
@@ -156,7 +159,7 @@ impl Page<'_> {
                     };
                     writeln!(out, "{}  {text}", figures(*value))?;
                 }
-                if let Some(more @ 1..) = list.len().checked_sub(self.report.args.top) {
+                if let Some(more @ 1..) = list.len().checked_sub(self.report.args.top()) {
                     writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
                 }
             }
@@ -193,7 +196,7 @@ impl Page<'_> {
         let of_jvm: Vec<&ThreadShare> = all.clone().filter(is_native).collect();
         let listed: Vec<&ThreadShare> =
             all.filter(|share| !is_native(share) && !is_idle(share)).collect();
-        let shown = listed.iter().take(self.report.args.top);
+        let shown = listed.iter().take(self.report.args.top());
         let longest = shown.clone().map(|share| name_of(share).chars().count()).max().unwrap_or(0);
         let longest = longest.min(self.width.saturating_sub(24) / 2).max(8);
         for share in shown {
@@ -213,7 +216,7 @@ impl Page<'_> {
                 term::clip(&name_of(share), longest),
             )?;
         }
-        if let Some(more @ 1..) = listed.len().checked_sub(self.report.args.top) {
+        if let Some(more @ 1..) = listed.len().checked_sub(self.report.args.top()) {
             writeln!(out, "{DIM}  … {more} more; --top N shows them{DIM:#}")?;
         }
         let sum = of_jvm.iter().fold(0_i64, |sum, share| sum.saturating_add(share.value));
@@ -248,7 +251,14 @@ impl Page<'_> {
         if self.brief {
             writeln!(out, "{DIM}With the call tree:       tare report {file}{DIM:#}")?;
         }
-        if let Some(hot) = method.filter(|_| self.report.args.view.by == By::Method) {
+        let memory = self.report.memory.as_ref().filter(|memory| memory.has_classes());
+        if memory.is_some() && self.report.sites().is_none() {
+            writeln!(
+                out,
+                "{DIM}What is allocated, and stays:  tare report {file} --metric alloc{DIM:#}"
+            )?;
+        }
+        if let Some(hot) = method.filter(|_| self.report.args.view.by() == By::Method) {
             let name = super::bare(&tree.label(hot.label).text);
             let short: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
             let short: Vec<&str> = short.into_iter().rev().collect();

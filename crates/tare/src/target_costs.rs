@@ -24,7 +24,7 @@ const DRAW: f64 = 1e-8;
 
 /// The costs of a JVM.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct TargetCosts {
     /// The JVM, in its own words.
     pub jvm: String,
     /// How far the kernels are from what the costs make of them, on average: 0.1 for a tenth.
@@ -33,7 +33,7 @@ pub struct Target {
     pub costs: Mix,
 }
 
-impl Target {
+impl TargetCosts {
     /// From what `tare.runtime.Target` printed.
     pub fn measured(text: &str) -> Result<Self> {
         let mut jvm = String::new();
@@ -69,7 +69,7 @@ impl Target {
         }
         let costs = fit(&rows);
         let off = rows.iter().map(|(mix, time)| (of(mix, &costs) / time - 1.0).abs()).sum::<f64>();
-        Ok(Target { jvm, fit: off / rows.len() as f64, costs })
+        Ok(TargetCosts { jvm, fit: off / rows.len() as f64, costs })
     }
 
     pub fn read(path: &Path) -> Result<Self> {
@@ -84,7 +84,7 @@ impl Target {
         if lines.next() != Some(HEAD) {
             bail!("it does not begin with {HEAD:?}");
         }
-        let mut target = Target { jvm: String::new(), fit: 0.0, costs: Mix::default() };
+        let mut target = TargetCosts { jvm: String::new(), fit: 0.0, costs: Mix::default() };
         let mut known = 0;
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (key, value) = line.split_once(' ').context("a line without a value")?;
@@ -179,7 +179,7 @@ mod tests {
         costs[Kind::Call as usize] = 30.0;
         costs[Kind::Object as usize] = 55.0;
         costs[Kind::Product as usize] = 2.5;
-        let target = Target::measured(&ideal(&costs)).unwrap();
+        let target = TargetCosts::measured(&ideal(&costs)).unwrap();
         assert_eq!(target.jvm, "Ideal 1");
         assert!(target.fit < 0.01, "{target:?}");
         for kind in Kind::EACH {
@@ -190,14 +190,16 @@ mod tests {
 
     #[test]
     fn files_are_read_as_they_were_written() {
-        let target = Target { jvm: "a b".into(), fit: 0.125, costs: [0.5; 16] };
-        assert_eq!(Target::parse(&target.text()).unwrap(), target);
+        let target = TargetCosts { jvm: "a b".into(), fit: 0.125, costs: [0.5; 16] };
+        assert_eq!(TargetCosts::parse(&target.text()).unwrap(), target);
         assert_eq!(target.units(), [50; 16]);
-        let fails = |text: &str| Target::parse(text).unwrap_err().to_string();
+        let fails = |text: &str| TargetCosts::parse(text).unwrap_err().to_string();
         assert!(fails("").contains("does not begin"));
         assert!(fails(&target.text().replace("call 0.5", "call x")).contains("no number"));
         assert!(fails(&target.text().replace("move", "more")).contains("no kind"));
         assert!(fails(HEAD).contains("costs of 0 kinds"));
-        assert!(Target::measured("kernel plain 1.0").unwrap_err().to_string().contains("1 of"));
+        assert!(
+            TargetCosts::measured("kernel plain 1.0").unwrap_err().to_string().contains("1 of")
+        );
     }
 }

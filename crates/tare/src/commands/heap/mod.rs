@@ -1,0 +1,91 @@
+//! `tare heap`: what a heap dump tells. Everything is computed by `tare-heapdump`; here it is asked
+//! and shown.
+
+mod collections;
+mod diff;
+mod dominators;
+mod export;
+mod histo;
+mod html;
+mod loaders;
+mod names;
+mod object;
+mod overview;
+mod path;
+mod progress;
+mod query;
+mod strings;
+mod suspects;
+mod take;
+mod threads;
+mod watch;
+
+use crate::cli::{HeapArgs, HeapWhat, Keep};
+use crate::figures::remark_aside;
+use crate::term;
+use anyhow::{Context, Result};
+use progress::Line;
+use tare_heapdump::{Heap, Options, Strength};
+
+/// Rows of a table if nobody wants more.
+const ROWS: usize = 25;
+
+/// A heap, and how it is to be shown.
+struct Asked<'a> {
+    heap: &'a Heap,
+    args: &'a HeapArgs,
+    width: usize,
+}
+
+impl Asked<'_> {
+    fn rows(&self) -> usize {
+        self.args.limit.unwrap_or(ROWS)
+    }
+}
+
+pub fn run(args: &HeapArgs) -> Result<()> {
+    if let Some(HeapWhat::Watch { every, times }) = &args.what {
+        return watch::run(args, *every, *times);
+    }
+    let dump = take::open(args, &args.target, args.output.as_deref(), None)?;
+    let heap = read(dump, args)?;
+    // In a pipe nothing is cut.
+    let width = term::width().unwrap_or(usize::MAX);
+    let asked = Asked { heap: &heap, args, width };
+    match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
+        HeapWhat::Overview => overview::run(&asked),
+        HeapWhat::Histo { by } => histo::run(&asked, *by),
+        HeapWhat::Dominators { object } => dominators::run(&asked, object.as_deref()),
+        HeapWhat::Path { what } => path::run(&asked, what),
+        HeapWhat::Suspects { least } => suspects::run(&asked, *least),
+        HeapWhat::Threads => threads::run(&asked),
+        HeapWhat::Loaders => loaders::run(&asked),
+        HeapWhat::Strings => strings::run(&asked),
+        HeapWhat::Collections => collections::run(&asked),
+        HeapWhat::Object { object } => object::run(&asked, object),
+        HeapWhat::Query { text } => query::run(&asked, text),
+        HeapWhat::Export { file } => export::run(&asked, file),
+        HeapWhat::Diff { new } => diff::run(&asked, new),
+        HeapWhat::Html { file } => html::run(&asked, file),
+        HeapWhat::Watch { .. } => unreachable!("it takes snapshots of its own"),
+    }
+}
+
+/// Reads a dump, with progress.
+fn read(dump: take::Dump, args: &HeapArgs) -> Result<Heap> {
+    let keep = match args.keep {
+        Keep::None => Strength::Strong,
+        Keep::Soft => Strength::Soft,
+        Keep::Weak => Strength::Weak,
+        Keep::All => Strength::Phantom,
+    };
+    let options = Options { keep, ..Options::default() };
+    let line = Line::new(args.quiet, dump.stop);
+    let heap = Heap::of_file(dump.file, &options, &line)
+        .with_context(|| format!("{} cannot be read as a heap dump", dump.name))?;
+    drop(line);
+    for note in heap.about().notes {
+        remark_aside(&format!("{}: {note}", dump.name));
+    }
+    Ok(heap)
+}

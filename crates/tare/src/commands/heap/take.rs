@@ -1,0 +1,135 @@
+//! Where a dump comes from: a file, or a JVM of which a snapshot is taken.
+
+use crate::cli::HeapArgs;
+use crate::commands::status::enter_quietly;
+use crate::figures::{remark_aside, roughly};
+use crate::{interrupt, term};
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tare_attach::Jvm;
+use tare_session::Error;
+use tare_session::heap::{SnapshotPlan, Stage, Taken, dump_by_hotspot, take};
+
+/// A dump that can be read.
+pub struct Dump {
+    /// What it is called in messages.
+    pub name: String,
+    pub file: File,
+    /// Whether Ctrl-C was pressed, if a JVM was involved.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+/// Opens a file, or takes a snapshot of a JVM, which is kept if there is a file for it. Whoever
+/// looks for Ctrl-C already says so.
+pub fn open(
+    args: &HeapArgs,
+    target: &str,
+    output: Option<&Path>,
+    stop: Option<Arc<AtomicBool>>,
+) -> Result<Dump> {
+    let path = Path::new(target);
+    if path.exists() {
+        for (flag, is_given) in [
+            ("--output", output.is_some()),
+            ("--redact", args.redact),
+            ("--fallback", args.fallback),
+        ] {
+            if is_given {
+                bail!("{flag} is for snapshots of a running JVM, and {} is a file", target);
+            }
+        }
+        return Ok(Dump { name: target.to_owned(), file: opened(path)?, stop: None });
+    }
+    if target.contains('/') || path.extension().is_some() && !is_dotted_class(target) {
+        bail!("there is no file {target}");
+    }
+    let jvm = tare_attach::find(target)?;
+    let stop = stop.map_or_else(interrupt::flag, Ok)?;
+    let (path, is_kept) = match output {
+        Some(path) => (path.to_owned(), true),
+        None => (temporary(jvm.pid), false),
+    };
+    if path.exists() {
+        bail!("{} is there already; name another file", path.display());
+    }
+    let taken = snapshot(args, &jvm, &path, &stop);
+    let file = taken.and_then(|taken| {
+        tell(&jvm, &taken);
+        opened(&path)
+    });
+    if !is_kept {
+        // It stays readable as long as it is open.
+        let _ = fs::remove_file(&path);
+    }
+    Ok(Dump { name: format!("the snapshot of JVM {}", jvm.pid), file: file?, stop: Some(stop) })
+}
+
+fn opened(path: &Path) -> Result<File> {
+    let name = path.display();
+    let kind = fs::metadata(path).with_context(|| format!("{name} cannot be read"))?.file_type();
+    // Opening a pipe would wait for whoever writes into it.
+    if !kind.is_file() {
+        bail!("{name} is a directory, a device or a pipe; name a file, or a JVM");
+    }
+    File::open(path).with_context(|| format!("{name} cannot be read"))
+}
+
+/// Names of classes have endings, too, which begin with a capital letter.
+fn is_dotted_class(text: &str) -> bool {
+    let last = text.rsplit('.').next().unwrap_or(text);
+    last.starts_with(|c: char| c.is_uppercase()) && !last.contains(|c: char| c.is_whitespace())
+}
+
+fn temporary(pid: u32) -> PathBuf {
+    let name = format!("tare-heap-{pid}-{}.tareheap", std::process::id());
+    std::env::temp_dir().join(name)
+}
+
+/// Takes a snapshot, or has the JVM dump its heap if that is wanted instead of nothing.
+fn snapshot(args: &HeapArgs, jvm: &Jvm, path: &Path, stop: &AtomicBool) -> Result<Taken> {
+    let patience = args.patience.timeout;
+    let mut agent = enter_quietly(jvm, patience)?;
+    let plan = SnapshotPlan { redact: args.redact, ..SnapshotPlan::default() };
+    let shows = term::shows_progress(args.quiet);
+    let mut watch = |stage: Stage| {
+        if shows {
+            term::progress(&stage_text(jvm.pid, stage));
+        }
+        !interrupt::is_set(stop)
+    };
+    let taken = take(&mut agent, jvm, &plan, path, &mut watch);
+    if shows {
+        term::progress("");
+    }
+    match taken {
+        Ok(taken) => Ok(taken),
+        Err(error) if args.fallback && matches!(error.root(), Error::Agent(_)) => {
+            remark_aside(&format!("{error}"));
+            remark_aside("the JVM dumps its heap itself; the program stands until it is done");
+            let whole = std::path::absolute(path)?;
+            Ok(dump_by_hotspot(jvm, &whole, SnapshotPlan::default().limit)?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn stage_text(pid: u32, stage: Stage) -> String {
+    match stage {
+        Stage::Copied { pause } => {
+            format!("JVM {pid} stood for {:.1} ms and runs on; reading", pause.as_secs_f64() * 1e3)
+        }
+        Stage::Classes { read } => format!("reading: {}", roughly(read as u64, "class")),
+        Stage::Marked { objects, .. } => format!("reading: {}", roughly(objects, "object")),
+        Stage::Image { bytes, of } => format!("reading: {} %", bytes * 100 / of.max(1)),
+        Stage::Again { .. } => "the copy came to no end; once more".to_owned(),
+    }
+}
+
+fn tell(jvm: &Jvm, taken: &Taken) {
+    let pause = taken.pause.as_secs_f64() * 1e3;
+    let by = if taken.is_hprof { " while it dumped its heap" } else { "" };
+    remark_aside(&format!("JVM {} stood for {pause:.1} ms{by}", jvm.pid));
+}
