@@ -6,8 +6,10 @@
 use std::env::{var, var_os};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::panic::{set_hook, take_hook};
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::thread;
 
 /// A Java runtime on which targets run.
 #[derive(Clone, Debug)]
@@ -41,12 +43,30 @@ pub struct Env {
 pub fn env() -> &'static Env {
     static ENV: OnceLock<Env> = OnceLock::new();
     ENV.get_or_init(|| {
+        fail_at_once();
         let env = read();
         for jdk in &env.jdks {
             eprintln!("using Java {} in {}", jdk.major, jdk.home.display());
         }
         env
     })
+}
+
+/// Has a failing test say why at that moment, past the capture of its output. What it said in full
+/// comes at the end of a run, which a log that is cut off does not have.
+fn fail_at_once() {
+    let before = take_hook();
+    set_hook(Box::new(move |panic| {
+        let test = thread::current().name().unwrap_or("a thread").to_owned();
+        let payload = panic.payload();
+        let said = payload.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no text");
+        let said: Vec<&str> = said.lines().take(12).collect();
+        let place = panic.location().map_or(String::new(), |place| format!(" at {place}"));
+        let text = format!("\n{test} failed{place}: {}\n", said.join("\n  "));
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        before(panic);
+    }));
 }
 
 fn read() -> Env {

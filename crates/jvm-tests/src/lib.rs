@@ -9,9 +9,12 @@
 //! generous, because they only decide how late a hang is noticed; no test measures speed.
 #![forbid(unsafe_code)]
 
+mod alloc;
 mod control;
 mod demo;
 mod env;
+mod heap;
+mod hprof;
 mod java;
 mod machine;
 mod proc;
@@ -20,9 +23,12 @@ mod tare;
 mod target;
 mod weave;
 
+pub use alloc::{Allocating, Allocation, Allocations, Survivor};
 pub use control::{Control, control_dirs, control_socket};
 pub use demo::Demo;
 pub use env::{Env, Jdk, env, jdk, on_jdk, skip};
+pub use heap::{HeapFile, Object, class_histogram};
+pub use hprof::{Globals, jni_globals};
 pub use java::{
     agent_jar, classes, classes_in, compiled, demo_classes, java_agent, jdk_tool, modern_classes,
     program_classes,

@@ -79,7 +79,7 @@ impl Sampling {
 }
 
 impl Samples {
-    fn take(&mut self, record: Record) {
+    pub(crate) fn take(&mut self, record: Record) {
         match record {
             Record::Sample(sample) => self.all.push(sample),
             Record::Trace(trace) => {
@@ -111,6 +111,7 @@ impl Samples {
             Frame::Native { .. } => "native".to_owned(),
             Frame::Kernel { .. } => "kernel".to_owned(),
             Frame::Special(special) => special.name().to_owned(),
+            Frame::Class { text } => format!("class {text}"),
             Frame::Other => "other".to_owned(),
         }
     }

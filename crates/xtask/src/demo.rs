@@ -14,8 +14,9 @@ use tare_toolbox::setup::{RELEASE, compiler};
 use tare_toolbox::shell::{self, Workspace};
 
 /// One thread that is always busy, so that there is something to see and a core left for others;
-/// and it ends by itself after some time, whatever happens to us.
-const SWITCHES: [&str; 5] = ["--threads", "1", "--duration", "300", "--quiet"];
+/// a leak of about a kilobyte for each order; and it ends by itself after some time, whatever
+/// happens to us.
+const SWITCHES: [&str; 7] = ["--threads", "1", "--leak", "fast", "--duration", "300", "--quiet"];
 
 /// How many of the program's counts are shown; it has a hundred.
 const COUNTS_SHOWN: usize = 8;
@@ -34,6 +35,11 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
     tare.show(
         "The same as a flame graph, to be opened in a browser.",
         &["export", &samples, "-o", &page],
+    )?;
+    let memory = tare.file("demo-memory.tare");
+    tare.show(
+        "Sample what it allocates for six seconds, and see what stays: something in it never forgets a customer.",
+        &["record", "--alloc", pid, "-d", "6s", "-o", &memory],
     )?;
     let recording = tare.file("demo.tare");
     tare.show(

@@ -72,7 +72,7 @@ on_each_jdk! {
                 let outcome = launch(jdk, tare, mode, &options, &file);
                 assert_ran(&outcome);
                 if !mode.is_empty() {
-                    assert!(outcome.err.contains("insists on its class archive"), "{}", outcome.describe());
+                    assert!(outcome.err.contains("requires its class data archive"), "{}", outcome.describe());
                     assert!(!Recorded::open(&file).counts().is_empty(), "{}", outcome.describe());
                 }
             }

@@ -49,7 +49,7 @@ on_each_jdk! {
             assert_ne!(profile.strings.get(name), "", "a collector without a name");
         }
         let report = Tare::this().run(&["report", &path]).out;
-        let line = format!("{} collections stopped the program for", table.len());
+        let line = format!("{} pauses for garbage collection stopped the program for", table.len());
         assert!(report.contains(&line), "{report}");
         let json = scratch.path().join("x.trace.json").display().to_string();
         Tare::this().run(&["export", &path, "-o", &json]).ok();

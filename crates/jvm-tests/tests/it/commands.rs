@@ -28,7 +28,7 @@ fn refused(target: &Target) {
     for (words, why) in [
         (&["pause", &target.name()][..], "an exact recording cannot be paused"),
         (&["resume", &target.name()], "an exact recording cannot be paused"),
-        (&["interval", &target.name(), "2ms"], "an exact recording has no interval"),
+        (&["interval", &target.name(), "2ms"], "an exact recording has no sampling interval"),
     ] {
         Tare::this().run(words).fails(1, &[why]);
     }

@@ -6,7 +6,7 @@ use crate::recording::{Counts, Recorded, begin, end};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tare_jvm_tests::{Control, Scratch, Target, classes, on_each_jdk, skip, wait_until};
-use tare_protocol::{EnginePlan, ExactPlan, Measure, Request, Response, TracePlan};
+use tare_protocol::{EnginePlan, ExactPlan, HeapPlan, Measure, Request, Response, TracePlan};
 
 const OPTIONS: [&str; 3] = ["--count", "--include", "Branches$Paths"];
 
@@ -52,6 +52,34 @@ on_each_jdk! {
         target.wait_for("done");
         target.finish();
         assert_eq!(group.killed(), 0);
+    }
+
+    /// A copy of the JVM would have every page twice that the program writes meanwhile: without
+    /// room for a quarter of them there is none, and nothing happens.
+    fn a_container_without_room_for_a_copy(jdk) {
+        let Some(group) = Group::new() else {
+            skip("a container's limit of memory", "no control group for memory can be made here");
+            return;
+        };
+        let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.path.display());
+        let mut target = Target::idle(jdk)
+            .through(&["sh", "-c", &join, "sh"]).vm("-Xms64m").vm("-XX:+AlwaysPreTouch")
+            .vm(agentpath("")).start();
+        let mut control = Control::connect(target.pid());
+        control.greet();
+        group.leave_room(16 << 20);
+        let plan = EnginePlan::Heap(HeapPlan::default());
+        let Response::Error { message, .. } = control.ask(&Request::Start(plan.clone())) else {
+            panic!("it began");
+        };
+        assert!(message.contains("container") && message.contains("--fallback"), "{message}");
+        target.check_works();
+        group.leave_room(200 << 20);
+        assert_eq!(control.ask(&Request::Start(plan)), Response::Ok);
+        drop(control);
+        target.check_works();
+        assert_eq!(group.killed(), 0);
+        target.finish();
     }
 
     /// There is not even room for the beginning: that is said, and the program goes on.

@@ -10,7 +10,7 @@ use tare_jvm_tests::{
 };
 use tare_profile::MethodKind;
 use tare_profile::facts::keys;
-use tare_protocol::{SampleEngine, SamplePlan};
+use tare_protocol::{SamplePlan, SampleTrigger};
 
 const FILTERED: &str = env!("CARGO_BIN_EXE_filtered");
 
@@ -91,8 +91,8 @@ on_each_jdk! {
         let builder = Target::java(jdk).vm(natives).vm(agentpath("")).class_path(classes());
         let mut target = builder.main("Filtered").start();
         let mut sampling = Sampling::start(target.pid(), &SamplePlan::default());
-        let engine = sampling.status().engine;
-        if engine != Some(SampleEngine::PerfClock) {
+        let engine = sampling.status().trigger;
+        if engine != Some(SampleTrigger::PerfClock) {
             skip("filters of single threads", "perf events do not work here");
         }
         target.tell("go");

@@ -47,7 +47,7 @@ on_each_jdk! {
         let recording = held_up(&mut target, &file.display().to_string());
         for verb in ["detach", "status"] {
             let words = [verb, &target.name(), "--timeout", "1s"];
-            Tare::this().run(&words).fails(1, &["answers nobody", "inside the JVM", "weaving 64 of"]);
+            Tare::this().run(&words).fails(1, &["answers nobody", "a call into the JVM", "weaving 64 of"]);
         }
         recording.signal(Signal::INT);
         // Until it has heard of it, and said so to the agent.
@@ -81,7 +81,7 @@ on_each_jdk! {
         target.tell("work");
         target.wait_for("held");
         let words = ["status", &name, "--timeout", "1s"];
-        Tare::this().run(&words).fails(1, &["answers nobody", "inside the JVM", "weaving"]);
+        Tare::this().run(&words).fails(1, &["answers nobody", "a call into the JVM", "weaving"]);
         // Whoever found it waits no longer than a second.
         target.wait_for("work: ");
         recording.signal(Signal::INT);
@@ -125,7 +125,7 @@ on_each_jdk! {
         // The first has the agent leave, which takes its socket away at once.
         for _ in 0..2 {
             let detach = Tare::this().run(&["detach", &name, "--timeout", "1s"]);
-            detach.fails(1, &["has not left", "restoring 1 of 1 class "]);
+            detach.fails(1, &["has not left", "restoring 1 of 1 class"]);
         }
         let listed = Tare::this().listed(target.pid()).expect("it is a JVM");
         assert_eq!(listed["agent"], "leaving");

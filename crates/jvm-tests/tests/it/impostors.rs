@@ -62,7 +62,7 @@ fn a_recording_opens_no_path() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     // Nor is the recording itself overwritten by a dump of it.
     let own = file.display().to_string();
-    Tare::this().run(&["dump", &name, "-o", &own]).fails(1, &["itself grows"]);
+    Tare::this().run(&["dump", &name, "-o", &own]).fails(1, &["itself is being written to"]);
     Tare::this().run(&["stop", &name]).ok();
     recording.wait().ok();
     Recorded::open(&file);

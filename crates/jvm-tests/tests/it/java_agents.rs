@@ -233,7 +233,7 @@ on_each_jdk! {
         let hanging = agent("Hanging", "while (true) { }");
         let jar = agent_jar(&scratch, "Hanging", Some(&hanging));
         let (said, recorded) = run(jdk, &jar, &[], &["Busy"]);
-        assert!(said.contains("the agent did not come to its end"), "{said}");
+        assert!(said.contains("the agent did not finish within"), "{said}");
         assert!(missed(&recorded) > 0, "{:?}", recorded.losses());
         let (calls, bytecodes) = leaf(&recorded);
         assert!(calls >= 100_000 && bytecodes == 6 * calls, "{calls} {bytecodes}");

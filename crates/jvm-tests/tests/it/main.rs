@@ -4,6 +4,14 @@
 //! the other. Run them with `cargo xtask test`, or some of them with `cargo xtask test WORD`.
 #![forbid(unsafe_code)]
 
+mod alloc;
+mod alloc_chaos;
+mod alloc_demo;
+mod alloc_exact;
+mod alloc_recording;
+mod alloc_truth;
+mod alloc_watched;
+mod allocation;
 mod archives;
 mod attach;
 mod attach_forbidden;
@@ -20,6 +28,7 @@ mod crowds;
 mod cycles;
 mod descriptors;
 mod doctor;
+mod dumps;
 mod embedded;
 mod ends;
 mod exact;
@@ -34,6 +43,8 @@ mod follow;
 mod foreign_files;
 mod front_end_killed;
 mod full_disk;
+mod heap;
+mod heap_hostile;
 mod held_up;
 mod hostile_names;
 mod impostors;
@@ -78,6 +89,7 @@ mod target;
 mod temporary_directories;
 mod terminals;
 mod thread_retransformed;
+mod threads;
 mod time;
 mod trace;
 mod upcalls;

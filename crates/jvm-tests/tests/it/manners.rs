@@ -87,7 +87,7 @@ on_each_jdk! {
             (&["--exact", "--root", "com.acme.shop.Order.place"], "com.acme.shop.Orders.place?"),
             (&["--exact", "--root", "com.acme.**.plcae"], "com.acme.shop.Orders.place?"),
             (&["--region", "com.acme.shp.Orders.place"], "com.acme.shop.Orders.place?"),
-            (&["--region", "com.acme.shop.Orders:900"], "no class that was loaded has such code"),
+            (&["--region", "com.acme.shop.Orders:900"], "no loaded class has such code"),
         ] {
             let words = [&["record", "-d", "500ms", "-o", &path], words, &[&name]].concat();
             let outcome = Tare::this().run(&words);
@@ -184,7 +184,7 @@ on_each_jdk! {
             assert!(!text.contains(wrong), "{}", outcome.describe());
         }
         assert!(outcome.err.contains("the JVM ended after"), "{}", outcome.describe());
-        assert!(outcome.err.contains("of -d were over"), "{}", outcome.describe());
+        assert!(outcome.err.contains("-d asked for"), "{}", outcome.describe());
     }
 
     /// What is complete is a success, whatever becomes of the JVM then.
@@ -260,7 +260,7 @@ fn recordings_of_nothing() {
     target.finish();
     // No JVM at all, and none that is recorded.
     let tare = Tare::this().directory(scratch.path());
-    tare.run(&["record", "--", "true"]).fails(1, &["no JVM reported"]);
+    tare.run(&["record", "--", "true"]).fails(1, &["no JVM was started with the agent"]);
     assert_eq!(tare.run(&["record", "--", "sh", "-c", "exit 3"]).code, 3);
 }
 
@@ -306,7 +306,7 @@ fn hints_that_are_pasted() {
                 *words.last_mut().expect("a pid") = &name;
             }
             if words[1] == "record" {
-                words.extend(["-d", "500ms", "-o", "hint.tare"]);
+                words.extend(["-d", "3s", "-o", "hint.tare"]);
             }
             paste(&directory, &words.join(" "));
             pasted += 1;

@@ -34,7 +34,7 @@ on_each_jdk! {
         let left = Left(pid);
         outcome.ok();
         assert!(test_kill_process(left.0).is_ok(), "it ended with its recording");
-        assert!(outcome.describe().contains("outlives its command"), "{}", outcome.describe());
+        assert!(outcome.describe().contains("outlives the command"), "{}", outcome.describe());
         let recorded = Recorded::open(&file);
         assert!(recorded.counts()["Lasting.compiled"] > 0, "{:?}", recorded.counts());
     }

@@ -60,6 +60,7 @@ const EXPECTED: &[Expected] = &[
         &["woven"],
         "",
     ),
+    ("tare threads 4711", Ends::ByItself, &["no deadlock", "Stacks"], ""),
     ("tare record 4711 --region", Ends::ByItself, &["passages of 1 region", "mean"], ""),
     ("tare record --trace", Ends::ByItself, &["entries and exits"], "t.trace.json"),
     ("tare record 4711 --keep 5m", Ends::AtWork, &[], ""),

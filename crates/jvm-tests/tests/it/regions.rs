@@ -71,7 +71,7 @@ fn launched(jdk: &Jdk, file: &Path) {
     let outcome = Tare::this().run(&words);
     let text = outcome.ok();
     assert!(text.contains("p99.9") && text.contains("Regions.nap"), "{text}");
-    assert!(!text.contains("no class that was loaded"), "{text}");
+    assert!(!text.contains("no loaded class has such code"), "{text}");
 }
 
 on_each_jdk! {
@@ -105,7 +105,7 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let file = scratch.path().join("x.tare").display().to_string();
         let outcome = Tare::this().run(&[&words[..], &["-o", &file, &target.name()]].concat());
-        outcome.fails(1, &["nothing was recorded", "--region Regions:9999: no class"]);
+        outcome.fails(1, &["nothing was recorded", "--region Regions:9999: no loaded class"]);
         let text = &outcome.out;
         assert!(text.contains("region Regions:9999, region Regions:9998"), "{text}");
     }

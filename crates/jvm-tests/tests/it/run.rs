@@ -151,7 +151,7 @@ fn what_cannot_be_run() {
     tare.run(&["run", "--", "/nowhere/java"]).fails(1, &["/nowhere/java"]);
     let outcome = tare.run(&["run", "--", "true"]);
     assert_eq!(outcome.code, 0, "{}", outcome.describe());
-    assert!(outcome.err.contains("no JVM reported"), "{}", outcome.describe());
+    assert!(outcome.err.contains("no JVM was started with the agent"), "{}", outcome.describe());
     let outcome = tare.run(&["run", "--quiet", "--", "sh", "-c", "echo mine; exit 3"]);
     assert_eq!((outcome.code, outcome.out.as_str()), (3, "mine\n"));
 }

@@ -3,15 +3,15 @@
 use crate::common::agentpath;
 use tare_arena::samples::{Counter, Frame, Special};
 use tare_jvm_tests::{Jdk, Sampling, Target, on_each_jdk, skip, wait_until};
-use tare_protocol::{SampleEngine, SamplePlan};
+use tare_protocol::{SamplePlan, SampleTrigger};
 
 fn sampled(jdk: &Jdk, works: &[&str]) -> Target {
     let target = Target::java(jdk).vm("-Xmx256m").vm(agentpath("")).main("Sampled");
     works.iter().fold(target, |target, work| target.arg(work)).start()
 }
 
-fn plan(engine: Option<SampleEngine>, micros: u64) -> SamplePlan {
-    SamplePlan { engine, interval_ns: micros * 1000, ..SamplePlan::default() }
+fn plan(engine: Option<SampleTrigger>, micros: u64) -> SamplePlan {
+    SamplePlan { trigger: engine, interval_ns: micros * 1000, ..SamplePlan::default() }
 }
 
 /// Waits until so many samples have come.
@@ -21,13 +21,13 @@ fn collect(sampling: &mut Sampling, count: usize) {
 
 on_each_jdk! {
     fn two_methods_with_known_shares(jdk) {
-        for engine in [SampleEngine::PerfClock, SampleEngine::Timer, SampleEngine::Safepoint] {
+        for engine in [SampleTrigger::PerfClock, SampleTrigger::Timer, SampleTrigger::Safepoint] {
             let target = sampled(jdk, &["seventy-thirty"]);
             let mut control = tare_jvm_tests::Control::connect(target.pid());
             control.greet();
             let mut sampling = match Sampling::start_on(control, &plan(Some(engine), 2_000)) {
                 Ok(sampling) => sampling,
-                Err(why) if engine == SampleEngine::PerfClock => {
+                Err(why) if engine == SampleTrigger::PerfClock => {
                     skip("sampling by perf events", &why);
                     continue;
                 }
@@ -35,7 +35,7 @@ on_each_jdk! {
             };
             collect(&mut sampling, 400);
             let status = sampling.status();
-            assert_eq!(status.engine, Some(engine));
+            assert_eq!(status.trigger, Some(engine));
             let (samples, totals, _control) = sampling.stop();
             let leaves = samples.by_leaf();
             let share = |name: &str| {
@@ -44,14 +44,14 @@ on_each_jdk! {
             };
             // 400 samples of a 70 % share: three standard deviations are 7 points. At a safepoint
             // a thread is seen where it polls, which the JVM may have moved.
-            if engine != SampleEngine::Safepoint {
+            if engine != SampleTrigger::Safepoint {
                 let seven = share("seven") / (share("seven") + share("three"));
                 assert!((0.62..0.78).contains(&seven), "{engine}: {seven} of {leaves:?}");
             }
             let known = share("seven") + share("three") + share("seventyThirty");
             assert!(known > 0.5, "{engine}: {leaves:?}");
             let failed = totals.get(Counter::Failed) as f64 / totals.get(Counter::Samples) as f64;
-            assert!(engine == SampleEngine::Safepoint || failed < 0.02, "{engine}: {failed}");
+            assert!(engine == SampleTrigger::Safepoint || failed < 0.02, "{engine}: {failed}");
             target.finish();
         }
     }

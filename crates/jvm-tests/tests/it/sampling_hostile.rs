@@ -10,7 +10,7 @@ use tare_jvm_tests::{
     Control, Jdk, Samples, Sampling, Scratch, Target, TargetBuilder, modern_classes,
     no_crash_files, on_each_jdk, skip, wait_until,
 };
-use tare_protocol::{EnginePlan, Request, SampleEngine, SamplePlan};
+use tare_protocol::{EnginePlan, Request, SamplePlan, SampleTrigger};
 
 fn sampled(jdk: &Jdk) -> TargetBuilder {
     Target::java(jdk).vm(agentpath("")).main("Sampled")
@@ -220,7 +220,7 @@ on_each_jdk! {
         let target = sampled(jdk).arg("seventy-thirty").arg("sleeps").start();
         let mut control = Control::connect(target.pid());
         control.greet();
-        let timers = SamplePlan { engine: Some(SampleEngine::Timer), ..plan(1_000, false) };
+        let timers = SamplePlan { trigger: Some(SampleTrigger::Timer), ..plan(1_000, false) };
         let refused = control.ask(&Request::Start(EnginePlan::Sampling(Box::new(timers))));
         assert!(format!("{refused:?}").contains("gHotSpotVMStructs"), "{refused:?}");
         drop(control);
@@ -231,7 +231,7 @@ on_each_jdk! {
         };
         wait_until("samples have come", || of(sampling.drain(), "does seventy-thirty") >= 50);
         let status = sampling.status();
-        assert_eq!(status.engine, Some(SampleEngine::Safepoint));
+        assert_eq!(status.trigger, Some(SampleTrigger::Safepoint));
         assert!(status.notes.iter().any(|note| note.contains("safepoints")), "{status:?}");
         let (samples, ..) = sampling.stop();
         assert_eq!(of(&samples, "does sleeps"), 0, "a thread that did not run is not charged");

@@ -10,7 +10,7 @@ use tare_jvm_tests::{
     wait_until,
 };
 use tare_protocol::{
-    EngineChange, EngineName, EnginePlan, Request, Response, SampleEngine, SamplePlan,
+    EngineChange, EngineName, EnginePlan, Request, Response, SamplePlan, SampleTrigger,
 };
 
 fn sampled(jdk: &Jdk) -> TargetBuilder {
@@ -55,12 +55,12 @@ on_each_jdk! {
         for round in 0..20 {
             let engine = match round % 4 {
                 0 => None,
-                1 => Some(SampleEngine::Timer),
-                2 => Some(SampleEngine::Safepoint),
+                1 => Some(SampleTrigger::Timer),
+                2 => Some(SampleTrigger::Safepoint),
                 _ => None,
             };
             let wall = round % 4 == 3;
-            let plan = SamplePlan { engine, wall, ..plan(1_000) };
+            let plan = SamplePlan { trigger: engine, wall, ..plan(1_000) };
             let mut sampling = Sampling::start_on(control, &plan).expect("a session");
             let again = sampling.control.ask(&Request::Start(EnginePlan::Sampling(Box::default())));
             assert!(matches!(again, Response::Error { .. }), "{again:?}");
@@ -83,9 +83,9 @@ on_each_jdk! {
     fn a_vanished_front_end(jdk) {
         let target = sampled(jdk).arg("seventy-thirty").start();
         for (engine, wall) in
-            [(None, false), (Some(SampleEngine::Timer), false), (None, true)]
+            [(None, false), (Some(SampleTrigger::Timer), false), (None, true)]
         {
-            let plan = SamplePlan { engine, wall, ..plan(1_000) };
+            let plan = SamplePlan { trigger: engine, wall, ..plan(1_000) };
             let mut sampling = Sampling::start(target.pid(), &plan);
             wait_until("samples have come", || sampling.drain().all.len() > 20);
             if engine.is_some() {

@@ -17,7 +17,7 @@ use tare_jvm_tests::{
     Control, Jdk, Sampling, Scratch, Seeded, Tare, Target, env, no_crash_files, on_each_jdk, skip,
     wait_until,
 };
-use tare_protocol::{SampleEngine, SamplePlan};
+use tare_protocol::{SamplePlan, SampleTrigger};
 
 /// For each JDK, unless told otherwise.
 const SECONDS: u64 = 20;
@@ -108,13 +108,13 @@ fn async_profiler(target: &Target, scratch: &Scratch, what: &str) {
 fn plan(seeded: &mut Seeded) -> SamplePlan {
     let wall = seeded.below(4) == 0;
     let engine = match seeded.below(4) {
-        0 => Some(SampleEngine::Timer),
-        1 => Some(SampleEngine::Safepoint),
+        0 => Some(SampleTrigger::Timer),
+        1 => Some(SampleTrigger::Safepoint),
         _ => None,
     };
     let interval_ns = [100_000, 500_000, 1_000_000, 10_000_000][seeded.below(4) as usize];
     let native = seeded.below(4) != 0;
-    SamplePlan { engine, wall, interval_ns, native, ..SamplePlan::default() }
+    SamplePlan { trigger: engine, wall, interval_ns, native, ..SamplePlan::default() }
 }
 
 /// A command that must go well, whatever is going on.

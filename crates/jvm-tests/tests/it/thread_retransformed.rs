@@ -41,7 +41,7 @@ fn check(jdk: &Jdk, vm: &[&str]) {
         // class is left alone.
         if jdk.major < 20 && round == 2 {
             assert_eq!(losses.len(), 1, "{losses:?}");
-            assert!(losses[0].starts_with("refused 1 java.lang.Thread: it was changed since"));
+            assert!(losses[0].starts_with("refused 1 java.lang.Thread: it was redefined since"));
         } else {
             assert!(losses.is_empty(), "{losses:?}");
             assert!(counts["java.lang.Thread.start"] >= 2, "{counts:?}");

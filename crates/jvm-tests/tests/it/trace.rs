@@ -209,7 +209,7 @@ on_each_jdk! {
                 methods.iter().any(|m| m["name"] == "Work.recursion" && m["invocations"].as_i64() > Some(0))
             })
         });
-        Tare::this().run(&["pause", &target.name()]).fails(1, &["a trace takes no such commands"]);
+        Tare::this().run(&["pause", &target.name()]).fails(1, &["a trace cannot be paused"]);
         Tare::this().run(&["stop", &target.name()]).ok();
         recording.wait().ok();
         assert_whole(&Recorded::open(&file));

@@ -62,6 +62,11 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-symbols", ours: &["tare-unwind"], others: None },
     Rule { package: "tare-recording", ours: &["tare-profile"], others: None },
     Rule { package: "tare-formats", ours: &["tare-java-names", "tare-profile"], others: None },
+    Rule {
+        package: "tare-heapdump",
+        ours: &["tare-java-names"],
+        others: Some(&["flate2", "serde", "serde_json"]),
+    },
     // Every front end sits on it: it knows no flags, prints nothing, and its errors can be matched.
     Rule {
         package: "tare-session",
@@ -70,6 +75,7 @@ const RULES: &[Rule] = &[
             "tare-arena",
             "tare-attach",
             "tare-classfile",
+            "tare-heapdump",
             "tare-java-names",
             "tare-perf-events",
             "tare-profile",
@@ -87,6 +93,7 @@ const RULES: &[Rule] = &[
             "tare-attach",
             "tare-classfile",
             "tare-formats",
+            "tare-heapdump",
             "tare-java-names",
             "tare-offline",
             "tare-profile",
@@ -117,7 +124,7 @@ const RULES: &[Rule] = &[
     // and its recordings.
     Rule {
         package: "tare-jvm-tests",
-        ours: &["tare-arena", "tare-profile", "tare-protocol", "tare-recording"],
+        ours: &["tare-arena", "tare-heapdump", "tare-profile", "tare-protocol", "tare-recording"],
         others: None,
     },
 ];
