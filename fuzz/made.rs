@@ -5,6 +5,7 @@ use lz4_flex::block::decompress;
 use tare_arena::layout::{self, Holds, PAGE, header, node, page, tree};
 use tare_arena::{MethodName, NameLog};
 use tare_formats::{Format, Options};
+use tare_heapdump::{ClassOut, RootKind, Type, Width, Writer as DumpWriter};
 use tare_profile::{
     ContextId, Event, EventKind, Execution, FieldValue, Frame, FrameId, Method, MethodKind,
     Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
@@ -279,4 +280,71 @@ pub fn messages() -> Vec<Vec<u8>> {
     seeds.push(b"com.acme.**.Or*s?.pl*\ncom/acme/x/Orders1\nplace".to_vec());
     seeds.push(b".tare-42-0000beef".to_vec());
     seeds
+}
+
+/// Small heaps of chance: some classes, objects that refer to each other, arrays, roots.
+pub fn heap_dumps() -> Vec<Vec<u8>> {
+    (1..=20).map(|seed| heap_dump(&mut Dice(seed))).collect()
+}
+
+fn heap_dump(dice: &mut Dice) -> Vec<u8> {
+    const CLASSES: [&str; 6] = [
+        "java/lang/Object",
+        "java/lang/Class",
+        "java/lang/ref/Reference",
+        "java/lang/ref/WeakReference",
+        "[Ljava/lang/Object;",
+        "a/Node",
+    ];
+    let width = if dice.below(2) == 0 { Width::Four } else { Width::Eight };
+    let mut writer = DumpWriter::new(Vec::new(), width, 0).expect("memory");
+    let class = |number: u64| 0x100 + number * 16;
+    for (number, name) in (1..).zip(CLASSES) {
+        writer.text(number, name).expect("memory");
+        writer.load_class(number as u32, class(number), number).expect("memory");
+    }
+    writer.text(50, "referent").expect("memory");
+    let count = dice.below(20) + 2;
+    let object = |number: u64| 0x1000 + number * 32;
+    for number in 1..=CLASSES.len() as u64 {
+        let fields = [(50, Type::Reference), (1, Type::Int)];
+        let statics = [(2, Type::Reference, object(dice.below(count)))];
+        let has_fields = [3, 6].contains(&number);
+        let made = ClassOut {
+            address: class(number),
+            super_class: if number == 4 { class(3) } else { class(1) },
+            fields: if has_fields { &fields } else { &[] },
+            statics: if number == 6 { &statics } else { &[] },
+            ..ClassOut::default()
+        };
+        writer.class(&made).expect("memory");
+    }
+    for number in 0..count {
+        let address = object(number);
+        match dice.below(3) {
+            0 => {
+                let mut body = Vec::new();
+                let next = object(dice.below(count));
+                DumpWriter::<Vec<u8>>::put(width, &mut body, Type::Reference, next);
+                DumpWriter::<Vec<u8>>::put(width, &mut body, Type::Int, number);
+                let of = if dice.below(4) == 0 { 4 } else { 6 };
+                writer.instance(address, class(of), &body).expect("memory");
+            }
+            1 => {
+                writer.array(address, class(5), 2).expect("memory");
+                writer.elements(&[object(dice.below(count)), 0]).expect("memory");
+                writer.array_end().expect("memory");
+            }
+            _ => {
+                writer.values(address, Type::Byte, 3).expect("memory");
+                writer.bytes(b"abc");
+                writer.array_end().expect("memory");
+            }
+        }
+    }
+    let kinds = [RootKind::JniGlobal, RootKind::Thread, RootKind::Local, RootKind::Other];
+    for kind in kinds {
+        writer.root(kind, object(dice.below(count)), 1, 0).expect("memory");
+    }
+    writer.finish().expect("memory")
 }

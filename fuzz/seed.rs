@@ -20,6 +20,7 @@ fn main() {
         ("formats", made::foreign_files()),
         ("arena", made::arenas()),
         ("protocol", made::messages()),
+        ("heapdump", made::heap_dumps()),
     ];
     for (target, seeds) in made {
         store(target, seeds.iter());

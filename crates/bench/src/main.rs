@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod accuracy;
+mod alloc;
 mod config;
 mod demotion;
 mod docs;
@@ -32,6 +33,7 @@ mod table;
 mod target;
 mod trace;
 mod versions;
+mod warm;
 mod whole;
 mod workloads;
 mod wrap;
@@ -54,13 +56,14 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench subgraph [OPTION…] [NAME…]    is what roots reach found; see its --help
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
+       cargo xtask bench alloc [OPTION…] [NAME…]       sampling allocation beside others; see its --help
        cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
        cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
        cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
        cargo xtask bench versions [OPTION…] [NAME…]    two builds in turns; see its --help
 
-Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, clojure, spark) and small ones that
+Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, json, clojure, spark) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
 h2, and `all` means all of them. Configurations are the plain program, our
 exact modes (count, time, and woven but outside the subgraph; each launched and attached), JFR and
@@ -114,6 +117,7 @@ fn run(words: &[&str]) -> Result<()> {
             print!("{HELP}");
             Ok(())
         }
+        ["alloc", options @ ..] => alloc::run(options),
         ["accuracy", options @ ..] => accuracy::run(options),
         ["sampling", options @ ..] => sampling::run(options),
         ["regions", options @ ..] => regions::run(options),

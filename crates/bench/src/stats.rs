@@ -64,6 +64,18 @@ pub fn ratio(profiled: &[f64], plain: &[f64]) -> Option<Ratio> {
     Some(Ratio { value, low: quantile(&ratios, 0.025)?, high: quantile(&ratios, 0.975)? })
 }
 
+/// The ratio of pairs: each measurement beside another that was taken under the same conditions.
+pub fn beside(one: &[f64], other: &[f64]) -> Option<Ratio> {
+    let ratios: Vec<f64> =
+        one.iter().zip(other).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b).collect();
+    ratio(&ratios, &[1.0])
+}
+
+/// A ratio and its bounds, for a table.
+pub fn shown(ratio: Option<Ratio>) -> String {
+    ratio.map_or("–".to_owned(), |r| format!("{:.3} ({:.3}–{:.3})", r.value, r.low, r.high))
+}
+
 /// The value below which that share of the sorted values lies.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
@@ -124,6 +136,16 @@ mod tests {
         };
         assert!(width(&[2.0, 2.01, 1.99]) < 0.05);
         assert!(width(&[2.0, 3.0, 1.0]) > 1.0);
+    }
+
+    #[test]
+    fn pairs_are_compared_with_each_other() {
+        // The second round was twice as slow for everybody.
+        let r = beside(&[11.0, 22.0], &[10.0, 20.0]).unwrap();
+        assert!((r.value - 1.1).abs() < 1e-9 && (r.high - r.low).abs() < 1e-9, "{r:?}");
+        assert_eq!(beside(&[1.0], &[0.0]), None);
+        assert_eq!(shown(None), "–");
+        assert_eq!(shown(Some(r)), "1.100 (1.100–1.100)");
     }
 
     #[test]

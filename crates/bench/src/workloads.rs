@@ -73,7 +73,7 @@ const fn real(
 }
 
 /// Real programs first, then small ones that are nothing but one hard case.
-const RECIPES: [Recipe; 16] = [
+const RECIPES: [Recipe; 17] = [
     real("javac", "com.sun.tools.javac.**", &[SOURCES], [0, 0], ""),
     real("h2", "org.h2.**", &["com.h2database:h2:2.3.232"], [500, 3000], "in memory, orders:"),
     real("scala", "scala.tools.**", &["org.scala-lang:scala-compiler:2.13.16"], [0, 0], ""),
@@ -116,6 +116,16 @@ const RECIPES: [Recipe; 16] = [
             &["org.apache.pdfbox:pdfbox:3.0.3"],
             [5, 400],
             "writing and reading a document, pages:",
+        )
+    },
+    Recipe {
+        compiled_with: true,
+        ..real(
+            "json",
+            "com.google.gson.**",
+            &["com.google.code.gson:gson:2.11.0"],
+            [500, 20_000],
+            "writing and reading texts, orders:",
         )
     },
     real(

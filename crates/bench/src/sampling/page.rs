@@ -4,7 +4,7 @@
 use super::windows::{COMPARED, Held, Kind, Measured, Windows};
 use crate::config::{Config, Every};
 use crate::launch::Launch;
-use crate::stats::{Ratio, median, ratio};
+use crate::stats::{beside, median, ratio, shown};
 use crate::workloads::Workload;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
@@ -32,18 +32,6 @@ impl About {
         }
         text
     }
-}
-
-/// A ratio and its bounds.
-fn shown(ratio: Option<Ratio>) -> String {
-    ratio.map_or("–".to_owned(), |r| format!("{:.3} ({:.3}–{:.3})", r.value, r.low, r.high))
-}
-
-/// Each window beside another of its round.
-fn beside(one: &[f64], other: &[f64]) -> Option<Ratio> {
-    let ratios: Vec<f64> =
-        one.iter().zip(other).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b).collect();
-    ratio(&ratios, &[1.0])
 }
 
 pub fn windows(
@@ -231,15 +219,6 @@ the two agree less, whoever takes the samples: probes keep the JVM from inlining
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn windows_are_compared_within_their_round() {
-        // The second round was twice as slow for everybody.
-        let r = beside(&[11.0, 22.0], &[10.0, 20.0]).unwrap();
-        assert!((r.value - 1.1).abs() < 1e-9 && (r.high - r.low).abs() < 1e-9, "{r:?}");
-        assert_eq!(beside(&[1.0], &[0.0]), None);
-        assert_eq!(shown(None), "–");
-    }
 
     #[test]
     fn the_page_holds_all_pieces_in_order() {

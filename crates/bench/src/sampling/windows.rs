@@ -1,17 +1,17 @@
 //! One warm JVM, and windows in it: plain, ours, async-profiler's, at each interval.
 
-use crate::config::{Config, Every};
+use crate::config::Every;
 use crate::launch::Bench;
 use crate::overlap::{self, Leaves};
-use crate::program::{Amount, Program};
+use crate::program::Amount;
 use crate::recorder::Recorder;
-use crate::stats::median;
+use crate::warm::{Cost, Warm};
 use crate::workloads::Workload;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use tare_toolbox::jdks::Jdk;
 use tare_toolbox::shell;
@@ -41,16 +41,6 @@ pub const COMPARED: Every = Every::Us100;
 
 /// Windows whose profiles are compared are longer by this factor.
 const LONGER: f64 = 2.5;
-
-/// Until the JVM has compiled most of what there is to compile; profiles would differ by it.
-const WARM_UP: Amount = Amount { iterations: 5, seconds: 15.0 };
-
-/// What a window cost: of an iteration, the time and the processor time of the whole process.
-#[derive(Clone, Copy, Debug)]
-pub struct Cost {
-    pub wall: f64,
-    pub cpu: f64,
-}
 
 /// What is told of the resources of a process while a profiler is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,9 +114,6 @@ const EXACT: Amount = Amount { iterations: 3, seconds: 4.0 };
 /// with probes around them, take shares that they have at no other time.
 const WOVEN_WARM_UP: Amount = Amount { iterations: 5, seconds: 12.0 };
 
-/// What both tools give a JVM that they launch.
-const DEBUG: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
-
 pub fn measure(
     bench: &Bench,
     jcmd: &Path,
@@ -134,14 +121,8 @@ pub fn measure(
     jdk: &Jdk,
     rounds: usize,
 ) -> Result<Measured> {
-    let plain = bench.java(workload, jdk, Config::Plain)?;
-    let mut java = Command::new(plain.get_program());
-    java.args(DEBUG).args(plain.get_args());
-    let log = File::create(bench.work.join("stderr.log")).context("creating a log")?;
-    let mut program = Program::start(java.stderr(log))?;
+    let mut stage = Stage(Warm::start(bench, jcmd, workload, jdk)?);
     // The first attaching of each tool is no part of anything.
-    program.run(WARM_UP)?;
-    let mut stage = Stage { bench, jcmd, program };
     for kind in [Kind::Ours(Every::Ms10), Kind::Async(Every::Ms10)] {
         stage.window(kind, Amount { iterations: 1, seconds: 0.0 })?;
     }
@@ -181,7 +162,7 @@ pub fn measure(
     }
     let said = stage.said()?;
     let exact = stage.exact(workload)?;
-    stage.program.quit()?;
+    stage.0.program.quit()?;
     let of = |kind| windows.iter().find(|w| w.kind == kind).map_or(&[][..], |w| &w.profiles[..]);
     let agreement = compare(of(Kind::Ours(COMPARED)), of(Kind::Async(COMPARED)), exact);
     Ok(Measured { rounds, windows: windows.into(), agreement, said })
@@ -211,22 +192,14 @@ fn compare(ours: &[String], theirs: &[String], exact: Option<Exact>) -> Agreemen
     }
 }
 
-struct Stage<'a> {
-    bench: &'a Bench,
-    jcmd: &'a Path,
-    program: Program,
-}
+struct Stage<'a>(Warm<'a>);
 
 impl Stage<'_> {
-    fn file(&self, name: &str) -> PathBuf {
-        self.bench.work.join(name)
-    }
-
     /// Also what part of the window's processor time the samples stand for.
     fn window(&mut self, kind: Kind, amount: Amount) -> Result<(Cost, Held, f64)> {
-        let began = self.processor_time()?;
+        let began = self.0.processor_time()?;
         let (cost, held) = self.sampled(kind, amount)?;
-        let used = self.processor_time()? - began;
+        let used = self.0.processor_time()? - began;
         let milliseconds = match kind {
             Kind::Plain => 0.0,
             // Ours are nanoseconds, theirs samples.
@@ -244,84 +217,58 @@ impl Stage<'_> {
         match kind {
             Kind::Plain => self.run(amount),
             Kind::Ours(every) => {
-                let mut command = Command::new(&self.bench.tare);
+                let mut command = Command::new(&self.0.bench.tare);
                 command.args(["record", "--interval", every.option(), "-o"]);
-                let recording = self.file("window.tare");
+                let recording = self.0.file("window.tare");
                 let _ = fs::remove_file(&recording);
-                command.arg(&recording).arg(self.program.pid().to_string());
-                let mut recorder = Recorder::start(&mut command, &self.file("record.log"))?;
+                command.arg(&recording).arg(self.0.program.pid().to_string());
+                let mut recorder = Recorder::start(&mut command, &self.0.file("record.log"))?;
                 recorder.wait_for(&recording)?;
                 let cost = self.run(amount);
                 recorder.stop()?;
-                self.export(&recording, &self.file("window.collapsed"))?;
+                self.export(&recording, &self.0.file("window.collapsed"))?;
                 cost
             }
             Kind::Async(every) => {
                 let options = format!("start,event=cpu-clock,interval={}", every.option());
-                self.load_async(&options)?;
+                self.0.load_async(&options)?;
                 let cost = self.run(amount);
-                let file = self.file("window.collapsed");
+                let file = self.0.file("window.collapsed");
                 let _ = fs::remove_file(&file);
-                self.load_async(&format!("stop,collapsed,file={}", file.display()))?;
+                self.0.load_async(&format!("stop,collapsed,file={}", file.display()))?;
                 cost
             }
         }
     }
 
     fn run(&mut self, amount: Amount) -> Result<(Cost, Held)> {
-        let before = self.processor_time()?;
-        let times = self.program.run(amount)?;
-        let used = self.processor_time()? - before;
-        let wall = median(&times.wall).context("no iteration")?;
-        let cost = Cost { wall, cpu: used / times.wall.len() as f64 };
+        let cost = self.0.run(amount)?;
         Ok((cost, self.held()))
     }
 
-    /// Of the whole process, in milliseconds.
-    fn processor_time(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.pid()))?;
-        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        // The kernel counts in hundredths of a second for those who read files.
-        Ok(ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0)
-    }
-
     fn held(&self) -> Held {
-        let place = format!("/proc/{}", self.program.pid());
+        let place = format!("/proc/{}", self.0.program.pid());
         let descriptors = fs::read_dir(format!("{place}/fd")).map_or(0, Iterator::count);
         let timers = fs::read_to_string(format!("{place}/timers")).unwrap_or_default();
         let timers = timers.lines().filter(|line| line.starts_with("ID:")).count();
         Held { descriptors: descriptors as u64, timers: timers as u64 }
     }
 
-    /// Has async-profiler do something, through the JDK's own tool.
-    fn load_async(&self, options: &str) -> Result<()> {
-        let library = self.bench.async_profiler.as_ref().context("async-profiler is not here")?;
-        let mut command = Command::new(self.jcmd);
-        command.arg(self.program.pid().to_string()).arg("JVMTI.agent_load");
-        // In quotes, since the tool would take what is behind an equals sign for its own.
-        let said = shell::output(command.arg(library).arg(format!("\"{options}\"")))?;
-        if !said.contains("return code: 0") {
-            bail!("async-profiler: {options}: {said}");
-        }
-        Ok(())
-    }
-
     /// The stacks of the window that has just ended.
     fn profile(&self) -> Result<String> {
-        let file = self.file("window.collapsed");
+        let file = self.0.file("window.collapsed");
         let text = fs::read_to_string(&file);
         text.with_context(|| format!("reading {}", file.display()))
     }
 
     fn export(&self, recording: &Path, to: &Path) -> Result<()> {
-        let mut export = Command::new(&self.bench.tare);
+        let mut export = Command::new(&self.0.bench.tare);
         export.arg("export").arg(recording).arg("-o").arg(to);
         shell::output(export.stderr(Stdio::null())).map(drop)
     }
 
     fn said(&self) -> Result<String> {
-        let log = fs::read_to_string(self.file("record.log"))?;
+        let log = fs::read_to_string(self.0.file("record.log"))?;
         Ok(log.lines().find(|line| line.contains(" samples")).unwrap_or_default().to_owned())
     }
 
@@ -330,22 +277,22 @@ impl Stage<'_> {
         let Some((_, patterns)) = WOVEN.iter().find(|(name, _)| *name == workload.name) else {
             return Ok(None);
         };
-        let recording = self.file("exact.tare");
+        let recording = self.0.file("exact.tare");
         let _ = fs::remove_file(&recording);
-        let mut command = Command::new(&self.bench.tare);
+        let mut command = Command::new(&self.0.bench.tare);
         command.args(["record", "--exact"]);
         for pattern in *patterns {
             command.args(["--include", pattern]);
         }
         let mut recorder = Recorder::start(
-            command.arg("-o").arg(&recording).arg(self.program.pid().to_string()),
-            &self.file("exact.log"),
+            command.arg("-o").arg(&recording).arg(self.0.program.pid().to_string()),
+            &self.0.file("exact.log"),
         )?;
-        recorder.wait_until_woven(&self.bench.tare, self.program.pid())?;
-        self.program.run(WOVEN_WARM_UP)?;
-        let before = self.times(&self.program.pid().to_string())?;
+        recorder.wait_until_woven(&self.0.bench.tare, self.0.program.pid())?;
+        self.0.program.run(WOVEN_WARM_UP)?;
+        let before = self.times(&self.0.program.pid().to_string())?;
         self.window(Kind::Ours(COMPARED), EXACT)?;
-        let after = self.times(&self.program.pid().to_string())?;
+        let after = self.times(&self.0.program.pid().to_string())?;
         recorder.stop()?;
         let places: Vec<String> = patterns.iter().map(|pattern| prefix(pattern)).collect();
         let sampled = Leaves::within(&self.profile()?, &places);
@@ -365,7 +312,7 @@ impl Stage<'_> {
 
     /// The time of each method itself, of a recording or of one that is under way.
     fn times(&self, of: &str) -> Result<HashMap<String, f64>> {
-        let mut report = Command::new(&self.bench.tare);
+        let mut report = Command::new(&self.0.bench.tare);
         // Only the list of methods is of interest, not the tree. As measured: samples of woven code
         // see the probes, too.
         report.args(["report", of, "--format", "json", "--min-share", "1.0"]);

@@ -1,0 +1,89 @@
+//! A JVM that is warm, to which profilers come and go: what an iteration costs meanwhile.
+
+use crate::config::Config;
+use crate::launch::Bench;
+use crate::program::{Amount, Program};
+use crate::stats::median;
+use crate::workloads::Workload;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tare_toolbox::jdks::Jdk;
+use tare_toolbox::shell;
+
+/// Until the JVM has compiled most of what there is to compile; profiles would differ by it.
+const WARM_UP: Amount = Amount { iterations: 5, seconds: 15.0 };
+
+/// What samplers give a JVM that they launch.
+const DEBUG: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
+
+/// Of an iteration, in milliseconds: the time, and the processor time of the whole process.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    pub wall: f64,
+    pub cpu: f64,
+}
+
+pub struct Warm<'a> {
+    pub bench: &'a Bench,
+    pub jcmd: &'a Path,
+    pub program: Program,
+}
+
+impl<'a> Warm<'a> {
+    /// Starts a program and waits until it is warm.
+    pub fn start(
+        bench: &'a Bench,
+        jcmd: &'a Path,
+        workload: &Workload,
+        jdk: &Jdk,
+    ) -> Result<Warm<'a>> {
+        let plain = bench.java(workload, jdk, Config::Plain)?;
+        let mut java = Command::new(plain.get_program());
+        java.args(DEBUG).args(plain.get_args());
+        let log = File::create(bench.work.join("stderr.log")).context("creating a log")?;
+        let mut program = Program::start(java.stderr(log))?;
+        program.run(WARM_UP)?;
+        Ok(Warm { bench, jcmd, program })
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.bench.work.join(name)
+    }
+
+    pub fn run(&mut self, amount: Amount) -> Result<Cost> {
+        let before = self.processor_time()?;
+        let times = self.program.run(amount)?;
+        let used = self.processor_time()? - before;
+        let wall = median(&times.wall).context("no iteration")?;
+        Ok(Cost { wall, cpu: used / times.wall.len() as f64 })
+    }
+
+    /// Of the whole process, in milliseconds.
+    pub fn processor_time(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.pid()))?;
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        // The kernel counts in hundredths of a second for those who read files.
+        Ok(ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0)
+    }
+
+    /// Has the JVM do something, through the JDK's own tool.
+    pub fn jcmd(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(self.jcmd);
+        shell::output(command.arg(self.program.pid().to_string()).args(words))
+    }
+
+    /// Has async-profiler do something.
+    pub fn load_async(&self, options: &str) -> Result<()> {
+        let library = self.bench.async_profiler.as_ref().context("async-profiler is not here")?;
+        // In quotes, since the tool would take what is behind an equals sign for its own.
+        let quoted = format!("\"{options}\"");
+        let said = self.jcmd(&["JVMTI.agent_load", &library.display().to_string(), &quoted])?;
+        if !said.contains("return code: 0") {
+            bail!("async-profiler: {options}: {said}");
+        }
+        Ok(())
+    }
+}
