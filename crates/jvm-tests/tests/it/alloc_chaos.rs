@@ -20,13 +20,21 @@ fn globals(target: &mut Target, scratch: &Path, name: &str) -> Globals {
     globals
 }
 
-/// Dumps tell references of the JVM itself as if they were JNI's. It makes more of these whenever it
-/// links method handles.
-const OF_THE_JVM: &str = "java.lang.invoke.MethodType";
+/// Dumps tell references of the JVM itself as if they were JNI's. It makes one whenever it links
+/// method handles, and its compilers make one for each exception that hot code throws: that code
+/// throws the same object every time.
+const OF_THE_JVM: [&str; 6] = [
+    "java.lang.invoke.MethodType",
+    "java.lang.NullPointerException",
+    "java.lang.ArithmeticException",
+    "java.lang.ArrayIndexOutOfBoundsException",
+    "java.lang.ArrayStoreException",
+    "java.lang.ClassCastException",
+];
 
 /// Ours are what is more than before.
 fn more(before: &Globals, after: &Globals) -> Vec<String> {
-    let others = after.iter().filter(|(name, _)| *name != OF_THE_JVM);
+    let others = after.iter().filter(|(name, _)| !OF_THE_JVM.contains(&name.as_str()));
     let more = others.filter_map(|(name, count)| {
         let known = before.get(name).copied().unwrap_or(0);
         (*count > known).then(|| format!("{name}: {count}, before {known}"))

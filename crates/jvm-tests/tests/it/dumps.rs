@@ -143,6 +143,12 @@ fn compare_sizes(jdk: &Jdk, options: &[&str]) {
     assert!(compared > 200, "only {compared} classes could be compared");
 }
 
+/// How many a progress line of the demo tells.
+fn orders(line: &str) -> u64 {
+    let number = line.split_whitespace().find_map(|word| word.strip_prefix("orders="));
+    number.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no orders in {line}"))
+}
+
 on_each_jdk! {
     fn sizes_in_a_dump_are_those_of_the_jvm(jdk) {
         compare_sizes(jdk, &[]);
@@ -190,13 +196,17 @@ on_each_jdk! {
 
     fn the_leak_of_the_demo_is_named_in_the_first_screen_of_a_dump(jdk) {
         let scratch = Scratch::new();
+        // As much as it leaks in a minute is far from all of the heap: however long the dump is in
+        // coming, there is something to be named, and memory is left.
         let mut command =
-            Target::java(jdk).vm("-Xmx256m").class_path(demo_classes()).main("shop.Main");
-        for word in ["--threads=2", "--leak=fast", "--report-every=1", "--duration=1500"] {
+            Target::java(jdk).vm("-Xmx512m").class_path(demo_classes()).main("shop.Main");
+        let words =
+            ["--threads=2", "--leak=fast", "--rate=2000", "--report-every=1", "--duration=1500"];
+        for word in words {
             command = command.arg(word);
         }
         let mut target = command.start();
-        target.wait_for("progress");
+        while orders(&target.wait_for("progress")) < 10_000 {}
         let hprof = scratch.join("x.hprof");
         dump(target.pid(), &hprof);
         let outcome = Tare::this().run(&["heap", &hprof.display().to_string()]);
