@@ -61,7 +61,8 @@ fn rank(series: &Series) -> (u8, u8) {
         ValueKind::LiveBytes => 6,
         ValueKind::Invocations => 7,
         ValueKind::AllocatedObjects | ValueKind::LiveObjects | ValueKind::Contentions => 8,
-        ValueKind::Other { .. } => 9,
+        ValueKind::WaitingTime => 9,
+        ValueKind::Other { .. } => 10,
     };
     let estimate = match series.info().estimate {
         Estimate::Compensated => 0,

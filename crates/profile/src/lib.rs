@@ -47,7 +47,9 @@ mod values;
 
 pub use column::Column;
 pub use contexts::Contexts;
-pub use events::{Event, EventKind, EventTable, FieldColumn, FieldInfo, FieldType, FieldValue};
+pub use events::{
+    Event, EventKind, EventTable, FieldColumn, FieldInfo, FieldType, FieldValue, LockFields, Wait,
+};
 pub use facts::{Fact, Facts};
 pub use frames::{Execution, Frame, Frames};
 pub use handle::{ContextId, EventTableId, FrameId, MethodId, SeriesId, StringId, ThreadId};

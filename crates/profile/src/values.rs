@@ -7,8 +7,10 @@ pub enum ValueKind {
     Samples,
     WallTime,
     CpuTime,
-    /// Time waiting for a lock, or parked.
+    /// Time waiting for a lock that somebody else had.
     BlockedTime,
+    /// Time waiting for something to happen: a signal, a task, a result, the end of a sleep.
+    WaitingTime,
     AllocatedBytes,
     AllocatedObjects,
     /// Bytes of what was allocated there and still lives.
@@ -57,6 +59,7 @@ impl ValueKind {
             ValueKind::WallTime => "wall-time",
             ValueKind::CpuTime => "cpu-time",
             ValueKind::BlockedTime => "blocked-time",
+            ValueKind::WaitingTime => "waiting-time",
             ValueKind::AllocatedBytes => "allocated-bytes",
             ValueKind::AllocatedObjects => "allocated-objects",
             ValueKind::LiveBytes => "live-bytes",
@@ -70,11 +73,12 @@ impl ValueKind {
 
     /// The opposite of [`ValueKind::name`] and [`ValueKind::unit`].
     pub fn from_name(name: &str, unit: Unit) -> Self {
-        const KNOWN: [ValueKind; 11] = [
+        const KNOWN: [ValueKind; 12] = [
             ValueKind::Samples,
             ValueKind::WallTime,
             ValueKind::CpuTime,
             ValueKind::BlockedTime,
+            ValueKind::WaitingTime,
             ValueKind::AllocatedBytes,
             ValueKind::AllocatedObjects,
             ValueKind::LiveBytes,
@@ -95,7 +99,10 @@ impl ValueKind {
             | ValueKind::Invocations
             | ValueKind::Bytecodes
             | ValueKind::Contentions => Unit::Count,
-            ValueKind::WallTime | ValueKind::CpuTime | ValueKind::BlockedTime => Unit::Nanoseconds,
+            ValueKind::WallTime
+            | ValueKind::CpuTime
+            | ValueKind::BlockedTime
+            | ValueKind::WaitingTime => Unit::Nanoseconds,
             ValueKind::AllocatedBytes | ValueKind::LiveBytes => Unit::Bytes,
             ValueKind::Other { unit, .. } => *unit,
         }

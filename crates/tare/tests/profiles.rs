@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use tare_profile::facts::keys;
 use tare_profile::{
-    ContextId, Event, EventKind, FieldValue, Frame, FrameId, LossKind, Method, MethodKind, Profile,
-    Row, SeriesId, SeriesInfo, StringId, Thread, ThreadId, TimeAxis, ValueKind,
+    ContextId, Event, EventKind, Frame, FrameId, LockFields, LossKind, Method, MethodKind, Profile,
+    Row, SeriesId, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
 };
 use tare_recording::{LoadOptions, Recording, Writer};
 
@@ -111,10 +111,10 @@ fn shop(hash: i64) -> Profile {
 
 fn lock(profile: &mut Profile, context: ContextId, thread: ThreadId) {
     let locks = profile.events_of(&EventKind::lock());
-    let class = FieldValue::Text(profile.strings.intern("java.lang.Object"));
-    let (owner, operation) = (FieldValue::Thread(thread), FieldValue::Text(StringId::EMPTY));
+    let class = profile.strings.intern("java.lang.Object");
     let event = Event { time: 5, duration: 20_000_000, thread, context };
-    profile.events_mut(locks).push(event, &[class, owner, operation]);
+    let fields = LockFields { class, owner: thread, ..LockFields::default() };
+    profile.events_mut(locks).push(event, &fields.values());
 }
 
 #[test]

@@ -8,7 +8,8 @@ use crate::error::ReadError;
 use crate::prepared::as_read;
 use std::collections::HashMap;
 use tare_profile::{
-    ContextId, Event, EventKind, FieldValue, LossKind, Profile, Row, StringId, ThreadId,
+    ContextId, Event, EventKind, FieldValue, LockFields, LossKind, Profile, Row, StringId,
+    ThreadId, Wait,
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -310,16 +311,16 @@ impl Collected {
             None => ThreadId::UNKNOWN,
         };
         let operation = match track {
-            Track::MonitorEnter => "monitor enter",
-            Track::MonitorWait => "monitor wait",
-            _ => "park",
+            Track::MonitorEnter => Wait::MonitorEnter,
+            Track::MonitorWait => Wait::MonitorWait,
+            _ => Wait::Park,
         };
-        let class = FieldValue::Text(self.profile.strings.intern(&class));
-        let operation = FieldValue::Text(self.profile.strings.intern(operation));
+        let class = self.profile.strings.intern(&class);
+        let operation = self.profile.strings.intern(operation.name());
         let event = Event { time: read.time(), duration: read.duration(), thread, context };
         let table = self.profile.events_of(&EventKind::lock());
-        let values = [class, FieldValue::Thread(owner), operation];
-        self.profile.events_mut(table).push(event, &values);
+        let fields = LockFields { class, owner, operation, ..LockFields::default() };
+        self.profile.events_mut(table).push(event, &fields.values());
     }
 
     fn take_own(&mut self, read: &mut Read<'_, '_>) {

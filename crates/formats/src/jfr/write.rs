@@ -18,7 +18,7 @@ use crate::select::estimate_name;
 use std::io::Write;
 use tare_profile::{
     EventTable, FieldValue, Profile, Row, Series, SeriesId, SeriesInfo, StringId, ThreadId, Unit,
-    ValueKind,
+    ValueKind, Wait,
 };
 
 /// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take
@@ -404,10 +404,10 @@ impl Writer<'_, '_> {
                 Some(FieldValue::Text(text)) => strings.get(text),
                 _ => "",
             };
-            let (kind, has_owner) = match operation {
-                "park" => (THREAD_PARK, false),
-                "monitor wait" => (MONITOR_WAIT, true),
-                _ => (MONITOR_ENTER, true),
+            let (kind, has_owner) = match Wait::from_name(operation) {
+                Some(Wait::MonitorEnter) | None => (MONITOR_ENTER, true),
+                Some(Wait::MonitorWait) => (MONITOR_WAIT, true),
+                Some(_) => (THREAD_PARK, false),
             };
             self.begin(kind, event.time);
             let class = match field(row, class) {

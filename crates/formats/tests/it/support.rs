@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tare_formats::{Format, Options};
 use tare_profile::{
-    ContextId, Event, EventKind, Execution, FieldValue, Frame, FrameId, Method, MethodKind,
+    ContextId, Event, EventKind, Execution, Frame, FrameId, LockFields, Method, MethodKind,
     Profile, Row, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
 };
 
@@ -162,15 +162,15 @@ fn locks(profile: &mut Profile, dice: &mut Dice, contexts: &[ContextId], threads
         // A parked thread waits for no owner that the format could tell.
         let operation = dice.pick(&["monitor enter", "park"]);
         let owner = if operation == "park" { ThreadId::UNKNOWN } else { dice.pick(threads) };
-        let operation = FieldValue::Text(profile.strings.intern(operation));
+        let operation = profile.strings.intern(operation);
         let event = Event {
             time: dice.below(50_000_000_000) as u64,
             duration: dice.below(1_000_000) as u64 + 1,
             thread: dice.pick(threads),
             context: dice.pick(contexts),
         };
-        let values = [FieldValue::Text(class), FieldValue::Thread(owner), operation];
-        profile.events_mut(table).push(event, &values);
+        let fields = LockFields { class, owner, operation, ..LockFields::default() };
+        profile.events_mut(table).push(event, &fields.values());
     }
 }
 
