@@ -60,7 +60,7 @@ impl EventKind {
 
     /// `lock`: a thread waited, for the duration. The context is the waiter's stack, `class` that of
     /// the object it waited for, `instance` tells objects of a class apart (0: not known),
-    /// `operation` is the name of a [`Wait`]. `owner-context` is where the owner was while it was
+    /// `operation` is the name of a [`Wait`](crate::Wait). `owner-context` is where the owner was while it was
     /// waited for; `owner-held` is 1 if it still had the lock then. `queue` is how many waited for
     /// that object when the wait began, this thread among them (0: not known).
     pub fn lock() -> Self {
@@ -135,73 +135,12 @@ impl EventKind {
     }
 }
 
-/// What a thread waited for: the field `operation` of a `lock` event.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Wait {
-    /// To enter a monitor that another thread had.
-    MonitorEnter,
-    /// For a lock of `java.util.concurrent` that one thread has at a time.
-    Lock,
-    /// For what several threads may have: read locks, semaphores, latches.
-    SharedLock,
-    /// In `Object.wait`.
-    MonitorWait,
-    /// For a condition of a lock to be signalled.
-    Condition,
-    /// For something to come into a queue: how workers of a pool are idle.
-    Queue,
-    /// For the result of a future.
-    Future,
-    Sleep,
-    /// In `LockSupport.park`, for something else, or nobody can tell what for.
-    Park,
-}
-
-impl Wait {
-    pub const ALL: [Wait; 9] = [
-        Wait::MonitorEnter,
-        Wait::Lock,
-        Wait::SharedLock,
-        Wait::MonitorWait,
-        Wait::Condition,
-        Wait::Queue,
-        Wait::Future,
-        Wait::Sleep,
-        Wait::Park,
-    ];
-
-    /// A lasting name, used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Wait::MonitorEnter => "monitor enter",
-            Wait::Lock => "lock",
-            Wait::SharedLock => "shared lock",
-            Wait::MonitorWait => "monitor wait",
-            Wait::Condition => "condition",
-            Wait::Queue => "queue",
-            Wait::Future => "future",
-            Wait::Sleep => "sleep",
-            Wait::Park => "park",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Wait::ALL.into_iter().find(|wait| wait.name() == name)
-    }
-
-    /// Whether somebody else had what the thread wanted. The others wait for something to happen;
-    /// most often that is nothing to worry about.
-    pub fn is_contention(self) -> bool {
-        matches!(self, Wait::MonitorEnter | Wait::Lock | Wait::SharedLock)
-    }
-}
-
 /// The fields of a `lock` event. The default knows nothing but that there was a wait.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LockFields {
     pub class: StringId,
     pub owner: ThreadId,
-    /// The name of a [`Wait`].
+    /// The name of a [`Wait`](crate::Wait).
     pub operation: StringId,
     pub instance: i64,
     pub owner_context: ContextId,

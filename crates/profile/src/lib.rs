@@ -44,11 +44,12 @@ mod series;
 mod strings;
 mod threads;
 mod values;
+mod wait;
 
 pub use column::Column;
 pub use contexts::Contexts;
 pub use events::{
-    Event, EventKind, EventTable, FieldColumn, FieldInfo, FieldType, FieldValue, LockFields, Wait,
+    Event, EventKind, EventTable, FieldColumn, FieldInfo, FieldType, FieldValue, LockFields,
 };
 pub use facts::{Fact, Facts};
 pub use frames::{Execution, Frame, Frames};
@@ -61,3 +62,4 @@ pub use series::{Row, Series, SeriesInfo, TimeAxis};
 pub use strings::Strings;
 pub use threads::{Thread, ThreadKind, Threads};
 pub use values::{Estimate, Unit, ValueKind};
+pub use wait::Wait;

@@ -20,6 +20,8 @@ final class Options {
     Leak leak = Leak.SLOW;
     /** The order after which the deadlock happens; 0 means never. */
     long deadlock;
+    /** Whether a pool is held while the bank is asked. */
+    boolean blocked;
     boolean serve;
     /** -1: requests come from standard input. */
     int port = -1;
@@ -55,6 +57,8 @@ final class Options {
                     (o, v) -> o.leak = leak(v)),
             new Switch("deadlock", "[=N]", "after N orders (default 1000) two threads deadlock; the shop goes on",
                     (o, v) -> o.deadlock = v == null ? -1 : number("deadlock", v, 1, UNLIMITED - 1)),
+            new Switch("blocked", null, "hold a pool of lines while a slow bank is asked; orders wait for it",
+                    (o, v) -> o.blocked = true),
             new Switch("serve", null, "answer requests on standard input; end with it",
                     (o, v) -> o.serve = true),
             new Switch("port", "N", "answer requests on this loopback port instead; 0 = any free one",

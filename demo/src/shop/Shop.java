@@ -9,6 +9,7 @@ import shop.load.LoadGenerator;
 import shop.load.Progress;
 import shop.load.VirtualThreads;
 import shop.orders.OrderDesk;
+import shop.payment.LinePool;
 import shop.serve.RequestServer;
 import shop.stock.Stocktake;
 
@@ -34,7 +35,8 @@ final class Shop {
         this.options = options;
         virtualThreads = options.virtual > 0 ? new VirtualThreads() : null;
         desk = new OrderDesk(options.seed, options.leak, new Packing(virtualThreads), own);
-        till = new Till(desk, progress, options.deadlock > 0 ? new Stocktake(options.deadlock) : null);
+        till = new Till(desk, progress, options.deadlock > 0 ? new Stocktake(options.deadlock) : null,
+                options.blocked ? new LinePool() : null);
         load = new LoadGenerator(options.orders, options.rate);
         server = new RequestServer(till, progress, sheet);
     }

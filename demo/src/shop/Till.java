@@ -4,6 +4,7 @@ package shop;
 import shop.load.Progress;
 import shop.orders.OrderDesk;
 import shop.orders.Receipt;
+import shop.payment.LinePool;
 import shop.stock.Stocktake;
 
 public final class Till {
@@ -11,11 +12,14 @@ public final class Till {
     private final Progress progress;
     /** Null without --deadlock. */
     private final Stocktake stocktake;
+    /** Null without --blocked. */
+    private final LinePool lines;
 
-    Till(OrderDesk desk, Progress progress, Stocktake stocktake) {
+    Till(OrderDesk desk, Progress progress, Stocktake stocktake, LinePool lines) {
         this.desk = desk;
         this.progress = progress;
         this.stocktake = stocktake;
+        this.lines = lines;
     }
 
     public Receipt serve(long id, Tally tally) {
@@ -30,6 +34,9 @@ public final class Till {
             receipt = new Receipt(id, 0, "failed");
         }
         progress.orderDone(receipt.accepted());
+        if (lines != null) {
+            lines.report();
+        }
         if (stocktake != null) {
             stocktake.orderDone();
         }

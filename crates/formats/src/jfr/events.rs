@@ -1,6 +1,7 @@
 //! What becomes of each event that a profile has a place for.
 
 use super::DERIVED_FROM;
+use super::locks;
 use super::metadata::{Slot, Type};
 use super::pools::{Known, Missing, Pools};
 use super::track::{OwnSeries, Track, Tracks};
@@ -54,9 +55,9 @@ fn fields_of(what: What) -> &'static [&'static str] {
             Track::AllocationOutsideTlab => &["allocationSize", "objectClass"],
             Track::Malloc => &["size"],
             Track::LiveObject => &["allocationSize", "objectClass"],
-            Track::MonitorEnter => &["monitorClass", "previousOwner"],
-            Track::Park => &["parkedClass"],
-            Track::MonitorWait => &["monitorClass", "notifier"],
+            Track::MonitorEnter | Track::Park | Track::MonitorWait | Track::Sleep => {
+                locks::fields(track)
+            }
         },
         What::Own => &["value", "series", "kind", "unit", "estimate"],
         What::Collection => &["gcId", "name", "cause", "sumOfPauses"],
@@ -279,9 +280,8 @@ impl Collected {
             | Track::AllocationInTlab
             | Track::AllocationOutsideTlab
             | Track::LiveObject => (read.integer(0).unwrap_or(0), read.slot(1)),
-            Track::MonitorEnter | Track::Park | Track::MonitorWait => {
-                self.take_lock(track, read, thread, context);
-                (i64::try_from(read.duration()).unwrap_or(i64::MAX), read.slot(0))
+            Track::MonitorEnter | Track::Park | Track::MonitorWait | Track::Sleep => {
+                return self.take_lock(track, read, thread, context);
             }
         };
         if let Some(frame) = class.and_then(|slot| read.pools.class_frame(&mut self.profile, slot))
@@ -310,17 +310,31 @@ impl Collected {
             Some(slot) => read.pools.thread(&mut self.known, &mut self.profile, slot),
             None => ThreadId::UNKNOWN,
         };
-        let operation = match track {
-            Track::MonitorEnter => Wait::MonitorEnter,
-            Track::MonitorWait => Wait::MonitorWait,
-            _ => Wait::Park,
+        let told = Wait::from_name(&read.text(2));
+        let wait = told.unwrap_or_else(|| locks::wait_of(&self.profile, track, &class, context));
+        // The JDK's addresses change when a collector moves the object; ours are numbers.
+        let instance = read.integer(3).filter(|_| told.is_some()).unwrap_or(0);
+        let owner_stack = read.slot(4).map(|slot| read.pools.stack(&mut self.profile, slot).0);
+        let owner_context =
+            owner_stack.map_or(ContextId::ROOT, |stack| as_read(&self.profile, stack));
+        let fields = LockFields {
+            owner,
+            instance,
+            owner_context,
+            owner_held: read.integer(5).unwrap_or(0) != 0,
+            queue: read.integer(6).unwrap_or(0),
+            ..LockFields::default()
         };
-        let class = self.profile.strings.intern(&class);
-        let operation = self.profile.strings.intern(operation.name());
         let event = Event { time: read.time(), duration: read.duration(), thread, context };
-        let table = self.profile.events_of(&EventKind::lock());
-        let fields = LockFields { class, owner, operation, ..LockFields::default() };
-        self.profile.events_mut(table).push(event, &fields.values());
+        locks::push(&mut self.profile, event, &class, wait, fields);
+        let frame = read.slot(0).and_then(|slot| read.pools.class_frame(&mut self.profile, slot));
+        let place = frame.map_or(context, |frame| self.profile.contexts.child(context, frame));
+        let duration = i64::try_from(event.duration).unwrap_or(i64::MAX);
+        for (kind, value) in locks::values_of(wait, duration) {
+            if value != 0 {
+                self.tracks.push_wait(&kind, Row::new(place, thread, value).at(event.time));
+            }
+        }
     }
 
     fn take_own(&mut self, read: &mut Read<'_, '_>) {

@@ -13,6 +13,7 @@ mod constants;
 mod cursor;
 mod events;
 mod hash;
+mod locks;
 mod metadata;
 mod names;
 mod pools;

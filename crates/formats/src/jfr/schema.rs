@@ -35,6 +35,7 @@ pub const ACTIVE_RECORDING: i64 = 111;
 pub const OWN_VALUE: i64 = 112;
 pub const ACTIVE_SETTING: i64 = 113;
 pub const OLD_OBJECT_SAMPLE: i64 = 114;
+pub const THREAD_SLEEP: i64 = 115;
 
 const LABEL: i64 = 201;
 const TIMESTAMP: i64 = 202;
@@ -67,6 +68,12 @@ const START: Field = ("startTime", LONG, Moment);
 const DURATION: Field = ("duration", LONG, Stretch);
 const EVENT_THREAD: Field = ("eventThread", THREAD, Constant);
 const STACK: Field = ("stackTrace", STACK_TRACE, Constant);
+/// Of waits: which object it is, and what the JDK has no place for.
+const ADDRESS: Field = ("address", LONG, Plain);
+const OPERATION: Field = ("operation", STRING, Plain);
+const OWNER_STACK: Field = ("ownerStackTrace", STACK_TRACE, Constant);
+const OWNER_HELD: Field = ("ownerHeld", BOOLEAN, Plain);
+const QUEUE: Field = ("queueLength", INT, Plain);
 
 struct Class {
     id: i64,
@@ -240,6 +247,11 @@ const CLASSES: &[Class] = &[
             STACK,
             ("monitorClass", CLASS, Constant),
             ("previousOwner", THREAD, Constant),
+            ADDRESS,
+            OPERATION,
+            OWNER_STACK,
+            OWNER_HELD,
+            QUEUE,
         ],
     ),
     event(
@@ -254,6 +266,8 @@ const CLASSES: &[Class] = &[
             STACK,
             ("monitorClass", CLASS, Constant),
             ("notifier", THREAD, Constant),
+            ADDRESS,
+            OPERATION,
         ],
     ),
     event(
@@ -261,7 +275,26 @@ const CLASSES: &[Class] = &[
         "jdk.ThreadPark",
         "Java Thread Park",
         APPLICATION,
-        &[START, DURATION, EVENT_THREAD, STACK, ("parkedClass", CLASS, Constant)],
+        &[
+            START,
+            DURATION,
+            EVENT_THREAD,
+            STACK,
+            ("parkedClass", CLASS, Constant),
+            ("owner", THREAD, Constant),
+            ADDRESS,
+            OPERATION,
+            OWNER_STACK,
+            OWNER_HELD,
+            QUEUE,
+        ],
+    ),
+    event(
+        THREAD_SLEEP,
+        "jdk.ThreadSleep",
+        "Java Thread Sleep",
+        APPLICATION,
+        &[START, DURATION, EVENT_THREAD, STACK, ("time", LONG, Stretch)],
     ),
     event(
         COLLECTION,

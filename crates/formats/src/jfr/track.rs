@@ -1,6 +1,7 @@
 //! The rows of each series, collected while chunks are read, and added to the profile at the end:
 //! only then is it known which series there are, and the most telling ones come first.
 
+use super::locks::LOCK;
 use tare_profile::{Estimate, Profile, Row, Series, SeriesInfo, TimeAxis, Unit, ValueKind};
 
 /// Series of our own in one file. Their names stand in every event, so a damaged file could make up
@@ -22,9 +23,10 @@ pub enum Track {
     MonitorEnter,
     Park,
     MonitorWait,
+    Sleep,
 }
 
-pub const TRACKS: [(Track, &str); 12] = [
+pub const TRACKS: [(Track, &str); 13] = [
     (Track::CpuTime, "jdk.CPUTimeSample"),
     (Track::Execution, "jdk.ExecutionSample"),
     (Track::Wall, "profiler.WallClockSample"),
@@ -37,6 +39,7 @@ pub const TRACKS: [(Track, &str); 12] = [
     (Track::MonitorEnter, "jdk.JavaMonitorEnter"),
     (Track::Park, "jdk.ThreadPark"),
     (Track::MonitorWait, "jdk.JavaMonitorWait"),
+    (Track::Sleep, "jdk.ThreadSleep"),
 ];
 
 impl Track {
@@ -56,7 +59,10 @@ impl Track {
                 ValueKind::Other { name: "malloc-bytes".to_owned(), unit: Unit::Bytes }
             }
             Track::LiveObject => ValueKind::LiveBytes,
-            Track::MonitorEnter | Track::Park | Track::MonitorWait => ValueKind::BlockedTime,
+            // Which series a park adds to depends on what it is for.
+            Track::MonitorEnter | Track::Park | Track::MonitorWait | Track::Sleep => {
+                ValueKind::BlockedTime
+            }
         }
     }
 
@@ -80,11 +86,17 @@ pub struct OwnSeries {
     pub estimate: String,
 }
 
+/// What is made of waits.
+const WAITS: [ValueKind; 3] =
+    [ValueKind::BlockedTime, ValueKind::Contentions, ValueKind::WaitingTime];
+
 #[derive(Default)]
 pub struct Tracks {
     rows: [Rows; TRACKS.len()],
     periods: [u64; TRACKS.len()],
     own: Vec<(OwnSeries, Rows)>,
+    /// Of waits, by the kinds of [`WAITS`].
+    waits: [Rows; WAITS.len()],
     /// Names of series of our own that are samples, a period of [`Track::Execution`] apart.
     sampled: Vec<String>,
 }
@@ -96,6 +108,13 @@ impl Tracks {
 
     pub fn push(&mut self, track: Track, row: Row) {
         self.rows[track as usize].push(row);
+    }
+
+    /// A row of waits; others than the kinds of those are not taken.
+    pub fn push_wait(&mut self, kind: &ValueKind, row: Row) {
+        if let Some(place) = WAITS.iter().position(|wait| wait == kind) {
+            self.waits[place].push(row);
+        }
     }
 
     /// False if the row was refused, because there would be too many series.
@@ -122,7 +141,8 @@ impl Tracks {
 
     /// Whether nothing was collected.
     pub fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.rows.iter().all(|rows| rows.0.is_empty())
+        let mut rows = self.rows.iter().chain(&self.waits);
+        self.own.is_empty() && rows.all(|rows| rows.0.is_empty())
     }
 
     pub fn into_profile(self, profile: &mut Profile) {
@@ -141,6 +161,13 @@ impl Tracks {
                 info = info.with_period(period, kind);
             }
             add(profile, info, rows);
+        }
+        for (kind, rows) in WAITS.into_iter().zip(self.waits) {
+            // Files of ours have the whole, of which events are a part.
+            let is_whole = |own: &OwnSeries| own.name == LOCK && own.kind == kind.name();
+            if !self.own.iter().any(|(own, _)| is_whole(own)) {
+                add(profile, SeriesInfo::new(LOCK, kind).with_time(TimeAxis::Exact), rows);
+            }
         }
         for (series, rows) in self.own {
             let unit = match series.unit.as_str() {

@@ -6,19 +6,17 @@
 
 use super::schema::{
     self, ACTIVE_RECORDING, ACTIVE_SETTING, ALLOCATION_SAMPLE, COLLECTION, CPU_TIME_SAMPLE,
-    EXECUTION_SAMPLE, HEAP_SUMMARY, JVM_INFORMATION, MONITOR_ENTER, MONITOR_WAIT,
-    NATIVE_METHOD_SAMPLE, OWN_VALUE, THREAD_PARK,
+    EXECUTION_SAMPLE, HEAP_SUMMARY, JVM_INFORMATION, NATIVE_METHOD_SAMPLE, OWN_VALUE,
 };
 use super::track::Track;
-use super::{DERIVED_FROM, HEADER, MAGIC};
+use super::{DERIVED_FROM, HEADER, MAGIC, locks};
 use crate::error::WriteError;
 use crate::jfr::constants::Constants;
 use crate::sampled::{is_sampled_time, states_of};
 use crate::select::estimate_name;
 use std::io::Write;
 use tare_profile::{
-    EventTable, FieldValue, Profile, Row, Series, SeriesId, SeriesInfo, StringId, ThreadId, Unit,
-    ValueKind, Wait,
+    EventTable, FieldValue, Profile, Row, Series, SeriesId, SeriesInfo, Unit, ValueKind,
 };
 
 /// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take
@@ -87,10 +85,10 @@ impl Encoder {
 
 pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Result<(), WriteError> {
     let mut allocation = false;
-    let has_locks = profile.all_events().any(|(_, table)| table.kind().name == "lock");
+    let of_waits = locks::derived(profile);
     let targets: Vec<(&Series, Target)> = profile
         .all_series()
-        .map(|(id, s)| (s, event_of(s, id == default, has_locks, &mut allocation)))
+        .map(|(id, s)| (s, event_of(s, id == default, of_waits(s), &mut allocation)))
         .collect();
     let taken = targets.iter().any(|(_, target)| matches!(target, Target::Event(EXECUTION_SAMPLE)));
     let mut writer = Writer {
@@ -156,7 +154,7 @@ enum Target {
     Own,
 }
 
-fn event_of(series: &Series, default: bool, has_locks: bool, allocation: &mut bool) -> Target {
+fn event_of(series: &Series, default: bool, of_waits: bool, allocation: &mut bool) -> Target {
     let SeriesInfo { name, kind, .. } = series.info();
     let measured = estimate_name(series.info().estimate).is_empty();
     let track = Track::named(name);
@@ -173,15 +171,7 @@ fn event_of(series: &Series, default: bool, has_locks: bool, allocation: &mut bo
             *allocation = true;
             Target::Event(ALLOCATION_SAMPLE)
         }
-        ValueKind::BlockedTime
-            if has_locks
-                && matches!(
-                    track,
-                    Some(Track::MonitorEnter | Track::MonitorWait | Track::Park)
-                ) =>
-        {
-            Target::Derived
-        }
+        _ if of_waits => Target::Derived,
         _ => Target::Own,
     }
 }
@@ -389,45 +379,6 @@ impl Writer<'_, '_> {
                 self.event.text(text);
             }
             self.event.long(value);
-            self.end()?;
-        }
-        Ok(())
-    }
-
-    fn write_locks(&mut self, table: &EventTable) -> Result<(), WriteError> {
-        let [class, owner, operation] =
-            ["class", "owner", "operation"].map(|n| table.field_named(n));
-        let field = |row, field: Option<usize>| field.and_then(|field| table.field(row, field));
-        let strings = &self.profile.strings;
-        for (row, event) in table.events().enumerate() {
-            let operation = match field(row, operation) {
-                Some(FieldValue::Text(text)) => strings.get(text),
-                _ => "",
-            };
-            let (kind, has_owner) = match Wait::from_name(operation) {
-                Some(Wait::MonitorEnter) | None => (MONITOR_ENTER, true),
-                Some(Wait::MonitorWait) => (MONITOR_WAIT, true),
-                Some(_) => (THREAD_PARK, false),
-            };
-            self.begin(kind, event.time);
-            let class = match field(row, class) {
-                Some(FieldValue::Text(name)) => {
-                    self.constants.class_named(name, StringId::EMPTY, StringId::EMPTY)
-                }
-                _ => 0,
-            };
-            let thread = self.constants.thread(event.thread);
-            let stack = self.constants.stack(event.context);
-            self.event.long(i64::try_from(event.duration).unwrap_or(i64::MAX));
-            [thread, stack, class].into_iter().for_each(|number| self.event.long(number));
-            if has_owner {
-                let owner = match field(row, owner) {
-                    Some(FieldValue::Thread(owner)) => owner,
-                    _ => ThreadId::UNKNOWN,
-                };
-                let owner = self.constants.thread(owner);
-                self.event.long(owner);
-            }
             self.end()?;
         }
         Ok(())

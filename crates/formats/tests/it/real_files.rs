@@ -90,15 +90,17 @@ fn every_event_is_read() {
             "jdk.ExecutionSample",
             "jdk.NativeMethodSample",
             "jdk.ObjectAllocationSample",
-            "jdk.JavaMonitorEnter",
-            "jdk.ThreadPark",
-            "jdk.JavaMonitorWait",
         ];
         for event in events {
             assert_eq!(rows(&profile, event), count(&summary, event), "{event}, {}", recording.jfr);
         }
         assert!(rows(&profile, "jdk.ExecutionSample") > 5, "{summary}");
         assert!(rows(&profile, "jdk.ObjectAllocationSample") > 5, "{summary}");
+        let waits = ["jdk.JavaMonitorEnter", "jdk.ThreadPark", "jdk.JavaMonitorWait"];
+        let waits = waits.map(|event| count(&summary, event)).iter().sum::<usize>();
+        let lock = profile.all_events().find(|(_, table)| table.kind().name == "lock");
+        let sleeps = count(&summary, "jdk.ThreadSleep");
+        assert_eq!(lock.map_or(0, |(_, table)| table.len()), waits + sleeps, "{summary}");
         let tables = profile.all_events();
         let gc = tables.into_iter().find(|(_, table)| table.kind().name == "gc");
         let collections = gc.map_or(0, |(_, table)| table.len());

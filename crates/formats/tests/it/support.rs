@@ -6,7 +6,7 @@ use std::process::Command;
 use tare_formats::{Format, Options};
 use tare_profile::{
     ContextId, Event, EventKind, Execution, Frame, FrameId, LockFields, Method, MethodKind,
-    Profile, Row, SeriesInfo, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind,
+    Profile, Row, SeriesInfo, StringId, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind, Wait,
 };
 
 /// A generator of numbers that need not be good, only repeatable.
@@ -159,17 +159,25 @@ fn locks(profile: &mut Profile, dice: &mut Dice, contexts: &[ContextId], threads
     let table = profile.events_of(&EventKind::lock());
     for _ in 0..dice.below(20) {
         let class = profile.strings.intern("com.acme.Orders");
-        // A parked thread waits for no owner that the format could tell.
-        let operation = dice.pick(&["monitor enter", "park"]);
-        let owner = if operation == "park" { ThreadId::UNKNOWN } else { dice.pick(threads) };
-        let operation = profile.strings.intern(operation);
+        let wait = dice.pick(&Wait::ALL);
+        // Who sleeps waits for nothing.
+        let asleep = wait == Wait::Sleep;
+        let class = if asleep { StringId::EMPTY } else { class };
+        let owner = if asleep { ThreadId::UNKNOWN } else { dice.pick(threads) };
+        let has_owner = !asleep && wait != Wait::MonitorWait;
+        let operation = profile.strings.intern(wait.name());
         let event = Event {
             time: dice.below(50_000_000_000) as u64,
             duration: dice.below(1_000_000) as u64 + 1,
             thread: dice.pick(threads),
             context: dice.pick(contexts),
         };
-        let fields = LockFields { class, owner, operation, ..LockFields::default() };
+        let mut fields = LockFields { class, owner, operation, ..LockFields::default() };
+        fields.instance = if asleep { 0 } else { dice.below(1000) as i64 };
+        if has_owner {
+            fields.owner_context = dice.pick(contexts);
+            (fields.owner_held, fields.queue) = (dice.below(2) == 1, dice.below(9) as i64);
+        }
         profile.events_mut(table).push(event, &fields.values());
     }
 }
