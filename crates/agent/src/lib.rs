@@ -20,6 +20,7 @@ mod lifecycle;
 mod loaders;
 mod perf_memory;
 mod rendezvous;
+mod rights;
 mod sampling;
 mod shared_memory;
 mod signal_chain;

@@ -12,6 +12,7 @@ use crate::exact;
 use crate::gate;
 use crate::jvm::{Failure, Group, Jvmti, Vm};
 use crate::rendezvous;
+use crate::rights;
 use crate::socket::{self, Place};
 use crate::thread;
 use jvmti_bindings::sys::jvmti;
@@ -309,6 +310,8 @@ fn control_thread(vm: Vm, jvmti: Jvmti, stay: &Stay, listener: UnixListener, gro
             doing::done();
         }
         events::forget();
+        rights::forget();
+        exact::forget_rights();
         let _ = jvmti.dispose();
         vm.detach_current();
     });

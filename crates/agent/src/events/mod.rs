@@ -10,14 +10,16 @@ pub mod class_hook;
 
 use crate::engines;
 use crate::jvm::{Failure, Jni, Jvmti};
+use crate::rights::{self, Right};
 use crate::stream;
 use class_hook::LoadedClass;
 use jvmti_bindings::sys::jni::{jclass, jlong, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
     JVMTI_EVENT_GARBAGE_COLLECTION_FINISH, JVMTI_EVENT_GARBAGE_COLLECTION_START,
-    JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL,
-    jvmtiCapabilities, jvmtiEvent,
+    JVMTI_EVENT_MONITOR_CONTENDED_ENTER, JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
+    JVMTI_EVENT_MONITOR_WAIT, JVMTI_EVENT_MONITOR_WAITED, JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
+    JVMTI_MAX_EVENT_TYPE_VAL, JVMTI_MIN_EVENT_TYPE_VAL, jvmtiEvent,
 };
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -106,42 +108,22 @@ fn is_last(event: jvmtiEvent, bit: u32) -> bool {
     wanted(event).fetch_and(!bit, AcqRel) == bit
 }
 
-/// What the JVM has to allow before it tells of some events. It is taken with the first of them and
-/// given back with the last, whoever wants them.
-#[derive(Clone, Copy)]
-enum Right {
-    Allocations,
-    Collections,
-    Compilations,
-}
-
-impl Right {
-    const ALL: [Right; 3] = [Right::Allocations, Right::Collections, Right::Compilations];
-
-    fn events(self) -> &'static [jvmtiEvent] {
-        match self {
-            Right::Allocations => &[JVMTI_EVENT_SAMPLED_OBJECT_ALLOC],
-            Right::Collections => {
-                &[JVMTI_EVENT_GARBAGE_COLLECTION_START, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH]
-            }
-            Right::Compilations => {
-                &[JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD]
-            }
+/// What the JVM has to allow before it tells of an event. It is taken with the first subscriber and
+/// given back with the last.
+fn right(event: jvmtiEvent) -> Option<Right> {
+    match event {
+        JVMTI_EVENT_SAMPLED_OBJECT_ALLOC => Some(Right::Allocations),
+        JVMTI_EVENT_GARBAGE_COLLECTION_START | JVMTI_EVENT_GARBAGE_COLLECTION_FINISH => {
+            Some(Right::Collections)
         }
-    }
-
-    fn capabilities(self) -> jvmtiCapabilities {
-        let mut set = jvmtiCapabilities::default();
-        match self {
-            Right::Allocations => set.set_can_generate_sampled_object_alloc_events(true),
-            Right::Collections => set.set_can_generate_garbage_collection_events(true),
-            Right::Compilations => set.set_can_generate_compiled_method_load_events(true),
+        JVMTI_EVENT_COMPILED_METHOD_LOAD | JVMTI_EVENT_COMPILED_METHOD_UNLOAD => {
+            Some(Right::Compilations)
         }
-        set
-    }
-
-    fn of(event: jvmtiEvent) -> Option<Right> {
-        Right::ALL.into_iter().find(|right| right.events().contains(&event))
+        JVMTI_EVENT_MONITOR_CONTENDED_ENTER
+        | JVMTI_EVENT_MONITOR_CONTENDED_ENTERED
+        | JVMTI_EVENT_MONITOR_WAIT
+        | JVMTI_EVENT_MONITOR_WAITED => Some(Right::Monitors),
+        _ => None,
     }
 }
 
@@ -160,14 +142,9 @@ impl Enabled {
             if is_last(event, self.bit) {
                 // A JVM that refuses this is about to end.
                 let _ = jvmti.event(event, false);
-            }
-        }
-        for right in Right::ALL {
-            let is_over = |event: &jvmtiEvent| wanted(*event).load(Acquire) == 0;
-            if self.events.iter().any(|event| right.events().contains(event))
-                && right.events().iter().all(is_over)
-            {
-                let _ = jvmti.relinquish_capabilities(&right.capabilities());
+                if let Some(right) = right(event) {
+                    rights::give_back(jvmti, &[right]);
+                }
             }
         }
     }
@@ -186,11 +163,17 @@ pub fn enable(
         let changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the JVM is told: the first event may come at once.
         let first = is_first(event, done.bit);
-        done.events.push(event);
-        let allowed = Right::of(event)
-            .filter(|_| first)
-            .map_or(Ok(()), |right| jvmti.add_capabilities(&right.capabilities()));
-        let told = if first { allowed.and_then(|()| jvmti.event(event, true)) } else { Ok(()) };
+        let needed = right(event).filter(|_| first);
+        let told = match needed.map_or(Ok(()), |right| rights::take(jvmti, &[right])) {
+            Ok(()) => {
+                done.events.push(event);
+                if first { jvmti.event(event, true) } else { Ok(()) }
+            }
+            Err(failure) => {
+                is_last(event, done.bit);
+                Err(failure)
+            }
+        };
         drop(changing);
         if let Err(failure) = told {
             done.off(jvmti);

@@ -72,6 +72,7 @@ use registry::Registry;
 use reload::{Pauses, Purpose};
 use remembered::forget_gone;
 pub use remembered::remembered;
+pub use rights::forget as forget_rights;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;

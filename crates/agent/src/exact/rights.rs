@@ -1,27 +1,44 @@
-//! What the JVM has to allow for a session, and gets back after it.
+//! What the JVM has to allow for a recording, and gets back after it.
 
 use crate::jvm::{Failure, Jvmti};
-use jvmti_bindings::sys::jvmti::jvmtiCapabilities;
+use crate::rights::{self, Right};
+use std::sync::{Mutex, PoisonError};
+
+/// What is held: a program that is started for it takes it long before the recording begins.
+static HELD: Mutex<Vec<Right>> = Mutex::new(Vec::new());
 
 pub fn take(jvmti: Jvmti) -> Result<(), Failure> {
-    jvmti.add_capabilities(&capabilities(jvmti))
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.is_empty() {
+        let wanted = wanted(jvmti);
+        rights::take(jvmti, &wanted)?;
+        *held = wanted;
+    }
+    Ok(())
 }
 
 pub fn give_back(jvmti: Jvmti) {
-    let _ = jvmti.relinquish_capabilities(&capabilities(jvmti));
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    rights::give_back(jvmti, &std::mem::take(&mut *held));
 }
 
-fn capabilities(jvmti: Jvmti) -> jvmtiCapabilities {
-    let mut set = jvmtiCapabilities::default();
-    set.set_can_retransform_classes(true);
-    set.set_can_generate_all_class_hook_events(true);
-    set.set_can_tag_objects(true);
-    set.set_can_get_constant_pool(true);
-    set.set_can_get_bytecodes(true);
-    set.set_can_generate_monitor_events(true);
-    set.set_can_get_thread_cpu_time(true);
-    // From JDK 21 on: to be told which one a carrier carries.
-    let potential = jvmti.potential_capabilities();
-    set.set_can_support_virtual_threads(potential.is_ok_and(|p| p.can_support_virtual_threads()));
-    set
+/// They went with the environment that they belonged to.
+pub fn forget() {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+fn wanted(jvmti: Jvmti) -> Vec<Right> {
+    let mut rights = vec![
+        Right::Retransform,
+        Right::AllClasses,
+        Right::Tags,
+        Right::ConstantPools,
+        Right::Bytecodes,
+        Right::Monitors,
+        Right::ThreadCpuTime,
+    ];
+    if jvmti.potential_capabilities().is_ok_and(|p| p.can_support_virtual_threads()) {
+        rights.push(Right::VirtualThreads);
+    }
+    rights
 }

@@ -25,11 +25,12 @@ use crate::events::{self, Enabled, Subscriber};
 use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::kernel;
+use crate::rights::{self, Right};
 use crate::stacks::Stacks;
 use crate::stacks::frames::Frame;
 use crate::stacks::ids::{MethodIds, Sweep};
 use crate::thread;
-use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEvent};
+use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
 use kinds::Numbers;
 use names::MethodNames;
 use older::Known;
@@ -83,6 +84,8 @@ pub struct Stream {
 /// What the control thread does for the stream from time to time.
 struct Upkeep {
     events: Option<Enabled>,
+    /// Whether [`RIGHTS`] are held.
+    has_rights: bool,
     names: MethodNames,
     sweep: Sweep,
     clock: Pace,
@@ -95,13 +98,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What names of methods and the clocks of threads take.
-fn capabilities() -> jvmtiCapabilities {
-    let mut set = jvmtiCapabilities::default();
-    set.set_can_get_line_numbers(true);
-    set.set_can_get_source_file_name(true);
-    set.set_can_get_thread_cpu_time(true);
-    set
-}
+const RIGHTS: [Right; 3] = [Right::LineNumbers, Right::SourceFiles, Right::ThreadCpuTime];
 
 /// The stream that is open, for one more engine, which is to leave it.
 pub fn join() -> Option<Arc<Stream>> {
@@ -162,6 +159,7 @@ impl Stream {
             users: AtomicU32::new(1),
             upkeep: Mutex::new(Upkeep {
                 events: None,
+                has_rights: false,
                 names: MethodNames::default(),
                 sweep: Sweep::default(),
                 clock: Pace::new(Duration::ZERO, CLOCK_AT_LEAST),
@@ -194,7 +192,8 @@ impl Stream {
     /// Lets the JVM's events reach it. Classes that are loaded already tell the ids of their
     /// methods now; the number of those classes. After an error it is to be closed, too.
     pub fn open(self: &Arc<Self>, jvmti: Jvmti, jni: Jni) -> Result<u64, Failure> {
-        jvmti.add_capabilities(&capabilities())?;
+        rights::take(jvmti, &RIGHTS)?;
+        locked(&self.upkeep).has_rights = true;
         *locked(&OPEN) = Some(Arc::clone(self));
         collections::publish(self);
         locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
@@ -265,7 +264,9 @@ impl Stream {
         self.watch.forget_threads();
         self.name_methods(&mut locked(&self.upkeep), jvmti, jni, true);
         self.ring.put(header::ENDED, 1);
-        let _ = jvmti.relinquish_capabilities(&capabilities());
+        if std::mem::take(&mut locked(&self.upkeep).has_rights) {
+            rights::give_back(jvmti, &RIGHTS);
+        }
     }
 }
 
