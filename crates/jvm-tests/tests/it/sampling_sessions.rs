@@ -10,7 +10,7 @@ use tare_jvm_tests::{
     wait_until,
 };
 use tare_protocol::{
-    EngineChange, EngineName, EnginePlan, Request, Response, SamplePlan, SampleTrigger,
+    EngineChange, EngineName, EnginePlan, ExactPlan, Request, Response, SamplePlan, SampleTrigger,
 };
 
 fn sampled(jdk: &Jdk) -> TargetBuilder {
@@ -40,6 +40,22 @@ fn assert_over(pid: u32) {
 }
 
 on_each_jdk! {
+    /// What the JVM allows both of two engines stays allowed until the second has ended, too.
+    fn an_end_takes_nothing_from_who_goes_on(jdk) {
+        let target = sampled(jdk).arg("strings").start();
+        let mut control = Control::connect(target.pid());
+        control.greet();
+        let include = ["Sampled".parse().expect("a pattern")].into();
+        let exact = Box::new(ExactPlan { include, ..ExactPlan::default() });
+        assert_eq!(control.ask(&Request::Start(EnginePlan::Exact(exact))), Response::Ok);
+        let right = "can_get_thread_cpu_time".to_owned();
+        let (.., mut other) = Sampling::start(target.pid(), &plan(1_000)).stop();
+        assert!(other.status().capabilities_held.contains(&right));
+        assert_eq!(control.ask(&Request::Stop(EngineName::Exact)), Response::Ok);
+        assert!(!control.status().capabilities_held.contains(&right));
+        target.finish();
+    }
+
     /// In and out under load: threads, classes, exceptions, processes and collections meanwhile.
     fn twenty_times_under_load(jdk) {
         let scratch = Scratch::new();
