@@ -14,6 +14,7 @@ use crate::events::Subscriber;
 use crate::exact;
 use crate::heap;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
+use crate::locks;
 use crate::sampling;
 use std::fmt;
 use std::fs::File;
@@ -22,8 +23,14 @@ use std::time::Duration;
 use tare_protocol::{Activity, EngineChange, EngineName, EnginePlan, EngineStatus};
 
 /// Every engine. Those further down are switched off first.
-pub static ALL: [&dyn Engine; 5] =
-    [&counters::Counters, &exact::Exact, &sampling::Sampling, &alloc::Alloc, &heap::Heap];
+pub static ALL: [&dyn Engine; 6] = [
+    &counters::Counters,
+    &exact::Exact,
+    &sampling::Sampling,
+    &alloc::Alloc,
+    &heap::Heap,
+    &locks::Locks,
+];
 
 /// The JVM, as the control thread talks to it.
 #[derive(Clone, Copy)]

@@ -129,15 +129,20 @@ pub fn delete_timer(timer: i32) {
 
 /// Asks a thread of this process where it is. False when it is gone or the queue is full.
 pub fn ask(tid: u32) -> bool {
-    queue(tid, SIGNAL).is_ok()
+    ask_with(tid, cookie())
+}
+
+/// The same with a payload of the caller's.
+pub fn ask_with(tid: u32, payload: usize) -> bool {
+    queue(tid, SIGNAL, payload).is_ok()
 }
 
 /// Whether threads can be asked: a filter of system calls may deny it. Sends nothing.
 pub fn may_ask() -> io::Result<()> {
-    queue(gettid(), 0)
+    queue(gettid(), 0, cookie())
 }
 
-fn queue(tid: u32, signal: i32) -> io::Result<()> {
+fn queue(tid: u32, signal: i32, payload: usize) -> io::Result<()> {
     // SAFETY: all zeros is a valid description; the fields are at the kernel's places: code at
     // 8, process at 16, user at 20, value at 24.
     unsafe {
@@ -147,7 +152,7 @@ fn queue(tid: u32, signal: i32) -> io::Result<()> {
         at.add(8).cast::<i32>().write(libc::SI_QUEUE);
         at.add(16).cast::<i32>().write(libc::getpid());
         at.add(20).cast::<u32>().write(libc::getuid());
-        at.add(24).cast::<usize>().write(cookie());
+        at.add(24).cast::<usize>().write(payload);
         let pid = libc::getpid();
         match libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, &raw mut info) {
             0 => Ok(()),

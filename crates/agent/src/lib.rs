@@ -18,6 +18,7 @@ mod jvm;
 mod kernel;
 mod lifecycle;
 mod loaders;
+mod locks;
 mod perf_memory;
 mod rendezvous;
 mod rights;

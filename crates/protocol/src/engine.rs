@@ -1,12 +1,14 @@
 //! The engines by name, and what is the same for all of them: starting, changing, telling.
 //!
 //! What one engine is asked to do and how it tells its state is its own file's job: `alloc`,
-//! `counters`, `exact`, `heap`, `sampling`. A new engine is such a file and an entry in each list here.
+//! `counters`, `exact`, `heap`, `locks`, `sampling`. A new engine is such a file and an entry in each
+//! list here.
 
 use crate::alloc::{AllocPlan, AllocStatus};
 use crate::counters::EventCounts;
 use crate::exact::{ExactPlan, ExactStatus, all};
 use crate::heap::{HeapPlan, HeapStatus};
+use crate::locks::{LockPlan, LockStatus};
 use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{Message, WireError};
 use std::fmt;
@@ -20,15 +22,17 @@ pub enum EngineName {
     Sampling,
     Alloc,
     Heap,
+    Locks,
 }
 
 impl EngineName {
-    pub const ALL: [EngineName; 5] = [
+    pub const ALL: [EngineName; 6] = [
         EngineName::Counters,
         EngineName::Exact,
         EngineName::Sampling,
         EngineName::Alloc,
         EngineName::Heap,
+        EngineName::Locks,
     ];
 
     #[must_use]
@@ -39,6 +43,7 @@ impl EngineName {
             EngineName::Sampling => "sampling",
             EngineName::Alloc => "alloc",
             EngineName::Heap => "heap",
+            EngineName::Locks => "locks",
         }
     }
 
@@ -77,6 +82,8 @@ pub enum EnginePlan {
     Alloc(Box<AllocPlan>),
     /// A copy of the JVM, from which its heap is read. Answered with a socket to it.
     Heap(HeapPlan),
+    /// Waits for locks. Answered like sampled allocations.
+    Locks(Box<LockPlan>),
 }
 
 impl EnginePlan {
@@ -88,6 +95,7 @@ impl EnginePlan {
             EnginePlan::Sampling(_) => EngineName::Sampling,
             EnginePlan::Alloc(_) => EngineName::Alloc,
             EnginePlan::Heap(_) => EngineName::Heap,
+            EnginePlan::Locks(_) => EngineName::Locks,
         }
     }
 
@@ -99,6 +107,7 @@ impl EnginePlan {
             EnginePlan::Sampling(plan) => plan.add_to(message),
             EnginePlan::Alloc(plan) => plan.add_to(message),
             EnginePlan::Heap(plan) => plan.add_to(message),
+            EnginePlan::Locks(plan) => plan.add_to(message),
         }
     }
 
@@ -109,6 +118,7 @@ impl EnginePlan {
             EngineName::Sampling => EnginePlan::Sampling(Box::new(SamplePlan::from_message(m)?)),
             EngineName::Alloc => EnginePlan::Alloc(Box::new(AllocPlan::from_message(m)?)),
             EngineName::Heap => EnginePlan::Heap(HeapPlan::from_message(m)?),
+            EngineName::Locks => EnginePlan::Locks(Box::new(LockPlan::from_message(m)?)),
         })
     }
 }
@@ -130,6 +140,10 @@ pub enum EngineChange {
         interval_bytes: Option<u64>,
         paused: Option<bool>,
     },
+    Locks {
+        threshold_ns: Option<u64>,
+        paused: Option<bool>,
+    },
 }
 
 impl EngineChange {
@@ -139,6 +153,7 @@ impl EngineChange {
             EngineChange::Exact { .. } => EngineName::Exact,
             EngineChange::Sampling { .. } => EngineName::Sampling,
             EngineChange::Alloc { .. } => EngineName::Alloc,
+            EngineChange::Locks { .. } => EngineName::Locks,
         }
     }
 
@@ -151,6 +166,9 @@ impl EngineChange {
             }
             EngineChange::Alloc { interval_bytes, paused } => {
                 message.with_some("interval-bytes", *interval_bytes).with_some("paused", *paused)
+            }
+            EngineChange::Locks { threshold_ns, paused } => {
+                message.with_some("threshold-ns", *threshold_ns).with_some("paused", *paused)
             }
         }
     }
@@ -169,6 +187,10 @@ impl EngineChange {
                     .transpose()?,
                 paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
             },
+            EngineName::Locks => EngineChange::Locks {
+                threshold_ns: m.get("threshold-ns").map(|_| m.parse("threshold-ns")).transpose()?,
+                paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
+            },
             engine @ (EngineName::Counters | EngineName::Heap) => {
                 return Err(WireError::Unchangeable(engine));
             }
@@ -184,6 +206,7 @@ pub enum EngineStatus {
     Sampling(Box<SampleStatus>),
     Alloc(Box<AllocStatus>),
     Heap(HeapStatus),
+    Locks(Box<LockStatus>),
 }
 
 impl EngineStatus {
@@ -195,6 +218,7 @@ impl EngineStatus {
             EngineStatus::Sampling(_) => EngineName::Sampling,
             EngineStatus::Alloc(_) => EngineName::Alloc,
             EngineStatus::Heap(_) => EngineName::Heap,
+            EngineStatus::Locks(_) => EngineName::Locks,
         }
     }
 
@@ -207,6 +231,7 @@ impl EngineStatus {
             EngineStatus::Sampling(status) => status.to_message(),
             EngineStatus::Alloc(status) => status.to_message(),
             EngineStatus::Heap(status) => status.to_message(),
+            EngineStatus::Locks(status) => status.to_message(),
         };
         message.with("engine", engine).with_part(engine.name(), &part)
     }
@@ -227,6 +252,7 @@ impl EngineStatus {
             }
             EngineName::Alloc => EngineStatus::Alloc(Box::new(AllocStatus::from_message(part)?)),
             EngineName::Heap => EngineStatus::Heap(HeapStatus::from_message(part)?),
+            EngineName::Locks => EngineStatus::Locks(Box::new(LockStatus::from_message(part)?)),
         })
     }
 }
@@ -244,6 +270,7 @@ mod tests {
             EnginePlan::Sampling(Box::default()),
             EnginePlan::Alloc(Box::default()),
             EnginePlan::Heap(HeapPlan::default()),
+            EnginePlan::Locks(Box::default()),
         ];
         let changes = [
             EngineChange::Exact { demote: vec![3, 7] },
@@ -251,6 +278,7 @@ mod tests {
             EngineChange::Sampling { interval_ns: None, paused: Some(true) },
             EngineChange::Alloc { interval_bytes: Some(7), paused: None },
             EngineChange::Alloc { interval_bytes: None, paused: Some(true) },
+            EngineChange::Locks { threshold_ns: Some(7), paused: Some(false) },
         ];
         let requests = plans
             .map(Request::Start)
@@ -269,7 +297,7 @@ mod tests {
             let asked = Message::new(verb).with("engine", "steam");
             let error = Request::from_message(&asked).unwrap_err().to_string();
             assert!(error.contains("\"steam\""), "{error}");
-            assert!(error.contains("counters, exact, sampling, alloc, heap"), "{error}");
+            assert!(error.contains("counters, exact, sampling, alloc, heap, locks"), "{error}");
         }
         let still = Message::new("change").with("engine", "counters");
         let error = Request::from_message(&still).unwrap_err().to_string();
@@ -282,12 +310,14 @@ mod tests {
         let alloc = AllocStatus { session: 4, entries: 9, ..AllocStatus::default() };
         let exact = ExactStatus { session: 2, classes: 7, ..ExactStatus::default() };
         let heap = HeapStatus { copy: 5, ..HeapStatus::default() };
+        let locks = LockStatus { session: 6, told: 8, ..LockStatus::default() };
         let engines = vec![
             EngineStatus::Counters(EventCounts { collections: 3, ..EventCounts::default() }),
             EngineStatus::Exact(Box::new(exact.clone())),
             EngineStatus::Sampling(Box::new(sampling.clone())),
             EngineStatus::Alloc(Box::new(alloc.clone())),
             EngineStatus::Heap(heap.clone()),
+            EngineStatus::Locks(Box::new(locks.clone())),
         ];
         let message = engines.iter().fold(Message::new("status"), |m, engine| engine.add_to(m));
         let later = message.with("engine", "steam").with("steam-pressure", 9);
@@ -297,6 +327,7 @@ mod tests {
         assert_eq!(status.sampling(), Some(&sampling));
         assert_eq!(status.alloc(), Some(&alloc));
         assert_eq!(status.heap(), Some(&heap));
+        assert_eq!(status.locks(), Some(&locks));
         assert_eq!(status.counters().map(|counts| counts.collections), Some(3));
         assert_eq!(Status::default().exact(), None);
     }

@@ -12,6 +12,7 @@ mod exact;
 mod explain;
 mod fits;
 pub mod heap;
+mod locks;
 mod message;
 mod names;
 mod nearest;
@@ -32,6 +33,7 @@ pub use exact::{
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
 pub use heap::{HeapPlan, HeapStatus};
+pub use locks::{LockPlan, LockStatus, LockWait};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
     BUILD_ID, BUILD_MARKER, CHECK_PREFIX, COMMAND_SOCKET, CONTROL_SOCKET, MEETING_SOCKET, PROTOCOL,

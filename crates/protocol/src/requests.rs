@@ -10,6 +10,7 @@ use crate::exact::{ExactStatus, all};
 use crate::explain::{self, Explanations};
 use crate::fits::{self, Fit};
 use crate::heap::HeapStatus;
+use crate::locks::LockStatus;
 use crate::progress::BatchProgress;
 use crate::sampling::SampleStatus;
 use crate::threads::ThreadsPlan;
@@ -309,6 +310,15 @@ impl Status {
     pub fn alloc(&self) -> Option<&AllocStatus> {
         self.engines.iter().find_map(|engine| match engine {
             EngineStatus::Alloc(status) => Some(&**status),
+            _ => None,
+        })
+    }
+
+    /// The recording of locks under way.
+    #[must_use]
+    pub fn locks(&self) -> Option<&LockStatus> {
+        self.engines.iter().find_map(|engine| match engine {
+            EngineStatus::Locks(status) => Some(&**status),
             _ => None,
         })
     }

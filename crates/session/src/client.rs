@@ -320,6 +320,7 @@ fn largest(request: &Request) -> Option<u64> {
         Request::Start(EnginePlan::Exact(plan)) => Some(plan.memory.max(SMALLEST_ARENA)),
         Request::Start(EnginePlan::Sampling(plan)) => Some(ring(plan.memory)),
         Request::Start(EnginePlan::Alloc(plan)) => Some(ring(plan.memory)),
+        Request::Start(EnginePlan::Locks(plan)) => Some(ring(plan.memory)),
         // Whoever began it knows; a session has no more than this.
         Request::Open(EngineName::Exact) => Some(SLOT_BYTES),
         Request::Threads(_) => Some(LARGEST_DUMP),

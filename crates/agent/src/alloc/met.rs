@@ -4,7 +4,6 @@
 //! locks for moments; never is the JVM called with one held. What it uses is found through one
 //! pointer; `INSIDE` counts those who may hold it, and the session is taken down when nobody does.
 
-use super::classes::Classes;
 use super::collections::Begun;
 use super::table::{Entry, is_taken_in, thin};
 use super::woven;
@@ -15,6 +14,7 @@ use crate::stacks::frames::Frame;
 use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
 use crate::stream::Stream;
+use crate::stream::classes::Classes;
 use crate::stream::threads;
 use crate::thread;
 use jvmti_bindings::sys::jni::{jclass, jlong, jobject};

@@ -1,7 +1,7 @@
 //! Sampled allocations, and which of the objects live on; or objects that woven code hands over.
 //!
 //! Who does what: the JVM's sampler calls the thread that allocates (`met`), which walks its stack
-//! and appends to the stream; `classes` knows the texts of classes. Woven code calls `woven`. The
+//! and appends to the stream. Woven code calls `woven`. The
 //! control thread (`session`) keeps the objects in a table of weak references (`table`) and looks
 //! at it after collections, which `collections` counts; `born_old` knows of objects that few
 //! collections decide about.
@@ -10,7 +10,6 @@
 
 mod around;
 mod born_old;
-mod classes;
 mod collections;
 mod met;
 mod session;
@@ -23,6 +22,7 @@ use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::events::Subscriber;
 use crate::jvm::Failure;
 use crate::stacks::StacksError;
+use crate::stream::joined::OpenError;
 use session::AllocSession;
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -132,11 +132,15 @@ impl fmt::Display for AllocError {
     }
 }
 
-impl From<StacksError> for AllocError {
-    fn from(error: StacksError) -> Self {
+impl From<OpenError> for AllocError {
+    fn from(error: OpenError) -> Self {
         match error {
-            StacksError::Guard(e) => AllocError::Signal(e),
-            StacksError::Memory(e) => AllocError::Memory(e),
+            OpenError::Unknown(what) => AllocError::Unknown(what),
+            OpenError::Stacks(StacksError::Guard(e)) => AllocError::Signal(e),
+            OpenError::Stacks(StacksError::Memory(e)) | OpenError::Memory(e) => {
+                AllocError::Memory(e)
+            }
+            OpenError::Jvmti(failure) => AllocError::Jvmti(failure),
         }
     }
 }

@@ -16,9 +16,9 @@ use crate::events::{self, Enabled, Subscriber};
 use crate::jvm::Jni;
 use crate::jvm::references::Weak;
 use crate::kernel;
-use crate::stacks::{Exported, Stacks, fault_guard};
+use crate::stacks::fault_guard;
+use crate::stream::joined;
 use crate::stream::pace::Pace;
-use crate::stream::{self, Stream};
 use crate::vm_tables::{Missing, Tables};
 use jvmti_bindings::sys::jvmti::{self, JVMTI_ERROR_NOT_AVAILABLE, jvmtiEvent};
 use std::fs::File;
@@ -30,9 +30,6 @@ use tare_protocol::{AllocPlan, AllocStatus};
 
 /// Intervals that can be asked for: below the first there would be little else than sampling.
 const INTERVALS: std::ops::RangeInclusive<u64> = 64..=1 << 30;
-
-/// Frames of a stack that can be asked for.
-const DEPTHS: std::ops::RangeInclusive<u32> = 16..=8192;
 
 /// Entries of the table that can be asked for.
 const TABLES: std::ops::RangeInclusive<u64> = 64..=1 << 24;
@@ -98,42 +95,6 @@ pub struct AllocSession {
     notes: Vec<String>,
 }
 
-/// The stream that is open, or a new one, with descriptors for the front end.
-fn stream(jvm: Jvm, plan: &AllocPlan) -> Result<(Arc<Stream>, Vec<File>), AllocError> {
-    let Jvm { jvmti, jni, .. } = jvm;
-    if let Some(stream) = stream::join() {
-        return Ok((stream, Vec::new()));
-    }
-    let exported = Exported::read(jvmti);
-    if let Some(Missing(what)) = exported.missing() {
-        return Err(AllocError::Unknown(what.clone()));
-    }
-    let fields = jni.thread_fields();
-    let fields = fields.ok_or_else(|| AllocError::Unknown("the fields of Thread".into()))?;
-    let depth = plan.depth.clamp(*DEPTHS.start(), *DEPTHS.end()) as usize;
-    let stacks = Stacks::new(exported, jvmti, jni, fields, depth, false)?;
-    let stream = Stream::new(stacks, jvmti, jni, fields, plan.memory);
-    let stream = Arc::new(stream.map_err(AllocError::Memory)?);
-    let files = stream.files().map_err(AllocError::Memory)?;
-    if let Err(failure) = stream.open(jvmti, jni) {
-        stream.close(jvmti);
-        stream.end(jvmti, jni);
-        return Err(AllocError::Jvmti(failure));
-    }
-    // Samples come by bytes: there is no interval in time.
-    stream.take_threads(jvmti, jni, 0);
-    Ok((stream, files.into()))
-}
-
-/// The stream without this engine.
-fn leave(jvm: Jvm, stream: &Arc<Stream>) {
-    stream.stamp();
-    if stream.leave() {
-        stream.close(jvm.jvmti);
-        stream.end(jvm.jvmti, jvm.jni);
-    }
-}
-
 impl AllocSession {
     /// Begins. After an error everything is as it was.
     pub fn start(jvm: Jvm, plan: &AllocPlan) -> Result<(Self, Vec<File>), AllocError> {
@@ -183,11 +144,11 @@ impl AllocSession {
     ) -> Result<(Self, Vec<File>), AllocError> {
         let java = jvm.jvmti.java_version();
         let java = java.and_then(|version| version.split('.').next()?.parse().ok()).unwrap_or(0);
-        let (stream, files) = stream(jvm, plan)?;
+        let (stream, files) = joined::join_or_open(jvm, plan.depth, plan.memory)?;
         let kinds = Kinds::declare(&stream, plan.woven);
         let kinds = kinds.filter(|_| plan.woven || stream.stacks.are_walkable());
         let Some(kinds) = kinds else {
-            leave(jvm, &stream);
+            joined::leave(jvm, &stream);
             return Err(AllocError::Stream);
         };
         let (begun, collections) = collections::follow(tables, java);
@@ -269,10 +230,7 @@ impl AllocSession {
             let _ = fault_guard::install();
         }
         let jni = jvm.jni;
-        // With another engine on the stream, that one looks after it.
-        if self.shared.stream.has_one_user() {
-            self.shared.stream.tick(jvm.jvmti, jni);
-        }
+        self.shared.stream.tick_if_due(jvm.jvmti, jni);
         if Instant::now() >= self.next_forgetting {
             self.next_forgetting = Instant::now() + FORGETTING;
             self.shared.classes.forget_unloaded(jni);
@@ -414,7 +372,7 @@ impl AllocSession {
         if met::nobody_inside() {
             shared.classes.clear(jni);
         }
-        leave(jvm, &shared.stream);
+        joined::leave(jvm, &shared.stream);
     }
 
     /// What is known by the end, as far as there is room to tell it.

@@ -9,7 +9,9 @@ use super::who_wants;
 use crate::gate;
 use crate::jvm::{Jni, Jvmti};
 use crate::lifecycle;
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jmethodID, jobject, jthread};
+use jvmti_bindings::sys::jni::{
+    JNIEnv, jboolean, jclass, jint, jlong, jmethodID, jobject, jthread,
+};
 use jvmti_bindings::sys::jvmti::{self, jvmtiAddrLocationMap, jvmtiEnv, jvmtiEventCallbacks};
 use std::borrow::Cow;
 use std::ffi::c_void;
@@ -29,6 +31,8 @@ pub fn table() -> jvmtiEventCallbacks {
     table.CompiledMethodUnload = Some(compiled_method_unload);
     table.MonitorContendedEnter = Some(monitor_contended_enter);
     table.MonitorContendedEntered = Some(monitor_contended_entered);
+    table.MonitorWait = Some(monitor_wait);
+    table.MonitorWaited = Some(monitor_waited);
     table.SampledObjectAlloc = Some(sampled_allocation);
     table.GarbageCollectionStart = Some(collection_start);
     table.GarbageCollectionFinish = Some(collection_finish);
@@ -110,6 +114,26 @@ extern "system" fn monitor_contended_entered(
     object: jobject,
 ) {
     tell!(JVMTI_EVENT_MONITOR_CONTENDED_ENTERED, monitor_contended_entered, Jni(jni), object);
+}
+
+extern "system" fn monitor_wait(
+    _: *mut jvmtiEnv,
+    jni: *mut JNIEnv,
+    _: jthread,
+    object: jobject,
+    _: jlong,
+) {
+    tell!(JVMTI_EVENT_MONITOR_WAIT, monitor_wait, Jni(jni), object);
+}
+
+extern "system" fn monitor_waited(
+    _: *mut jvmtiEnv,
+    jni: *mut JNIEnv,
+    _: jthread,
+    object: jobject,
+    _: jboolean,
+) {
+    tell!(JVMTI_EVENT_MONITOR_WAITED, monitor_waited, Jni(jni), object);
 }
 
 extern "system" fn sampled_allocation(

@@ -54,6 +54,10 @@ pub struct Subscriber {
     pub monitor_contended_enter: fn(Jni, jobject),
     /// The thread holds the monitor: whoever waits for it waits for what is done here.
     pub monitor_contended_entered: fn(Jni, jobject),
+    /// The thread begins `Object.wait`, and still holds the monitor.
+    pub monitor_wait: fn(Jni, jobject),
+    /// It was woken, or has waited long enough.
+    pub monitor_waited: fn(Jni, jobject),
     /// The JVM's sampler has met an object: the object, its class, its size in bytes.
     pub sampled_allocation: fn(Jvmti, Jni, jobject, jclass, jlong),
     /// The two of a collection come while the world stands still: no call into the JVM, no lock.
@@ -73,6 +77,8 @@ impl Subscriber {
         compiled_method_unload: |_| (),
         monitor_contended_enter: |_, _| (),
         monitor_contended_entered: |_, _| (),
+        monitor_wait: |_, _| (),
+        monitor_waited: |_, _| (),
         sampled_allocation: |_, _, _, _, _| (),
         collection_start: || (),
         collection_finish: || (),

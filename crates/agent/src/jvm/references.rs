@@ -30,6 +30,18 @@ impl Jni {
         }
     }
 
+    /// Calls with the class of an object, which is a reference for that long. Runs no Java.
+    pub fn with_class_of<R>(self, object: jobject, work: impl FnOnce(jclass) -> R) -> Option<R> {
+        // SAFETY: a reference of the calling thread.
+        let class = unsafe { ((**self.0).GetObjectClass)(self.0, object) };
+        if class.is_null() {
+            return None;
+        }
+        let result = work(class);
+        self.delete_local(class);
+        Some(result)
+    }
+
     /// Whether the object was collected.
     pub fn is_collected(self, weak: Weak) -> bool {
         self.is_same(weak.0, ptr::null_mut())

@@ -12,6 +12,7 @@ use super::armer;
 use super::interruption;
 use super::perf;
 use crate::kernel;
+use crate::locks::owner;
 use crate::signal_chain::Previous;
 use crate::stacks::frames::Frame;
 use crate::stacks::native::Place;
@@ -82,9 +83,17 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
 
 /// Why a signal came.
 enum Cause {
-    Timer { overruns: u32 },
+    Timer {
+        overruns: u32,
+    },
     Asked,
-    Perf { fd: i32 },
+    Perf {
+        fd: i32,
+    },
+    /// A lock is waited for that the thread has.
+    Owner {
+        payload: usize,
+    },
 }
 
 /// # Safety
@@ -109,6 +118,7 @@ unsafe fn cause(info: *const libc::siginfo_t) -> Option<Cause> {
             Some(Cause::Timer { overruns: u32::try_from(overruns).unwrap_or(0) })
         }
         libc::SI_QUEUE if value == kernel::cookie() => Some(Cause::Asked),
+        libc::SI_QUEUE if owner::is_question(value) => Some(Cause::Owner { payload: value }),
         // What a descriptor has to say: "in" or, when it has signalled as often as asked, "hup".
         1..=6 => Some(Cause::Perf { fd }),
         _ => None,
@@ -134,6 +144,12 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
         && record.is_none_or(|record| record.fd.load(SeqCst) != fd)
     {
         return false;
+    }
+    if let Cause::Owner { payload } = cause {
+        // SAFETY: the kernel's context.
+        let registers = unsafe { registers(context) };
+        owner::answer(tid, record, payload, &registers);
+        return true;
     }
     // SAFETY: published by the session, which stays while somebody is inside.
     let Some(shared) = (unsafe { SESSION.load(SeqCst).as_ref() }) else {
@@ -172,6 +188,8 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
             perf::enable_once(fd);
         }
         Cause::Asked => shared.asked(tid, record, &registers),
+        // Answered above.
+        Cause::Owner { .. } => {}
     }
     true
 }

@@ -14,6 +14,8 @@ mod perf;
 mod sampler;
 mod session;
 
+pub use handler::install as install_handler;
+
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::jvm::Failure;
 use crate::stacks::StacksError;
@@ -54,7 +56,7 @@ impl fmt::Display for SamplingError {
             SamplingError::StreamOpen => {
                 write!(
                     f,
-                    "allocations of this JVM are being recorded; sampling can only be started \
+                    "allocations or locks of this JVM are being recorded; sampling can only be started \
                      before them: end that recording, and ask for both at once \
                      (`tare record --alloc --cpu`)"
                 )

@@ -14,7 +14,7 @@ pub mod hotspot;
 pub mod ids;
 mod kernel_frames;
 mod memo;
-mod memory;
+pub mod memory;
 mod methods;
 pub mod native;
 mod scopes;

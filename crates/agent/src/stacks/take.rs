@@ -78,21 +78,66 @@ impl Stacks {
         Taken { faulted: !whole, ..taken }
     }
 
-    /// Eight bytes that may not be there. Not for handlers, which have a guard of their own.
+    /// Eight bytes that may not be there.
     pub fn peek(&self, at: u64) -> Option<u64> {
-        struct Job(u64, Option<u64>);
-        extern "C" fn read(argument: *mut c_void) {
+        self.look(|memory| memory.word(at))
+    }
+
+    /// Looks at memory that may not be there; `None` also when it was not. `work` only reads: a
+    /// fault ends it in the middle.
+    pub fn look<R: Copy>(&self, work: impl Fn(&Own) -> Option<R> + Copy) -> Option<R> {
+        struct Job<R, W>(W, Option<R>);
+        extern "C" fn read<R, W: Fn(&Own) -> Option<R>>(argument: *mut c_void) {
             // SAFETY: a `Job` that lives across the call below.
-            let job = unsafe { &mut *argument.cast::<Job>() };
-            job.1 = Own.word(job.0);
+            let job = unsafe { &mut *argument.cast::<Job<R, W>>() };
+            job.1 = (job.0)(&Own);
+        }
+        fn body<R, W: Fn(&Own) -> Option<R>>(_: &Job<R, W>) -> extern "C" fn(*mut c_void) {
+            read::<R, W>
         }
         let tid = crate::kernel::gettid();
         let (index, _) = self.buffers.take(tid)?;
-        let mut job = Job(at, None);
-        // SAFETY: `read` does nothing but read.
-        let done = unsafe { fault_guard::run(index, tid, read, (&raw mut job).cast()) };
+        let mut job = Job(work, None);
+        // SAFETY: `read` does nothing but read, and what it holds needs no end.
+        let done = unsafe { fault_guard::run(index, tid, body(&job), (&raw mut job).cast()) };
         self.buffers.give_back(index);
         if done { job.1 } else { None }
+    }
+
+    /// What tells the calling thread from others while it waits: the id of the thread or virtual
+    /// thread, where that may go on waiting on another carrier; else the number of the carrier.
+    pub fn own_id(&self, thread: u64, tid: u32) -> u64 {
+        // The thread's own structure, which lives as long as it runs: no guard is needed.
+        let id = self.layout.thread_owner_id.filter(|_| thread != 0);
+        let id = id.and_then(|offset| Own.word(thread.wrapping_add(offset)));
+        id.unwrap_or_else(|| u64::from(tid))
+    }
+
+    /// The virtual thread that is mounted on one of HotSpot's threads, which has an id of its own;
+    /// zero for none.
+    pub fn mounted_on(&self, thread: u64, java_id: u64) -> u64 {
+        self.look(|memory| Some(self.mounted(memory, thread, java_id))).unwrap_or(0)
+    }
+
+    fn mounted(&self, memory: &Own, thread: u64, java_id: u64) -> u64 {
+        match self.layout.thread_owner_id {
+            Some(offset) if thread != 0 && java_id != 0 => {
+                let id = memory.word(thread.wrapping_add(offset));
+                id.filter(|id| *id != java_id).unwrap_or(0)
+            }
+            Some(_) => 0,
+            None => self.virtual_ids.mounted(memory, thread),
+        }
+    }
+
+    /// Where HotSpot's thread has the id of whoever runs on it, where owners of monitors have that.
+    pub fn owner_id_at(&self) -> Option<u64> {
+        self.layout.thread_owner_id
+    }
+
+    /// Where HotSpot's thread has the upper end of its stack.
+    pub fn stack_base_at(&self) -> u64 {
+        self.layout.thread_stack_base
     }
 }
 
@@ -109,14 +154,7 @@ impl Walk<'_> {
     /// The id of the virtual thread that is mounted on a thread, from where the JVM keeps it as a
     /// plain number, or from the object; zero when there is none.
     fn mounted(&self) -> u64 {
-        match self.stacks.layout.thread_owner_id {
-            Some(offset) if self.caller.thread != 0 && self.caller.java_id != 0 => {
-                let id = Own.word(self.caller.thread.wrapping_add(offset));
-                id.filter(|id| *id != self.caller.java_id).unwrap_or(0)
-            }
-            Some(_) => 0,
-            None => self.stacks.virtual_ids.mounted(&Own, self.caller.thread),
-        }
+        self.stacks.mounted(&Own, self.caller.thread, self.caller.java_id)
     }
 
     /// What the thread did until it was interrupted.

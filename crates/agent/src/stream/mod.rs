@@ -11,7 +11,9 @@
 //! threads are taken in ([`Stream::take_threads`]), to whoever listens to them. It ends the other
 //! way round: [`Stream::close`], and when no handler uses it any more, [`Stream::end`].
 
+pub mod classes;
 mod collections;
+pub mod joined;
 mod kinds;
 mod names;
 mod older;
@@ -56,6 +58,9 @@ const EVENTS: [jvmtiEvent; 5] = [
 /// Native threads that came or went are looked for this often.
 pub const SCAN_EVERY: Duration = Duration::from_millis(250);
 
+/// What one engine has done for the stream need not be done by another so soon.
+const TICKS_APART: Duration = Duration::from_millis(10);
+
 /// With thousands of threads that takes milliseconds, and so does the process's clock, for which
 /// the kernel adds up all of theirs. So each gets one part of the time in so many, and threads are
 /// listed more rarely as long as their number has not changed; but no more rarely than this.
@@ -91,6 +96,7 @@ struct Upkeep {
     clock: Pace,
     listing: Pace,
     next_scan: Instant,
+    ticked: Instant,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -165,6 +171,7 @@ impl Stream {
                 clock: Pace::new(Duration::ZERO, CLOCK_AT_LEAST),
                 listing: Pace::new(SCAN_EVERY, SCAN_AT_LEAST),
                 next_scan: Instant::now() + SCAN_EVERY,
+                ticked: Instant::now(),
             }),
         })
     }
@@ -172,11 +179,6 @@ impl Stream {
     /// An engine leaves it: whether it was the last, which has to close and end it.
     pub fn leave(&self) -> bool {
         self.users.fetch_sub(1, AcqRel) == 1
-    }
-
-    /// Whether one engine alone writes to it.
-    pub fn has_one_user(&self) -> bool {
-        self.users.load(Acquire) == 1
     }
 
     /// For the front end: the stream, and where it says how far it has read.
@@ -222,9 +224,18 @@ impl Stream {
         self.ring.put(header::CPU_SEEN, program_cpu());
     }
 
+    /// As [`Stream::tick`], for each of the engines that share the stream: the first of them that
+    /// comes does it.
+    pub fn tick_if_due(&self, jvmti: Jvmti, jni: Jni) {
+        if locked(&self.upkeep).ticked.elapsed() >= TICKS_APART {
+            self.tick(jvmti, jni);
+        }
+    }
+
     /// To be called several times a second by the control thread.
     pub fn tick(&self, jvmti: Jvmti, jni: Jni) {
         let mut upkeep = locked(&self.upkeep);
+        upkeep.ticked = Instant::now();
         if upkeep.clock.is_due(CLOCK_SHARE) {
             upkeep.clock.work(|| self.stamp());
         }

@@ -59,6 +59,11 @@ keys! {
     /// What sampled objects stand for that no collection has proven to live or to be dead.
     LIVE_UNPROVEN_OBJECTS: u64 = "live-unproven-objects";
     LIVE_UNPROVEN_BYTES: Bytes = "live-unproven-bytes";
+    /// Waits of this length and longer ones were told one by one.
+    LOCK_THRESHOLD: Duration = "lock-threshold";
+    /// Owners of locks that were asked for their stacks, and that answered.
+    LOCK_OWNERS_ASKED: u64 = "lock-owners-asked";
+    LOCK_OWNERS_ANSWERED: u64 = "lock-owners-answered";
     /// For how long the program was sampled before anything was woven.
     SAMPLED_BEFORE: Duration = "sampled-before";
     /// Calls of some methods while samples were taken.

@@ -1,8 +1,11 @@
 //! What the agent tells by its stream: samples of what threads do, by their processor clocks or by
-//! the wall clock; sampled objects, and which of them live; or both in one recording.
+//! the wall clock; sampled objects, and which of them live; waits for locks; or several of them in one
+//! recording.
 
+mod figures;
 mod store;
 
+pub use figures::{AllocFigures, Figures, LockFigures, Outcome, SampleFigures};
 pub(super) use store::rewrite;
 
 use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
@@ -16,13 +19,15 @@ use crate::origins::Origins;
 use crate::patterns::{self, Patterns, Wanted};
 use crate::stream::{DRAIN, Fitting, StreamSource, Told};
 use crate::words::{self, plain, roughly};
+use figures::figures;
 use std::fs::File;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_protocol::{
-    AllocPlan, EngineChange, EngineName, EnginePlan, Pattern, Request, SamplePlan, SampleTrigger,
+    AllocPlan, EngineChange, EngineName, EnginePlan, LockPlan, Pattern, Request, SamplePlan,
+    SampleTrigger,
 };
 use tare_symbols::Ahead;
 
@@ -36,6 +41,8 @@ pub struct Plan {
     pub samples: Option<Samples>,
     /// What they allocate.
     pub alloc: Option<Alloc>,
+    /// What they wait for.
+    pub locks: Option<Locks>,
     /// Frames that are taken of a stack at most.
     pub depth: Option<u32>,
     /// Classes whose methods are shown; none means all.
@@ -68,49 +75,11 @@ pub struct Alloc {
     pub live: bool,
 }
 
-/// How far it is by now.
-#[derive(Clone, Debug)]
-pub struct Figures {
-    pub samples: Option<SampleFigures>,
-    pub alloc: Option<AllocFigures>,
-    /// What could not be kept.
-    pub lost: u64,
-    pub paused: bool,
-    /// Processor time of the process, in nanoseconds.
-    pub cpu: u64,
-}
-
-#[derive(Clone, Debug)]
-pub struct SampleFigures {
-    pub samples: u64,
-    pub threads: u64,
-    pub trigger: Option<SampleTrigger>,
-    /// Nanoseconds between two samples of a thread.
-    pub interval: u64,
-}
-
-#[derive(Clone, Debug)]
-pub struct AllocFigures {
-    pub samples: u64,
-    /// What they stand for.
-    pub bytes: f64,
-    /// Bytes between two samples.
-    pub interval: u64,
-    /// Collections so far, and objects that are proven to live, if they are watched.
-    pub collections: u64,
-    pub proven: Option<u64>,
-}
-
-/// What was recorded.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Samples of threads, if there were to be any.
-    pub samples: Option<u64>,
-    /// Sampled objects, if there were to be any.
-    pub alloc: Option<AllocFigures>,
-    /// Of both, those without any method that is to be shown.
-    pub outside: u64,
-    pub elapsed: Duration,
+/// Waits for locks.
+#[derive(Clone, Debug, Default)]
+pub struct Locks {
+    /// Waits of this length and longer ones are told one by one.
+    pub threshold: Option<Duration>,
 }
 
 /// A recording of the stream under way.
@@ -125,17 +94,24 @@ struct StreamRecording {
 
 impl Engine for Plan {
     fn name(&self) -> &'static str {
-        match (self.samples.as_ref().map(|samples| samples.wall), self.alloc.is_some()) {
-            (None, _) => "alloc",
-            (Some(false), true) => "cpu-alloc",
-            (Some(true), true) => "wall-alloc",
-            (Some(false), false) => "cpu",
-            (Some(true), false) => "wall",
+        let clock = self.samples.as_ref().map(|samples| samples.wall);
+        match (clock, self.alloc.is_some(), self.locks.is_some()) {
+            (None, _, false) => "alloc",
+            (None, false, true) => "lock",
+            (None, true, true) => "alloc-lock",
+            (Some(false), false, false) => "cpu",
+            (Some(false), true, false) => "cpu-alloc",
+            (Some(false), false, true) => "cpu-lock",
+            (Some(false), true, true) => "cpu-alloc-lock",
+            (Some(true), false, false) => "wall",
+            (Some(true), true, false) => "wall-alloc",
+            (Some(true), false, true) => "wall-lock",
+            (Some(true), true, true) => "wall-alloc-lock",
         }
     }
 
     fn settings(&self) -> Settings {
-        // Allocations are safepoints, which have this in any case.
+        // Allocations and waits are safepoints, which have this in any case.
         if self.samples.is_none() {
             return Settings::default();
         }
@@ -153,7 +129,7 @@ impl Engine for Plan {
         let Beginning { agent, jvm, plan, place, observer } = beginning;
         let plans = self.wire();
         if plans.is_empty() {
-            refuse!("nothing is to be recorded: neither samples nor allocation");
+            refuse!("nothing is to be recorded: neither samples nor allocation nor locks");
         }
         let trigger = self.samples.as_ref().and_then(|samples| samples.trigger);
         if is_perf(trigger) && jvm.is_filtered() {
@@ -221,7 +197,15 @@ impl Plan {
                 ..defaults
             }))
         });
-        samples.into_iter().chain(alloc).collect()
+        let locks = self.locks.as_ref().map(|locks| {
+            let defaults = LockPlan::default();
+            EnginePlan::Locks(Box::new(LockPlan {
+                threshold_ns: locks.threshold.map_or(defaults.threshold_ns, nanos),
+                depth: self.depth.unwrap_or(defaults.depth),
+                memory: RING,
+            }))
+        });
+        samples.into_iter().chain(alloc).chain(locks).collect()
     }
 }
 
@@ -293,16 +277,19 @@ impl Running for StreamRecording {
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {
         let StreamRecording { mut source, store, wanted, .. } = *self;
         let recorded = store.finish(&mut source, failed)?;
-        let Figures { samples, alloc, .. } = figures(&source);
+        let Figures { samples, alloc, locks, .. } = figures(&source);
         let samples = samples.map(|samples| samples.samples);
         let all = samples.unwrap_or(0) + alloc.as_ref().map_or(0, |alloc| alloc.samples);
+        let all = all + locks.as_ref().map_or(0, |locks| locks.told);
+        let is_short = locks.as_ref().is_some_and(|locks| locks.contentions + locks.waiting > 0);
         let outside = source.outside();
         let nothing = match all {
+            0 if is_short => None,
             0 => Some(nothing(&source)),
             all if outside >= all => Some(wanted.but_no_sample(all)),
             _ => None,
         };
-        let outcome = Outcome { samples, alloc, outside, elapsed: source.elapsed() };
+        let outcome = Outcome { samples, alloc, locks, outside, elapsed: source.elapsed() };
         let outcome = super::Outcome::Stream(Box::new(outcome));
         Ok(Finished { recorded: Some(recorded), nothing, outcome })
     }
@@ -315,6 +302,10 @@ fn nothing(source: &StreamSource) -> String {
     let alloc = source.told.alloc.as_ref();
     let why = match (samples, alloc) {
         _ if lost > 0 => format!("{} could not be kept", roughly(lost, "sample")),
+        (None, None) => {
+            "no thread waited for a monitor; record for longer, while the program is busy"
+                .to_owned()
+        }
         (None, Some(alloc)) => format!(
             "no allocation was sampled, at {} from one sample to the next; record for longer, while \
              the program allocates, or with a smaller --interval-bytes",
@@ -334,27 +325,6 @@ fn nothing(source: &StreamSource) -> String {
     format!("nothing was recorded: {why}")
 }
 
-fn figures(source: &StreamSource) -> Figures {
-    let Told { samples, alloc } = &source.told;
-    let paused = samples.as_ref().map(|status| status.paused);
-    let paused = paused.or(alloc.as_ref().map(|status| status.paused)).unwrap_or(false);
-    let samples = samples.as_ref().map(|status| SampleFigures {
-        samples: source.samples(),
-        threads: status.threads,
-        trigger: status.trigger,
-        interval: source.totals.interval,
-    });
-    let (sampled, bytes) = source.allocated();
-    let alloc = alloc.as_ref().map(|status| AllocFigures {
-        samples: sampled,
-        bytes,
-        interval: status.interval_bytes,
-        collections: status.collections,
-        proven: status.live.then(|| source.proven()),
-    });
-    Figures { samples, alloc, lost: source.lost(), paused, cpu: source.totals.cpu }
-}
-
 fn is_perf(trigger: Option<SampleTrigger>) -> bool {
     matches!(trigger, Some(SampleTrigger::PerfClock | SampleTrigger::PerfCycles))
 }
@@ -372,6 +342,10 @@ impl StreamRecording {
         }
         if self.has(EngineName::Alloc) {
             let change = EngineChange::Alloc { interval_bytes: None, paused };
+            agent.tell(&Request::Change(change))?;
+        }
+        if self.has(EngineName::Locks) {
+            let change = EngineChange::Locks { threshold_ns: None, paused };
             agent.tell(&Request::Change(change))?;
         }
         Ok(())
@@ -424,14 +398,22 @@ mod tests {
     fn a_plan_has_a_name_and_an_order_for_each_combination() {
         let samples = |wall| Some(Samples { wall, ..Samples::default() });
         let alloc = || Some(Alloc { interval: Some(65_536), live: false });
-        for (samples, alloc, name, engines) in [
-            (samples(false), None, "cpu", &[EngineName::Sampling][..]),
-            (samples(true), None, "wall", &[EngineName::Sampling]),
-            (None, alloc(), "alloc", &[EngineName::Alloc]),
-            (samples(false), alloc(), "cpu-alloc", &[EngineName::Sampling, EngineName::Alloc]),
-            (samples(true), alloc(), "wall-alloc", &[EngineName::Sampling, EngineName::Alloc]),
+        let [sampling, allocation, waits] =
+            [EngineName::Sampling, EngineName::Alloc, EngineName::Locks];
+        for (samples, alloc, locks, name, engines) in [
+            (samples(false), None, false, "cpu", &[sampling][..]),
+            (samples(true), None, false, "wall", &[sampling]),
+            (None, alloc(), false, "alloc", &[allocation]),
+            (None, None, true, "lock", &[waits]),
+            (samples(false), alloc(), false, "cpu-alloc", &[sampling, allocation]),
+            (samples(true), alloc(), false, "wall-alloc", &[sampling, allocation]),
+            (samples(false), None, true, "cpu-lock", &[sampling, waits]),
+            (samples(true), None, true, "wall-lock", &[sampling, waits]),
+            (None, alloc(), true, "alloc-lock", &[allocation, waits]),
+            (samples(true), alloc(), true, "wall-alloc-lock", &[sampling, allocation, waits]),
         ] {
-            let plan = Plan { samples, alloc, depth: Some(99), ..Plan::default() };
+            let locks = locks.then(|| Locks { threshold: Some(Duration::from_micros(7)) });
+            let plan = Plan { samples, alloc, locks, depth: Some(99), ..Plan::default() };
             assert_eq!(plan.name(), name);
             let wire = plan.wire();
             assert_eq!(wire.iter().map(EnginePlan::engine).collect::<Vec<_>>(), engines, "{name}");
@@ -444,11 +426,14 @@ mod tests {
                             (99, 65_536, false)
                         );
                     }
+                    EnginePlan::Locks(plan) => {
+                        assert_eq!((plan.depth, plan.threshold_ns), (99, 7_000));
+                    }
                     other => panic!("{other:?} writes to no stream"),
                 }
             }
-            // Allocation has its debug information at safepoints, where the JVM keeps it anyhow.
-            assert_eq!(plan.settings().flags.is_empty(), name == "alloc");
+            // What happens at safepoints has its debug information, which the JVM keeps there anyhow.
+            assert_eq!(plan.settings().flags.is_empty(), plan.samples.is_none());
         }
     }
 }

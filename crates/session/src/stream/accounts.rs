@@ -1,9 +1,10 @@
-//! What is said of sampled objects beside their values: facts of the run, and what is missing.
+//! What is said of sampled objects and of waits beside their values: facts of the run, and what is missing.
 
 use super::collect::{Allocation, Live};
+use std::time::Duration;
 use tare_profile::facts::{Bytes, keys};
 use tare_profile::{LossKind, RunInfo};
-use tare_protocol::AllocStatus;
+use tare_protocol::{AllocStatus, LockStatus};
 
 /// Notes a loss, if there is any.
 pub fn lose(run: &mut RunInfo, kind: LossKind, what: &str, count: u64, reason: &str) {
@@ -59,6 +60,26 @@ pub fn of_live(
     facts.set(keys::LIVE_UNPROVEN_BYTES, &Bytes(bytes));
     let reason = "they survived a collection, and their allocations were lost";
     lose(run, LossKind::Dropped, "live objects", live.lost(), reason);
+}
+
+/// Waits for locks.
+pub fn of_locks(status: &LockStatus, run: &mut RunInfo) {
+    let facts = &mut run.facts;
+    facts.set(keys::LOCK_THRESHOLD, &Duration::from_nanos(status.threshold_ns));
+    facts.set(keys::LOCK_OWNERS_ASKED, &status.asked);
+    facts.set(keys::LOCK_OWNERS_ANSWERED, &status.answered);
+    for (count, reason) in status.lost.iter().filter_map(|line| numbered(line)) {
+        let (kind, what, reason) = match reason.split_once(": ") {
+            Some(("without a stack", reason)) => (LossKind::Failed, "stacks of waits", reason),
+            Some(("without a class", reason)) => (LossKind::Failed, "classes of locks", reason),
+            Some((_, reason)) => (LossKind::Dropped, "waits", reason),
+            None => (LossKind::Dropped, "waits", reason),
+        };
+        lose(run, kind, what, count, reason);
+    }
+    for (count, reason) in status.failures.iter().filter_map(|line| numbered(line)) {
+        lose(run, LossKind::Failed, "stacks of waits", count, reason);
+    }
 }
 
 /// A number and what it counts, as the agent writes it.

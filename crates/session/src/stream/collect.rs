@@ -1,5 +1,5 @@
 //! From the records of a stream to a profile: methods, contexts, and whose stack it was. What the
-//! engines tell is in `samples`, `allocation` (with `live`) and `events`.
+//! engines tell is in `samples`, `allocation` (with `live`), `locks` and `events`.
 //!
 //! Names may come after the stacks that they are in, so stacks wait until all their names are
 //! there. The stream tells each thing once; what has been read is kept here, since the agent
@@ -8,11 +8,13 @@
 mod allocation;
 mod events;
 mod live;
+mod locks;
 mod naming;
 mod samples;
 
 pub use allocation::Allocation;
 pub use live::{Live, Object};
+pub use locks::Locks;
 pub use naming::Addresses;
 pub use samples::{Clock, Samples};
 
@@ -72,9 +74,10 @@ impl Fitting {
 const OUTSIDE: &str = "[no method that fits]";
 
 pub struct Collector<A> {
-    /// What was asked for: samples, allocation, or both.
+    /// What was asked for: samples, allocation, locks, or several of them.
     pub samples: Option<Samples>,
     pub allocation: Option<Allocation>,
+    pub locks: Option<Locks>,
     /// What the stream's clock said when the run began.
     zero: u64,
     addresses: A,
@@ -102,6 +105,7 @@ impl<A: Addresses> Collector<A> {
         Collector {
             samples,
             allocation,
+            locks: None,
             zero,
             addresses,
             origins: None,
@@ -122,16 +126,23 @@ impl<A: Addresses> Collector<A> {
         self.fitting = fitting;
     }
 
+    /// Takes waits for locks, too.
+    pub fn with_locks(mut self, locks: Option<Locks>) -> Self {
+        self.locks = locks;
+        self
+    }
+
     /// Has methods named with the jars that they come from.
     pub fn with_origins(mut self, origins: Origins) -> Self {
         self.origins = Some(origins);
         self
     }
 
-    /// Samples and sampled objects without any method that is to be shown.
+    /// Samples, sampled objects and waits without any method that is to be shown.
     pub fn outside(&self) -> u64 {
         let samples = self.samples.as_ref().map_or(0, |samples| samples.outside);
-        samples + self.allocation.as_ref().map_or(0, |allocation| allocation.outside)
+        let objects = self.allocation.as_ref().map_or(0, |allocation| allocation.outside);
+        samples + objects + self.locks.as_ref().map_or(0, |locks| locks.outside)
     }
 
     /// Notes which files of code or classes were not read, and why.
@@ -178,6 +189,7 @@ impl<A: Addresses> Collector<A> {
         self.add_events(profile, last);
         self.add_samples(profile, last);
         self.add_allocations(profile, last);
+        self.add_waits(profile, last);
     }
 
     /// A method's names. A key that comes again for another method leaves the stacks that came
@@ -237,8 +249,13 @@ impl<A: Addresses> Collector<A> {
         if java_id != 0 {
             return *self.virtuals.entry(java_id).or_insert_with(|| {
                 // It may be mounted on others later.
-                let first = profile.thread_name(carrier);
-                let name = format!("virtual thread {java_id}, first on {first}");
+                let name = match carrier {
+                    ThreadId::UNKNOWN => format!("virtual thread {java_id}"),
+                    _ => {
+                        let first = profile.thread_name(carrier);
+                        format!("virtual thread {java_id}, first on {first}")
+                    }
+                };
                 let name = profile.strings.intern(&name);
                 let (kind, java_id) = (ThreadKind::Virtual, Some(java_id));
                 profile.threads.push(Thread { kind, name, java_id, ..Thread::default() })

@@ -17,14 +17,14 @@ use crate::error::Result;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use accounts::lose;
-use collect::{Allocation, Collector, Samples};
+use collect::{Allocation, Collector, Locks, Samples};
 use std::fs::File;
 use std::time::Duration;
 use tare_arena::samples::{Counter, Record, Special, Stream, Totals};
 use tare_attach::Jvm;
 use tare_profile::facts::keys;
 use tare_profile::{LossKind, Profile, RunInfo};
-use tare_protocol::{AllocStatus, SampleStatus, Status};
+use tare_protocol::{AllocStatus, LockStatus, SampleStatus, Status};
 use tare_symbols::{Ahead, Symbols};
 
 /// How often the stream is drained: the JVM keeps what was not, in a ring.
@@ -35,6 +35,7 @@ pub const DRAIN: Duration = Duration::from_millis(50);
 pub struct Told {
     pub samples: Option<SampleStatus>,
     pub alloc: Option<AllocStatus>,
+    pub locks: Option<LockStatus>,
 }
 
 impl Told {
@@ -42,11 +43,14 @@ impl Told {
     pub fn update(&mut self, status: &Status) {
         self.samples = status.sampling().cloned().or(self.samples.take());
         self.alloc = status.alloc().cloned().or(self.alloc.take());
+        self.locks = status.locks().cloned().or(self.locks.take());
     }
 
     pub fn notes(&self) -> Vec<String> {
         let samples = self.samples.iter().flat_map(|status| &status.notes);
-        samples.chain(self.alloc.iter().flat_map(|status| &status.notes)).cloned().collect()
+        let alloc = self.alloc.iter().flat_map(|status| &status.notes);
+        let locks = self.locks.iter().flat_map(|status| &status.notes);
+        samples.chain(alloc).chain(locks).cloned().collect()
     }
 }
 
@@ -80,8 +84,10 @@ impl StreamSource {
         symbols.open_all();
         let samples = clock.map(|clock| Samples::new(clock, interval));
         let alloc = told.alloc.as_ref().map(|a| Allocation::new(a.interval_bytes, a.live));
-        let collector =
-            Collector::new(samples, alloc, totals.started, symbols).with_origins(Origins::of(jvm));
+        let locks = told.locks.as_ref().map(|_| Locks::default());
+        let collector = Collector::new(samples, alloc, totals.started, symbols)
+            .with_locks(locks)
+            .with_origins(Origins::of(jvm));
         let records = Vec::new();
         Ok(StreamSource {
             stream,
@@ -146,6 +152,11 @@ impl StreamSource {
     pub fn proven(&self) -> u64 {
         let live = self.collector.allocation.as_ref().and_then(|all| all.live.as_ref());
         live.map_or(0, |live| live.proven() as u64)
+    }
+
+    /// Waits for locks so far, if they are recorded.
+    pub fn waits(&self) -> Option<&Locks> {
+        self.collector.locks.as_ref()
     }
 
     /// Samples and events that were taken and could not be kept.
@@ -234,6 +245,9 @@ impl Source for StreamSource {
         }
         if let Some(allocation) = &self.collector.allocation {
             accounts::of_allocation(allocation, self.told.alloc.as_ref(), run);
+        }
+        if let Some(status) = &self.told.locks {
+            accounts::of_locks(status, run);
         }
         let events = totals.get(Counter::LostEvents);
         lose(run, LossKind::Dropped, "events", events, "the front end reads too slowly");

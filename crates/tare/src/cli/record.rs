@@ -1,6 +1,6 @@
 //! The flags of `tare record`.
 
-use super::values::{duration, engine, interval, interval_bytes, number, ring, size};
+use super::values::{duration, engine, interval, interval_bytes, number, ring, size, threshold};
 use super::{Patience, profiles};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use tare_protocol::{
 
 const SAMPLING: &str = "Sampling";
 const ALLOCATION: &str = "Allocation";
+const LOCKS: &str = "Locks";
 const EXACT: &str = "Exact recordings";
 const TRACE: &str = "Traces";
 
@@ -55,6 +56,15 @@ pub struct RecordArgs {
     /// With --alloc: do not watch which of the objects live
     #[arg(long, requires = "alloc", help_heading = ALLOCATION)]
     pub no_live: bool,
+    /// Record every wait for a monitor that another thread had: how long, where, for which lock, and
+    /// who had it and what that thread did; and waits in Object.wait. With --cpu, --wall or --alloc,
+    /// in one recording with those
+    #[arg(long, conflicts_with_all = ["woven", "region"], help_heading = LOCKS)]
+    pub lock: bool,
+    /// With --lock: waits from this length on are recorded one by one, with their stacks; shorter
+    /// ones are counted and summed up: 1ms, 50us [default: 10us]
+    #[arg(long, value_parser = threshold, value_name = "TIME", requires = "lock", help_heading = LOCKS)]
+    pub lock_threshold: Option<Duration>,
     /// Count and time every call in its calling context, by weaving probes
     #[arg(long, help_heading = EXACT)]
     pub exact: bool,
@@ -162,7 +172,7 @@ pub struct RecordArgs {
     /// are short and called often are counted and no longer timed
     #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
     pub overhead: Option<f64>,
-    /// Sample processor time, as without any mode; with --alloc, beside it. With --exact: sample
+    /// Sample processor time, as without any mode; with --alloc or --lock, beside it. With --exact: sample
     /// the program first, nearly unwoven, and join calls with samples, for processor time per call
     /// that probes do not distort
     #[arg(long, conflicts_with_all = ["wall", "bytecodes", "trace"], help_heading = SAMPLING)]

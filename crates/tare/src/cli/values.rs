@@ -90,6 +90,17 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     if range.contains(&time) { Ok(time) } else { Err(remedy()) }
 }
 
+/// `10us`, `1ms`, `0`: up to a minute.
+pub fn threshold(text: &str) -> Result<Duration, String> {
+    let remedy = || "write 10us, 500us or 20ms, up to 60s; 0 is every wait".to_owned();
+    // A bare number would be seconds, which nobody means here.
+    if text != "0" && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(remedy());
+    }
+    let time = time(text).ok_or_else(remedy)?;
+    if time <= Duration::from_secs(60) { Ok(time) } else { Err(remedy()) }
+}
+
 pub fn engine(text: &str) -> Result<SampleTrigger, String> {
     text.parse().map_err(|()| {
         let known = SampleTrigger::ALL.map(SampleTrigger::name).join(", ");

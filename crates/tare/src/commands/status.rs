@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{AllocStatus, EventCounts, GRACE, LoadedBy, SampleStatus, Status};
+use tare_protocol::{AllocStatus, EventCounts, GRACE, LoadedBy, LockStatus, SampleStatus, Status};
 use tare_session::agents;
 use tare_session::client::Agent;
 use tare_session::engines::counters;
@@ -105,6 +105,12 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
             row("", note.clone())?;
         }
     }
+    if let Some(locks) = status.locks() {
+        row("locks", describe_locks(locks))?;
+        for note in &locks.notes {
+            row("", note.clone())?;
+        }
+    }
     let others = status.front_ends.saturating_sub(1);
     row(
         "front ends",
@@ -175,6 +181,26 @@ fn describe_alloc(alloc: &AllocStatus) -> String {
         ));
     }
     text + &missing(&alloc.failures, &alloc.lost)
+}
+
+/// Waits for locks in a few words.
+fn describe_locks(locks: &LockStatus) -> String {
+    let mut text = format!("waits from {} on", interval(locks.threshold_ns));
+    if locks.paused {
+        text.push_str(", paused");
+    }
+    let time = |nanos| term::time(Duration::from_nanos(nanos));
+    text.push_str(&format!(
+        "; {} of {} in all, {} waiting for something to happen; {} told, {} with an owner; {} waiting \
+         now",
+        roughly(locks.contentions, "contention"),
+        time(locks.blocked_ns),
+        time(locks.waiting_ns),
+        term::count(locks.told),
+        term::count(locks.owned),
+        several(locks.waiting, "thread"),
+    ));
+    text + &missing(&locks.failures, &locks.lost)
 }
 
 fn missing(failures: &[String], lost: &[String]) -> String {

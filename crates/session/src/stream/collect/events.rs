@@ -1,7 +1,9 @@
 //! Events of the stream as events of the profile: each declared kind becomes a table with its
-//! fields. Those of the allocation engine are more than rows of a table, and go to `allocation`.
+//! fields. Those of the engines for allocation and locks are more than rows of a table, and go to
+//! `allocation` and `locks`.
 
 use super::allocation::AllocationKind;
+use super::locks::LockRecordKind;
 use super::{Addresses, Collector, Place};
 use std::collections::HashMap;
 use tare_arena::samples::{DeclaredKind, FieldKind, StreamEvent, Text};
@@ -28,6 +30,7 @@ enum Declared {
         fields: Vec<(usize, FieldKind)>,
     },
     Allocation(AllocationKind),
+    Locks(LockRecordKind),
 }
 
 impl Events {
@@ -62,6 +65,10 @@ impl<A: Addresses> Collector<A> {
             self.events.kinds.insert(kind.id, Declared::Allocation(of_objects));
             return;
         }
+        if let Some(of_locks) = LockRecordKind::of(kind) {
+            self.events.kinds.insert(kind.id, Declared::Locks(of_locks));
+            return;
+        }
         let known = kind.fields.iter().enumerate();
         let known: Vec<(&str, usize, FieldKind)> =
             known.filter_map(|(at, (name, kind))| Some((name.as_str(), at, (*kind)?))).collect();
@@ -78,6 +85,11 @@ impl<A: Addresses> Collector<A> {
             Some(Declared::Allocation(kind)) => {
                 if let Some(allocation) = &mut self.allocation {
                     allocation.push(kind, &event);
+                }
+            }
+            Some(Declared::Locks(kind)) => {
+                if let Some(locks) = &mut self.locks {
+                    locks.push(kind, &event);
                 }
             }
             None => self.events.undeclared += 1,

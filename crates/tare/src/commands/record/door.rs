@@ -47,13 +47,14 @@ pub fn job(args: &RecordArgs) -> Result<Job> {
     })
 }
 
-/// Samples of threads, unless only allocation is asked for.
+/// Samples of threads, unless only allocation or locks are asked for.
 fn stream(args: &RecordArgs) -> Result<stream::Plan> {
-    let with_samples = !args.alloc || args.cpu || args.wall;
+    let with_samples = !(args.alloc || args.lock) || args.cpu || args.wall;
     if !with_samples && (args.interval.is_some() || args.engine.is_some() || args.java_only) {
         bail!(
-            "--interval, --engine and --java-only are for samples of threads, which --alloc alone does \
-             not take; add --cpu or --wall. The interval of allocation samples is --interval-bytes"
+            "--interval, --engine and --java-only are for samples of threads, which --alloc and --lock \
+             alone do not take; add --cpu or --wall. The interval of allocation samples is \
+             --interval-bytes, the shortest wait that is shown --lock-threshold"
         );
     }
     Ok(stream::Plan {
@@ -66,6 +67,7 @@ fn stream(args: &RecordArgs) -> Result<stream::Plan> {
         alloc: args
             .alloc
             .then_some(stream::Alloc { interval: args.interval_bytes, live: !args.no_live }),
+        locks: args.lock.then_some(stream::Locks { threshold: args.lock_threshold }),
         depth: args.depth,
         include: args.include.clone(),
         exclude: args.exclude.clone(),

@@ -44,10 +44,15 @@ fn say_stream(outcome: &stream::Outcome, path: &Path, size: u64) {
         let bytes = value(alloc.bytes.round() as i64, Unit::Bytes);
         format!("{bytes} allocated ({})", roughly(alloc.samples, "sampled object"))
     });
-    let what: Vec<String> = samples.into_iter().chain(alloc).collect();
+    let locks = outcome.locks.as_ref().map(|locks| {
+        let contentions = roughly(locks.contentions, "contention");
+        format!("{contentions}, {} blocked", term::time(Duration::from_nanos(locks.blocked)))
+    });
+    let what: Vec<String> = samples.into_iter().chain(alloc).chain(locks).collect();
     headline(path, &format!("{} in {time}; {size} KiB", what.join(", ")));
     if outcome.outside > 0 {
-        let outside = roughly(outcome.outside, "sample");
+        let outside =
+            roughly(outcome.outside, if outcome.locks.is_some() { "record" } else { "sample" });
         remark(&format!("{outside} without any method that fits --include and --exclude"));
     }
 }

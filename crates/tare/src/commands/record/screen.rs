@@ -178,6 +178,16 @@ fn of_stream(
             line += &format!(", {} alive", term::count(proven));
         }
     }
+    if let Some(locks) = &now.locks {
+        let before = then.and_then(|then| then.locks.as_ref()).map_or(0, |then| then.contentions);
+        let rate = locks.contentions.saturating_sub(before) as f64 / seconds;
+        line += &format!(
+            "  {}, {}/s, {} blocked",
+            roughly(locks.contentions, "contention"),
+            term::count(rate as u64),
+            term::time(Duration::from_nanos(locks.blocked)),
+        );
+    }
     if let Some(samples) = &now.samples {
         let before = then.and_then(|then| then.samples.as_ref()).map_or(0, |then| then.samples);
         let rate = samples.samples.saturating_sub(before) as f64 / seconds;
@@ -284,6 +294,7 @@ mod tests {
         let figures = |alloc, cpu| stream::Figures {
             samples: None,
             alloc: Some(alloc),
+            locks: None,
             lost: 0,
             paused: false,
             cpu,

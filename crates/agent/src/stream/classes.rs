@@ -5,9 +5,9 @@
 //! reference that goes out of the table may still be in the hands of a callback; it is deleted when
 //! none is inside any more.
 
+use super::Stream;
 use crate::jvm::references::Weak;
 use crate::jvm::{Jni, Jvmti};
-use crate::stream::Stream;
 use jvmti_bindings::sys::jni::jclass;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
