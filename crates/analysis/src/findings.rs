@@ -2,8 +2,10 @@
 //! trust the rest. A sentence here must be true of any profile that brings it about; it does not
 //! guess at causes.
 
+mod locks;
 mod memory;
 
+pub use locks::{blocked_samples, lock_findings};
 pub use memory::memory_findings;
 
 use crate::aside::{Aside, NATIVE_THREADS};

@@ -24,6 +24,7 @@ mod hot;
 mod idle;
 mod join;
 mod labels;
+mod locks;
 mod memory;
 mod method_type;
 mod metrics;
@@ -49,10 +50,16 @@ pub use collections::Collections;
 pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};
-pub use findings::{Finding, FindingKind, findings, memory_findings};
+pub use findings::{
+    Finding, FindingKind, blocked_samples, findings, lock_findings, memory_findings,
+};
 pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
 pub use join::{JOINED, Joined, JoinedSums, join};
 pub use labels::{Label, LabelKind};
+pub use locks::{
+    Doing, Executor, Holder, Idle as IdleWaits, Lock, Locks, OWNERS, POINTS, Pair, Place, Queue,
+    Sum, add_owners,
+};
 pub use memory::{
     Ages, Amount, LiveGrowth, Memory, Site, SiteBy, SiteName, cut_to_sites, is_level, is_memory,
 };

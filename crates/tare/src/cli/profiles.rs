@@ -17,8 +17,12 @@ pub struct ReportArgs {
     /// Show each thread, and what it mostly did
     #[arg(long)]
     pub threads: bool,
-    /// Invert the tree: hot methods first, below each its callers
+    /// Show locks: which are waited for and who has them, who waits for whom, queues, and what else
+    /// threads wait for
     #[arg(long, conflicts_with_all = ["method", "threads"])]
+    pub locks: bool,
+    /// Invert the tree: hot methods first, below each its callers
+    #[arg(long, conflicts_with_all = ["method", "threads", "locks"])]
     pub bottom_up: bool,
     /// Show native, JVM and kernel frames, and the JVM's threads. By default such frames count as
     /// part of the Java method that called them, and the JVM's threads are one line

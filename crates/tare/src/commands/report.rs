@@ -5,6 +5,7 @@ mod head;
 mod hprof;
 mod json;
 mod list;
+mod locks;
 mod page;
 mod regions;
 mod sites;
@@ -19,9 +20,9 @@ use crate::source;
 use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::{
-    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Memory, Region,
-    ThreadShare, Tree, bounds_of, by_thread, findings, hot_list, is_memory, memory_findings,
-    narrow, set_aside,
+    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Locks, Memory, Region,
+    ThreadShare, Tree, blocked_samples, bounds_of, by_thread, findings, hot_list, is_memory,
+    lock_findings, memory_findings, narrow, set_aside,
 };
 use tare_java_names::Pattern;
 use tare_profile::{Profile, SeriesId, SeriesInfo};
@@ -42,6 +43,7 @@ pub struct Report<'a> {
     findings: Vec<Finding>,
     regions: Vec<Region>,
     memory: Option<Memory>,
+    locks: Option<Locks>,
 }
 
 /// Numbers of metrics.
@@ -86,8 +88,9 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
     let filter = args.view.filter().restriction();
     let memory = Memory::of(&profile, Some(metrics[0]), &filter, args.view.sites())?;
+    let locks = Locks::of(&profile, &filter)?;
     let profile = narrow(profile, metrics[0], &filter)?;
-    show(&profile, metrics, memory, args)
+    show(&profile, metrics, memory, locks, args)
 }
 
 /// Whether values are by class and site, and not by method only.
@@ -99,7 +102,8 @@ fn lists_sites(profile: &Profile, metric: SeriesId, memory: &Memory) -> bool {
 pub fn whole(profile: &Profile, args: &ReportArgs) -> Result<()> {
     let metrics = source::metrics(profile, args.view.metric.as_deref())?;
     let memory = Memory::of(profile, Some(metrics[0]), &Filter::default(), args.view.sites())?;
-    show(profile, metrics, memory, args)
+    let locks = Locks::of(profile, &Filter::default())?;
+    show(profile, metrics, memory, locks, args)
 }
 
 /// Reports on what the filters have left of a profile.
@@ -107,6 +111,7 @@ fn show(
     profile: &Profile,
     metrics: Vec<SeriesId>,
     memory: Option<Memory>,
+    locks: Option<Locks>,
     args: &ReportArgs,
 ) -> Result<()> {
     let filter = args.view.filter().shape();
@@ -137,6 +142,11 @@ fn show(
         findings.splice(0..0, of_memory);
         findings.sort_by_key(|finding| finding.kind);
     }
+    let of_locks = match &locks {
+        Some(locks) => lock_findings(profile, metrics[0], locks),
+        None => blocked_samples(profile, metrics[0], tree.sum(0)).into_iter().collect(),
+    };
+    findings.splice(0..0, of_locks);
     let by_line = matches!(args.view.by(), By::Line | By::Site);
     if by_line && tree.labels().all(|(_, label)| label.line.is_none()) {
         let text = "the recording knows no lines, so methods are shown".to_owned();
@@ -175,7 +185,14 @@ fn show(
         findings,
         regions,
         memory,
+        locks,
     };
+    if args.locks && report.locks.is_none() {
+        bail!(
+            "the recording has no waits of threads; record them with `tare record --lock`, or read \
+             a recording of the JDK's flight recorder"
+        );
+    }
     match args.format {
         ReportFormat::Text => page::print(&report),
         ReportFormat::Json => json::print(&report),

@@ -69,6 +69,9 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     if let Some(memory) = &report.memory {
         root.insert("memory".into(), super::sites::json(memory));
     }
+    if let Some(locks) = &report.locks {
+        root.insert("locks".into(), super::locks::json(locks));
+    }
     root.insert("regions".into(), super::regions::json(report));
     if let Some(text) = &report.args.method {
         root.insert("around".into(), around(report, text)?);

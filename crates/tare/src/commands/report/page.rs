@@ -1,6 +1,7 @@
 //! The page for people: findings first, then what to look at.
 
 use super::list::{self, Outside, Which};
+use super::locks::{self, Extent};
 use super::{Report, head, labels_like, sites, tree};
 use crate::cli::By;
 use crate::figures::{fit, percent, value, wrap};
@@ -44,13 +45,22 @@ fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
         return page.threads(out);
     }
     page.findings(out)?;
+    if report.args.locks {
+        return locks::print(out, report, Extent::All, false, width);
+    }
     super::regions::print(out, report, width)?;
+    let extent = locks::extent(report);
+    if let Some(extent) = extent {
+        locks::print(out, report, extent, brief, width)?;
+    }
     if report.tree.is_empty() {
         return Ok(());
     }
     let outside = Outside::of(report, &report.args.view.filter().shape())?;
     match report.sites() {
         Some(memory) => sites::print(out, report, memory, width)?,
+        // Locks by blocked time are what that list would have.
+        None if extent == Some(Extent::Page) => {}
         None => list::print(out, report, &outside, Which::Itself, width)?,
     }
     if brief {
@@ -257,6 +267,9 @@ impl Page<'_> {
                 out,
                 "{DIM}What is allocated, and stays:  tare report {file} --metric alloc{DIM:#}"
             )?;
+        }
+        if locks::extent(self.report).is_some() {
+            writeln!(out, "{DIM}All about locks:          tare report {file} --locks{DIM:#}")?;
         }
         if let Some(hot) = method.filter(|_| self.report.args.view.by() == By::Method) {
             let name = super::bare(&tree.label(hot.label).text);

@@ -1,0 +1,369 @@
+//! Who waits for which lock, how long, and who has it meanwhile: made of `lock` and `task` events.
+//!
+//! Contention (somebody else has what a thread wants) is told lock by lock. Waiting for something
+//! to happen is apart, since most of it is how threads are idle.
+
+mod doing;
+mod names;
+mod owners;
+mod queues;
+mod read;
+mod tasks;
+
+pub use doing::Doing;
+pub use owners::{OWNERS, add_owners};
+pub use queues::{POINTS, Queue};
+pub use tasks::Executor;
+
+pub(crate) use names::Names;
+
+use crate::filter::{AnalysisError, Filter};
+use crate::select::Selection;
+use names::{Key, keys, lock_name, thread_group};
+use read::{OwnerStack, Waited};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use tare_profile::{Profile, SeriesId, ThreadId, ThreadKind, ValueKind, Wait};
+
+/// All that a recording tells of waiting.
+#[derive(Clone, Debug, Default)]
+pub struct Locks {
+    /// Nanoseconds that were looked at.
+    pub duration: u64,
+    pub contended: Sum,
+    /// Threads that waited for locks.
+    pub threads: usize,
+    /// What is counted but has no event of its own: waits below the recorder's threshold.
+    pub shorter: Option<Sum>,
+    /// The largest first.
+    pub locks: Vec<Lock>,
+    /// Who waits for whom, by threads and by methods; the largest first.
+    pub by_threads: Vec<Pair>,
+    pub by_methods: Vec<Pair>,
+    /// Waiting for something to happen, by what for; the largest first.
+    pub idle: Vec<Idle>,
+    pub executors: Vec<Executor>,
+    /// Of the contended time, what is not known: who had the lock, or where it was.
+    pub without_owner: u64,
+    pub without_stack: u64,
+    /// The owner's stack was taken when it had just left the lock.
+    pub left: u64,
+    /// The owner's stack comes from samples, or from a wait of its own.
+    pub inferred: u64,
+}
+
+/// Waits and how long they were, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sum {
+    pub waits: u64,
+    pub total: u64,
+    pub longest: u64,
+}
+
+impl Sum {
+    fn add(&mut self, duration: u64) {
+        self.waits += 1;
+        self.total = self.total.saturating_add(duration);
+        self.longest = self.longest.max(duration);
+    }
+
+    pub fn mean(&self) -> u64 {
+        self.total.checked_div(self.waits).unwrap_or(0)
+    }
+}
+
+/// A lock, or several that nobody can tell apart.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Lock {
+    /// For people: its class, and where it is used if that is a class of the JDK's.
+    pub name: String,
+    /// Empty if not known.
+    pub class: String,
+    /// How many objects it is; 0 if not known.
+    pub instances: usize,
+    pub sum: Sum,
+    /// Threads that waited for it, and what they are called.
+    pub threads: usize,
+    pub pools: Vec<(String, u64)>,
+    /// Which part of their time those threads waited for it, of the time in which they were not
+    /// idle.
+    pub share: f64,
+    /// Where they waited; the largest first.
+    pub waiters: Vec<Place>,
+    /// Who had it, and did what; the largest first.
+    pub owners: Vec<Holder>,
+    pub queue: Queue,
+}
+
+/// A method with the waits that belong to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub method: String,
+    pub sum: Sum,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// The method that has the lock; `None` if the owner's stack is not known.
+    pub method: Option<String>,
+    /// The owner's innermost method of the program's own.
+    pub inside: Option<String>,
+    /// Its threads; empty if nobody knows who it was.
+    pub threads: String,
+    pub doing: Option<Doing>,
+    /// If it waits for another lock: which.
+    pub waits_for: Option<String>,
+    pub sum: Sum,
+}
+
+/// Somebody waits for somebody.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pair {
+    pub waiter: String,
+    /// Empty if not known.
+    pub owner: String,
+    pub sum: Sum,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Idle {
+    pub wait: Wait,
+    pub sum: Sum,
+    pub threads: usize,
+    /// Where the most of it is.
+    pub place: Option<String>,
+}
+
+impl Locks {
+    /// What a recording tells of waiting, as far as a filter lets it through; `None` if it tells
+    /// nothing.
+    pub fn of(profile: &Profile, filter: &Filter) -> Result<Option<Locks>, AnalysisError> {
+        let executors = tasks::executors(profile, filter)?;
+        let has_waits =
+            read::tables(profile, &tare_profile::EventKind::lock()).any(|table| !table.is_empty());
+        if !has_waits && executors.is_empty() {
+            return Ok(None);
+        }
+        let range = read::range(profile, filter);
+        let waits = read::waits(profile, filter)?;
+        let mut locks = Locks {
+            duration: range.end - range.start,
+            idle: idle(profile, &waits),
+            executors,
+            ..Locks::default()
+        };
+        locks.contend(profile, &waits, &range);
+        locks.shorter = shorter(profile, filter, locks.contended)?;
+        Ok(Some(locks))
+    }
+
+    /// Contention, counted exactly where the recorder did so.
+    pub fn blocked(&self) -> Sum {
+        let more = self.shorter.unwrap_or_default();
+        let Sum { waits, total, longest } = self.contended;
+        Sum { waits: waits + more.waits, total: total.saturating_add(more.total), longest }
+    }
+
+    fn contend(&mut self, profile: &Profile, waits: &[Waited], range: &Range<u64>) {
+        let keys = keys(profile, waits);
+        let busy = busy(profile, waits, range);
+        let mut names = Names::new(profile);
+        let mut groups: HashMap<Key, Vec<usize>> = HashMap::new();
+        let (mut threads, mut by_threads, mut by_methods) =
+            (HashSet::new(), HashMap::new(), HashMap::new());
+        for (at, wait) in waits.iter().enumerate().filter(|(_, wait)| wait.is_contention()) {
+            groups.entry(keys[at]).or_default().push(at);
+            self.contended.add(wait.duration);
+            threads.insert(wait.thread);
+            let unknown = match wait.stack {
+                _ if wait.owner == ThreadId::UNKNOWN => &mut self.without_owner,
+                OwnerStack::Unknown => &mut self.without_stack,
+                OwnerStack::Left => &mut self.left,
+                OwnerStack::Inferred => &mut self.inferred,
+                OwnerStack::Held => &mut 0,
+            };
+            *unknown = unknown.saturating_add(wait.duration);
+            let groups = [wait.thread, wait.owner].map(|thread| thread_group(profile, thread));
+            by_threads.entry(groups).or_insert_with(Sum::default).add(wait.duration);
+            let waiter = names.place(wait.context);
+            let holder = names.holder(keys[at], wait.context, wait.owner_context);
+            let pair = [waiter, holder].map(|frame| frame.map(|frame| names.method(frame)));
+            by_methods.entry(pair).or_insert_with(Sum::default).add(wait.duration);
+        }
+        self.threads = threads.len();
+        self.by_threads = pairs(by_threads.into_iter());
+        self.by_methods = pairs(
+            by_methods
+                .into_iter()
+                .map(|(pair, sum)| (pair.map(|method| method.unwrap_or_default()), sum)),
+        );
+        let whole = Whole { profile, waits, keys: &keys, busy: &busy, range };
+        self.locks =
+            groups.iter().map(|(key, group)| lock(&whole, &mut names, *key, group)).collect();
+        self.locks.sort_by(|a, b| b.sum.total.cmp(&a.sum.total).then_with(|| a.name.cmp(&b.name)));
+    }
+}
+
+fn pairs(sums: impl Iterator<Item = ([String; 2], Sum)>) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> =
+        sums.map(|([waiter, owner], sum)| Pair { waiter, owner, sum }).collect();
+    pairs.sort_by(|a, b| {
+        let names = |pair: &Pair| (pair.waiter.clone(), pair.owner.clone());
+        b.sum.total.cmp(&a.sum.total).then_with(|| names(a).cmp(&names(b)))
+    });
+    pairs
+}
+
+/// What a lock is made of.
+struct Whole<'a> {
+    profile: &'a Profile,
+    waits: &'a [Waited],
+    keys: &'a [Key],
+    busy: &'a HashMap<ThreadId, u64>,
+    range: &'a Range<u64>,
+}
+
+fn lock(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, group: &[usize]) -> Lock {
+    let profile = whole.profile;
+    let waits = || group.iter().map(|at| &whole.waits[*at]);
+    let (mut sum, mut instances, mut threads) = (Sum::default(), HashSet::new(), HashSet::new());
+    let mut places: HashMap<String, Sum> = HashMap::new();
+    let mut pools: HashMap<String, u64> = HashMap::new();
+    let mut holders: HashMap<Holder, Sum> = HashMap::new();
+    for wait in waits() {
+        sum.add(wait.duration);
+        instances.insert(wait.instance);
+        threads.insert(wait.thread);
+        *pools.entry(thread_group(profile, wait.thread)).or_default() += wait.duration;
+        let place = names.place(wait.context).map(|frame| names.method(frame));
+        places.entry(place.unwrap_or_default()).or_default().add(wait.duration);
+        let holder = holder(whole, names, key, wait);
+        holders.entry(holder).or_default().add(wait.duration);
+    }
+    let busy: u64 = threads.iter().filter_map(|thread| whole.busy.get(thread)).sum();
+    let mut waiters: Vec<Place> =
+        places.into_iter().map(|(method, sum)| Place { method, sum }).collect();
+    waiters.sort_by(|a, b| b.sum.total.cmp(&a.sum.total).then_with(|| a.method.cmp(&b.method)));
+    let mut owners: Vec<Holder> =
+        holders.into_iter().map(|(holder, sum)| Holder { sum, ..holder }).collect();
+    owners.sort_by(|a, b| {
+        let name = |holder: &Holder| (holder.method.clone(), holder.threads.clone());
+        b.sum.total.cmp(&a.sum.total).then_with(|| name(a).cmp(&name(b)))
+    });
+    let mut pools: Vec<(String, u64)> = pools.into_iter().collect();
+    pools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    instances.remove(&0);
+    Lock {
+        name: lock_name(profile, key),
+        class: profile.strings.get(key.class).to_owned(),
+        instances: instances.len(),
+        sum,
+        threads: threads.len(),
+        pools,
+        share: if busy > 0 { (sum.total as f64 / busy as f64).min(1.0) } else { 0.0 },
+        waiters,
+        owners,
+        queue: queues::queue(waits(), whole.range),
+    }
+}
+
+fn holder(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, wait: &Waited) -> Holder {
+    let profile = whole.profile;
+    let known = wait.stack != OwnerStack::Unknown;
+    let frame = names.holder(key, wait.context, wait.owner_context).filter(|_| known);
+    let inside = names.place(wait.owner_context).filter(|_| known);
+    let waits_for = wait.owner_waits.map(|at| (&whole.waits[at], whole.keys[at]));
+    let doing = match waits_for {
+        Some((other, _)) if other.is_contention() => Some(Doing::Lock),
+        _ if known => Doing::of(profile, wait.owner_context),
+        Some((other, _)) => Some(Doing::of_wait(other.wait)),
+        None => None,
+    };
+    let other_lock = waits_for.filter(|(other, _)| other.is_contention());
+    Holder {
+        method: frame.map(|frame| names.method(frame)),
+        inside: inside.filter(|inside| Some(*inside) != frame).map(|frame| names.method(frame)),
+        threads: thread_group(profile, wait.owner),
+        doing,
+        waits_for: other_lock.map(|(_, key)| lock_name(profile, key)),
+        sum: Sum::default(),
+    }
+}
+
+impl std::hash::Hash for Holder {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.method, &self.inside, &self.threads, self.doing, &self.waits_for).hash(state);
+    }
+}
+
+/// How long each thread that waited was there and not idle.
+fn busy(profile: &Profile, waits: &[Waited], range: &Range<u64>) -> HashMap<ThreadId, u64> {
+    let mut seen: HashMap<ThreadId, (Range<u64>, u64)> = HashMap::new();
+    for wait in waits {
+        let (span, idle) = seen.entry(wait.thread).or_insert((wait.time..wait.end(), 0));
+        *span = span.start.min(wait.time)..span.end.max(wait.end());
+        // Who waits for a result has work to do.
+        if !wait.is_contention() && wait.wait != Wait::Future {
+            *idle = idle.saturating_add(wait.duration);
+        }
+    }
+    let busy = |(thread, (span, idle)): (ThreadId, (Range<u64>, u64))| {
+        let known = profile.threads.get(thread);
+        let (start, end) = match (known.kind, known.started, known.ended) {
+            // Nobody is told when virtual threads come and go.
+            (ThreadKind::Virtual, None, None) => (span.start, span.end),
+            (_, started, ended) => (
+                started.unwrap_or(range.start).clamp(range.start, span.start.max(range.start)),
+                ended.unwrap_or(range.end).min(range.end).max(span.end),
+            ),
+        };
+        (thread, end.saturating_sub(start).saturating_sub(idle))
+    };
+    seen.into_iter().map(busy).collect()
+}
+
+fn idle(profile: &Profile, waits: &[Waited]) -> Vec<Idle> {
+    let mut names = Names::new(profile);
+    let mut sums: HashMap<Wait, (Sum, HashSet<ThreadId>, HashMap<Option<String>, u64>)> =
+        HashMap::new();
+    for wait in waits.iter().filter(|wait| !wait.is_contention()) {
+        let (sum, threads, places) = sums.entry(wait.wait).or_default();
+        sum.add(wait.duration);
+        threads.insert(wait.thread);
+        let place = names.place(wait.context).map(|frame| names.method(frame));
+        *places.entry(place).or_default() += wait.duration;
+    }
+    let mut idle: Vec<Idle> = sums
+        .into_iter()
+        .map(|(wait, (sum, threads, places))| {
+            let most = places.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
+            Idle { wait, sum, threads: threads.len(), place: most.and_then(|(place, _)| place) }
+        })
+        .collect();
+    idle.sort_by_key(|idle| (std::cmp::Reverse(idle.sum.total), idle.wait));
+    idle
+}
+
+/// What the series have more than the events: waits that were too short for one.
+fn shorter(profile: &Profile, filter: &Filter, told: Sum) -> Result<Option<Sum>, AnalysisError> {
+    // Of an event a range of time may have a part; its values are at one moment.
+    if filter.time.is_some() {
+        return Ok(None);
+    }
+    let selection = Selection::new(profile, filter)?;
+    let total = |kind: ValueKind| -> Result<u64, AnalysisError> {
+        let of_kind = |id: &SeriesId| profile.series(*id).info().kind == kind;
+        let mut sum = 0_i64;
+        for id in profile.all_series().map(|(id, _)| id).filter(of_kind) {
+            if profile.series(id).info().name == OWNERS {
+                continue;
+            }
+            let rows = selection.rows(profile, id, filter)?;
+            sum = rows.fold(sum, |sum, row| sum.saturating_add(row.value));
+        }
+        Ok(u64::try_from(sum).unwrap_or(0))
+    };
+    let waits = total(ValueKind::Contentions)?.saturating_sub(told.waits);
+    let time = total(ValueKind::BlockedTime)?.saturating_sub(told.total);
+    Ok((waits > 0).then_some(Sum { waits, total: time, longest: 0 }))
+}
