@@ -9,6 +9,8 @@ mod owners;
 mod queues;
 mod read;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 pub use doing::Doing;
 pub use owners::{OWNERS, add_owners};
@@ -82,17 +84,27 @@ pub struct Lock {
     /// How many objects it is; 0 if not known.
     pub instances: usize,
     pub sum: Sum,
-    /// Threads that waited for it, and what they are called.
+    /// Threads that waited for it.
     pub threads: usize,
-    pub pools: Vec<(String, u64)>,
-    /// Which part of their time those threads waited for it, of the time in which they were not
-    /// idle.
+    /// The same by their names; who waited longest comes first.
+    pub pools: Vec<Pool>,
+    /// Which part of their time the first of these waited for it, of the time in which they were
+    /// not idle.
     pub share: f64,
     /// Where they waited; the largest first.
     pub waiters: Vec<Place>,
     /// Who had it, and did what; the largest first.
     pub owners: Vec<Holder>,
     pub queue: Queue,
+}
+
+/// Threads of one name but for their number.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Pool {
+    pub name: String,
+    pub threads: usize,
+    /// Nanoseconds that they waited.
+    pub total: u64,
 }
 
 /// A method with the waits that belong to it.
@@ -228,19 +240,33 @@ fn lock(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, group: &[usize]) -> 
     let waits = || group.iter().map(|at| &whole.waits[*at]);
     let (mut sum, mut instances, mut threads) = (Sum::default(), HashSet::new(), HashSet::new());
     let mut places: HashMap<String, Sum> = HashMap::new();
-    let mut pools: HashMap<String, u64> = HashMap::new();
+    let mut pools: HashMap<String, (u64, HashSet<ThreadId>)> = HashMap::new();
     let mut holders: HashMap<Holder, Sum> = HashMap::new();
     for wait in waits() {
         sum.add(wait.duration);
         instances.insert(wait.instance);
         threads.insert(wait.thread);
-        *pools.entry(thread_group(profile, wait.thread)).or_default() += wait.duration;
+        let pool = pools.entry(thread_group(profile, wait.thread)).or_default();
+        pool.0 = pool.0.saturating_add(wait.duration);
+        pool.1.insert(wait.thread);
         let place = names.place(wait.context).map(|frame| names.method(frame));
         places.entry(place.unwrap_or_default()).or_default().add(wait.duration);
         let holder = holder(whole, names, key, wait);
         holders.entry(holder).or_default().add(wait.duration);
     }
-    let busy: u64 = threads.iter().filter_map(|thread| whole.busy.get(thread)).sum();
+    let mut pools: Vec<(String, (u64, HashSet<ThreadId>))> = pools.into_iter().collect();
+    pools.sort_by(|(a, (x, _)), (b, (y, _))| y.cmp(x).then_with(|| a.cmp(b)));
+    // Others that met it once in passing would make it look smaller than it is for those it stops.
+    let first = pools.first().map(|(_, pool)| pool);
+    let share = first.map_or(0.0, |(total, threads)| {
+        let busy: u64 = threads.iter().filter_map(|thread| whole.busy.get(thread)).sum();
+        if busy > 0 { (*total as f64 / busy as f64).min(1.0) } else { 0.0 }
+    });
+    let pool = |(name, (total, threads)): (String, (u64, HashSet<ThreadId>))| Pool {
+        name,
+        threads: threads.len(),
+        total,
+    };
     let mut waiters: Vec<Place> =
         places.into_iter().map(|(method, sum)| Place { method, sum }).collect();
     waiters.sort_by(|a, b| b.sum.total.cmp(&a.sum.total).then_with(|| a.method.cmp(&b.method)));
@@ -250,8 +276,6 @@ fn lock(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, group: &[usize]) -> 
         let name = |holder: &Holder| (holder.method.clone(), holder.threads.clone());
         b.sum.total.cmp(&a.sum.total).then_with(|| name(a).cmp(&name(b)))
     });
-    let mut pools: Vec<(String, u64)> = pools.into_iter().collect();
-    pools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     instances.remove(&0);
     Lock {
         name: lock_name(profile, key),
@@ -259,8 +283,8 @@ fn lock(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, group: &[usize]) -> 
         instances: instances.len(),
         sum,
         threads: threads.len(),
-        pools,
-        share: if busy > 0 { (sum.total as f64 / busy as f64).min(1.0) } else { 0.0 },
+        pools: pools.into_iter().map(pool).collect(),
+        share,
         waiters,
         owners,
         queue: queues::queue(waits(), whole.range),
@@ -324,8 +348,8 @@ fn busy(profile: &Profile, waits: &[Waited], range: &Range<u64>) -> HashMap<Thre
 
 fn idle(profile: &Profile, waits: &[Waited]) -> Vec<Idle> {
     let mut names = Names::new(profile);
-    let mut sums: HashMap<Wait, (Sum, HashSet<ThreadId>, HashMap<Option<String>, u64>)> =
-        HashMap::new();
+    type Places = HashMap<Option<String>, u64>;
+    let mut sums: HashMap<Wait, (Sum, HashSet<ThreadId>, Places)> = HashMap::new();
     for wait in waits.iter().filter(|wait| !wait.is_contention()) {
         let (sum, threads, places) = sums.entry(wait.wait).or_default();
         sum.add(wait.duration);

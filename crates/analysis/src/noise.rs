@@ -48,6 +48,10 @@ impl Noise {
         match info.kind {
             _ if unit(profile, series).is_some() => Noise::Samples,
             _ if !exact && info.time == TimeAxis::Exact => Noise::Samples,
+            // All waits are told, but another run has others.
+            ValueKind::BlockedTime | ValueKind::WaitingTime | ValueKind::Contentions if !exact => {
+                Noise::Samples
+            }
             ValueKind::Invocations
             | ValueKind::Bytecodes
             | ValueKind::AllocatedBytes

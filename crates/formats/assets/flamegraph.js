@@ -441,6 +441,7 @@ function refresh(change) {
     press(id, (data.series[state.series].memory || "").split(" ").includes(id));
     $(id).disabled = (id === "allocated" || id === "live" ? memoryOf(id) : memoryOf(null, id)) < 0;
   }
+  for (const id of ["waiters", "owners"]) press(id, data.series[state.series].stands === id);
   canvas.dataset.zoom = nameOf(zoomed);
   canvas.dataset.view = state.bottomUp ? "bottom-up" : "top-down";
   canvas.setAttribute("aria-label", `Flame graph of ${data.title}, zoomed to ${nameOf(zoomed)}`);
@@ -525,6 +526,10 @@ const chooseMemory = (what, unit) => { const found = memoryOf(what, unit); if (f
 /** The other of two, where the graph shows the first. */
 const otherOf = (one, two) => ((data.series[state.series].memory || "").includes(one) ? two : one);
 
+/** Blocked time by `waiters`, or with the `owners` of the locks below them. */
+const standing = (what) => data.series.findIndex((one) => one.stands === what);
+const chooseStanding = (what) => { const found = standing(what); if (found >= 0) chooseSeries(found); };
+
 function fillThreads() {
   const groups = data.series[state.series].groups, select = $("thread");
   const whole = groups.reduce((sum, group) => sum + group.total, 0);
@@ -557,6 +562,7 @@ const keys = {
   n: () => nextMatch(1), N: () => nextMatch(-1), "?": () => $("help").showModal(),
   Escape: () => zoom(zoomed.parent || root), Backspace: () => zoom(zoomed.parent || root),
   Enter: () => selected && zoom(selected), s: () => chooseSeries((state.series + 1) % data.series.length),
+  w: () => chooseStanding(data.series[state.series].stands === "owners" ? "waiters" : "owners"),
   l: () => chooseMemory(otherOf("allocated", "live")), o: () => chooseMemory(null, otherOf("bytes", "objects")),
   t: () => stepThread(1), T: () => stepThread(-1),
   y: () => navigator.clipboard && navigator.clipboard.writeText(nameOf(hovered || selected || zoomed)),
@@ -577,6 +583,7 @@ function start() {
   const inMemory = data.series.filter((one) => one.memory).length;
   $("memory").hidden = inMemory < 2;
   $("series-box").hidden = data.series.length < 2 || (inMemory > 1 && inMemory === new Set(data.series.map((one) => one.memory)).size && inMemory === data.series.length);
+  $("locks").hidden = standing("waiters") < 0 || standing("owners") < 0;
   $("series").value = state.series;
   $("notes").textContent = $("notes").title = data.notes.join(" · ");
   $("facts").textContent = data.facts.map(([key, value]) => `${key}: ${value}`).join("\n");
@@ -594,6 +601,7 @@ function start() {
 
   $("series").onchange = (event) => chooseSeries(+event.target.value);
   $("thread").onchange = (event) => chooseThread(+event.target.value);
+  for (const id of ["waiters", "owners"]) $(id).onclick = () => chooseStanding(id);
   for (const id of ["allocated", "live"]) $(id).onclick = () => chooseMemory(id);
   for (const id of ["bytes", "objects"]) $(id).onclick = () => chooseMemory(null, id);
   $("bottom-up").onclick = () => toggle("bottomUp");

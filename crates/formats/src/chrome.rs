@@ -4,6 +4,8 @@
 //! A sampler meets a stack now and then. Frames that two samples in a row have in common, with no
 //! more than a few periods between, are drawn as having run from one to the other.
 
+mod locks;
+
 use crate::by_thread::{self, Sample};
 use crate::error::WriteError;
 use crate::event_names::EventNames;
@@ -91,6 +93,7 @@ pub fn write(profile: &Profile, first: SeriesId, out: &mut dyn Write) -> Result<
     for (_, table) in profile.all_events() {
         write_table(profile, table, &mut events)?;
     }
+    locks::write(profile, &mut events)?;
     writeln!(out, "\n]}}")?;
     Ok(())
 }
@@ -145,12 +148,16 @@ fn write_table(profile: &Profile, table: &EventTable, events: &mut Events<'_>) -
     let names = EventNames::new(profile, table);
     for (row, event) in table.events().enumerate() {
         let end = event.time.saturating_add(event.duration);
-        let name = names.of(&event);
+        let name = &*names.of_row(row, &event);
         if event.duration == 0 && !names.are_of_calls() {
             events.begin(name, 'i', event.thread.raw())?;
             write!(events.out, ",\"s\":\"t\",\"ts\":{}", micros(event.time))?;
         } else {
-            let category = if names.are_of_calls() { "calls" } else { "events" };
+            let category = match kind.name.as_str() {
+                _ if names.are_of_calls() => "calls",
+                "lock" => "locks",
+                _ => "events",
+            };
             events.slice(name, category, event.thread.raw(), (event.time, end))?;
         }
         write!(events.out, ",\"args\":{{")?;

@@ -1,9 +1,12 @@
-//! What an event is called on a timeline: its kind, but a call of a trace by its method.
+//! What an event is called on a timeline: its kind, but a call of a trace by its method, and a wait
+//! by what it is for.
 
-use tare_profile::{Event, EventKind, EventTable, MethodId, Profile};
+use std::borrow::Cow;
+use tare_profile::{Event, EventKind, EventTable, FieldValue, MethodId, Profile};
 
 pub struct EventNames<'p> {
     profile: &'p Profile,
+    table: &'p EventTable,
     kind: &'p str,
     /// By method, for calls.
     methods: Option<Vec<String>>,
@@ -15,7 +18,7 @@ impl<'p> EventNames<'p> {
             let ids = (0..profile.methods.len()).map(|row| MethodId::new(row as u32));
             ids.map(|id| profile.method_name(id)).collect()
         });
-        EventNames { profile, kind: &table.kind().name, methods }
+        EventNames { profile, table, kind: &table.kind().name, methods }
     }
 
     pub fn are_of_calls(&self) -> bool {
@@ -28,5 +31,24 @@ impl<'p> EventNames<'p> {
             methods.get(self.profile.frames.get(frame).method.index())
         });
         method.map_or(self.kind, String::as_str)
+    }
+    /// `monitor enter: com.acme.Pool`.
+    pub fn of_row(&self, row: usize, event: &Event) -> Cow<'_, str> {
+        if self.kind != EventKind::lock().name {
+            return Cow::Borrowed(self.of(event));
+        }
+        let text = |name| {
+            let field = self.table.field_named(name)?;
+            match self.table.field(row, field)? {
+                FieldValue::Text(text) => Some(self.profile.strings.get(text)),
+                _ => None,
+            }
+        };
+        match (text("operation").unwrap_or_default(), text("class").unwrap_or_default()) {
+            ("", "") => Cow::Borrowed(self.kind),
+            (operation, "") => Cow::Borrowed(operation),
+            ("", class) => Cow::Owned(format!("lock: {class}")),
+            (operation, class) => Cow::Owned(format!("{operation}: {class}")),
+        }
     }
 }

@@ -106,6 +106,7 @@ fn write_within(
             (ValueKind::AllocatedObjects | ValueKind::LiveObjects, _) => {
                 ("count", "object", "objects")
             }
+            (ValueKind::Contentions, _) => ("count", "wait", "waits"),
             (kind, _) => ("count", kind.name(), kind.name()),
         };
         write!(out, "{{\"name\":")?;
@@ -128,6 +129,14 @@ fn write_within(
         };
         if !memory.is_empty() {
             write!(out, ",\"memory\":\"{memory}\"")?;
+        }
+        let stands = match (info.name.as_str(), &info.kind) {
+            ("lock", ValueKind::BlockedTime) => "waiters",
+            ("owners", ValueKind::BlockedTime) => "owners",
+            _ => "",
+        };
+        if !stands.is_empty() {
+            write!(out, ",\"stands\":\"{stands}\"")?;
         }
         write!(out, ",\"base\":{},\"groups\":", view.has_base)?;
         json::list(out, &view.groups, |out, group| {

@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_analysis::{
-    Compensation, JOINED, Noise, compensate, default_metrics, figures_of_calls, find_metric,
-    is_level, is_memory, join,
+    Compensation, JOINED, Noise, OWNERS, compensate, default_metrics, figures_of_calls,
+    find_metric, is_level, is_memory, join,
 };
 use tare_profile::facts::keys;
 use tare_profile::{
@@ -40,7 +40,9 @@ pub fn load_view(path: &Path, view: &ViewArgs) -> Result<Profile> {
     let (time, how) = (view.time.as_ref(), view.compensate.how());
     // What probes cost in a trace is learned from its calls.
     let calls = time.is_some() || how == Compensation::Sequences;
-    load_as(path, time, how, view.samples.as_deref(), calls)
+    let mut profile = load_as(path, time, how, view.samples.as_deref(), calls)?;
+    add_owners(&mut profile, view.metric.as_deref(), false)?;
+    Ok(profile)
 }
 
 /// The same, of samples with their times, by which it is told how much they scatter.
@@ -56,7 +58,9 @@ pub fn load_compared(path: &Path, view: &ViewArgs) -> Result<Profile> {
     }
     drop(profile);
     let (how, samples) = (view.compensate.how(), view.samples.as_deref());
-    load_as(path, Some(&(0..u64::MAX)), how, samples, false)
+    let mut profile = load_as(path, Some(&(0..u64::MAX)), how, samples, false)?;
+    add_owners(&mut profile, view.metric.as_deref(), false)?;
+    Ok(profile)
 }
 
 /// The same, by a way of compensation that was asked for, and joined with the samples of another
@@ -279,6 +283,15 @@ fn foreign(path: &Path) -> Result<Profile> {
         ),
         Err(error) => Err(error).context(format!("{name} cannot be read")),
     }
+}
+
+/// Adds blocked time by the owners of locks, if it is asked for by its name, or `always`.
+pub fn add_owners(profile: &mut Profile, metric: Option<&str>, always: bool) -> Result<()> {
+    let asked = metric.is_some_and(|name| name.split(':').next() == Some(OWNERS));
+    if asked || always {
+        tare_analysis::add_owners(profile)?;
+    }
+    Ok(())
 }
 
 /// The series to show: the one that the user names, or the most telling.

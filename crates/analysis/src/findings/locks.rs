@@ -51,12 +51,18 @@ pub(crate) fn main_holder(lock: &Lock) -> Option<(&Holder, f64)> {
 
 fn dominating(lock: &Lock) -> String {
     let share = percent(lock.share);
-    let pool = lock.pools.first().filter(|pool| pool.1 as f64 >= 0.8 * lock.sum.total as f64);
-    let pool = pool.map_or("", |(name, _)| name.as_str());
-    let who = match (lock.threads, pool) {
-        (1, pool) => format!("thread {pool:?} waits {share} of its time"),
-        (threads, "") => format!("{threads} threads wait {share} of their time"),
-        (threads, pool) => format!("{threads} threads {pool:?} wait {share} of their time"),
+    let (name, threads) =
+        lock.pools.first().map_or(("", 0), |pool| (pool.name.as_str(), pool.threads));
+    let others = match lock.threads - threads.min(lock.threads) {
+        0 => String::new(),
+        1 => " (and another thread)".to_owned(),
+        others => format!(" (and {others} other threads)"),
+    };
+    let who = match (threads, name) {
+        (1, "") => format!("a thread waits {share} of its time"),
+        (1, name) => format!("thread {name:?}{others} waits {share} of its time"),
+        (threads, "") => format!("{threads} threads{others} wait {share} of their time"),
+        (threads, name) => format!("{threads} threads {name:?}{others} wait {share} of their time"),
     };
     format!("{who} for {}, {}", lock.name, held(lock))
 }
@@ -221,4 +227,112 @@ fn time(nanos: u64) -> String {
         _ => 2,
     };
     format!("{number:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locks::{Pool, Queue};
+
+    const MS: u64 = 1_000_000;
+
+    fn lock() -> Lock {
+        let sum = Sum { waits: 100, total: 7_100 * MS, longest: 90 * MS };
+        let holder = Holder {
+            method: Some("a.Pool.refresh".to_owned()),
+            inside: None,
+            threads: "refresher".to_owned(),
+            doing: Some(Doing::Socket),
+            waits_for: None,
+            sum,
+        };
+        Lock {
+            name: "a.Pool".to_owned(),
+            class: "a.Pool".to_owned(),
+            instances: 1,
+            sum,
+            threads: 10,
+            pools: vec![Pool { name: "http-#".to_owned(), threads: 10, total: sum.total }],
+            share: 0.71,
+            waiters: Vec::new(),
+            owners: vec![holder],
+            queue: Queue { longest: 9, mean: 7.1, over_time: vec![9] },
+        }
+    }
+
+    fn told(locks: Vec<Lock>) -> Vec<String> {
+        let mut profile = Profile::new();
+        let info = tare_profile::SeriesInfo::new("lock", ValueKind::BlockedTime);
+        let metric = profile.add_series(info);
+        let locks = Locks { duration: 1_000 * MS, locks, ..Locks::default() };
+        let found = lock_findings(&profile, metric, &locks);
+        found.into_iter().map(|finding| finding.text).collect()
+    }
+
+    #[test]
+    fn the_sentence_joins_waiters_lock_owner_and_what_it_does() {
+        let text = "10 threads \"http-#\" wait 71.0 % of their time for a.Pool, held by \
+                    a.Pool.refresh, which waits for a socket";
+        assert_eq!(told(vec![lock()]), [text]);
+        let mut other = lock();
+        other.owners[0].waits_for = Some("a.Log".to_owned());
+        assert!(told(vec![other])[0].ends_with("held by a.Pool.refresh, which waits for a.Log"));
+        let mut unknown = lock();
+        unknown.owners[0].threads = String::new();
+        assert!(told(vec![unknown])[0].ends_with("and nobody recorded who has it"));
+    }
+
+    #[test]
+    fn small_locks_and_idle_threads_bring_nothing_about() {
+        let small = Lock { share: 0.05, ..lock() };
+        assert_eq!(told(vec![small]), [""; 0]);
+        let short = Sum { waits: 3, total: 3 * MS, longest: MS };
+        assert_eq!(told(vec![Lock { sum: short, ..lock() }]), [""; 0]);
+    }
+
+    #[test]
+    fn many_short_waits_with_a_queue_are_a_convoy() {
+        let sum = Sum { waits: 2_000, total: 4_000 * MS, longest: 9 * MS };
+        let texts = told(vec![Lock { sum, share: 0.08, ..lock() }]);
+        let text = "lock convoy: a.Pool is waited for 2000 times a second, 2.00 ms each, with 7.1 \
+                    threads in the queue (at most 9); take it less often, or split it";
+        assert_eq!(texts, [text]);
+        let queue = Queue { mean: 1.2, ..lock().queue };
+        assert_eq!(told(vec![Lock { sum, share: 0.08, queue, ..lock() }]), [""; 0]);
+    }
+
+    /// Wall-clock samples of a thread that stands before a lock, for a while.
+    fn sampled(state: &str, stack: &[(&str, &str)]) -> Option<String> {
+        use tare_profile::{Frame, Method, Row, SeriesInfo, ThreadId};
+        let mut profile = Profile::new();
+        let frames: Vec<_> = stack
+            .iter()
+            .map(|(class, name)| {
+                let (class, name) = (profile.strings.intern(class), profile.strings.intern(name));
+                let method = profile.methods.intern(Method { class, name, ..Method::default() });
+                profile.frames.intern(Frame::of(method))
+            })
+            .collect();
+        let context = profile.contexts.stack(frames);
+        let wall = profile.add_series(SeriesInfo::new("wall", ValueKind::WallTime));
+        let state = profile.add_series(SeriesInfo::new(state, ValueKind::WallTime));
+        for (series, value) in [(wall, 100), (state, 34)] {
+            profile.series_mut(series).push(Row::new(context, ThreadId::UNKNOWN, value));
+        }
+        blocked_samples(&profile, wall, 100).map(|finding| finding.text)
+    }
+
+    #[test]
+    fn samples_of_waiting_threads_say_what_to_ask_next() {
+        let text = "threads wait for locks 34.0 % of the time, most of it in a.Pool.take: `tare \
+                    record --lock` tells for which, and who has them";
+        let take = ("a.Pool", "take");
+        assert_eq!(sampled("blocked", &[take]).as_deref(), Some(text));
+        let lock = ("java.util.concurrent.locks.AbstractQueuedSynchronizer", "acquire");
+        let park = ("java.util.concurrent.locks.LockSupport", "park");
+        assert_eq!(sampled("parked", &[take, lock, park]).as_deref(), Some(text));
+        let idle = ("java.util.concurrent.ThreadPoolExecutor", "getTask");
+        assert_eq!(sampled("parked", &[idle, park]), None);
+        assert_eq!(sampled("waiting", &[take]), None);
+    }
 }

@@ -8,6 +8,16 @@ use std::collections::HashMap;
 use tare_java_names::is_jdk;
 use tare_profile::{ContextId, FrameId, MethodKind, Profile, StringId, ThreadId};
 
+/// What waiting is made of.
+const MACHINERY: [&str; 6] = [
+    "jdk.internal.",
+    "java.util.concurrent.locks.",
+    "java.lang.Object",
+    "java.lang.Thread",
+    "java.lang.VirtualThread",
+    "java.lang.System",
+];
+
 /// A lock that is no other lock: its class, and where it is used if that is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
@@ -56,7 +66,7 @@ pub(super) fn lock_name(profile: &Profile, key: Key) -> String {
     match (class, home) {
         ("", "") => "[unknown lock]".to_owned(),
         ("", home) => format!("a lock in {home}"),
-        (class, "") => class.to_owned(),
+        (class, home) if home.is_empty() || home == class => class.to_owned(),
         (class, home) => format!("{} in {home}", of_jdk(class)),
     }
 }
@@ -97,7 +107,8 @@ impl<'p> Names<'p> {
         Names { profile, places: HashMap::new() }
     }
 
-    /// The innermost frame of the program's own, or of the JDK's if there is none.
+    /// The innermost frame of the program's own. If there is none, of the JDK's that is not how
+    /// threads wait.
     pub fn place(&mut self, context: ContextId) -> Option<FrameId> {
         let profile = self.profile;
         *self.places.entry(context).or_insert_with(|| {
@@ -105,8 +116,12 @@ impl<'p> Names<'p> {
             let mut frames = profile.contexts.frames(context).filter(java);
             let own =
                 |frame: &FrameId| !is_jdk(profile.strings.get(profile.method_of(*frame).class));
-            let mut all = profile.contexts.frames(context).filter(java);
-            frames.find(own).or_else(|| all.next())
+            let telling = |frame: &FrameId| {
+                let class = profile.strings.get(profile.method_of(*frame).class);
+                !MACHINERY.iter().any(|part| class.starts_with(part))
+            };
+            let all = || profile.contexts.frames(context).filter(java);
+            frames.find(own).or_else(|| all().find(telling)).or_else(|| all().next())
         })
     }
 

@@ -1,5 +1,6 @@
 //! Blocked time by who is to blame: stacks in which the owner's stands below the waiter's, with the
-//! lock between them. A flame graph of them begins with what would have to change.
+//! lock between them, as if the waiter had called what it waits for. Upside down they begin with
+//! what the owners do, which would have to change.
 
 use super::names::{keys, lock_name, thread_group};
 use super::read::{self, OwnerStack};
@@ -12,7 +13,7 @@ use tare_profile::{
 /// What the series is called.
 pub const OWNERS: &str = "owners";
 
-/// The frame below waits whose owner nobody knows.
+/// In place of the stack of an owner that nobody knows.
 const NOBODY: &str = "[owner not known]";
 
 /// Adds the series; `None` if the recording has no waits for locks. Its threads are the waiters.
@@ -25,7 +26,11 @@ pub fn add_owners(profile: &mut Profile) -> Result<Option<SeriesId>, AnalysisErr
     let info = SeriesInfo::new(OWNERS, ValueKind::BlockedTime).with_time(TimeAxis::Exact);
     let series = profile.add_series(info);
     for (wait, key) in waits.iter().zip(keys).filter(|(wait, _)| wait.is_contention()) {
-        let mut frames: Vec<FrameId> = Vec::new();
+        let class = profile.strings.intern(&lock_name(profile, key));
+        let kind = MethodKind::Class;
+        let lock = profile.methods.intern(Method { kind, class, ..Method::default() });
+        let lock = profile.frames.intern(Frame::of(lock));
+        let mut frames: Vec<FrameId> = vec![lock];
         if wait.stack == OwnerStack::Unknown {
             let who = match wait.owner {
                 ThreadId::UNKNOWN => NOBODY.to_owned(),
@@ -33,17 +38,11 @@ pub fn add_owners(profile: &mut Profile) -> Result<Option<SeriesId>, AnalysisErr
             };
             frames.push(profile.special(&who));
         } else {
-            frames.extend(profile.contexts.frames(wait.owner_context));
-            frames.reverse();
+            let owner: Vec<FrameId> = profile.contexts.frames(wait.owner_context).collect();
+            frames.extend(owner.iter().rev());
         }
-        let class = profile.strings.intern(&lock_name(profile, key));
-        let kind = MethodKind::Class;
-        let lock = profile.methods.intern(Method { kind, class, ..Method::default() });
-        frames.push(profile.frames.intern(Frame::of(lock)));
-        let below = profile.contexts.stack(frames);
-        let waiter: Vec<FrameId> = profile.contexts.frames(wait.context).collect();
         let child = |at: ContextId, frame| profile.contexts.child(at, frame);
-        let context = waiter.into_iter().rev().fold(below, child);
+        let context = frames.into_iter().fold(wait.context, child);
         let value = i64::try_from(wait.duration).unwrap_or(i64::MAX);
         let row = Row::new(context, wait.thread, value).at(wait.time);
         profile.series_mut(series).push(row);

@@ -105,11 +105,9 @@ pub(super) fn waits(profile: &Profile, filter: &Filter) -> Result<Vec<Waited>, A
     }
     // What an owner waited for is told by its number, which changes.
     let mut place = vec![None; all.len()];
-    let mut kept = 0;
-    for (at, keep) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
-        debug_assert!(keep);
+    let passing = (0..all.len()).filter(|at| keep[*at]);
+    for (kept, at) in passing.enumerate() {
         place[at] = Some(kept);
-        kept += 1;
     }
     let mut out: Vec<Waited> =
         all.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(wait, _)| *wait).collect();

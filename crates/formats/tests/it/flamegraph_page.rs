@@ -6,6 +6,7 @@ use crate::support::{export, scratch, tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tare_formats::{Format, Options, Scatter, open_bytes};
+use tare_profile::{SeriesId, SeriesInfo, ValueKind};
 
 const STACKS: &str = "\
 [main tid=1];app.Main.run;app.Order.price 60
@@ -104,11 +105,6 @@ fn search_zoom_threads_and_views_work() {
 fn a_switch_leads_from_allocated_to_live() {
     let page = export(&crate::memory::memory(), Format::Html, Options::default());
     let Some(browser) = Browser::new("memory", &page) else { return };
-    let pressed = |dom: &Dom, id: &str| {
-        let (before, _) = dom.0.split_once(&format!("id=\"{id}\"")).unwrap();
-        let (_, rest) = dom.0.split_at(before.rfind('<').unwrap());
-        rest.split_once('>').unwrap().0.contains("aria-pressed=\"true\"")
-    };
     let ids = ["allocated", "live", "bytes", "objects"];
     let plain = browser.open("");
     assert_eq!(plain.text("path"), "alloc:allocated-bytes · 31.46 MB");
@@ -117,6 +113,32 @@ fn a_switch_leads_from_allocated_to_live() {
     assert_eq!(live.text("path"), "live:live-objects · 81,920 objects");
     assert_eq!(ids.map(|id| pressed(&live, id)), [false, true, false, true]);
     assert!(plain.0.contains("id=\"series-box\" hidden"), "the buttons are enough");
+}
+
+#[test]
+fn buttons_choose_between_waiters_and_owners() {
+    let mut profile = open_bytes(STACKS.as_bytes()).unwrap();
+    let rows: Vec<_> = profile.series(SeriesId::new(0)).rows().collect();
+    for name in ["lock", "owners"] {
+        let series = profile.add_series(SeriesInfo::new(name, ValueKind::BlockedTime));
+        rows.iter().for_each(|row| profile.series_mut(series).push(*row));
+    }
+    let options = Options { series: Some(SeriesId::new(1)), ..Options::default() };
+    let Some(browser) = Browser::new("locks", &export(&profile, Format::Html, options)) else {
+        return;
+    };
+    let ids = ["waiters", "owners"];
+    let plain = browser.open("");
+    assert_eq!(ids.map(|id| pressed(&plain, id)), [true, false]);
+    let owners = browser.open("series=owners%3Ablocked-time");
+    assert_eq!(ids.map(|id| pressed(&owners, id)), [false, true]);
+    assert!(!plain.0.contains("aria-label=\"Waiters or owners\" hidden"), "{}", plain.0);
+}
+
+fn pressed(dom: &Dom, id: &str) -> bool {
+    let (before, _) = dom.0.split_once(&format!("id=\"{id}\"")).unwrap();
+    let (_, rest) = dom.0.split_at(before.rfind('<').unwrap());
+    rest.split_once('>').unwrap().0.contains("aria-pressed=\"true\"")
 }
 
 #[test]

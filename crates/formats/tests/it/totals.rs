@@ -217,7 +217,9 @@ fn chrome_draws_every_sample_of_every_thread() {
             let depth = profile.contexts.depth(row.context);
             assert!(slices.iter().filter(covers).count() >= depth, "seed {seed}, time {time}");
         }
-        let locks = events.iter().filter(|event| event["name"] == "lock").count();
+        let of_waits =
+            |event: &&Value| event["cat"] == "locks" && event["args"]["class"].is_string();
+        let locks = events.iter().filter(of_waits).count();
         assert_eq!(locks, profile.all_events().map(|(_, table)| table.len()).sum::<usize>());
     }
 }
@@ -231,6 +233,7 @@ fn chrome_events_are_as_the_format_describes_them() {
         let file = json(&profile(seed), Format::Chrome);
         assert!(matches!(file["displayTimeUnit"].as_str(), Some("ms" | "ns")));
         let mut slices: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
+        let mut arrows: HashMap<u64, i64> = HashMap::new();
         for event in file["traceEvents"].as_array().unwrap() {
             let thread = event["tid"].as_u64().expect("a thread");
             assert!(event["name"].is_string() && event["pid"].is_u64(), "{event}");
@@ -244,7 +247,8 @@ fn chrome_events_are_as_the_format_describes_them() {
                     let (start, length) = (nanos(&event["ts"]), nanos(&event["dur"]));
                     assert!(start >= 0 && length >= 0 && event["cat"].is_string(), "{event}");
                     // Events lie on the thread beside its stacks, and may cross them.
-                    if event["cat"] == "cpu:samples" {
+                    let owner = event["args"]["waits"].is_u64();
+                    if event["cat"] == "cpu:samples" || owner {
                         slices.entry(thread).or_default().push((start, start + length));
                     }
                 }
@@ -252,9 +256,18 @@ fn chrome_events_are_as_the_format_describes_them() {
                     assert!(nanos(&event["ts"]) >= 0, "{event}");
                     assert!(matches!(event["s"].as_str(), None | Some("g" | "p" | "t")), "{event}");
                 }
+                // Arrows from waits to the owners of locks.
+                "s" | "f" => {
+                    assert!(nanos(&event["ts"]) >= 0 && event["id"].is_u64(), "{event}");
+                    let ends = event["ph"] == "f";
+                    assert_eq!(ends, event["bp"] == "e", "{event}");
+                    *arrows.entry(event["id"].as_u64().unwrap()).or_default() +=
+                        if ends { -1 } else { 1 };
+                }
                 phase => panic!("{phase:?} is no phase that we write"),
             }
         }
+        assert!(arrows.values().all(|ends| *ends == 0), "seed {seed}: {arrows:?}");
         for mut slices in slices.into_values() {
             slices.sort_by_key(|(start, end)| (*start, -*end));
             let mut open: Vec<i64> = Vec::new();

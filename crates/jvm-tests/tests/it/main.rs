@@ -54,6 +54,7 @@ mod kept_files;
 mod launched;
 mod left_alone;
 mod linking;
+mod lock_demo;
 mod manners;
 mod names;
 mod namespaces;

@@ -7,7 +7,7 @@ use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use tare_analysis::{Compensation, Diff, DiffOptions, Filter, JOINED, Noise, narrow};
+use tare_analysis::{Compensation, Diff, DiffOptions, Filter, JOINED, Noise, OWNERS, narrow};
 use tare_formats::{Format, Options, Scatter};
 use tare_profile::{Estimate, LossKind, Profile, SeriesId, SeriesInfo};
 
@@ -31,6 +31,14 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             profile
         }),
         None => load(Some(&args.view), path, format),
+    };
+    let load = |path: &Path| {
+        let mut profile = load(path)?;
+        let known = profile.all_series().any(|(_, series)| series.info().name == OWNERS);
+        // A flame graph has a button for it.
+        let always = format == Format::Html && !known;
+        source::add_owners(&mut profile, args.view.metric.as_deref().filter(|_| !known), always)?;
+        anyhow::Ok(profile)
     };
     let profile = load(&args.file)?;
     let filter = Filter { min_share: args.view.min_share.unwrap_or(0.0), ..args.view.filter() };
@@ -78,7 +86,8 @@ fn scatter_of(old: (&Profile, SeriesId), new: (&Profile, SeriesId)) -> Result<Op
 /// A recording that was just made, in the format of another file's name; the whole of it. The
 /// file's size.
 pub fn save(recording: &Path, format: Format, gzip: bool, path: &Path) -> Result<u64> {
-    let profile = load(None, recording, format)?;
+    let mut profile = load(None, recording, format)?;
+    source::add_owners(&mut profile, None, format == Format::Html)?;
     let series = source::metrics(&profile, None)?.first().copied();
     let title = path.file_name().unwrap_or_default().to_string_lossy();
     let source = size_of(recording);

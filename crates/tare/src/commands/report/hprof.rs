@@ -11,7 +11,7 @@ use std::io::Write;
 use tare_analysis::{Filter, Grouping, Label, NodeId, Tree};
 use tare_profile::{
     ContextId, FieldValue, FrameId, MethodId, MethodKind, Profile, SeriesId, ThreadKind, Unit,
-    ValueKind,
+    ValueKind, Wait,
 };
 
 /// hprof's own cut-off.
@@ -29,10 +29,10 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         traces: Vec::new(),
         known: HashMap::new(),
     };
-    // What is told by site has no time beside it.
-    let cpu = match report.sites() {
-        Some(_) => String::new(),
-        None => listing.cpu(&report.metrics)?,
+    // What is told by site or by lock has no time beside it.
+    let cpu = match report.sites().is_some() || super::locks::is_of_locks(report) {
+        true => String::new(),
+        false => listing.cpu(&report.metrics)?,
     };
     let sections = [listing.sites()?, cpu, listing.monitors()];
     let out = &mut term::stdout();
@@ -161,30 +161,52 @@ impl Listing<'_> {
         Ok(section(&title, head, entries, tree.sum(0), &[7], &format!("{name} END")))
     }
 
-    /// How long and how often each monitor was waited for, by the stack of the wait.
+    /// How long and how often each lock was waited for that somebody had, by the stack of the wait.
+    /// hprof knew monitors only; locks of `java.util.concurrent` are among them here.
     fn monitors(&mut self) -> String {
-        let mut waits: HashMap<(ContextId, String), (i64, i64)> = HashMap::new();
-        for (_, table) in self.profile.all_events().filter(|(_, t)| t.kind().name == "lock") {
-            let class = table.field_named("class");
+        let mut waits: HashMap<(ContextId, String), [i64; 2]> = HashMap::new();
+        let mut add = |context: ContextId, class: Option<String>, at: usize, value: i64| {
+            let (stack, of_stack) = self.without_class(context);
+            let class = class.or(of_stack).unwrap_or_else(|| "[unknown monitor]".to_owned());
+            let sums = waits.entry((stack, class)).or_default();
+            sums[at] = sums[at].saturating_add(value);
+        };
+        // Sums have the waits that were too short to be told one by one.
+        let kinds = [ValueKind::BlockedTime, ValueKind::Contentions];
+        let mut summed = false;
+        for (_, series) in self.profile.all_series().filter(|(_, s)| s.info().name == "lock") {
+            if let Some(at) = kinds.iter().position(|kind| *kind == series.info().kind) {
+                summed = true;
+                series.rows().for_each(|row| add(row.context, None, at, row.value));
+            }
+        }
+        let tables = self.profile.all_events().map(|(_, table)| table);
+        for table in tables.filter(|table| table.kind().name == "lock" && !summed) {
+            let text = |row: usize, name: &str| match table
+                .field_named(name)
+                .and_then(|field| table.field(row, field))
+            {
+                Some(FieldValue::Text(text)) => self.profile.strings.get(text),
+                _ => "",
+            };
             for (row, event) in table.events().enumerate() {
-                let class = match class.and_then(|field| table.field(row, field)) {
-                    Some(FieldValue::Text(text)) => self.profile.strings.get(text),
-                    _ => "",
-                };
-                let class = if class.is_empty() { "[unknown monitor]" } else { class };
-                let wait = waits.entry((event.context, class.to_owned())).or_default();
-                wait.0 = wait.0.saturating_add(i64::try_from(event.duration).unwrap_or(i64::MAX));
-                wait.1 += 1;
+                let wait = Wait::from_name(text(row, "operation")).unwrap_or(Wait::MonitorEnter);
+                if wait.is_contention() {
+                    let class = Some(text(row, "class").to_owned()).filter(|c| !c.is_empty());
+                    let time = i64::try_from(event.duration).unwrap_or(i64::MAX);
+                    add(event.context, class.clone(), 0, time);
+                    add(event.context, class, 1, 1);
+                }
             }
         }
         if waits.is_empty() {
             return String::new();
         }
-        let total = waits.values().fold(0_i64, |sum, wait| sum.saturating_add(wait.0));
+        let total = waits.values().fold(0_i64, |sum, wait| sum.saturating_add(wait[0]));
         let mut waits: Vec<_> = waits.into_iter().collect();
-        waits.sort_by(|(a, x), (b, y)| (y.0, a).cmp(&(x.0, b)));
+        waits.sort_by(|(a, x), (b, y)| (y[0], a).cmp(&(x[0], b)));
         let mut entries = Vec::new();
-        for ((context, class), (value, count)) in waits {
+        for ((context, class), [value, count]) in waits {
             let frames: Vec<String> =
                 self.profile.contexts.frames(context).map(|frame| self.frame(frame)).collect();
             let (trace, name) = (self.trace(&frames), format!("{class} (Java)"));
@@ -193,6 +215,17 @@ impl Listing<'_> {
         let title = format!("MONITOR TIME BEGIN (total = {} ms){}", total / 1_000_000, self.date);
         let head = "rank   self  accum   count trace monitor";
         section(&title, head, entries, total, &[7], "MONITOR TIME END")
+    }
+
+    /// A stack without the class of an object that it ends with, and that class.
+    fn without_class(&self, context: ContextId) -> (ContextId, Option<String>) {
+        let leaf = self.profile.contexts.frame(context);
+        let method = leaf.map(|frame| self.profile.frames.get(frame).method);
+        let is_class = |id: &MethodId| self.profile.methods.get(*id).kind == MethodKind::Class;
+        match (method.filter(is_class), self.profile.contexts.parent(context)) {
+            (Some(class), Some(above)) => (above, Some(self.profile.method_name(class))),
+            _ => (context, None),
+        }
     }
 
     /// Nodes with own values, the largest first.

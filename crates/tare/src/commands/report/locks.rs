@@ -71,12 +71,11 @@ pub fn print(
         }
         (Extent::All, None) => report.args.top(),
     };
+    // Beside other values only what matters.
+    let worth = locks.locks.iter().filter(|lock| lock.share >= WORTH).count();
+    let most = if extent == Extent::Few { most.min(worth) } else { most };
     contention(out, locks, most, width)?;
     if extent == Extent::Few {
-        if locks.locks.len() > most {
-            let more = locks.locks.len() - most;
-            writeln!(out, "{DIM}  … {more} more; --locks shows all about them{DIM:#}")?;
-        }
         return Ok(());
     }
     if let Some(more @ 1..) = locks.locks.len().checked_sub(most) {
@@ -152,14 +151,17 @@ fn details(out: &mut Vec<u8>, lock: &Lock, width: usize) -> Result<()> {
     let mut line = |what: &str, sum: Sum, text: String| {
         writeln!(out, "{DIM}{what:>17}{DIM:#} {}  {text}", part(sum))
     };
-    for (at, place) in lock.waiters.iter().take(PLACES).enumerate() {
+    let worth = |at: usize, sum: Sum| at == 0 || sum.total >= lock.sum.total / 200;
+    let waiters = lock.waiters.iter().take(PLACES).enumerate();
+    for (at, place) in waiters.filter(|(at, place)| worth(*at, place.sum)) {
         let text = match place.method.as_str() {
             "" => "[no stack]".to_owned(),
             method => fit(method, room),
         };
         line(if at == 0 { "waits in" } else { "" }, place.sum, text)?;
     }
-    for (at, holder) in lock.owners.iter().take(PLACES).enumerate() {
+    let owners = lock.owners.iter().take(PLACES).enumerate();
+    for (at, holder) in owners.filter(|(at, holder)| worth(*at, holder.sum)) {
         line(if at == 0 { "held by" } else { "" }, holder.sum, held(holder, room))?;
     }
     let queue = &lock.queue;
@@ -344,6 +346,10 @@ pub fn json(locks: &Locks) -> Value {
         row["class"] = lock.class.clone().into();
         row["instances"] = json!(Some(lock.instances).filter(|count| *count > 0));
         row["threads"] = lock.threads.into();
+        let pools = lock.pools.iter().map(
+            |pool| json!({ "name": pool.name, "threads": pool.threads, "total_ns": pool.total }),
+        );
+        row["pools"] = pools.collect();
         row["share_of_waiters_time"] = json!(lock.share);
         row["waiters"] = waiters.collect();
         row["owners"] = owners.collect();

@@ -246,7 +246,13 @@ impl Page<'_> {
 
     fn next_steps(&self, out: &mut Vec<u8>) -> Result<()> {
         let tree = &self.report.tree;
-        let method = self.report.hot.iter().find(|hot| !tree.label(hot.label).is_special());
+        // The class of a lock is called by nobody.
+        let is_code = |label: LabelId| {
+            let label = tree.label(label);
+            let is_lock = label.is_class() && locks::is_of_locks(self.report);
+            !label.is_special() && !is_lock
+        };
+        let method = self.report.hot.iter().find(|hot| is_code(hot.label));
         let file = &self.report.args.file;
         writeln!(out)?;
         if let Some((format, _)) = Format::of_path(file).filter(|(format, _)| !format.is_read()) {
