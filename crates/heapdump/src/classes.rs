@@ -1,5 +1,7 @@
 //! Classes of a dump: names, fields and where they are, and which references do not keep alive.
 
+use crate::conventions::Conventions;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -8,7 +10,7 @@ pub type ClassId = u32;
 /// Of objects whose class the dump does not have; the first of every table.
 pub const UNKNOWN: ClassId = 0;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Type {
     Reference,
     Boolean,
@@ -270,7 +272,7 @@ impl Classes {
 
     /// Whether a class is never unloaded: those of the JVM's own loaders, of which the class is
     /// given, unless they are hidden.
-    pub fn stays(&self, id: ClassId, loader: Option<ClassId>) -> bool {
+    pub fn stays(&self, id: ClassId, loader: Option<ClassId>, conventions: Conventions) -> bool {
         const OF_THE_JVM: [&str; 5] = [
             "jdk.internal.loader.ClassLoaders$AppClassLoader",
             "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
@@ -280,7 +282,12 @@ impl Classes {
         ];
         let class = self.get(id);
         let is_loader = |id| OF_THE_JVM.contains(&self.get(id).name.as_str());
-        !class.is_hidden && (class.loader == 0 || loader.is_some_and(is_loader))
+        match conventions {
+            Conventions::Ours => {
+                !class.is_hidden && (class.loader == 0 || loader.is_some_and(is_loader))
+            }
+            Conventions::Mat => class.loader == 0 && class.kind == Kind::Instance,
+        }
     }
 
     /// Tells the kinds of `java.lang.ref.Reference` apart by what classes extend.

@@ -7,22 +7,39 @@
 
 use crate::graph::{Graph, UNIT};
 use crate::ids::Node;
+use crate::index::Column;
 use crate::levels::Levels;
 use crate::progress::Progress;
 
 pub type Place = u32;
 
+/// Whatever an index claims, places lead upwards here, and to nodes that are there.
 pub struct Tree {
     /// The node at each place; that of place 0 means nothing.
-    order: Vec<Node>,
+    pub(crate) order: Column<Node>,
     /// The place of each node, 0 for what cannot be reached.
-    place: Vec<Place>,
+    pub(crate) place: Column<Place>,
     /// From where the search came.
-    parent: Vec<Place>,
+    pub(crate) parent: Column<Place>,
     /// Who else refers to each place.
-    referrers: Lists,
-    dominator: Vec<Place>,
-    retained: Vec<u64>,
+    pub(crate) referrers: Referrers,
+    pub(crate) dominator: Column<Place>,
+    pub(crate) retained: Column<u64>,
+}
+
+/// [`Lists`] that are done.
+pub struct Referrers {
+    pub(crate) base: Column<u64>,
+    pub(crate) offset: Column<u32>,
+    pub(crate) all: Column<Place>,
+}
+
+impl Referrers {
+    fn begin(&self, place: usize) -> usize {
+        let offset = u64::from(self.offset.get(place));
+        let begin = self.base.get(place / GROUP).saturating_add(offset);
+        begin.min(self.all.len() as u64) as usize
+    }
 }
 
 /// Lists of places one after the other.
@@ -34,6 +51,9 @@ struct Lists {
 }
 
 const GROUP: usize = 1 << 12;
+
+/// No JVM has more.
+const LARGEST_HEAP: u64 = 16 << 40;
 
 impl Lists {
     fn begin(&self, place: usize) -> usize {
@@ -229,7 +249,16 @@ impl Tree {
             retained[dominator[place] as usize] += retained[place];
         }
         let Search { order, place, parent } = search;
-        (Tree { order, place, parent, referrers, dominator, retained }, levels)
+        let Lists { base, offset, all } = referrers;
+        let tree = Tree {
+            order: order.into(),
+            place: place.into(),
+            parent: parent.into(),
+            referrers: Referrers { base: base.into(), offset: offset.into(), all: all.into() },
+            dominator: dominator.into(),
+            retained: retained.into(),
+        };
+        (tree, levels)
     }
 
     /// How many objects can be reached.
@@ -237,33 +266,45 @@ impl Tree {
         self.order.len() - 1
     }
 
+    /// How many strong references there are between them, with those to roots.
+    pub fn references(&self) -> usize {
+        self.reached() + self.referrers.all.len()
+    }
+
     /// The place of a node; `None` if nothing strong holds it.
     #[inline]
     pub fn place(&self, node: Node) -> Option<Place> {
-        Some(self.place[node as usize]).filter(|place| *place != 0)
+        let place = self.place.get(node as usize);
+        Some(place).filter(|place| *place != 0 && *place as usize <= self.reached())
     }
 
     #[inline]
     pub fn node(&self, place: Place) -> Node {
-        self.order[place as usize]
+        self.order.get(place as usize).min(self.place.len() as Node - 1)
     }
 
     /// The place that dominates another; 0 is the JVM itself.
     #[inline]
     pub fn dominator(&self, place: Place) -> Place {
-        self.dominator[place as usize]
+        let above = self.dominator.get(place as usize);
+        if above < place { above } else { 0 }
     }
 
     /// Bytes that would be free without what is at a place.
     #[inline]
     pub fn retained(&self, place: Place) -> u64 {
-        self.retained[place as usize]
+        self.retained.get(place as usize).min(LARGEST_HEAP)
     }
 
     /// All that refer to a place; 0 is among them for a root.
     pub fn referrers(&self, place: Place) -> impl Iterator<Item = Place> {
-        let others = self.referrers.get(place).iter().copied();
-        std::iter::once(self.parent[place as usize]).chain(others)
+        let at = place as usize;
+        let others = self.referrers.begin(at)..self.referrers.begin(at + 1);
+        let others = others.map(|at| self.referrers.all.get(at));
+        let parent = self.parent.get(at);
+        let parent = if parent < place { parent } else { 0 };
+        let reached = self.reached();
+        std::iter::once(parent).chain(others).filter(move |place| *place as usize <= reached)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::layout::Layout;
 use crate::par;
 use crate::progress::Progress;
 use crate::source::{Decoder, Source, Visitor};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Sizes are kept in units of this many bytes, to which HotSpot aligns all objects.
@@ -41,7 +42,7 @@ pub struct Special {
 }
 
 /// What does not fit together in a dump.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 pub struct Losses {
     /// References to objects that it does not have.
     pub dangling: u64,
@@ -400,7 +401,9 @@ impl Visitor for Filler<'_> {
 
     fn values(&mut self, address: u64, kind: Type, length: u32, _: &[u8]) {
         let size = self.layout.array_size(kind, length);
-        if self.begin(address, self.classes.array_of(kind), size) {
+        let class = self.classes.array_of(kind);
+        if self.begin(address, class, size) {
+            self.refer_to_class(class);
             self.end();
         }
     }

@@ -1,12 +1,14 @@
 //! A dump that is ready to be asked: its objects, who holds them, and what they retain.
 
-use crate::classes::{Class, ClassId, Classes, Strength};
+use crate::classes::{Class, ClassId, Classes, Strength, UNKNOWN};
+use crate::conventions::Conventions;
 use crate::dominators::{Place, Tree};
 use crate::error::{HeapError, Result};
 use crate::graph::{Graph, Losses, UNIT};
 use crate::hprof::Hprof;
 use crate::ids::{Ids, Node};
 use crate::image::Image;
+use crate::index::{Column, Shelf};
 use crate::input::{self, Input};
 use crate::levels::{Level, Levels, Sum};
 use crate::progress::Progress;
@@ -14,31 +16,36 @@ use crate::roots::{Root, Thread};
 use crate::source::{About, Source};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Referents of these kinds of reference and stronger ones count as held.
     pub keep: Strength,
+    pub conventions: Conventions,
     /// Where packed dumps are unpacked.
     pub temporary: PathBuf,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { keep: Strength::Strong, temporary: std::env::temp_dir() }
+        let temporary = std::env::temp_dir();
+        Options { keep: Strength::Strong, conventions: Conventions::Ours, temporary }
     }
 }
 
 pub struct Heap {
     pub(crate) source: Box<dyn Source>,
     pub(crate) ids: Ids,
-    class: Vec<ClassId>,
-    size: Vec<u32>,
+    pub(crate) class: Column<ClassId>,
+    pub(crate) size: Column<u32>,
     pub(crate) tree: Tree,
-    levels: Levels,
-    losses: Losses,
+    pub(crate) levels: Levels,
+    pub(crate) losses: Losses,
     /// Roots by node, each by its number in the source.
-    roots: Vec<(Node, u32)>,
+    pub(crate) roots: Vec<(Node, u32)>,
+    /// Where it comes from, if it was computed before.
+    pub(crate) index: Option<Arc<Shelf>>,
 }
 
 impl Heap {
@@ -50,7 +57,8 @@ impl Heap {
     /// The same of a file that is open; what it is, its beginning tells.
     pub fn of_file(file: File, options: &Options, progress: &dyn Progress) -> Result<Heap> {
         if Image::is_one(&file) {
-            let (source, addresses) = Image::open(file, progress)?;
+            let (mut source, addresses) = Image::open(file, progress)?;
+            source.add_lasting_classes(options.conventions)?;
             return Heap::build(Box::new(source), Ids::new(addresses)?, options, progress);
         }
         let unpacking = |done, all| progress.tell("unpacking", done, all);
@@ -60,7 +68,8 @@ impl Heap {
 
     /// A `.hprof` file.
     pub fn of_input(input: Input, options: &Options, progress: &dyn Progress) -> Result<Heap> {
-        let (source, addresses) = Hprof::open(input, progress)?;
+        let (mut source, addresses) = Hprof::open(input, progress)?;
+        source.add_lasting_classes(options.conventions)?;
         let ids = Ids::new(addresses)?;
         Heap::build(Box::new(source), ids, options, progress)
     }
@@ -82,7 +91,17 @@ impl Heap {
             numbered.filter_map(|(number, root)| Some((ids.find(root.object)?, number))).collect();
         roots.sort_unstable();
         let Graph { class, size, losses, .. } = graph;
-        Ok(Heap { source, ids, class, size, tree, levels, losses, roots })
+        let (class, size) = (class.into(), size.into());
+        Ok(Heap { source, ids, class, size, tree, levels, losses, roots, index: None })
+    }
+
+    /// Whether it comes from an index, and whether that has turned out to be damaged so far.
+    pub fn index(&self) -> Option<bool> {
+        self.index.as_ref().map(|index| index.is_damaged())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.class.len()
     }
 
     pub fn about(&self) -> About {
@@ -123,7 +142,10 @@ impl Heap {
     }
 
     pub fn class_id(&self, node: Node) -> ClassId {
-        self.class[node as usize]
+        // An index may claim anything.
+        Some(self.class.get(node as usize))
+            .filter(|id| (*id as usize) < self.classes().len())
+            .unwrap_or(UNKNOWN)
     }
 
     pub fn class(&self, node: Node) -> &Class {
@@ -132,7 +154,7 @@ impl Heap {
 
     /// Bytes of the object itself.
     pub fn size(&self, node: Node) -> u64 {
-        u64::from(self.size[node as usize]) * UNIT
+        u64::from(self.size.get(node as usize)) * UNIT
     }
 
     /// Bytes that would be free without it: its own, and those of what it alone holds. Of what

@@ -4,6 +4,7 @@
 //! memory. Where objects are so far apart that it would be large, addresses are sorted instead.
 
 use crate::error::{HeapError, Result};
+use crate::index::{Column, Numbers};
 
 pub type Node = u32;
 
@@ -16,8 +17,20 @@ pub struct Ids {
 }
 
 enum How {
-    Bitmap { base: u64, shift: u32, words: Vec<Word> },
+    Bitmap {
+        base: u64,
+        shift: u32,
+        words: Vec<Word>,
+    },
     Sorted(Vec<u64>),
+    /// The same from an index.
+    StoredBitmap {
+        base: u64,
+        shift: u32,
+        bits: Column<u64>,
+        before: Column<u32>,
+    },
+    StoredSorted(Column<u64>),
 }
 
 /// 64 places, and how many objects are before them.
@@ -88,6 +101,19 @@ impl Ids {
                 is_there.then(|| word.before + (word.bits & (bit - 1)).count_ones())
             }
             How::Sorted(all) => all.binary_search(&address).ok().map(|at| at as Node),
+            How::StoredBitmap { base, shift, bits, before } => {
+                let distance = address.wrapping_sub(*base);
+                let place = distance >> shift;
+                let at = usize::try_from(place / 64).ok().filter(|at| *at < bits.len())?;
+                let (word, bit) = (bits.get(at), 1 << (place % 64));
+                let is_there = word & bit != 0 && place << shift == distance;
+                let node = before.get(at).saturating_add((word & (bit - 1)).count_ones());
+                Some(node).filter(|node| is_there && *node < self.count)
+            }
+            How::StoredSorted(all) => {
+                let at = partition_point(all.len(), |at| all.get(at) < address);
+                Some(at as Node).filter(|at| *at < self.count && all.get(*at as usize) == address)
+            }
         }
     }
 
@@ -106,8 +132,75 @@ impl Ids {
                 base + ((at as u64 * 64 + u64::from(bits.trailing_zeros())) << shift)
             }
             How::Sorted(all) => all[node as usize],
+            How::StoredBitmap { base, shift, bits, before } => {
+                let at = partition_point(before.len(), |at| before.get(at) <= node);
+                let at = at.saturating_sub(1);
+                let mut word = bits.get(at);
+                for _ in 0..node.saturating_sub(before.get(at)).min(63) {
+                    word &= word.wrapping_sub(1);
+                }
+                let place = at as u64 * 64 + u64::from(word.trailing_zeros());
+                base.wrapping_add(place << shift)
+            }
+            How::StoredSorted(all) => all.get(node as usize),
         }
     }
+
+    /// Those of an index: a bitmap's base and shift, or sorted addresses.
+    pub fn stored(
+        count: u32,
+        bitmap: Option<(u64, u32)>,
+        addresses: Column<u64>,
+        before: Column<u32>,
+    ) -> Ids {
+        let how = match bitmap {
+            Some((base, shift)) => {
+                How::StoredBitmap { base, shift: shift.min(3), bits: addresses, before }
+            }
+            None => How::StoredSorted(addresses),
+        };
+        Ids { count, how }
+    }
+
+    /// What an index has of them beside the words.
+    pub fn numbers(&self) -> Numbers {
+        let bitmap = match &self.how {
+            How::Bitmap { base, shift, .. } | How::StoredBitmap { base, shift, .. } => {
+                Some((*base, *shift))
+            }
+            How::Sorted(_) | How::StoredSorted(_) => None,
+        };
+        Numbers { count: self.count, bitmap }
+    }
+
+    pub fn words(&self) -> usize {
+        match &self.how {
+            How::Bitmap { words, .. } => words.len(),
+            How::Sorted(all) => all.len(),
+            How::StoredBitmap { bits, .. } => bits.len(),
+            How::StoredSorted(all) => all.len(),
+        }
+    }
+
+    /// The bits of a word and how many objects are before it, or an address.
+    pub fn word(&self, at: usize) -> (u64, u32) {
+        match &self.how {
+            How::Bitmap { words, .. } => (words[at].bits, words[at].before),
+            How::Sorted(all) => (all[at], 0),
+            How::StoredBitmap { bits, before, .. } => (bits.get(at), before.get(at)),
+            How::StoredSorted(all) => (all.get(at), 0),
+        }
+    }
+}
+
+/// The first number below a count for which it is not so.
+fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut begin, mut end) = (0, count);
+    while begin < end {
+        let middle = begin + (end - begin) / 2;
+        if is_before(middle) { begin = middle + 1 } else { end = middle }
+    }
+    begin
 }
 
 /// A bit for each object.

@@ -3,6 +3,8 @@
 use crate::classes::Strength;
 use crate::graph::{Graph, UNIT};
 use crate::ids::Node;
+use crate::index::Column;
+use serde::{Deserialize, Serialize};
 
 /// How an object can be reached, from the strongest way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,7 +45,7 @@ impl Level {
     }
 }
 
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     pub objects: u64,
     pub bytes: u64,
@@ -58,7 +60,7 @@ impl Sum {
 
 pub struct Levels {
     /// By node; those of a tree are strong.
-    level: Vec<u8>,
+    pub(crate) level: Column<u8>,
     sums: [Sum; Level::ALL.len()],
 }
 
@@ -97,11 +99,16 @@ impl Levels {
         for (level, size) in level.iter().zip(&graph.size) {
             sums[usize::from(*level)].add(u64::from(*size) * UNIT);
         }
+        Levels { level: level.into(), sums }
+    }
+
+    pub fn stored(level: Column<u8>, sums: [Sum; Level::ALL.len()]) -> Levels {
         Levels { level, sums }
     }
 
     pub fn of(&self, node: Node) -> Level {
-        Level::ALL[usize::from(self.level[node as usize])]
+        let level = usize::from(self.level.get(node as usize));
+        Level::ALL.get(level).copied().unwrap_or(Level::Unreachable)
     }
 
     pub fn sum(&self, level: Level) -> Sum {

@@ -10,6 +10,7 @@
 
 pub mod analyses;
 mod classes;
+mod conventions;
 mod dominators;
 mod error;
 mod graph;
@@ -17,6 +18,7 @@ mod heap;
 mod hprof;
 mod ids;
 mod image;
+pub mod index;
 mod input;
 mod known;
 mod layout;
@@ -31,6 +33,7 @@ mod values;
 mod window;
 
 pub use classes::{Class, ClassId, Classes, Field, Kind, StaticField, Strength, Type};
+pub use conventions::Conventions;
 pub use error::{HeapError, Result};
 pub use graph::Losses;
 pub use heap::{Heap, Options};

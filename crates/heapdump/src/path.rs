@@ -70,10 +70,14 @@ impl Heap {
         let mut towards: Vec<Place> = vec![0; self.tree.reached() + 1];
         let mut waiting = VecDeque::from([target]);
         towards[target as usize] = target;
+        // Lists of an index that somebody has forged may overlap.
+        let mut left = self.tree.references();
         let first = loop {
             let Some(here) = waiting.pop_front() else { return Ok(None) };
             let mut is_root = false;
             for from in self.tree.referrers(here) {
+                let Some(less) = left.checked_sub(1) else { return Ok(None) };
+                left = less;
                 if from == 0 {
                     is_root = true;
                 } else if towards[from as usize] == 0 {

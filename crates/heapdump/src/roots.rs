@@ -1,7 +1,9 @@
 //! What the JVM itself holds, and the threads with their stacks.
 
 /// Why an object is held by the JVM.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub enum RootKind {
     /// A running thread.
     Thread,

@@ -15,6 +15,11 @@ pub trait Source: Send + Sync {
     fn decoder(&self) -> Decoder;
     fn about(&self) -> About;
 
+    /// What opening the file with an index must know beside it, as JSON.
+    fn state(&self) -> std::result::Result<Vec<u8>, serde_json::Error>;
+    /// Whether it is a snapshot of ours.
+    fn is_snapshot(&self) -> bool;
+
     /// For each part of the dump, the most references in it, with one more for each object.
     fn parts(&self) -> Vec<Part>;
 

@@ -8,6 +8,7 @@ mod api;
 mod bench;
 mod corpus;
 mod demo;
+mod heap_oracle;
 mod repeat;
 mod same;
 mod soak;
@@ -39,6 +40,8 @@ Commands:
   same [NAME…]    whether profiles in bytecodes are the same in every run, and what `tare check`
                   finds; see `cargo xtask same --help`
   soak            whether sampling every 50 µs ever ends a JVM; see `cargo xtask soak --help`
+  heap-oracle     whether Eclipse MAT and VisualVM say the same of a heap; see
+                  `cargo xtask heap-oracle --help`
   api             build tare-api.jar and the example agents, into the target directory
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
@@ -63,6 +66,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["bench", options @ ..] => return bench::run(options),
+        ["heap-oracle", "--help" | "-h"] => {
+            print!("{}", heap_oracle::HELP);
+            Ok(())
+        }
         ["same", "--help" | "-h"] => {
             print!("{}", same::HELP);
             Ok(())
@@ -81,6 +88,7 @@ fn main() -> ExitCode {
         }
         ["api"] => api::run(),
         ["demo"] => demo::run(),
+        ["heap-oracle", subjects @ ..] => heap_oracle::run(subjects),
         ["same", options @ ..] => same::run(options),
         ["setup"] => setup::run(),
         ["soak", options @ ..] => soak::run(options),

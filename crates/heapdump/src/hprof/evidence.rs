@@ -5,9 +5,10 @@
 use super::record::Width;
 use crate::classes::Type;
 use crate::layout::Layout;
+use serde::{Deserialize, Serialize};
 
 /// What distances between neighbours have shown.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 pub struct Evidence {
     /// Arrays of references for which eight bytes each have no room.
     narrow: bool,

@@ -6,7 +6,7 @@ use crate::classes::{ClassId, Type};
 use crate::error::{HeapError, Result};
 use crate::heap::Heap;
 use crate::progress::Progress;
-use crate::roots::RootKind;
+use crate::roots::{Root, RootKind};
 use crate::source::{Decoder, MOST_VALUES, Object, Visitor};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -109,7 +109,9 @@ impl<W: Write> Export<'_, W> {
     }
 
     fn roots(&mut self) -> io::Result<()> {
-        for root in self.heap.source.roots() {
+        // VisualVM fails at a root that is no object of the dump.
+        let is_there = |root: &&Root| self.heap.find(root.object).is_some();
+        for root in self.heap.source.roots().iter().filter(is_there) {
             let thread = root.thread.map_or(0, |thread| thread + 1);
             let frame = match root.kind {
                 RootKind::Thread => thread,

@@ -20,12 +20,17 @@ pub use record::Width;
 pub use write::{ClassOut, Writer};
 
 use crate::classes::{ClassId, Classes, IdMap, Type};
+use crate::conventions::Conventions;
 use crate::error::Result;
+use crate::heap::Options;
 use crate::input::Input;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::roots::{Root, RootKind, Thread};
+use scan::Found;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use top::Top;
 
 pub struct Hprof {
     input: Input,
@@ -34,16 +39,18 @@ pub struct Hprof {
     classes: Classes,
     roots: Vec<Root>,
     threads: Vec<Thread>,
-    blocks: Vec<Block>,
-    /// Groups of them.
+    /// What was found by walking over all objects, but for their addresses.
+    found: Found,
+    /// Groups of its blocks.
     parts: Vec<Range<usize>>,
     /// Milliseconds since 1970.
     taken: u64,
     notes: Vec<String>,
+    conventions: Conventions,
 }
 
 /// A range of the file that holds whole records inside a segment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Block {
     begin: u64,
     end: u64,
@@ -63,31 +70,45 @@ impl Hprof {
     pub fn open(mut input: Input, progress: &dyn Progress) -> Result<(Hprof, Addresses)> {
         let mut notes = std::mem::take(&mut input.notes);
         let top = top::read(&input, &mut notes)?;
-        let found = scan::scan(&input, &top, progress)?;
-        notes.extend(found.notes);
+        let (found, addresses) = scan::scan(&input, &top, progress)?;
+        Ok((Hprof::new(input, &top, found, notes)?, addresses))
+    }
+
+    /// The same with what was found before. `None` if that makes no sense.
+    pub fn reopen(mut input: Input, state: &[u8], options: &Options) -> Result<Option<Hprof>> {
+        let Ok(found) = serde_json::from_slice(state) else { return Ok(None) };
+        let mut notes = std::mem::take(&mut input.notes);
+        let top = top::read(&input, &mut notes)?;
+        let mut hprof = Hprof::new(input, &top, found, notes)?;
+        hprof.add_lasting_classes(options.conventions)?;
+        Ok(Some(hprof))
+    }
+
+    fn new(input: Input, top: &Top, found: Found, mut notes: Vec<String>) -> Result<Hprof> {
+        notes.extend(found.notes.iter().cloned());
         let layout = found.evidence.layout(top.width);
-        let mut classes = table::classes(&input, &top, &found.classes)?;
+        let mut classes = table::classes(&input, top, &found.classes)?;
         let pointer = if top.width == Width::Four { Type::Int } else { Type::Long };
         layout.set_sizes(&mut classes, pointer);
-        let (roots, threads) = table::roots(&input, &top, &found.roots)?;
-        let mut hprof = Hprof {
+        let (roots, threads) = table::roots(&input, top, &found.roots)?;
+        Ok(Hprof {
             width: top.width,
             taken: top.taken,
             parts: read::parts(&found.blocks),
-            blocks: found.blocks,
+            found,
             input,
             layout,
             classes,
             roots,
             threads,
             notes,
-        };
-        hprof.add_lasting_classes()?;
-        Ok((hprof, found.addresses))
+            conventions: Conventions::Ours,
+        })
     }
 
     /// Classes of the JVM's own loaders are never unloaded, although a dump lists only some.
-    fn add_lasting_classes(&mut self) -> Result<()> {
+    pub fn add_lasting_classes(&mut self, conventions: Conventions) -> Result<()> {
+        self.conventions = conventions;
         let mut loaders: IdMap<Option<ClassId>> = IdMap::default();
         for (_, class) in self.classes.iter() {
             if loaders.len() < MOST_LOADERS && !loaders.contains_key(&class.loader) {
@@ -97,7 +118,7 @@ impl Hprof {
         }
         for (id, class) in self.classes.iter().filter(|(_, class)| class.address != 0) {
             let loader = loaders.get(&class.loader).copied().flatten();
-            if self.classes.stays(id, loader) {
+            if self.classes.stays(id, loader, conventions) {
                 let (object, kind) = (class.address, RootKind::SystemClass);
                 self.roots.push(Root { object, kind, thread: None, frame: None });
             }

@@ -21,7 +21,7 @@ pub fn parts(blocks: &[Block]) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut begin, mut sum) = (0, 0);
     for (at, block) in blocks.iter().enumerate() {
-        sum += block.end - block.begin;
+        sum += block.end.saturating_sub(block.begin);
         if sum >= PART || at + 1 == blocks.len() {
             parts.push(begin..at + 1);
             (begin, sum) = (at + 1, 0);
@@ -85,7 +85,10 @@ impl Hprof {
                     let Ok(class) = record::class(window, self.width)? else { return Ok(()) };
                     batch.clear();
                     batch.extend([class.super_class, class.loader]);
-                    batch.extend(&class.others);
+                    batch.extend(&class.pool);
+                    if self.conventions.has_protection_domains() {
+                        batch.extend(class.owners);
+                    }
                     let statics = class.statics.iter();
                     let references = statics.filter(|(_, kind, _)| *kind == Type::Reference);
                     batch.extend(references.map(|(_, _, value)| *value));
@@ -210,9 +213,17 @@ impl Source for Hprof {
         About { taken: self.taken, origin, notes: self.notes.clone(), is_redacted: false }
     }
 
+    fn state(&self) -> std::result::Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&self.found)
+    }
+
+    fn is_snapshot(&self) -> bool {
+        false
+    }
+
     fn parts(&self) -> Vec<Part> {
         let part = |range: &Range<usize>| {
-            let blocks = &self.blocks[range.clone()];
+            let blocks = &self.found.blocks[range.clone()];
             Part {
                 most_edges: blocks.iter().map(|block| block.most_edges).sum(),
                 objects: blocks.iter().map(|block| block.objects).sum(),
@@ -225,7 +236,7 @@ impl Source for Hprof {
     fn walk(&self, part: usize, visitor: &mut dyn Visitor) -> Result<()> {
         let mut window = Window::new(&self.input, PORTION);
         let mut batch = Vec::new();
-        for block in &self.blocks[self.parts[part].clone()] {
+        for block in &self.found.blocks[self.parts[part].clone()] {
             self.walk_block(&mut window, &mut batch, block, visitor)?;
         }
         Ok(())
@@ -233,7 +244,7 @@ impl Source for Hprof {
 
     fn object(&self, address: u64, skip: u32, limit: u32) -> Result<Option<Object>> {
         let mut window = Window::new(&self.input, PORTION / 4);
-        for block in &self.blocks {
+        for block in &self.found.blocks {
             if (block.lowest..=block.highest).contains(&address) {
                 let found = self.find_in(&mut window, block, address, skip, limit)?;
                 if found.is_some() {

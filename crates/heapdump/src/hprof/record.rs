@@ -5,6 +5,7 @@ use crate::classes::Type;
 use crate::error::Result;
 use crate::roots::RootKind;
 use crate::window::Window;
+use serde::{Deserialize, Serialize};
 
 /// How ids are written: four bytes or eight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -205,13 +206,15 @@ pub fn body_length(width: Width, record: &Record) -> u64 {
 }
 
 /// A class as the file has it, with ids in place of names.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ClassRecord {
     pub address: u64,
     pub super_class: u64,
     pub loader: u64,
-    /// Signers and the protection domain, and objects of the constant pool.
-    pub others: Vec<u64>,
+    /// Signers and the protection domain; 0 for none.
+    pub owners: [u64; 2],
+    /// Objects of the constant pool.
+    pub pool: Vec<u64>,
     pub statics: Vec<(u64, Type, u64)>,
     pub fields: Vec<(u64, Type)>,
 }
@@ -241,14 +244,14 @@ pub fn class(window: &mut Window<'_>, width: Width) -> Result<Step<ClassRecord>>
         address: width.id(head),
         super_class: at(1),
         loader: at(2),
-        others: [at(3), at(4)].into_iter().filter(|address| *address != 0).collect(),
+        owners: [at(3), at(4)],
         ..ClassRecord::default()
     };
     for _ in 0..u2(take!(2)) {
         let kind = kind!(take!(3)[2]);
         let value = bits(take!(kind.size(id as u32) as usize));
         if kind == Type::Reference && value != 0 {
-            class.others.push(value);
+            class.pool.push(value);
         }
     }
     for _ in 0..u2(take!(2)) {

@@ -12,6 +12,7 @@ use crate::par;
 use crate::progress::Progress;
 use crate::roots::RootKind;
 use crate::window::{PORTION, Window};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Of the file, for one piece of work.
@@ -27,9 +28,8 @@ const MOST_ROOTS: usize = 64 << 20;
 /// Notes of the same kind beyond this say nothing new.
 const MOST_NOTES: usize = 5;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Found {
-    pub addresses: Addresses,
     pub blocks: Vec<Block>,
     pub classes: Vec<ClassRecord>,
     pub roots: Vec<RootRecord>,
@@ -37,6 +37,7 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
+#[derive(Serialize, Deserialize)]
 pub struct RootRecord {
     pub object: u64,
     pub kind: RootKind,
@@ -44,7 +45,7 @@ pub struct RootRecord {
     pub frame: u32,
 }
 
-pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<Found> {
+pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<(Found, Addresses)> {
     let pieces = pieces(&top.segments);
     let done = AtomicU64::new(0);
     let outcomes = par::each_with(
@@ -58,14 +59,13 @@ pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<Found> 
                 let sum = done.fetch_add(length, Ordering::Relaxed) + length;
                 progress.tell("reading objects", sum, input.length());
             }
-            piece.found.addresses.push(piece.list);
-            Ok(piece.found)
+            Ok((piece.found, piece.list))
         },
     );
-    let mut found = Found::default();
+    let (mut found, mut addresses) = (Found::default(), Vec::new());
     for outcome in outcomes {
-        let part: Found = outcome?;
-        found.addresses.extend(part.addresses);
+        let (part, list): (Found, Vec<u64>) = outcome?;
+        addresses.push(list);
         found.blocks.extend(part.blocks);
         found.classes.extend(part.classes);
         found.roots.extend(part.roots);
@@ -81,7 +81,7 @@ pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<Found> 
         found.notes.truncate(MOST_NOTES);
         found.notes.push(format!("{more} more places are damaged"));
     }
-    Ok(found)
+    Ok((found, addresses))
 }
 
 /// Segments in groups that are worth a turn.
@@ -180,7 +180,7 @@ impl Piece {
                     Ok(class) => class,
                     Err(stop) => return Ok(Err(stop)),
                 };
-                let edges = class.statics.len() + class.others.len() + 2;
+                let edges = class.statics.len() + class.pool.len() + class.owners.len() + 2;
                 let address = class.address;
                 self.found.classes.push(class);
                 // A class' own object has a size that is not known.

@@ -88,6 +88,8 @@ fn dump(width: Width) -> Vec<u8> {
     writer.root(RootKind::SystemClass, NODE, 0, 0).unwrap();
     writer.root(RootKind::Thread, 0x2010, 1, 1).unwrap();
     writer.root(RootKind::Local, 0x2020, 1, 0).unwrap();
+    // Of an object that is not there.
+    writer.root(RootKind::JniGlobal, 0x9000, 0, 0).unwrap();
     writer.finish().unwrap()
 }
 
@@ -210,6 +212,8 @@ fn what_is_written_again_is_the_same_heap() {
     let again = open(written).unwrap();
     assert!(again.about().notes.is_empty(), "{:?}", again.about().notes);
     assert_eq!(again.objects(), heap.objects());
+    let is_there = |heap: &Heap| heap.source.roots().iter().all(|r| heap.find(r.object).is_some());
+    assert!(is_there(&again) && !is_there(&heap));
     for node in heap.nodes() {
         let other = again.find(heap.address(node)).unwrap();
         assert_eq!(again.class(other).name, heap.class(node).name);

@@ -6,11 +6,13 @@ mod walk;
 
 use crate::classes::{ClassId, Classes, IdMap};
 use crate::error::{HeapError, Result};
+use crate::heap::Options;
 use crate::input::ReadAt;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::roots::{Root, Thread};
 use crate::snapshot::{self, MAGIC, Snapshot};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -31,8 +33,15 @@ pub struct Image {
     notes: Vec<String>,
 }
 
+/// What was found by walking over all objects.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    parts: Vec<Stretch>,
+    notes: Vec<String>,
+}
+
 /// A part of a run that begins with an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Stretch {
     address: u64,
     /// In the image.
@@ -60,6 +69,18 @@ impl Image {
         image.find_statics()?;
         image.find_roots()?;
         Ok((image, addresses))
+    }
+
+    /// The same with what was found before. `None` if that makes no sense.
+    pub fn reopen(file: File, state: &[u8], options: &Options) -> Result<Option<Image>> {
+        let Ok(found) = serde_json::from_slice::<Found>(state) else { return Ok(None) };
+        let Ok(snapshot) = Snapshot::read(file) else { return Ok(None) };
+        let mut image = table::image(snapshot)?;
+        (image.parts, image.notes) = (found.parts, found.notes);
+        image.find_statics()?;
+        image.find_roots()?;
+        image.add_lasting_classes(options.conventions)?;
+        Ok(Some(image))
     }
 
     /// Where an address is in the image.

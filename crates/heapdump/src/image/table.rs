@@ -2,6 +2,7 @@
 
 use super::Image;
 use crate::classes::{Class, ClassId, Classes, Field, IdMap, Kind, StaticField, Strength, Type};
+use crate::conventions::Conventions;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::roots::{Root, RootKind, Thread};
@@ -157,11 +158,11 @@ impl Image {
             self.roots.push(Root { object: root.object, kind, thread, frame });
         }
         self.threads = threads;
-        self.add_lasting_classes()
+        Ok(())
     }
 
     /// Classes of the JVM's own loaders, which are never unloaded.
-    fn add_lasting_classes(&mut self) -> Result<()> {
+    pub fn add_lasting_classes(&mut self, conventions: Conventions) -> Result<()> {
         let mut loaders: IdMap<Option<ClassId>> = IdMap::default();
         for (_, class) in self.classes.iter().filter(|(_, class)| class.loader != 0) {
             if loaders.len() < MOST_LOADERS && !loaders.contains_key(&class.loader) {
@@ -174,7 +175,7 @@ impl Image {
         }
         for (id, class) in self.classes.iter().filter(|(_, class)| class.address != 0) {
             let loader = loaders.get(&class.loader).copied().flatten();
-            if self.classes.stays(id, loader) {
+            if self.classes.stays(id, loader, conventions) {
                 let (object, kind) = (class.address, RootKind::SystemClass);
                 self.roots.push(Root { object, kind, thread: None, frame: None });
             }

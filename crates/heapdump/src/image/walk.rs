@@ -1,6 +1,6 @@
 //! Objects of a snapshot: all of a part, or one by its address.
 
-use super::{Image, Stretch};
+use super::{Found, Image, Stretch};
 use crate::classes::{ClassId, Classes, Kind, Type};
 use crate::error::{HeapError, Result};
 use crate::layout::Layout;
@@ -262,6 +262,14 @@ impl Source for Image {
         let origin =
             format!("JVM {} (JDK {}, {}), {}", head.pid, head.java, head.collector, head.taken);
         About { taken: 0, origin, notes: self.notes.clone(), is_redacted: head.redacted }
+    }
+
+    fn state(&self) -> std::result::Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&Found { parts: self.parts.clone(), notes: self.notes.clone() })
+    }
+
+    fn is_snapshot(&self) -> bool {
+        true
     }
 
     fn parts(&self) -> Vec<Part> {

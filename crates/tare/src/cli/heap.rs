@@ -48,6 +48,10 @@ pub struct HeapArgs {
     /// Keep the snapshot of a JVM in this file, to be read again [default: it is not kept]
     #[arg(long, short, value_name = "FILE.tareheap")]
     pub output: Option<PathBuf>,
+    /// Neither use nor write the index beside a dump, FILE.tare-index, which spares computing
+    /// everything again
+    #[arg(long, global = true)]
+    pub no_index: bool,
     /// Leave texts and numbers of a JVM's objects in the JVM; take sizes and references only
     #[arg(long)]
     pub redact: bool,

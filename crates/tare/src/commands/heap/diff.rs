@@ -12,7 +12,9 @@ use tare_heapdump::analyses::diff::{self, ClassChange, PathChange, Ways};
 
 pub fn run(asked: &Asked<'_>, new: &str) -> Result<()> {
     let old = asked.heap;
-    let new = read(take::open(asked.args, new, None, None)?, asked.args)?;
+    let (new, unwritten) = read(take::open(asked.args, new, None, None)?, asked.args)?;
+    // Before the answer, which has several ways out.
+    unwritten.keep(&new, asked.args.quiet);
     let (ways, new_ways) = (Ways::new(old)?, Ways::new(&new)?);
     let (paths, classes) = (diff::paths(&ways, &new_ways), diff::classes(old, &new));
     if asked.args.json {

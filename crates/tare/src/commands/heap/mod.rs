@@ -7,6 +7,7 @@ mod dominators;
 mod export;
 mod histo;
 mod html;
+mod index;
 mod loaders;
 mod names;
 mod object;
@@ -48,11 +49,11 @@ pub fn run(args: &HeapArgs) -> Result<()> {
         return watch::run(args, *every, *times);
     }
     let dump = take::open(args, &args.target, args.output.as_deref(), None)?;
-    let heap = read(dump, args)?;
+    let (heap, unwritten) = read(dump, args)?;
     // In a pipe nothing is cut.
     let width = term::width().unwrap_or(usize::MAX);
     let asked = Asked { heap: &heap, args, width };
-    match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
+    let answered = match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
         HeapWhat::Overview => overview::run(&asked),
         HeapWhat::Histo { by } => histo::run(&asked, *by),
         HeapWhat::Dominators { object } => dominators::run(&asked, object.as_deref()),
@@ -68,11 +69,14 @@ pub fn run(args: &HeapArgs) -> Result<()> {
         HeapWhat::Diff { new } => diff::run(&asked, new),
         HeapWhat::Html { file } => html::run(&asked, file),
         HeapWhat::Watch { .. } => unreachable!("it takes snapshots of its own"),
-    }
+    };
+    // The answer comes first.
+    unwritten.keep(&heap, args.quiet);
+    answered
 }
 
-/// Reads a dump, with progress.
-fn read(dump: take::Dump, args: &HeapArgs) -> Result<Heap> {
+/// Reads a dump, with progress; and what is left to do about its index.
+fn read(dump: take::Dump, args: &HeapArgs) -> Result<(Heap, index::Unwritten)> {
     let keep = match args.keep {
         Keep::None => Strength::Strong,
         Keep::Soft => Strength::Soft,
@@ -80,12 +84,14 @@ fn read(dump: take::Dump, args: &HeapArgs) -> Result<Heap> {
         Keep::All => Strength::Phantom,
     };
     let options = Options { keep, ..Options::default() };
-    let line = Line::new(args.quiet, dump.stop);
-    let heap = Heap::of_file(dump.file, &options, &line)
+    let line = Line::new(args.quiet, dump.stop.clone());
+    let is_usual = keep == Strength::Strong && !args.no_index;
+    let beside = dump.path.as_deref().filter(|_| is_usual);
+    let (heap, unwritten) = index::open(dump.file, beside, &options, &line)
         .with_context(|| format!("{} cannot be read as a heap dump", dump.name))?;
     drop(line);
     for note in heap.about().notes {
         remark_aside(&format!("{}: {note}", dump.name));
     }
-    Ok(heap)
+    Ok((heap, unwritten))
 }

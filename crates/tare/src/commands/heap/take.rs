@@ -18,6 +18,8 @@ pub struct Dump {
     /// What it is called in messages.
     pub name: String,
     pub file: File,
+    /// Where it is, if it stays there.
+    pub path: Option<PathBuf>,
     /// Whether Ctrl-C was pressed, if a JVM was involved.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -41,7 +43,8 @@ pub fn open(
                 bail!("{flag} is for snapshots of a running JVM, and {} is a file", target);
             }
         }
-        return Ok(Dump { name: target.to_owned(), file: opened(path)?, stop: None });
+        let (name, file) = (target.to_owned(), opened(path)?);
+        return Ok(Dump { name, file, path: Some(path.to_owned()), stop: None });
     }
     if target.contains('/') || path.extension().is_some() && !is_dotted_class(target) {
         bail!("there is no file {target}");
@@ -64,7 +67,8 @@ pub fn open(
         // It stays readable as long as it is open.
         let _ = fs::remove_file(&path);
     }
-    Ok(Dump { name: format!("the snapshot of JVM {}", jvm.pid), file: file?, stop: Some(stop) })
+    let name = format!("the snapshot of JVM {}", jvm.pid);
+    Ok(Dump { name, file: file?, path: is_kept.then_some(path), stop: Some(stop) })
 }
 
 fn opened(path: &Path) -> Result<File> {

@@ -44,7 +44,8 @@ pub fn run(args: &HeapArgs, every: Duration, times: Option<u32>) -> Result<()> {
             break;
         }
         let dump = take::open(args, &args.target, None, Some(Arc::clone(&stop)))?;
-        let heap = read(dump, args)?;
+        // It is not kept, so it has no index.
+        let (heap, _) = read(dump, args)?;
         let (ways, held) = (Ways::new(&heap)?, heap.sum(Level::Strong));
         drop(heap);
         let since =
