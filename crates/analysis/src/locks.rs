@@ -25,7 +25,7 @@ use names::{Key, keys, lock_name, thread_group};
 use read::{OwnerStack, Waited};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use tare_profile::{Profile, SeriesId, ThreadId, ThreadKind, ValueKind, Wait};
+use tare_profile::{ContextId, Profile, SeriesId, ThreadId, ThreadKind, ValueKind, Wait};
 
 /// All that a recording tells of waiting.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,12 @@ impl Sum {
         self.waits += 1;
         self.total = self.total.saturating_add(duration);
         self.longest = self.longest.max(duration);
+    }
+
+    fn join(&mut self, other: Sum) {
+        self.waits += other.waits;
+        self.total = self.total.saturating_add(other.total);
+        self.longest = self.longest.max(other.longest);
     }
 
     pub fn mean(&self) -> u64 {
@@ -181,8 +187,9 @@ impl Locks {
         let busy = busy(profile, waits, range);
         let mut names = Names::new(profile);
         let mut groups: HashMap<Key, Vec<usize>> = HashMap::new();
-        let (mut threads, mut by_threads, mut by_methods) =
-            (HashSet::new(), HashMap::new(), HashMap::new());
+        let mut threads = HashSet::new();
+        // Names are looked for once for all waits that have the same.
+        let mut alike: HashMap<Alike, Sum> = HashMap::new();
         for (at, wait) in waits.iter().enumerate().filter(|(_, wait)| wait.is_contention()) {
             groups.entry(keys[at]).or_default().push(at);
             self.contended.add(wait.duration);
@@ -195,25 +202,55 @@ impl Locks {
                 OwnerStack::Held => &mut 0,
             };
             *unknown = unknown.saturating_add(wait.duration);
-            let groups = [wait.thread, wait.owner].map(|thread| thread_group(profile, thread));
-            by_threads.entry(groups).or_insert_with(Sum::default).add(wait.duration);
-            let waiter = names.place(wait.context);
-            let holder = names.holder(keys[at], wait.context, wait.owner_context);
-            let pair = [waiter, holder].map(|frame| frame.map(|frame| names.method(frame)));
-            by_methods.entry(pair).or_insert_with(Sum::default).add(wait.duration);
+            let kept_by = wait.owner_waits.map(|at| (waits[at].wait, keys[at]));
+            let same = Alike {
+                key: keys[at],
+                thread: wait.thread,
+                context: wait.context,
+                owner: wait.owner,
+                owner_context: wait.owner_context,
+                known: wait.stack != OwnerStack::Unknown,
+                kept_by,
+            };
+            alike.entry(same).or_default().add(wait.duration);
         }
         self.threads = threads.len();
+        let (mut by_threads, mut by_methods) = (HashMap::new(), HashMap::new());
+        let mut parts: HashMap<Key, Vec<(Alike, Sum)>> = HashMap::new();
+        for (wait, sum) in alike {
+            let groups = [wait.thread, wait.owner].map(|thread| thread_group(profile, thread));
+            by_threads.entry(groups).or_insert_with(Sum::default).join(sum);
+            let waiter = names.place(wait.context);
+            let holder = names.holder(wait.key, wait.context, wait.owner_context);
+            let pair = [waiter, holder].map(|frame| frame.map(|frame| names.method(frame)));
+            let pair = pair.map(Option::unwrap_or_default);
+            by_methods.entry(pair).or_insert_with(Sum::default).join(sum);
+            parts.entry(wait.key).or_default().push((wait, sum));
+        }
         self.by_threads = pairs(by_threads.into_iter());
-        self.by_methods = pairs(
-            by_methods
-                .into_iter()
-                .map(|(pair, sum)| (pair.map(|method| method.unwrap_or_default()), sum)),
-        );
-        let whole = Whole { profile, waits, keys: &keys, busy: &busy, range };
-        self.locks =
-            groups.iter().map(|(key, group)| lock(&whole, &mut names, *key, group)).collect();
+        self.by_methods = pairs(by_methods.into_iter());
+        let whole = Whole { profile, waits, busy: &busy, range };
+        let made = groups.iter().map(|(key, group)| {
+            let parts = parts.get(key).map_or(&[][..], Vec::as_slice);
+            lock(&whole, &mut names, *key, group, parts)
+        });
+        self.locks = made.collect();
         self.locks.sort_by(|a, b| b.sum.total.cmp(&a.sum.total).then_with(|| a.name.cmp(&b.name)));
     }
+}
+
+/// What waits have in common that are told as one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Alike {
+    key: Key,
+    thread: ThreadId,
+    context: ContextId,
+    owner: ThreadId,
+    owner_context: ContextId,
+    /// Whether the owner's stack is.
+    known: bool,
+    /// What the owner itself waited for.
+    kept_by: Option<(Wait, Key)>,
 }
 
 fn pairs(sums: impl Iterator<Item = ([String; 2], Sum)>) -> Vec<Pair> {
@@ -230,29 +267,33 @@ fn pairs(sums: impl Iterator<Item = ([String; 2], Sum)>) -> Vec<Pair> {
 struct Whole<'a> {
     profile: &'a Profile,
     waits: &'a [Waited],
-    keys: &'a [Key],
     busy: &'a HashMap<ThreadId, u64>,
     range: &'a Range<u64>,
 }
 
-fn lock(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, group: &[usize]) -> Lock {
+fn lock(
+    whole: &Whole<'_>,
+    names: &mut Names<'_>,
+    key: Key,
+    group: &[usize],
+    parts: &[(Alike, Sum)],
+) -> Lock {
     let profile = whole.profile;
     let waits = || group.iter().map(|at| &whole.waits[*at]);
-    let (mut sum, mut instances, mut threads) = (Sum::default(), HashSet::new(), HashSet::new());
+    let mut instances: HashSet<i64> = waits().map(|wait| wait.instance).collect();
+    let (mut sum, mut threads) = (Sum::default(), HashSet::new());
     let mut places: HashMap<String, Sum> = HashMap::new();
     let mut pools: HashMap<String, (u64, HashSet<ThreadId>)> = HashMap::new();
     let mut holders: HashMap<Holder, Sum> = HashMap::new();
-    for wait in waits() {
-        sum.add(wait.duration);
-        instances.insert(wait.instance);
+    for (wait, part) in parts {
+        sum.join(*part);
         threads.insert(wait.thread);
         let pool = pools.entry(thread_group(profile, wait.thread)).or_default();
-        pool.0 = pool.0.saturating_add(wait.duration);
+        pool.0 = pool.0.saturating_add(part.total);
         pool.1.insert(wait.thread);
         let place = names.place(wait.context).map(|frame| names.method(frame));
-        places.entry(place.unwrap_or_default()).or_default().add(wait.duration);
-        let holder = holder(whole, names, key, wait);
-        holders.entry(holder).or_default().add(wait.duration);
+        places.entry(place.unwrap_or_default()).or_default().join(*part);
+        holders.entry(holder(profile, names, wait)).or_default().join(*part);
     }
     let mut pools: Vec<(String, (u64, HashSet<ThreadId>))> = pools.into_iter().collect();
     pools.sort_by(|(a, (x, _)), (b, (y, _))| y.cmp(x).then_with(|| a.cmp(b)));
@@ -291,19 +332,16 @@ fn lock(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, group: &[usize]) -> 
     }
 }
 
-fn holder(whole: &Whole<'_>, names: &mut Names<'_>, key: Key, wait: &Waited) -> Holder {
-    let profile = whole.profile;
-    let known = wait.stack != OwnerStack::Unknown;
-    let frame = names.holder(key, wait.context, wait.owner_context).filter(|_| known);
-    let inside = names.place(wait.owner_context).filter(|_| known);
-    let waits_for = wait.owner_waits.map(|at| (&whole.waits[at], whole.keys[at]));
-    let doing = match waits_for {
+fn holder(profile: &Profile, names: &mut Names<'_>, wait: &Alike) -> Holder {
+    let frame = names.holder(wait.key, wait.context, wait.owner_context).filter(|_| wait.known);
+    let inside = names.place(wait.owner_context).filter(|_| wait.known);
+    let other_lock = wait.kept_by.filter(|(wait, _)| wait.is_contention());
+    let doing = match wait.kept_by {
         Some((other, _)) if other.is_contention() => Some(Doing::Lock),
-        _ if known => Doing::of(profile, wait.owner_context),
-        Some((other, _)) => Some(Doing::of_wait(other.wait)),
+        _ if wait.known => Doing::of(profile, wait.owner_context),
+        Some((other, _)) => Some(Doing::of_wait(other)),
         None => None,
     };
-    let other_lock = waits_for.filter(|(other, _)| other.is_contention());
     Holder {
         method: frame.map(|frame| names.method(frame)),
         inside: inside.filter(|inside| Some(*inside) != frame).map(|frame| names.method(frame)),

@@ -76,7 +76,8 @@ impl Wait {
         frames: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Wait {
         let mut found = None;
-        for (class, method) in frames {
+        let mut frames = frames.into_iter();
+        while let Some((class, method)) = frames.next() {
             // Whoever wants a lock does so also inside of a queue, or after it was signalled.
             let of_lock = class.starts_with(SYNCHRONIZER) && !class.ends_with("ConditionObject");
             if found == Some(Wait::Lock) && !of_lock {
@@ -85,6 +86,11 @@ impl Wait {
             match step(class, method) {
                 Step::On => {}
                 Step::Perhaps(wait) => found = found.or(Some(wait)),
+                Step::Is(wait @ (Wait::Lock | Wait::SharedLock)) => {
+                    let mut inside = frames.take_while(|(class, _)| class.starts_with(CONCURRENT));
+                    let latch = inside.any(|(class, _)| is_latch(class));
+                    return if latch { Wait::Condition } else { of_blocker(blocker, wait) };
+                }
                 Step::Is(wait) => return of_blocker(blocker, wait),
                 Step::Stop => break,
             }
@@ -213,6 +219,8 @@ mod tests {
         check(rw, &[(AQS, "acquire"), (AQS, "acquireShared"), ("a.B", "x")], Wait::SharedLock);
         let latch = "java.util.concurrent.CountDownLatch$Sync";
         check(latch, &[(AQS, "acquire"), (AQS, "acquireSharedInterruptibly")], Wait::Condition);
+        let outer = ("java.util.concurrent.CountDownLatch", "await");
+        check("", &[(AQS, "acquire"), (AQS, "tryAcquireSharedNanos"), outer], Wait::Condition);
         check(CONDITION, &[(CONDITION, "await"), ("a.B", "take")], Wait::Condition);
         let queue = "java.util.concurrent.LinkedBlockingQueue";
         check(CONDITION, &[(CONDITION, "await"), (queue, "take"), ("a.B", "x")], Wait::Queue);

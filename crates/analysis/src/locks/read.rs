@@ -18,6 +18,9 @@ use tare_profile::{
 /// Threads that handed the blame on, at most.
 const LONGEST_CHAIN: usize = 64;
 
+/// Waits of a thread that are looked at for one wait of another.
+const MOST_LOOKED_AT: usize = 1000;
+
 /// One wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
@@ -205,6 +208,8 @@ fn meanwhile(
     // A thread waits for one thing at a time, so that ends are in the order of beginnings.
     let first = of_thread.partition_point(|at| all[*at].end() <= during.time);
     let later = of_thread[first..].iter().take_while(|at| all[**at].time < during.end());
+    // Of more, none covers half.
+    let later = later.take(MOST_LOOKED_AT);
     let most = later.filter(|at| is(&all[**at])).max_by_key(|at| during.overlap(&all[**at]))?;
     (during.overlap(&all[*most]).saturating_mul(2) >= during.duration).then_some(*most)
 }
