@@ -13,6 +13,7 @@ mod demotion;
 mod docs;
 mod figures;
 mod launch;
+mod locks;
 mod machine;
 mod modes;
 mod options;
@@ -57,6 +58,8 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench server [OPTION…]              a server under load; see its --help
        cargo xtask bench sampling [OPTION…] [NAME…]    sampling beside async-profiler's; see its --help
        cargo xtask bench alloc [OPTION…] [NAME…]       sampling allocation beside others; see its --help
+       cargo xtask bench locks [OPTION…] [NAME…]       recording locks beside others; see its --help
+                                                       (the workload of that name is not to be the first)
        cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
        cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
@@ -118,6 +121,7 @@ fn run(words: &[&str]) -> Result<()> {
             Ok(())
         }
         ["alloc", options @ ..] => alloc::run(options),
+        ["locks", options @ ..] => locks::run(options),
         ["accuracy", options @ ..] => accuracy::run(options),
         ["sampling", options @ ..] => sampling::run(options),
         ["regions", options @ ..] => regions::run(options),

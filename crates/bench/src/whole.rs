@@ -51,7 +51,7 @@ const SUITE: [&str; 23] = [
 ];
 
 /// Those first whose figures are quoted most.
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 17] = [
     Part {
         name: "modes",
         words: &["--launches", "2", "--jdk", "25", "--minutes", "4.5"],
@@ -100,6 +100,13 @@ const PARTS: [Part; 16] = [
         quick: &["alloc", "--quick", "json"],
         minutes: 2.5,
         page: "alloc.md",
+    },
+    Part {
+        name: "locks",
+        words: &["locks", "--rounds", "1"],
+        quick: &["locks", "--quick", "locks"],
+        minutes: 2.0,
+        page: "locks.md",
     },
     Part {
         name: "demotion",
