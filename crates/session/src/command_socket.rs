@@ -1,5 +1,5 @@
 //! The socket at which a recording that is under way takes commands of other processes: dump, stop,
-//! pause, resume, another interval.
+//! pause, resume, another interval or threshold.
 //!
 //! One line asks, one line answers. Where something is to be written, whoever asks opens the file
 //! and sends its descriptor along: a recording never opens a path that it is told, so that it
@@ -38,6 +38,8 @@ pub enum Command {
     Resume,
     /// From now on.
     Interval(Interval),
+    /// Waits of so many nanoseconds are told one by one from now on.
+    Threshold(u64),
 }
 
 /// From one sample to the next.
@@ -67,6 +69,7 @@ impl Command {
             Command::Stop => ("stop".to_owned(), None),
             Command::Pause => ("pause".to_owned(), None),
             Command::Resume => ("resume".to_owned(), None),
+            Command::Threshold(nanos) => (format!("threshold {nanos}"), None),
             Command::Interval(Interval::Time(nanos)) => (format!("interval {nanos}"), None),
             Command::Interval(Interval::Bytes(bytes)) => (format!("interval-bytes {bytes}"), None),
         }
@@ -82,6 +85,7 @@ impl Command {
             "pause" => Some(Command::Pause),
             "resume" => Some(Command::Resume),
             "interval" => positive(rest).map(|nanos| Command::Interval(Interval::Time(nanos))),
+            "threshold" => rest.parse().ok().map(Command::Threshold),
             "interval-bytes" => {
                 positive(rest).map(|bytes| Command::Interval(Interval::Bytes(bytes)))
             }
@@ -335,7 +339,9 @@ mod tests {
     fn commands_come_back_as_they_were_sent() {
         let intervals = [Interval::Time(1_000_000), Interval::Bytes(65_536)];
         let commands = [Command::Stop, Command::Pause, Command::Resume];
-        for command in commands.into_iter().chain(intervals.map(Command::Interval)) {
+        let thresholds = [0, 50_000].map(Command::Threshold);
+        let commands = commands.into_iter().chain(thresholds);
+        for command in commands.chain(intervals.map(Command::Interval)) {
             let (line, file) = command.parts();
             assert!(!line.contains('\n') && file.is_none());
             assert_eq!(

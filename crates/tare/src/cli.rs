@@ -37,8 +37,8 @@ use std::time::Duration;
 use tare_offline::Modes;
 use tare_protocol::MethodPattern;
 use tare_session::command_socket::Interval;
-use values::any_interval;
 pub use values::duration;
+use values::{any_interval, threshold};
 
 #[derive(Parser)]
 #[command(
@@ -122,6 +122,8 @@ pub enum Command {
                       --wall       samples of all threads by the wall clock, with what they wait for\n  \
                       --alloc      samples of allocated objects by class and stack, which of them live and\n               \
                       for how long; with --cpu or --wall, in one recording with those samples\n  \
+                      --lock       waits for locks: how long, where, who had the lock and what it did; with\n               \
+                      --cpu, --wall or --alloc, in one recording with those\n  \
                       --exact      every call in its context, by weaving the chosen methods; the original\n               \
                       code is restored at the end\n  \
                       --bytecodes  the same, with executed bytecodes in place of times\n  \
@@ -130,7 +132,7 @@ pub enum Command {
                       and its report on the terminal.\n\n\
                       From a second terminal: `tare report JVM` shows the recording so far, `tare dump JVM` \
                       writes it to a file, `tare interval JVM 1ms` (or 64K, of \
-                      allocation) changes the interval; `tare pause`, `tare resume` and `tare stop` work as well.\n\n",
+                      allocation) changes the interval, `tare threshold JVM 1ms` that of waits for locks; `tare pause`, `tare resume` and `tare stop` work as well.\n\n",
             patterns!(),
             "\n\nEXAMPLES:\n  \
                       tare record 4711                     until Ctrl-C\n  \
@@ -138,6 +140,7 @@ pub enum Command {
                       tare record Orders --wall --interval 20ms\n  \
                       tare record --alloc 4711             who allocates, and what stays\n  \
                       tare record --alloc --cpu 4711       and where time goes, on one clock\n  \
+                      tare record --lock 4711              who waits for whom, and why\n  \
                       tare record 4711 --keep 5m           the last five minutes, for `tare dump 4711`\n  \
                       tare record -- java -jar app.jar     from before main to the end\n  \
                       tare record --exact --include 'com.acme.**' Orders\n  \
@@ -179,6 +182,14 @@ pub enum Command {
         /// allocation: 512K, 64K
         #[arg(value_parser = any_interval, value_name = "TIME|SIZE")]
         interval: Interval,
+    },
+    /// Change the shortest wait that a recording of locks tells by itself
+    Threshold {
+        /// The JVM that is being recorded: a pid, or a part of its main class or jar
+        jvm: String,
+        /// 10us, 1ms; 0 is every wait
+        #[arg(value_parser = threshold, value_name = "TIME")]
+        threshold: Duration,
     },
     /// Explain why a method is woven or not, during `tare record --exact --root`
     #[command(

@@ -58,6 +58,10 @@ fn main() -> ExitCode {
         Some(Command::Interval { jvm, interval }) => {
             commands::under_way::tell(&jvm, &Told::Interval(interval))
         }
+        Some(Command::Threshold { jvm, threshold }) => {
+            let nanos = u64::try_from(threshold.as_nanos()).unwrap_or(u64::MAX);
+            commands::under_way::tell(&jvm, &Told::Threshold(nanos))
+        }
         Some(Command::Heap(args)) => commands::heap::run(&args),
         Some(Command::Instrument(args)) => commands::instrument::run(&args),
         Some(Command::CalibrateTarget(args)) => commands::calibrate::run(&args),

@@ -3,7 +3,8 @@
 //!
 //! All of it runs on the thread that waits, in native code: the JVM's calls that are made here run
 //! no Java and wait for nobody. What takes time is done while the thread does not hold the monitor:
-//! before it waits to enter, and after it was woken.
+//! before it waits to enter, and after it was woken. A virtual thread that leaves its carrier while it
+//! waits has no frames on a stack when it is woken; its stack is taken before.
 
 use super::shared::{Here, Shared, with_session};
 use super::waits::{Owner, Source, Wait};
@@ -25,7 +26,7 @@ pub const EVENTS: [jvmtiEvent; 4] = [
 pub static SUBSCRIBER: Subscriber = Subscriber {
     monitor_contended_enter: |jni, object| with_session(|shared| shared.enters(jni, object)),
     monitor_contended_entered: |jni, _| with_session(|shared| shared.entered(jni)),
-    monitor_wait: |jni, _| with_session(|shared| shared.waits(jni)),
+    monitor_wait: |jni, object| with_session(|shared| shared.waits(jni, object)),
     monitor_waited: |jni, object| with_session(|shared| shared.waited(jni, object)),
     ..Subscriber::NONE
 };
@@ -52,8 +53,7 @@ impl Shared {
         let mut wait = begun(LockWait::MonitorEnter, &here);
         // First of all: the owner is on its way.
         (wait.owner, wait.queue) = self.owners.of_pending(self, &here, object);
-        (wait.class, wait.instance) = self.object(jni, object);
-        (wait.trace, wait.java_id) = self.stack(&here, wait.class);
+        self.look(jni, &here, object, &mut wait);
         if !self.waits.begin(Source::Enter, here.id, &wait) {
             self.untimed(wait.kind);
         }
@@ -63,15 +63,20 @@ impl Shared {
     fn entered(&self, jni: Jni) {
         let now = kernel::monotonic();
         let here = self.found(jni, kernel::gettid());
-        if let Some(wait) = self.waits.end(Source::Enter, here.id) {
-            self.ended(&wait, now);
+        match self.waits.end(Source::Enter, here.id) {
+            Some(wait) => self.ended(&wait, now),
+            None => self.unbegun(here.tid),
         }
     }
 
-    /// The thread begins `Object.wait`. It still has the monitor, so this only looks at the clock.
-    fn waits(&self, jni: Jni) {
+    /// The thread begins `Object.wait`. It still has the monitor, so this only looks at the clock if
+    /// that is enough.
+    fn waits(&self, jni: Jni, object: jobject) {
         let Some(here) = self.here(jni) else { return };
-        let wait = begun(LockWait::MonitorWait, &here);
+        let mut wait = begun(LockWait::MonitorWait, &here);
+        if here.may_leave_its_carrier(self) {
+            self.look(jni, &here, object, &mut wait);
+        }
         if !self.waits.begin(Source::Wait, here.id, &wait) {
             self.untimed(wait.kind);
         }
@@ -80,11 +85,19 @@ impl Shared {
     fn waited(&self, jni: Jni, object: jobject) {
         let now = kernel::monotonic();
         let here = self.found(jni, kernel::gettid());
-        let Some(mut wait) = self.waits.end(Source::Wait, here.id) else { return };
-        if now.saturating_sub(wait.began) >= self.threshold.load(Relaxed) {
-            (wait.class, wait.instance) = self.object(jni, object);
-            (wait.trace, wait.java_id) = self.stack(&here, wait.class);
+        let Some(mut wait) = self.waits.end(Source::Wait, here.id) else {
+            return self.unbegun(here.tid);
+        };
+        let is_long = now.saturating_sub(wait.began) >= self.threshold.load(Relaxed);
+        if is_long && wait.trace == 0 {
+            self.look(jni, &here, object, &mut wait);
         }
         self.ended(&wait, now);
+    }
+
+    /// What the calling thread waits for, and where.
+    fn look(&self, jni: Jni, here: &Here, object: jobject, wait: &mut Wait) {
+        (wait.class, wait.instance) = self.object(jni, object);
+        (wait.trace, wait.java_id) = self.stack(here, wait.class);
     }
 }

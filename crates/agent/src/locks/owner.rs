@@ -8,7 +8,7 @@
 //! locks, it is. Everything is read under the fault guard, and believed only if the threads that we
 //! know agree.
 //!
-//! The owner gets our signal with the address of an [`Ask`], and walks its own stack. So it is asked
+//! The owner gets our signal, looks for its [`Ask`]s, and walks its own stack. So it is asked
 //! at most once in a while for each monitor, and so often in a second ([`Budget`]); whoever comes in
 //! between shares the answer. The handler runs on any thread at any instruction: no allocation, no
 //! lock, no panic. Asks are statics, because a signal may come when the session is over.
@@ -24,7 +24,7 @@ use crate::stream::threads::{Change, Record};
 use crate::vm_tables::{Missing, Tables};
 use jvmti_bindings::sys::jni::jobject;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use tare_arena::samples::EventHead;
 
 /// An owner of a monitor is asked again after this time.
@@ -76,26 +76,44 @@ static QUESTIONS: [Ask; ASKS] = [const {
     }
 }; ASKS];
 
-/// The question that a signal's payload is, if it is one.
-fn question(payload: usize) -> Option<&'static Ask> {
-    let offset = payload.checked_sub(QUESTIONS.as_ptr() as usize)?;
-    let at = QUESTIONS.get(offset / size_of::<Ask>())?;
-    offset.is_multiple_of(size_of::<Ask>()).then_some(at)
+/// Questions that are not answered yet, and not forgotten.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// In the payload of the signal: an address nobody else has.
+fn payload() -> usize {
+    QUESTIONS.as_ptr() as usize
 }
 
 /// Whether a signal with this payload is a question of ours.
-pub fn is_question(payload: usize) -> bool {
-    question(payload).is_some()
+pub fn is_question(value: usize) -> bool {
+    value == payload()
 }
 
-/// The calling thread was asked by a signal. For the signal handler.
-pub fn answer(tid: u32, record: Option<&'static Record>, payload: usize, registers: &Registers) {
-    let (Some(ask), Some(record)) = (question(payload), record) else { return };
-    if ask.tid.compare_exchange(tid, BUSY, AcqRel, Relaxed).is_err() {
+/// Answers all that the calling thread is asked. For the signal handler, whatever its signal was
+/// sent for: the kernel keeps one of a kind for a thread, and others come to nothing meanwhile.
+pub fn answer(tid: u32, record: Option<&'static Record>, registers: &Registers) {
+    if OPEN.load(Relaxed) == 0 {
         return;
     }
-    with_session(|shared| shared.answer(ask, tid, record, registers));
-    ask.tid.store(0, Release);
+    let mut stack = None;
+    for ask in &QUESTIONS {
+        if ask.tid.load(Relaxed) == tid
+            && ask.tid.compare_exchange(tid, BUSY, AcqRel, Relaxed).is_ok()
+        {
+            if let Some(record) = record {
+                with_session(|shared| shared.answer(ask, tid, record, registers, &mut stack));
+            }
+            ask.close();
+        }
+    }
+}
+
+impl Ask {
+    /// It is free again.
+    fn close(&self) {
+        OPEN.fetch_sub(1, Relaxed);
+        self.tid.store(0, Release);
+    }
 }
 
 /// So much in a second.
@@ -259,7 +277,12 @@ impl Owners {
                 let asked = ask.tid.load(Relaxed);
                 let is_free = asked == 0
                     || asked != BUSY && now.saturating_sub(ask.at.load(Relaxed)) > FORGET_AFTER;
-                is_free && ask.tid.compare_exchange(asked, BUSY, Acquire, Relaxed).is_ok()
+                let is_taken =
+                    is_free && ask.tid.compare_exchange(asked, BUSY, Acquire, Relaxed).is_ok();
+                if is_taken && asked == 0 {
+                    OPEN.fetch_add(1, Relaxed);
+                }
+                is_taken
             })?;
         ask.number.store(number, Relaxed);
         ask.at.store(now, Relaxed);
@@ -267,11 +290,13 @@ impl Owners {
         ask.was.store(was, Relaxed);
         ask.tid.store(tid, Release);
         self.asked.fetch_add(1, Relaxed);
-        if kernel::ask_with(tid, (&raw const *ask) as usize) {
+        if kernel::ask_with(tid, payload()) {
             return Some(number);
         }
         // It is gone.
-        let _ = ask.tid.compare_exchange(tid, 0, AcqRel, Relaxed);
+        if ask.tid.compare_exchange(tid, BUSY, AcqRel, Relaxed).is_ok() {
+            ask.close();
+        }
         None
     }
 
@@ -409,7 +434,15 @@ fn found(stacks: &Stacks, record: &Record) -> Found {
 }
 
 impl Shared {
-    fn answer(&self, ask: &Ask, tid: u32, record: &'static Record, registers: &Registers) {
+    /// `stack` has what was walked for another question of the same signal.
+    fn answer(
+        &self,
+        ask: &Ask,
+        tid: u32,
+        record: &'static Record,
+        registers: &Registers,
+        stack: &mut Option<(u32, u64)>,
+    ) {
         let here = self.interrupted(tid, record);
         let (place, was) = (ask.place.load(Relaxed), ask.was.load(Relaxed));
         let now = match place {
@@ -417,7 +450,7 @@ impl Shared {
             place => self.stream.stacks.peek(place),
         };
         let held = now.is_some_and(|now| now == was || now == here.thread || now == here.id);
-        let (trace, java_id) = self.walked(&here, 0, registers);
+        let (trace, java_id) = *stack.get_or_insert_with(|| self.walked(&here, 0, registers));
         if trace == 0 {
             return;
         }
@@ -440,12 +473,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_beginning_of_a_question_is_one() {
-        let start = QUESTIONS.as_ptr() as usize;
-        assert!(is_question(start) && is_question(start + size_of::<Ask>()));
-        assert!(!is_question(start + 8) && !is_question(start - size_of::<Ask>()));
-        assert!(!is_question(start + size_of_val(&QUESTIONS)) && !is_question(0));
-        assert!(!is_question(kernel::cookie()));
+    fn questions_are_told_from_other_signals_of_ours() {
+        assert!(is_question(payload()));
+        assert!(!is_question(kernel::cookie()) && !is_question(0));
     }
 
     #[test]

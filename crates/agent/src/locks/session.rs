@@ -77,6 +77,7 @@ impl LockSession {
             all: Default::default(),
             short: Default::default(),
             lost: Default::default(),
+            unplaced: AtomicU64::new(0),
             told: AtomicU64::new(0),
             owned: AtomicU64::new(0),
             losses: Default::default(),

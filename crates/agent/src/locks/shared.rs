@@ -33,10 +33,12 @@ pub enum Loss {
     Buffer,
     Class,
     Trace,
+    Before,
 }
 
 impl Loss {
-    pub const ALL: [Loss; 5] = [Loss::Ring, Loss::Room, Loss::Buffer, Loss::Class, Loss::Trace];
+    pub const ALL: [Loss; 6] =
+        [Loss::Ring, Loss::Room, Loss::Buffer, Loss::Class, Loss::Trace, Loss::Before];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -44,6 +46,7 @@ impl Loss {
             Loss::Room => "lost: too many threads wait at once",
             Loss::Buffer => "without a stack: no buffer for walking it",
             Loss::Class => "without a class: the JVM did not tell it",
+            Loss::Before => "not told: they began before the recording, or while it was paused",
             Loss::Trace => "without a stack: the front end reads too slowly",
         }
     }
@@ -132,6 +135,8 @@ pub struct Shared {
     pub all: Sums,
     pub short: Sums,
     pub lost: Sums,
+    /// Waits under way that have found no place.
+    pub unplaced: AtomicU64,
     pub told: AtomicU64,
     pub owned: AtomicU64,
     pub losses: [AtomicU64; Loss::ALL.len()],
@@ -185,6 +190,13 @@ pub struct Here {
 }
 
 impl Here {
+    /// Whether it runs a virtual thread that may go on somewhere else after a wait: then HotSpot's
+    /// thread has an id of whoever runs on it.
+    pub fn may_leave_its_carrier(&self, shared: &Shared) -> bool {
+        let own = self.record.map_or(0, |record| record.java_id.load(Relaxed));
+        shared.stream.stacks.owner_id_at().is_some() && own != self.id
+    }
+
     /// The stream's number of it; zero if it is not known.
     pub fn number(&self) -> u32 {
         self.record.map_or(0, |record| record.number.load(Relaxed))
@@ -307,8 +319,18 @@ impl Shared {
         }
     }
 
+    /// A wait is over of which nobody knows when it began.
+    pub fn unbegun(&self, tid: u32) {
+        let one_less = |count: u64| count.checked_sub(1);
+        let has_no_place = self.unplaced.fetch_update(Relaxed, Relaxed, one_less).is_ok();
+        if !has_no_place && !self.paused.load(Relaxed) && !thread::is_ours(tid) {
+            self.lose(Loss::Before);
+        }
+    }
+
     /// A wait for which there is no place: it is counted, and how long it takes is not known.
     pub fn untimed(&self, kind: LockWait) {
+        self.unplaced.fetch_add(1, Relaxed);
         self.all.of(kind).add(0);
         self.lost.of(kind).add(0);
         self.lose(Loss::Room);

@@ -91,9 +91,7 @@ enum Cause {
         fd: i32,
     },
     /// A lock is waited for that the thread has.
-    Owner {
-        payload: usize,
-    },
+    Owner,
 }
 
 /// # Safety
@@ -118,7 +116,7 @@ unsafe fn cause(info: *const libc::siginfo_t) -> Option<Cause> {
             Some(Cause::Timer { overruns: u32::try_from(overruns).unwrap_or(0) })
         }
         libc::SI_QUEUE if value == kernel::cookie() => Some(Cause::Asked),
-        libc::SI_QUEUE if owner::is_question(value) => Some(Cause::Owner { payload: value }),
+        libc::SI_QUEUE if owner::is_question(value) => Some(Cause::Owner),
         // What a descriptor has to say: "in" or, when it has signalled as often as asked, "hup".
         1..=6 => Some(Cause::Perf { fd }),
         _ => None,
@@ -145,12 +143,9 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
     {
         return false;
     }
-    if let Cause::Owner { payload } = cause {
-        // SAFETY: the kernel's context.
-        let registers = unsafe { registers(context) };
-        owner::answer(tid, record, payload, &registers);
-        return true;
-    }
+    // SAFETY: the kernel's context.
+    let registers = unsafe { registers(context) };
+    owner::answer(tid, record, &registers);
     // SAFETY: published by the session, which stays while somebody is inside.
     let Some(shared) = (unsafe { SESSION.load(SeqCst).as_ref() }) else {
         return true;
@@ -160,12 +155,12 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
         return true;
     };
     if shared.paused.load(Relaxed) {
-        shared.stream.ring.add(Counter::Late, 1);
+        if !matches!(cause, Cause::Owner) {
+            shared.stream.ring.add(Counter::Late, 1);
+        }
         record.asked.store(0, Release);
         return true;
     }
-    // SAFETY: the kernel's context.
-    let registers = unsafe { registers(context) };
     let now = || kernel::clock(libc::CLOCK_THREAD_CPUTIME_ID);
     match cause {
         Cause::Timer { overruns } => {
@@ -188,8 +183,17 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
             perf::enable_once(fd);
         }
         Cause::Asked => shared.asked(tid, record, &registers),
-        // Answered above.
-        Cause::Owner { .. } => {}
+        // The kernel keeps one signal for a thread. What the sampler has sent may have come to
+        // nothing while this one was on its way.
+        Cause::Owner => {
+            if record.asked.load(Acquire) != 0 {
+                shared.asked(tid, record, &registers);
+            }
+            let fd = record.fd.load(SeqCst);
+            if fd >= 0 {
+                perf::enable_once(fd);
+            }
+        }
     }
     true
 }

@@ -55,6 +55,7 @@ mod launched;
 mod left_alone;
 mod linking;
 mod lock_demo;
+mod locks;
 mod manners;
 mod names;
 mod namespaces;

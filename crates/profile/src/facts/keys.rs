@@ -61,9 +61,10 @@ keys! {
     LIVE_UNPROVEN_BYTES: Bytes = "live-unproven-bytes";
     /// Waits of this length and longer ones were told one by one.
     LOCK_THRESHOLD: Duration = "lock-threshold";
-    /// Owners of locks that were asked for their stacks, and that answered.
-    LOCK_OWNERS_ASKED: u64 = "lock-owners-asked";
-    LOCK_OWNERS_ANSWERED: u64 = "lock-owners-answered";
+    /// How many were; of those, the ones whose owner is known, and has told its stack.
+    LOCK_WAITS: u64 = "lock-waits";
+    LOCK_OWNERS: u64 = "lock-owners";
+    LOCK_OWNER_STACKS: u64 = "lock-owner-stacks";
     /// For how long the program was sampled before anything was woven.
     SAMPLED_BEFORE: Duration = "sampled-before";
     /// Calls of some methods while samples were taken.

@@ -256,7 +256,7 @@ impl Running for ExactRecording {
                 "an exact recording cannot be paused: it counts every call from its beginning to its \
                  end; stop it, and begin another"
             ),
-            Command::Interval(_) => {
+            Command::Interval(_) | Command::Threshold(_) => {
                 refuse!("an exact recording has no sampling interval: it counts every call")
             }
         }

@@ -261,6 +261,7 @@ impl Running for StreamRecording {
             Command::Pause => self.pause(agent, true).map(|()| "paused".to_owned()),
             Command::Resume => self.pause(agent, false).map(|()| "goes on".to_owned()),
             Command::Interval(interval) => self.change_interval(agent, interval),
+            Command::Threshold(nanos) => self.change_threshold(agent, nanos),
             Command::Stop => Ok("stopped".to_owned()),
         }
     }
@@ -351,6 +352,20 @@ impl StreamRecording {
         Ok(())
     }
 
+    fn change_threshold(&self, agent: &mut Agent, nanos: u64) -> Result<String> {
+        if !self.has(EngineName::Locks) {
+            refuse!(
+                "this recording does not record locks; only `tare record --lock` has a threshold"
+            );
+        }
+        let change = EngineChange::Locks { threshold_ns: Some(nanos), paused: None };
+        agent.tell(&Request::Change(change))?;
+        Ok(match nanos {
+            0 => "every wait is told from now on".to_owned(),
+            nanos => format!("waits from {} on are told from now on", words::interval(nanos)),
+        })
+    }
+
     fn change_interval(&self, agent: &mut Agent, to: Interval) -> Result<String> {
         let (change, told) = match to {
             Interval::Time(nanos) if self.has(EngineName::Sampling) => {
@@ -361,8 +376,11 @@ impl StreamRecording {
                 let change = EngineChange::Alloc { interval_bytes: Some(bytes), paused: None };
                 (change, words::bytes(bytes))
             }
-            Interval::Time(_) => refuse!(
+            Interval::Time(_) if self.has(EngineName::Alloc) => refuse!(
                 "this recording samples allocation only, whose interval is a number of bytes, such as 64K"
+            ),
+            Interval::Time(_) => refuse!(
+                "this recording takes no samples; the shortest wait that it tells is set by `tare threshold`"
             ),
             Interval::Bytes(_) => refuse!(
                 "this recording does not sample allocation; its interval is a time, such as 1ms"

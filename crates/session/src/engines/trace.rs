@@ -151,7 +151,7 @@ impl Running for TraceRecording {
         match command {
             Command::Dump(file) => self.dump(file),
             Command::Stop => Ok("stopped".to_owned()),
-            Command::Pause | Command::Resume | Command::Interval(_) => {
+            Command::Pause | Command::Resume | Command::Interval(_) | Command::Threshold(_) => {
                 refuse!(
                     "a trace cannot be paused and has no interval: it records every event until it ends"
                 )

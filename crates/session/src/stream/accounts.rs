@@ -1,6 +1,6 @@
 //! What is said of sampled objects and of waits beside their values: facts of the run, and what is missing.
 
-use super::collect::{Allocation, Live};
+use super::collect::{Allocation, Live, Locks};
 use std::time::Duration;
 use tare_profile::facts::{Bytes, keys};
 use tare_profile::{LossKind, RunInfo};
@@ -63,15 +63,17 @@ pub fn of_live(
 }
 
 /// Waits for locks.
-pub fn of_locks(status: &LockStatus, run: &mut RunInfo) {
+pub fn of_locks(locks: &Locks, status: &LockStatus, run: &mut RunInfo) {
     let facts = &mut run.facts;
     facts.set(keys::LOCK_THRESHOLD, &Duration::from_nanos(status.threshold_ns));
-    facts.set(keys::LOCK_OWNERS_ASKED, &status.asked);
-    facts.set(keys::LOCK_OWNERS_ANSWERED, &status.answered);
+    facts.set(keys::LOCK_WAITS, &locks.told);
+    facts.set(keys::LOCK_OWNERS, &locks.owned);
+    facts.set(keys::LOCK_OWNER_STACKS, &locks.with_owner_stack);
     for (count, reason) in status.lost.iter().filter_map(|line| numbered(line)) {
         let (kind, what, reason) = match reason.split_once(": ") {
             Some(("without a stack", reason)) => (LossKind::Failed, "stacks of waits", reason),
             Some(("without a class", reason)) => (LossKind::Failed, "classes of locks", reason),
+            Some(("not told", reason)) => (LossKind::Skipped, "waits", reason),
             Some((_, reason)) => (LossKind::Dropped, "waits", reason),
             None => (LossKind::Dropped, "waits", reason),
         };

@@ -217,15 +217,18 @@ impl<A: Addresses> Collector<A> {
 
     fn thread(&mut self, profile: &mut Profile, thread: &SampleThread) {
         let name = profile.strings.intern(&thread.name);
-        if let Some(id) = self.threads.get(&thread.number) {
-            profile.threads.get_mut(*id).name = name;
-            return;
-        }
         let kind = match thread.kind {
             ThreadType::Java => ThreadKind::Java,
             ThreadType::Native if jvm_thread(&thread.name).is_some() => ThreadKind::Vm,
             ThreadType::Native => ThreadKind::Native,
         };
+        if let Some(id) = self.threads.get(&thread.number) {
+            // It was seen before the JVM told of it, or has another name now.
+            let known = profile.threads.get_mut(*id);
+            (known.name, known.kind) = (name, kind);
+            known.java_id = known.java_id.or((thread.java_id != 0).then_some(thread.java_id));
+            return;
+        }
         let id = profile.threads.push(Thread {
             kind,
             name,

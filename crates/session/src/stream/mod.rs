@@ -246,8 +246,8 @@ impl Source for StreamSource {
         if let Some(allocation) = &self.collector.allocation {
             accounts::of_allocation(allocation, self.told.alloc.as_ref(), run);
         }
-        if let Some(status) = &self.told.locks {
-            accounts::of_locks(status, run);
+        if let Some((locks, status)) = self.collector.locks.as_ref().zip(self.told.locks.as_ref()) {
+            accounts::of_locks(locks, status, run);
         }
         let events = totals.get(Counter::LostEvents);
         lose(run, LossKind::Dropped, "events", events, "the front end reads too slowly");

@@ -1,4 +1,4 @@
-//! `tare dump`, `stop`, `pause`, `resume`, `interval`: commands for a recording that another
+//! `tare dump`, `stop`, `pause`, `resume`, `interval`, `threshold`: commands for a recording that another
 //! terminal began.
 
 use super::export;

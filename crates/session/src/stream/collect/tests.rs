@@ -1,6 +1,7 @@
 //! Streams made up here, and the profiles that become of them.
 
 mod objects;
+mod waits;
 
 use super::*;
 use tare_arena::samples::{
