@@ -77,6 +77,10 @@ fn held(lock: &Lock) -> String {
     let Some(method) = &holder.method else {
         return format!("which thread {:?} has{part}", holder.threads);
     };
+    let same = lock.pools.first().is_some_and(|pool| pool.name == holder.threads);
+    if same && holder.doing == Some(Doing::Code) {
+        return format!("held{part} by each other in {method}: one at a time can run it");
+    }
     let does = match (&holder.waits_for, holder.doing) {
         (Some(lock), _) => format!(", which waits for {lock}"),
         (None, None) => String::new(),
@@ -277,6 +281,11 @@ mod tests {
         let mut other = lock();
         other.owners[0].waits_for = Some("a.Log".to_owned());
         assert!(told(vec![other])[0].ends_with("held by a.Pool.refresh, which waits for a.Log"));
+        let mut each_other = lock();
+        each_other.owners[0].threads = "http-#".to_owned();
+        each_other.owners[0].doing = Some(Doing::Code);
+        let text = "held by each other in a.Pool.refresh: one at a time can run it";
+        assert!(told(vec![each_other])[0].ends_with(text));
         let mut unknown = lock();
         unknown.owners[0].threads = String::new();
         assert!(told(vec![unknown])[0].ends_with("and nobody recorded who has it"));
