@@ -5,8 +5,13 @@
 //! a second look, unchanged: each member in the very same wait, which the JVM numbers. Where a wait
 //! has no number (virtual threads that wait for monitors) a third look must show the same stacks.
 
+mod initialisers;
+
+pub use initialisers::Initialisers;
+
 use crate::client::Agent;
 use crate::error::{Error, Result};
+use initialisers::Stillness;
 use std::collections::HashMap;
 use std::io::Read;
 use std::time::Duration;
@@ -33,6 +38,8 @@ pub struct Looked {
     pub waits: Waits,
     /// Circles that stood in the last look, and not for long enough to be believed.
     pub unproven: Vec<Circle>,
+    /// Static initialisers that seem to wait for each other.
+    pub initialisers: Option<Initialisers>,
     pub looks: u32,
 }
 
@@ -44,6 +51,7 @@ pub fn look(
     pause: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Looked> {
     let mut proofs = Proofs::default();
+    let mut stillness = Stillness::default();
     let mut looks = 0;
     loop {
         let dump = ask(agent, plan)?;
@@ -51,12 +59,17 @@ pub fn look(
         let mut waits = waits(&waiters(&dump));
         let proven = proofs.take(&dump, &waits);
         let most = if proofs.some_stand() { LONGEST } else { MOST_LOOKS };
-        if proven.iter().all(|proven| *proven) || looks >= most || !pause(BETWEEN) {
+        let suspects = stillness.take(&dump);
+        let enough = suspects.is_none() || stillness.is_enough();
+        let known = enough && proven.iter().all(|proven| *proven);
+        if known || looks >= most || !pause(BETWEEN) {
             let all = std::mem::take(&mut waits.deadlocks).into_iter().zip(proven);
             let (good, bad): (Vec<_>, Vec<_>) = all.partition(|(_, proven)| *proven);
             let circles = |all: Vec<(Circle, bool)>| all.into_iter().map(|(circle, _)| circle);
             waits.deadlocks = circles(good).collect();
-            return Ok(Looked { dump, waits, unproven: circles(bad).collect(), looks });
+            let unproven = circles(bad).collect();
+            let initialisers = suspects.filter(|_| stillness.is_enough());
+            return Ok(Looked { dump, waits, unproven, initialisers, looks });
         }
     }
 }

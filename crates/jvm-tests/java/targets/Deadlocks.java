@@ -17,6 +17,34 @@ public final class Deadlocks {
     private Deadlocks() {
     }
 
+    private static final CountDownLatch INITIALISING = new CountDownLatch(2);
+
+    /** Goes on when both classes are being initialised. */
+    static void meet() {
+        INITIALISING.countDown();
+        await(INITIALISING);
+    }
+
+    static final class First {
+        static {
+            meet();
+            Second.touch();
+        }
+
+        static void touch() {
+        }
+    }
+
+    static final class Second {
+        static {
+            meet();
+            First.touch();
+        }
+
+        static void touch() {
+        }
+    }
+
     /** A lock of either kind, that is taken for ever. */
     interface Taken {
         void then(Runnable next);
@@ -220,6 +248,12 @@ public final class Deadlocks {
                 settle();
             }
             case "nearly" -> nearly();
+            case "initialisers" -> {
+                start("first", () -> First.touch());
+                start("second", () -> Second.touch());
+                await(INITIALISING);
+                start("third", () -> First.touch());
+            }
             case "crowd" -> {
                 int count = Integer.parseInt(args[1]);
                 Semaphore none = new Semaphore(0);

@@ -9,7 +9,8 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 use tare_jvm_tests::{
-    Jdk, Outcome, PATIENCE, Scratch, Tare, Target, TargetBuilder, modern_classes, on_each_jdk, skip,
+    Jdk, Outcome, PATIENCE, Scratch, Tare, Target, TargetBuilder, modern_classes, on_each_jdk,
+    skip, wait_until,
 };
 
 /// How often a program that nearly has deadlocks is looked at.
@@ -156,6 +157,30 @@ on_each_jdk! {
             assert_eq!((code, &dump["deadlocks"]), (0, &Value::Array(Vec::new())));
         }
         target.check_works();
+        target.finish();
+    }
+
+    /// The JVM calls threads running that wait for a class.
+    fn static_initialisers_that_wait_for_each_other_are_suspected(jdk) {
+        let target = target(jdk, "initialisers").start();
+        let mut last = Value::Null;
+        wait_until("the threads stand still", || {
+            last = dump(&target).1;
+            last["initialisers"]["behind"].as_array().is_some_and(|behind| !behind.is_empty())
+        });
+        let names = names(&last);
+        let found = &last["initialisers"];
+        let name = |id: &Value| names[&id.as_u64().unwrap()].clone();
+        let inside = found["threads"].as_array().unwrap().iter();
+        let inside: Vec<_> =
+            inside.map(|t| (name(&t["thread"]), t["class"].as_str().unwrap())).collect();
+        let expected = [("first", "Deadlocks$First"), ("second", "Deadlocks$Second")];
+        assert_eq!(inside, expected.map(|(name, class)| (name.to_owned(), class)));
+        let behind: Vec<_> = found["behind"].as_array().unwrap().iter().map(name).collect();
+        assert_eq!(behind, ["third"]);
+        let page = look(&target, &[]);
+        assert_eq!(page.code, 0, "a suspicion is no proof: {}", page.describe());
+        assert!(page.out.contains("Perhaps a deadlock of static initialisers"), "{}", page.out);
         target.finish();
     }
 

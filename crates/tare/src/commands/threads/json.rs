@@ -17,12 +17,27 @@ struct Json<'a> {
     /// Threads that others wait for, without a circle.
     blockers: Vec<Vec<Place>>,
     unproven_circles: usize,
+    /// Static initialisers that perhaps wait for each other; none if there is no such suspicion.
+    initialisers: Option<Initialising<'a>>,
     looks: u32,
     platform_threads_left_out: u64,
     virtual_threads_left_out: u64,
     /// What is missing, in words of the JVM.
     notes: Vec<&'a str>,
     threads: Vec<Thread<'a>>,
+}
+
+#[derive(Serialize)]
+struct Initialising<'a> {
+    threads: Vec<Initialises<'a>>,
+    /// Ids of others that stand still.
+    behind: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Initialises<'a> {
+    thread: u64,
+    class: &'a str,
 }
 
 #[derive(Serialize)]
@@ -85,6 +100,14 @@ pub fn print(jvm: &Jvm, looked: &Looked) -> Result<()> {
         deadlocks: looked.waits.deadlocks.iter().map(|circle| deadlock(dump, circle)).collect(),
         blockers: looked.waits.blockers.iter().map(|tree| places(dump, tree)).collect(),
         unproven_circles: looked.unproven.len(),
+        initialisers: looked.initialisers.as_ref().map(|found| {
+            let id = |at: usize| dump.threads[at].id;
+            let inside = found.inside.iter();
+            Initialising {
+                threads: inside.map(|(at, class)| Initialises { thread: id(*at), class }).collect(),
+                behind: found.behind.iter().map(|at| id(*at)).collect(),
+            }
+        }),
         looks: looked.looks,
         platform_threads_left_out: dump.platform_left_out,
         virtual_threads_left_out: dump.virtual_left_out,

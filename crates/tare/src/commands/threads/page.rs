@@ -1,14 +1,14 @@
 //! The dump for people: deadlocks, who holds up whom, and equal stacks together.
 
 use super::words::{by_id, does, frame, lock, name, waits};
-use crate::figures::several;
-use crate::term::{BAD, BOLD, DIM, WARN, plain};
+use crate::figures::{several, wrap};
+use crate::term::{self, BAD, BOLD, DIM, WARN, plain};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tare_analysis::{Circle, Waiting};
 use tare_attach::Jvm;
 use tare_protocol::{DumpedThread, How, ThreadDump};
-use tare_session::threads::{Looked, waits_for_owner};
+use tare_session::threads::{Initialisers, Looked, waits_for_owner};
 
 /// Frames of a thread in a deadlock, and of a group of equal stacks.
 const FRAMES: usize = 6;
@@ -68,6 +68,9 @@ pub fn write(out: &mut impl Write, jvm: &Jvm, looked: &Looked, full: bool) -> io
     notes(out, looked)?;
     for (at, circle) in (1..).zip(&waits.deadlocks) {
         deadlock(out, looked, circle, &format!("Deadlock {at}"))?;
+    }
+    if let Some(found) = &looked.initialisers {
+        initialisers(out, dump, found)?;
     }
     blockers(out, dump, &waits.blockers)?;
     unknown(out, dump)?;
@@ -164,6 +167,33 @@ pub fn deadlock(
         circle.victims.iter().try_for_each(|tree| self::tree(out, dump, tree, 4))?;
     }
     Ok(())
+}
+
+/// Static initialisers that seem to wait for each other.
+fn initialisers(out: &mut impl Write, dump: &ThreadDump, found: &Initialisers) -> io::Result<()> {
+    let said = match found.inside.len() {
+        1 => "a thread stands still in one".to_owned(),
+        count => format!("{count} threads stand still in them"),
+    };
+    writeln!(out, "\n{BAD}Perhaps a deadlock of static initialisers: {said}{BAD:#}")?;
+    for (at, class) in &found.inside {
+        let thread = &dump.threads[*at];
+        writeln!(out, "  {BOLD}{}{BOLD:#} initialises {}", name(thread), plain(class))?;
+        stack(out, dump, thread, FRAMES)?;
+    }
+    for at in found.behind.iter().take(MOST_WAITING) {
+        let thread = &dump.threads[*at];
+        writeln!(out, "  {BOLD}{}{BOLD:#} stands still, too", name(thread))?;
+        stack(out, dump, thread, 1)?;
+    }
+    if let Some(more @ 1..) = found.behind.len().checked_sub(MOST_WAITING) {
+        writeln!(out, "  … and {more} more")?;
+    }
+    let text = "The JVM calls them running, and they use no processor time: they wait inside of \
+                it, which is how a thread waits for a class that another one initialises. For \
+                which class, it does not tell.";
+    let width = term::width().unwrap_or(usize::MAX).saturating_sub(2);
+    wrap(text, width).iter().try_for_each(|line| writeln!(out, "  {DIM}{line}{DIM:#}"))
 }
 
 fn stack(
