@@ -182,6 +182,14 @@ impl<'a> Control<'a> {
         }
     }
 
+    /// Whether nobody but this front end is connected. One that has just gone may not be noticed
+    /// yet.
+    fn is_alone(&mut self, index: usize) -> bool {
+        self.hear();
+        let others = self.connections.iter().enumerate().filter(|(other, _)| *other != index);
+        self.connections[index].greeted && others.into_iter().all(|(_, c)| c.ended || !c.open)
+    }
+
     /// Reads what there is on one connection and answers it.
     fn serve(&mut self, index: usize) -> Served {
         if !self.connections[index].flush() {
@@ -194,6 +202,7 @@ impl<'a> Control<'a> {
                 Ok(Some(message)) => {
                     let response = match Request::from_message(&message) {
                         Ok(Request::Detach) => return Served::Detach,
+                        Ok(Request::Leave) if self.is_alone(index) => return Served::Detach,
                         Ok(request) => self.respond(index, &request),
                         Err(e) => Response::error(ErrorCode::Request, e),
                     };

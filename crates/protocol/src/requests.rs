@@ -79,6 +79,9 @@ pub enum Request {
     Threads(ThreadsPlan),
     /// Removes the agent; allowed before `hello` and across versions.
     Detach,
+    /// The same, unless other front ends are connected: then it is answered by an error of the
+    /// code [`ErrorCode::Others`], and the agent stays with them.
+    Leave,
 }
 
 impl Request {
@@ -104,6 +107,7 @@ impl Request {
             }
             Request::Threads(plan) => plan.to_message(),
             Request::Detach => Message::new("detach"),
+            Request::Leave => Message::new("leave"),
         }
     }
 
@@ -119,6 +123,7 @@ impl Request {
             "fits" => Request::Fits { classes: all(m, "class")?, methods: all(m, "method")? },
             "threads" => Request::Threads(ThreadsPlan::from_message(m)?),
             "detach" => Request::Detach,
+            "leave" => Request::Leave,
             other => return Err(WireError::UnknownVerb(other.to_owned())),
         })
     }
@@ -149,6 +154,8 @@ pub enum ErrorCode {
     Request,
     /// The agent itself failed; the program goes on.
     Internal,
+    /// Others are connected.
+    Others,
     /// A code that a later version invented.
     Other,
 }
@@ -159,12 +166,13 @@ impl ErrorCode {
             ErrorCode::Version => "version",
             ErrorCode::Request => "request",
             ErrorCode::Internal => "internal",
+            ErrorCode::Others => "others",
             ErrorCode::Other => "other",
         }
     }
 
     fn from_name(name: &str) -> Self {
-        [ErrorCode::Version, ErrorCode::Request, ErrorCode::Internal]
+        [ErrorCode::Version, ErrorCode::Request, ErrorCode::Internal, ErrorCode::Others]
             .into_iter()
             .find(|code| code.name() == name)
             .unwrap_or(ErrorCode::Other)
@@ -429,6 +437,7 @@ mod tests {
             Request::Explain("com.acme.Orders.place".parse().unwrap()),
             Request::Threads(ThreadsPlan { virtuals: 7, ..ThreadsPlan::default() }),
             Request::Detach,
+            Request::Leave,
         ] {
             assert_eq!(Request::from_message(&request.to_message()), Ok(request));
         }

@@ -7,7 +7,7 @@ use crate::words::plain;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{AgentOptions, BatchProgress, Request, Response};
+use tare_protocol::{AgentOptions, BatchProgress, ErrorCode, Request, Response};
 
 /// How often one looks whether it is gone.
 const STEP: Duration = Duration::from_millis(2);
@@ -64,6 +64,19 @@ pub fn attach(jvm: &Jvm, patience: Duration, grace: Option<Duration>) -> Result<
 pub fn send_away(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) -> Result<()> {
     match agent.ask_watched(&Request::Detach, &mut Leaving::new(jvm.pid, stop))? {
         Answered::With(Response::Ok) => Ok(()),
+        Answered::With(Response::Error { message, .. }) => {
+            Err(Error::Agent(format!("the agent did not leave: {}", plain(&message))))
+        }
+        _ => Err(Error::another_question()),
+    }
+}
+
+/// Has an agent leave that this front end has brought, unless others talk to it meanwhile: then it
+/// stays with them, and leaves by itself when they have gone. Whether it has left.
+pub fn leave(agent: &mut Agent, jvm: &Jvm, stop: &AtomicBool) -> Result<bool> {
+    match agent.ask_watched(&Request::Leave, &mut Leaving::new(jvm.pid, stop))? {
+        Answered::With(Response::Ok) => Ok(true),
+        Answered::With(Response::Error { code: ErrorCode::Others, .. }) => Ok(false),
         Answered::With(Response::Error { message, .. }) => {
             Err(Error::Agent(format!("the agent did not leave: {}", plain(&message))))
         }

@@ -48,7 +48,7 @@ impl Control<'_> {
     }
 
     /// Takes in what has come, and answers what can be answered at any moment.
-    fn hear(&mut self) {
+    pub(super) fn hear(&mut self) {
         let interest: Vec<_> = self
             .connections
             .iter()

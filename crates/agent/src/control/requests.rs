@@ -49,6 +49,10 @@ impl Control<'_> {
                 self.hand_over(index, dumped)
             }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),
+            Request::Leave => Response::error(
+                ErrorCode::Others,
+                "other front ends are connected; the agent leaves by itself when they have gone",
+            ),
         }
     }
 

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tare_attach::Jvm;
-use tare_session::agents::{send_away, wait_for_threads};
+use tare_session::agents::{leave, wait_for_threads};
 use tare_session::client::Agent;
 use tare_session::launch::{self, Guest};
 use tare_session::{Begun, End, Finished, Plan, State};
@@ -84,11 +84,21 @@ fn attached(who: &str, job: &Job) -> Result<ExitCode> {
     drop(attaching);
     let (alive, kept) = record_attached(&mut agent, &jvm, job, &stop);
     if alive && !was_there {
-        // Whatever went wrong, the JVM is left as it was found; the error that is told is the first
-        // one. A JVM that ends meanwhile takes the agent with it. Another Ctrl-C ends the waiting.
+        // Whatever went wrong, the JVM is left as it was found, unless another front end has come
+        // meanwhile; the error that is told is the first one. A JVM that ends takes the agent with
+        // it. Another Ctrl-C ends the waiting.
         stop.store(false, Ordering::Relaxed);
-        let left = send_away(&mut agent, &jvm, &stop)
-            .and_then(|()| wait_for_threads(&jvm, job.timeout, &stop));
+        let left = leave(&mut agent, &jvm, &stop).and_then(|left| match left {
+            true => wait_for_threads(&jvm, job.timeout, &stop),
+            false => {
+                remark_aside(&format!(
+                    "the agent stays in JVM {}: another front end talks to it. It leaves by itself \
+                     when that one has gone",
+                    jvm.pid
+                ));
+                Ok(())
+            }
+        });
         if kept.is_ok() && !agent.has_gone() && tare_attach::inspect(jvm.pid).is_ok() {
             left?;
         }

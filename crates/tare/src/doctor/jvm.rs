@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tare_attach::Jvm;
-use tare_protocol::{Request, Status};
-use tare_session::agents::wait_for_threads;
+use tare_protocol::Status;
+use tare_session::agents::{leave, wait_for_threads};
 use tare_session::client::{self, Found};
 use tare_session::exact::vm;
 
@@ -115,8 +115,10 @@ fn ask(jvm: &Jvm, patience: Duration) -> anyhow::Result<Status> {
     let mut agent = status::enter_quietly(jvm, patience)?;
     let answer = agent.status();
     if !was_there {
-        agent.tell(&Request::Detach)?;
-        wait_for_threads(jvm, patience, &AtomicBool::new(false))?;
+        let never = AtomicBool::new(false);
+        if leave(&mut agent, jvm, &never)? {
+            wait_for_threads(jvm, patience, &never)?;
+        }
     }
     Ok(answer?)
 }
