@@ -23,6 +23,7 @@ mod load;
 mod perfdata;
 mod procfs;
 mod rights;
+mod safepoints;
 mod secrets;
 
 pub use agent_activity::{has_control_thread, progress};
@@ -35,6 +36,7 @@ pub use error::{Candidate, Error, Kind, Step};
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
 pub use load::{Loaded, load_agent};
 pub use rights::shares_our_namespaces;
+pub use safepoints::safepoint_time;
 pub use secrets::{mask_secrets, mask_secrets_in};
 
 #[cfg(test)]

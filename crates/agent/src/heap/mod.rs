@@ -96,6 +96,7 @@ impl Engine for Heap {
             copy.reap();
             copy.watch();
         }
+        reap_left();
     }
 }
 
@@ -107,6 +108,8 @@ struct Session {
     /// What the kernel last told of the copy's running and waiting, and when that was new.
     progress: (String, u64),
     moved: Instant,
+    /// When it has to be gone, even if it is stopped and hears no alarm.
+    deadline: Instant,
 }
 
 impl Session {
@@ -145,7 +148,8 @@ impl Session {
             ended: None,
         };
         let (progress, moved) = ((String::new(), 0), Instant::now());
-        Ok((Session { pid: copied.pid, status, state, progress, moved }, ours))
+        let deadline = moved + Duration::from_secs(plan.limit_s.max(1).into()) + STALLED;
+        Ok((Session { pid: copied.pid, status, state, progress, moved, deadline }, ours))
     }
 
     /// Takes note if the copy has ended.
@@ -155,9 +159,16 @@ impl Session {
         }
     }
 
-    /// Ends a copy that hangs in the JVM's code.
+    /// Ends a copy that hangs in the JVM's code, or that somebody has stopped (SIGSTOP) beyond its
+    /// time.
     fn watch(&mut self) {
-        if self.status.ended.is_some() || self.state.get() != IN_JVM {
+        if self.status.ended.is_some() {
+            return;
+        }
+        if Instant::now() >= self.deadline {
+            return self.give_up("was stopped, and was ended because its time was over");
+        }
+        if self.state.get() != IN_JVM {
             return;
         }
         let waiting = fs::read_to_string(format!("/proc/{}/schedstat", self.pid));
@@ -166,10 +177,14 @@ impl Session {
         if progress != self.progress {
             (self.progress, self.moved) = (progress, Instant::now());
         } else if self.moved.elapsed() >= STALLED {
-            kill(self.pid);
-            self.status.ended = Some("waited for a lock of the JVM's, and was ended".to_owned());
-            LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(self.pid);
+            self.give_up("waited for a lock of the JVM's, and was ended");
         }
+    }
+
+    fn give_up(&mut self, how: &str) {
+        kill(self.pid);
+        self.status.ended = Some(how.to_owned());
+        LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(self.pid);
     }
 
     fn end(mut self) {

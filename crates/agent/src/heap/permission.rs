@@ -15,7 +15,7 @@ pub struct HeapRange {
 type Refusal = String;
 
 /// What to do where no copy can be made at all.
-const INSTEAD: &str =
+pub const INSTEAD: &str =
     "HotSpot's own dump works there (`--fallback`), but stops the program while it is written";
 
 pub fn ask(tables: &Tables) -> Result<HeapRange, Refusal> {
@@ -46,7 +46,9 @@ pub fn ask(tables: &Tables) -> Result<HeapRange, Refusal> {
         ));
     }
     let accounted = kilobytes(&status, "VmData:").unwrap_or(0) << 10;
-    strict_accounting(accounted)?;
+    let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    strict_accounting(&mode, &memory, accounted)?;
     Ok(heap)
 }
 
@@ -76,13 +78,11 @@ fn is_shared(maps: &str, heap: HeapRange) -> bool {
 }
 
 /// Where the kernel promises no more memory than there is, a copy counts in full.
-fn strict_accounting(needed: u64) -> Result<(), Refusal> {
-    let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+fn strict_accounting(mode: &str, memory: &str, needed: u64) -> Result<(), Refusal> {
     if mode.trim() != "2" {
         return Ok(());
     }
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let number = |key| kilobytes(&memory, key).unwrap_or(0) << 10;
+    let number = |key| kilobytes(memory, key).unwrap_or(0) << 10;
     let left = number("CommitLimit:").saturating_sub(number("Committed_AS:"));
     // The program must be able to get memory afterwards, too.
     if left >= needed.saturating_add(needed / 4) {
@@ -113,6 +113,22 @@ mod tests {
         assert!(is_shared(maps, heap(0x7f00_0010_0000, 0x7f00_0030_0000)));
         assert!(!is_shared(maps, heap(0x7f00_0000_0000, 0x7f00_0020_0000)));
         assert!(!is_shared(maps, heap(0x7f00_0040_0000, 0x7f00_0050_0000)));
+    }
+
+    #[test]
+    fn a_copy_counts_in_full_where_memory_is_promised_once() {
+        let memory = "CommitLimit:     1000000 kB\nCommitted_AS:     600000 kB\n";
+        let asked = |mode: &str, kilobytes: u64| strict_accounting(mode, memory, kilobytes << 10);
+        // A quarter more than the copy has to be left.
+        assert_eq!(asked("2\n", 320_000), Ok(()));
+        let refusal = asked("2\n", 320_001).unwrap_err();
+        assert!(
+            refusal.contains("390 MiB are left") && refusal.contains("--fallback"),
+            "{refusal}"
+        );
+        assert_eq!(asked("0\n", 1 << 40), Ok(()));
+        assert_eq!(asked("1\n", 1 << 40), Ok(()));
+        assert!(strict_accounting("2\n", "", 1).is_err(), "a kernel that tells nothing");
     }
 
     #[test]

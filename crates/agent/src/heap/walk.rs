@@ -16,6 +16,7 @@
 //! looking for objects of ours, and never assumed ([`calibrate`]).
 
 use super::child::{self, Errand};
+use super::permission::INSTEAD;
 use super::serve::{Asked, Server};
 use crate::engines::{EngineError, Jvm};
 use crate::gate;
@@ -117,8 +118,8 @@ pub fn copy(jvm: Jvm, major: u32, errand: Errand, roots: Roots) -> Result<Copied
         Some(Err(errno)) => {
             let e = io::Error::from_raw_os_error(errno);
             Err(EngineError::Refused(format!(
-                "the system refuses a copy of the JVM ({e}); its limits of processes and memory \
-                 may be reached"
+                "the system refuses a copy of the JVM ({e}): limits of processes or memory are \
+                 reached, or a filter of system calls (seccomp) forbids it; {INSTEAD}"
             )))
         }
         None => Err(EngineError::Refused(

@@ -5,13 +5,13 @@
 //! are only numbers.
 
 use crate::error::{Error, Result};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_protocol::heap::wire::{
     self, FAILED_MEMORY, Hello, IMAGE, MARK, MOST_READ, MOST_STACKS, MarkPlan, Marked, READ,
@@ -20,7 +20,7 @@ use tare_protocol::heap::wire::{
 
 const PAGE: u64 = 4096;
 
-/// How often whoever watches is asked.
+/// How often one looks whether it is still wanted.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Pages that are kept: a quarter of a gigabyte. A JVM with a hundred thousand classes has less.
@@ -31,25 +31,26 @@ const AT_ONCE: u64 = MOST_READ;
 
 /// The copy's memory, at the moment at which it was made.
 pub struct Copy {
-    stream: UnixStream,
-    patience: Duration,
+    stream: Wire,
     pub hello: Hello,
     pages: HashMap<u64, Box<[u8; PAGE as usize]>>,
 }
 
 impl Copy {
-    /// Hears the greeting. Whatever takes longer than `patience` is a failure.
-    pub fn greet(file: File, patience: Duration) -> Result<Self> {
-        let mut stream = UnixStream::from(OwnedFd::from(file));
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
+    /// Hears the greeting. Whatever takes longer than `patience` is a failure; so is everything
+    /// after somebody has said `stop`.
+    pub fn greet(file: File, patience: Duration, stop: Arc<AtomicBool>) -> Result<Self> {
+        let stream = UnixStream::from(OwnedFd::from(file));
+        stream.set_read_timeout(Some(TURN))?;
+        stream.set_write_timeout(Some(TURN))?;
+        let mut stream = Wire { stream, patience, stop };
         let mut hello = [0; Hello::BYTES];
         stream.read_exact(&mut hello).map_err(lost)?;
         let hello = Hello::decode(&hello);
         if !hello.greets() || hello.heap_start >= hello.heap_end {
             return Err(Error::Confused("the copy of the JVM greets in no way we know".into()));
         }
-        Ok(Copy { stream, patience, hello, pages: HashMap::new() })
+        Ok(Copy { stream, hello, pages: HashMap::new() })
     }
 
     /// So many bytes from an address on.
@@ -135,33 +136,12 @@ impl Copy {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Has what is reachable marked. Meanwhile it is asked several times a second whether that is
-    /// still wanted.
-    pub fn mark(
-        &mut self,
-        plan: &MarkPlan,
-        wanted: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Marked> {
+    /// Has what is reachable marked.
+    pub fn mark(&mut self, plan: &MarkPlan) -> Result<Marked> {
         let plan = plan.encode();
         self.tell(&[MARK, plan.len() as u64])?;
         self.stream.write_all(&plan).map_err(lost)?;
-        self.wait(wanted)?;
         self.marked()
-    }
-
-    /// Waits until something has come.
-    fn wait(&mut self, wanted: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let began = Instant::now();
-        self.stream.set_read_timeout(Some(TURN))?;
-        loop {
-            match recv(&self.stream, &mut [0_u8; 1], RecvFlags::PEEK) {
-                Ok(_) => break,
-                Err(Errno::AGAIN | Errno::INTR) if began.elapsed() < self.patience => wanted()?,
-                Err(e) => return Err(lost(e.into())),
-            }
-        }
-        self.stream.set_read_timeout(Some(self.patience))?;
-        Ok(())
     }
 
     fn marked(&mut self) -> Result<Marked> {
@@ -212,7 +192,7 @@ impl Copy {
     /// Has the objects handed out: their addresses, ascending, and their bytes.
     pub fn image(&mut self, mut take: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         self.tell(&[IMAGE])?;
-        let mut reader = io::BufReader::with_capacity(1 << 20, &self.stream);
+        let mut reader = io::BufReader::with_capacity(1 << 20, &mut self.stream);
         let mut portion = vec![0; 1 << 20];
         loop {
             let mut frame = [0; 16];
@@ -252,6 +232,55 @@ impl Copy {
     }
 }
 
+/// The copy's socket. A copy may be silent for long while it marks, so each wait is made of short
+/// ones.
+struct Wire {
+    stream: UnixStream,
+    patience: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl Wire {
+    fn patiently(
+        &mut self,
+        mut body: impl FnMut(&mut UnixStream) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let began = Instant::now();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(STOPPED.into());
+            }
+            match body(&mut self.stream) {
+                Err(e) if is_silent(&e) && began.elapsed() < self.patience => {}
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.patiently(|stream| stream.read(into))
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.patiently(|stream| stream.write(from))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Stands for "nobody wants it any more"; no socket of this kind says that by itself.
+const STOPPED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
+fn is_silent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
@@ -264,11 +293,30 @@ fn nothing_at(at: u64) -> Error {
     Error::Confused(format!("the copy of the JVM has nothing to read at {at:#x}"))
 }
 
-/// The copy is gone, or does not answer.
+/// The copy is gone, or does not answer, or nobody wants to hear it.
 fn lost(error: io::Error) -> Error {
-    let silent = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-    match silent {
-        true => Error::Silent("the copy of the JVM did not answer in time".to_owned()),
-        false => Error::Gone(Some(error)),
+    match error.kind() {
+        STOPPED => super::stopped(),
+        _ if is_silent(&error) => {
+            Error::Silent("the copy of the JVM did not answer in time".to_owned())
+        }
+        _ => Error::Gone(Some(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_copy_is_left_when_somebody_says_so_or_patience_is_over() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let stop = Arc::new(AtomicBool::new(true));
+        let hour = Duration::from_secs(3600);
+        let file = || File::from(OwnedFd::from(ours.try_clone().unwrap()));
+        let stopped = Copy::greet(file(), hour, stop).err().unwrap();
+        assert!(matches!(stopped, Error::Refused(_)), "{stopped}");
+        let silent = Copy::greet(file(), Duration::ZERO, Arc::default()).err().unwrap();
+        assert!(matches!(silent, Error::Silent(_)), "{silent}");
     }
 }

@@ -4,11 +4,13 @@
 //! Who does what: the agent makes the copy and lets it mark and hand out objects; everything that
 //! is known of HotSpot is here. `copy` is the conversation, `tables` and `hotspot` say where the JVM
 //! keeps what, `classes` and `roots` read it, `dump` is the way out where no copy can be made.
+//! `histogram` has HotSpot count its objects, without a copy.
 
 mod classes;
 mod copy;
 mod dump;
 mod fields;
+pub mod histogram;
 mod hotspot;
 mod objects;
 mod roots;
@@ -17,8 +19,9 @@ mod tables;
 
 pub use dump::dump_by_hotspot;
 
-use crate::client::Agent;
+use crate::client::{self, Agent, Answered, Turn};
 use crate::error::{Context, Error, Result};
+use crate::words::plain;
 use classes::Classes;
 use copy::Copy;
 use hotspot::Hotspot;
@@ -28,12 +31,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tables::Tables;
 use tare_attach::Jvm;
 use tare_heapdump::snapshot::{Contents, Head, Writer};
 use tare_protocol::heap::wire::{MOST_STACKS, Marked, RawRoot};
-use tare_protocol::{EngineName, EnginePlan, HeapPlan, HeapStatus, Request, Status};
+use tare_protocol::{
+    BatchProgress, EngineName, EnginePlan, HeapPlan, HeapStatus, Request, Response, Status,
+};
 
 /// How often a copy that did not come to its end is made anew.
 const TRIES: u32 = 3;
@@ -51,11 +58,13 @@ pub struct SnapshotPlan {
     pub redact: bool,
     /// After that time the copy ends in any case.
     pub limit: Duration,
+    /// Set when it is not wanted any more, as by Ctrl-C.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Default for SnapshotPlan {
     fn default() -> Self {
-        SnapshotPlan { redact: false, limit: Duration::from_secs(300) }
+        SnapshotPlan { redact: false, limit: Duration::from_secs(300), stop: Arc::default() }
     }
 }
 
@@ -74,8 +83,8 @@ pub enum Stage {
     Again { number: u32 },
 }
 
-/// Who watches; an answer of false ends it.
-pub type Watch<'a> = dyn FnMut(Stage) -> bool + 'a;
+/// Who watches.
+pub type Watch<'a> = dyn FnMut(Stage) + 'a;
 
 /// What was taken.
 #[derive(Clone, Debug)]
@@ -89,6 +98,8 @@ pub struct Taken {
     pub fork: Duration,
     /// How long the copy lived.
     pub life: Duration,
+    /// The program stood so often: copies that came to no end were made anew.
+    pub attempts: u32,
     pub objects: u64,
     pub bytes: u64,
     /// What the snapshot lacks, in sentences for a person.
@@ -110,22 +121,36 @@ pub fn take(
         // The JVM's own code finds what stacks of virtual threads hold, and may hang in the copy:
         // at last it is left out.
         let stacks = number < TRIES;
+        let began = Instant::now();
         let taken = take_once(agent, jvm, &status, plan, stacks, output, watch);
+        if plan.stop.load(Ordering::Relaxed) && taken.is_err() {
+            // The agent may be in the midst of the pause: it ends the copy with the connection.
+            return Err(stopped());
+        }
         let lost = |error: &Error| matches!(error.root(), Error::Gone(_) | Error::Silent(_));
         let how = taken.as_ref().err().filter(|error| lost(error)).and_then(|_| ended(agent));
         let _ = agent.tell(&Request::Stop(EngineName::Heap));
         let error = match taken {
-            Ok(taken) => return Ok(taken),
+            Ok(taken) => return Ok(Taken { attempts: number, ..taken }),
             Err(error) => error,
         };
         let Some(how) = how else {
-            let left = "the agent left the JVM meanwhile, as it does when another `tare` sends it \
-                        away (`tare detach`, or the end of a recording); take the snapshot again";
-            return Err(if agent.has_gone() { error.during(left) } else { error });
+            let why = match agent.has_gone() {
+                false => return Err(error),
+                true if tare_attach::inspect(jvm.pid).is_err() => {
+                    format!("JVM {} ended while a snapshot of it was taken", jvm.pid)
+                }
+                true => "the agent left the JVM meanwhile, as it does when somebody sends it away \
+                         (`tare detach`); take the snapshot again"
+                    .to_owned(),
+            };
+            return Err(error.during(why));
         };
-        if number == TRIES || !watch(Stage::Again { number }) {
+        // One that had all its time would not be quicker the next time.
+        if number == TRIES || began.elapsed() >= plan.limit {
             return Err(error.during(format!("the copy of the JVM {how}")));
         }
+        watch(Stage::Again { number });
         number += 1;
     }
 }
@@ -154,11 +179,19 @@ fn take_once(
     let limit_s = u32::try_from(plan.limit.as_secs()).unwrap_or(u32::MAX);
     let request = Request::Start(EnginePlan::Heap(HeapPlan { redact: plan.redact, limit_s }));
     // The pause may be waited for as long as it takes the JVM to come to one.
-    let [socket] = agent.patiently(PATIENCE, |agent| agent.tell_for_files(&request))?;
+    let mut waiting = Waiting(&plan.stop);
+    match agent.patiently(PATIENCE, |agent| agent.ask_watched(&request, &mut waiting))? {
+        Answered::With(Response::Ok) => {}
+        Answered::With(Response::Error { message, .. }) => {
+            return Err(Error::Agent(plain(&message).into_owned()));
+        }
+        _ => return Err(Error::another_question()),
+    }
+    let [socket] = agent.files_for(&request)?;
     let began = SystemTime::now();
     let told = agent.status()?.heap().cloned().unwrap_or_default();
-    go_on(watch(Stage::Copied { pause: Duration::from_nanos(told.pause_ns) }))?;
-    let mut copy = Copy::greet(socket, plan.limit.max(PATIENCE))?;
+    watch(Stage::Copied { pause: Duration::from_nanos(told.pause_ns) });
+    let mut copy = Copy::greet(socket, plan.limit.max(PATIENCE), Arc::clone(&plan.stop))?;
     let context = || format!("cannot write {}", output.display());
     // A heap has secrets: nobody else may read it.
     let file = File::options().write(true).create_new(true).mode(0o600).open(output);
@@ -174,7 +207,7 @@ fn take_once(
         // A few dozen times in all.
         if now - shown > marked.bytes / 64 {
             shown = now;
-            go_on(watch(Stage::Image { bytes: now, of: marked.bytes }))?;
+            watch(Stage::Image { bytes: now, of: marked.bytes });
         }
         Ok(())
     })?;
@@ -201,6 +234,7 @@ fn take_once(
         pause: Duration::from_nanos(told.pause_ns),
         fork: Duration::from_nanos(told.fork_ns),
         life,
+        attempts: 1,
         objects: marked.objects,
         bytes: marked.bytes,
         notes,
@@ -218,10 +252,22 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-fn go_on(wanted: bool) -> Result<()> {
-    match wanted {
-        true => Ok(()),
-        false => Err(Error::Refused("it was ended before it was done".to_owned())),
+fn stopped() -> Error {
+    Error::Refused("it was ended before it was done".to_owned())
+}
+
+/// Waits for the pause, as long as somebody wants it.
+struct Waiting<'a>(&'a AtomicBool);
+
+impl client::Watch for Waiting<'_> {
+    fn told(&mut self, _: &BatchProgress) {}
+
+    fn turn(&mut self) -> Turn {
+        if self.0.load(Ordering::Relaxed) { Turn::GiveUp } else { Turn::Wait }
+    }
+
+    fn given_up(&self, patience: Duration) -> String {
+        client::unanswered(patience)
     }
 }
 
@@ -241,7 +287,7 @@ impl Capture {
         let tables = Tables::read(copy)?;
         let hotspot = Hotspot::find(copy, &tables)?;
         let classes = Classes::read(copy, &hotspot)?;
-        go_on(watch(Stage::Classes { read: classes.all.len() }))?;
+        watch(Stage::Classes { read: classes.all.len() });
         let raw = roots::raw(copy)?;
         let mut notes = Vec::new();
         if copy.hello.roots_dropped > 0 {
@@ -255,9 +301,7 @@ impl Capture {
     }
 
     fn mark(&mut self, copy: &mut Copy, stacks: bool, watch: &mut Watch<'_>) -> Result<Marked> {
-        let read = self.classes.all.len();
-        let mut wanted = || go_on(watch(Stage::Classes { read }));
-        let mut marked = copy.mark(&self.classes.plan(&self.hotspot)?, &mut wanted)?;
+        let mut marked = copy.mark(&self.classes.plan(&self.hotspot)?)?;
         if let Some(klass) = self.classes.of_jdk(VIRTUAL_THREAD).map(|class| class.klass) {
             marked = self.look_at_stacks(copy, klass, marked, stacks)?;
         }
@@ -270,7 +314,7 @@ impl Capture {
                 marked.strange
             ));
         }
-        go_on(watch(Stage::Marked { objects: marked.objects, bytes: marked.bytes }))?;
+        watch(Stage::Marked { objects: marked.objects, bytes: marked.bytes });
         Ok(marked)
     }
 

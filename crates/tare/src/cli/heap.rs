@@ -18,6 +18,7 @@ tare heap 4711 -o now.tareheap             the same, and keep the snapshot\n  \
 tare heap app.hprof                        what holds the memory, and by whom\n  \
 tare heap app.hprof histo                  objects and bytes by class\n  \
 tare heap app.hprof histo --by package\n  \
+tare heap 4711 histo                       the JVM counts its objects; no snapshot\n  \
 tare heap app.hprof dominators             the objects that retain most\n  \
 tare heap app.hprof path com.acme.Session  why its instances are still there\n  \
 tare heap app.hprof object @7f0012a8       its fields, and who refers to it\n  \
@@ -80,11 +81,19 @@ pub enum Keep {
 pub enum HeapWhat {
     /// What holds the memory, and what takes it (this is shown if nothing is named)
     Overview,
-    /// Objects, bytes and retained bytes by class, loader or package
+    /// Objects, bytes and retained bytes by class, loader or package. Of a running JVM, HotSpot's
+    /// own count, if it is enough
     Histo {
         /// What makes a row
         #[arg(long, default_value = "class")]
         by: HistoBy,
+        /// Of a JVM: collect garbage first, and count what is left
+        #[arg(long)]
+        live: bool,
+        /// Of a JVM: take a snapshot instead of having the JVM count, which stops it for less, and
+        /// tells what is retained
+        #[arg(long)]
+        snapshot: bool,
     },
     /// The objects that retain most, or those that one of them dominates
     Dominators {

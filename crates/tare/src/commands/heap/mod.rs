@@ -8,6 +8,7 @@ mod export;
 mod histo;
 mod html;
 mod index;
+mod live_histo;
 mod loaders;
 mod names;
 mod object;
@@ -24,7 +25,7 @@ mod watch;
 use crate::cli::{HeapArgs, HeapWhat, Keep};
 use crate::figures::remark_aside;
 use crate::term;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use progress::Line;
 use tare_heapdump::{Heap, Options, Strength};
 
@@ -48,6 +49,18 @@ pub fn run(args: &HeapArgs) -> Result<()> {
     if let Some(HeapWhat::Watch { every, times }) = &args.what {
         return watch::run(args, *every, *times);
     }
+    if let Some(HeapWhat::Histo { by, live, snapshot }) = args.what {
+        let wanted = live_histo::Wanted { by, live, snapshot };
+        if wanted.is_for_hotspot(args) {
+            return live_histo::run(args, wanted);
+        }
+        if live {
+            bail!("--live has a running JVM count, which tells no loaders and keeps no snapshot");
+        }
+        if snapshot && !take::is_jvm(&args.target) {
+            bail!("--snapshot is for a running JVM, and {} is a file", args.target);
+        }
+    }
     let dump = take::open(args, &args.target, args.output.as_deref(), None)?;
     let (heap, unwritten) = read(dump, args)?;
     // In a pipe nothing is cut.
@@ -55,7 +68,7 @@ pub fn run(args: &HeapArgs) -> Result<()> {
     let asked = Asked { heap: &heap, args, width };
     let answered = match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
         HeapWhat::Overview => overview::run(&asked),
-        HeapWhat::Histo { by } => histo::run(&asked, *by),
+        HeapWhat::Histo { by, .. } => histo::run(&asked, *by),
         HeapWhat::Dominators { object } => dominators::run(&asked, object.as_deref()),
         HeapWhat::Path { what } => path::run(&asked, what),
         HeapWhat::Suspects { least } => suspects::run(&asked, *least),

@@ -17,7 +17,7 @@ pub struct Line {
 }
 
 /// The status of a command that Ctrl-C ended.
-const STOPPED: i32 = 130;
+pub const STOPPED: i32 = 130;
 
 impl Line {
     pub fn new(quiet: bool, stop: Option<Arc<AtomicBool>>) -> Line {

@@ -1,5 +1,7 @@
 //! Where a dump comes from: a file, or a JVM of which a snapshot is taken.
 
+use super::names::bytes;
+use super::progress::STOPPED;
 use crate::cli::HeapArgs;
 use crate::commands::status::enter_quietly;
 use crate::figures::{remark_aside, roughly};
@@ -9,8 +11,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tare_attach::Jvm;
 use tare_session::Error;
+use tare_session::heap::histogram::{self, Pause};
 use tare_session::heap::{SnapshotPlan, Stage, Taken, dump_by_hotspot, take};
 
 /// A dump that can be read.
@@ -46,7 +50,7 @@ pub fn open(
         let (name, file) = (target.to_owned(), opened(path)?);
         return Ok(Dump { name, file, path: Some(path.to_owned()), stop: None });
     }
-    if target.contains('/') || path.extension().is_some() && !is_dotted_class(target) {
+    if !is_jvm(target) {
         bail!("there is no file {target}");
     }
     let jvm = tare_attach::find(target)?;
@@ -59,6 +63,11 @@ pub fn open(
         bail!("{} is there already; name another file", path.display());
     }
     let taken = snapshot(args, &jvm, &path, &stop);
+    if interrupt::is_set(&stop) && taken.is_err() {
+        // No file and no copy of the JVM is left of it.
+        remark_aside("stopped; there is no snapshot, and the program runs as before");
+        std::process::exit(STOPPED);
+    }
     let file = taken.and_then(|taken| {
         tell(&jvm, &taken);
         opened(&path)
@@ -69,6 +78,14 @@ pub fn open(
     }
     let name = format!("the snapshot of JVM {}", jvm.pid);
     Ok(Dump { name, file: file?, path: is_kept.then_some(path), stop: Some(stop) })
+}
+
+/// Whether these words mean a JVM: they name no file, and look like none.
+pub fn is_jvm(target: &str) -> bool {
+    let path = Path::new(target);
+    let looks_like_file =
+        target.contains('/') || path.extension().is_some() && !is_dotted_class(target);
+    !path.exists() && !looks_like_file
 }
 
 fn opened(path: &Path) -> Result<File> {
@@ -93,16 +110,16 @@ fn temporary(pid: u32) -> PathBuf {
 }
 
 /// Takes a snapshot, or has the JVM dump its heap if that is wanted instead of nothing.
-fn snapshot(args: &HeapArgs, jvm: &Jvm, path: &Path, stop: &AtomicBool) -> Result<Taken> {
+fn snapshot(args: &HeapArgs, jvm: &Jvm, path: &Path, stop: &Arc<AtomicBool>) -> Result<Taken> {
     let patience = args.patience.timeout;
     let mut agent = enter_quietly(jvm, patience)?;
-    let plan = SnapshotPlan { redact: args.redact, ..SnapshotPlan::default() };
+    let stop = Arc::clone(stop);
+    let plan = SnapshotPlan { redact: args.redact, stop, ..SnapshotPlan::default() };
     let shows = term::shows_progress(args.quiet);
     let mut watch = |stage: Stage| {
         if shows {
             term::progress(&stage_text(jvm.pid, stage));
         }
-        !interrupt::is_set(stop)
     };
     let taken = take(&mut agent, jvm, &plan, path, &mut watch);
     if shows {
@@ -112,12 +129,29 @@ fn snapshot(args: &HeapArgs, jvm: &Jvm, path: &Path, stop: &AtomicBool) -> Resul
         Ok(taken) => Ok(taken),
         Err(error) if args.fallback && matches!(error.root(), Error::Agent(_)) => {
             remark_aside(&format!("{error}"));
-            remark_aside("the JVM dumps its heap itself; the program stands until it is done");
-            let whole = std::path::absolute(path)?;
-            Ok(dump_by_hotspot(jvm, &whole, SnapshotPlan::default().limit)?)
+            let pause = expected(jvm, Pause::CollectAndDump, args)?;
+            remark_aside(&format!("JVM {} stands while it dumps its heap itself{pause}", jvm.pid));
+            Ok(dump_by_hotspot(jvm, path, SnapshotPlan::default().limit)?)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// For how long the program will stand, as the end of a sentence; nothing if that is not known.
+pub fn expected(jvm: &Jvm, pause: Pause, args: &HeapArgs) -> Result<String> {
+    const SHORT: Duration = Duration::from_millis(20);
+    let outlook = histogram::outlook(jvm, pause, args.patience.timeout)?;
+    Ok(outlook.map_or_else(String::new, |outlook| {
+        let long = match outlook.most < SHORT {
+            true => "some milliseconds".to_owned(),
+            false => format!(
+                "{} to {}",
+                term::time(outlook.least.max(Duration::from_millis(1))),
+                term::time(outlook.most)
+            ),
+        };
+        format!(": for {long}, with {} in use", bytes(outlook.used))
+    }))
 }
 
 fn stage_text(pid: u32, stage: Stage) -> String {
@@ -135,5 +169,13 @@ fn stage_text(pid: u32, stage: Stage) -> String {
 fn tell(jvm: &Jvm, taken: &Taken) {
     let pause = taken.pause.as_secs_f64() * 1e3;
     let by = if taken.is_hprof { " while it dumped its heap" } else { "" };
-    remark_aside(&format!("JVM {} stood for {pause:.1} ms{by}", jvm.pid));
+    let often = match taken.attempts {
+        1 => String::new(),
+        attempts => format!(", at attempt {attempts}; the copies before came to no end"),
+    };
+    let copy = match taken.is_hprof {
+        true => String::new(),
+        false => format!("; its copy lived for {:.1} ms", taken.life.as_secs_f64() * 1e3),
+    };
+    remark_aside(&format!("JVM {} stood for {pause:.1} ms{by}{copy}{often}", jvm.pid));
 }
