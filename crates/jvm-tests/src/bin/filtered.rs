@@ -1,7 +1,9 @@
 //! `filtered ACTION COMMAND …`: runs a command under a filter of system calls (seccomp), as
 //! containers and service managers do. The filter is about the calls that they often do not know;
 //! all others are permitted. `kill` ends the process that makes one, `errno` answers EPERM;
-//! `signals` answers EPERM to the call by which a thread of a process gets a signal with a value.
+//! `signals` answers EPERM to the call by which a thread of a process gets a signal with a value,
+//! `copies` to the one by which a process is copied (threads are made by another), and `ranges`
+//! ENOSYS to the one that closes many files, as a kernel does that does not have it.
 //!
 //! It serves tests, so any failure ends it with a message.
 
@@ -23,6 +25,8 @@ fn main() {
         Some("kill") => (KILL_PROCESS, &CALLS[..]),
         Some("errno") => (denied, &CALLS[..]),
         Some("signals") => (denied, &[libc::SYS_rt_tgsigqueueinfo][..]),
+        Some("copies") => (denied, &[libc::SYS_clone][..]),
+        Some("ranges") => (ERRNO | libc::ENOSYS as u32, &[libc::SYS_close_range][..]),
         other => panic!("{other:?} is no action"),
     };
     let program = words.next().expect("a command");

@@ -2,6 +2,7 @@
 //! nothing half left on the disk, and nothing of ours left in the JVM.
 
 use crate::common::assert_no_trace;
+use crate::heap_hostile::assert_no_copy;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tare_jvm_tests::{Running, Scratch, Tare, Target, can, jdk, wait_until};
@@ -83,6 +84,29 @@ fn in_the_middle() {
         assert_no_trace(target.pid());
         target.check_works();
     }
+    target.finish();
+}
+
+/// A snapshot that finds no room: none is left, and no copy of the JVM.
+#[test]
+fn a_snapshot() {
+    const TEST: &str = "a snapshot on a full disk";
+    let scratch = Scratch::new();
+    let disk = with_disk(scratch.path(), "1m", true);
+    if !can(TEST, &[&disk.iter().map(String::as_str).collect::<Vec<_>>()[..], &["true"]].concat()) {
+        return;
+    }
+    let mut target = Target::idle(jdk()).start();
+    let file = scratch.join("x.tareheap").display().to_string();
+    let list = format!("\"$@\"; code=$?; ls -a {}; exit $code", scratch.path().display());
+    let mut words = disk;
+    words.extend(["sh", "-c", &list, "sh"].map(str::to_owned));
+    let outcome = through(&words).run(&["heap", &target.name(), "-o", &file]);
+    assert_eq!(outcome.code, 1, "{}", outcome.describe());
+    assert!(outcome.out.contains("No space left"), "{}", outcome.describe());
+    assert!(!outcome.out.lines().any(|line| line == "x.tareheap"), "{}", outcome.describe());
+    assert_no_copy(target.pid());
+    target.check_works();
     target.finish();
 }
 

@@ -11,7 +11,7 @@ use tare_jvm_tests::{
 use tare_protocol::{EngineName, EnginePlan, HeapPlan, Request, Response};
 
 /// Copies of a JVM, also those that ended and were not waited for.
-fn copies(pid: u32) -> Vec<u32> {
+pub fn copies(pid: u32) -> Vec<u32> {
     let is_copy = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         name.trim() == "tare-heap"
@@ -20,7 +20,7 @@ fn copies(pid: u32) -> Vec<u32> {
 }
 
 #[track_caller]
-fn assert_no_copy(pid: u32) {
+pub fn assert_no_copy(pid: u32) {
     wait_until("no copy is left", || copies(pid).is_empty());
 }
 

@@ -45,6 +45,8 @@ mod front_end_killed;
 mod full_disk;
 mod heap;
 mod heap_hostile;
+mod heap_live;
+mod heap_stopped;
 mod held_up;
 mod hostile_names;
 mod impostors;
