@@ -39,7 +39,8 @@ Commands:
                   `cargo xtask bench --help`
   same [NAME…]    whether profiles in bytecodes are the same in every run, and what `tare check`
                   finds; see `cargo xtask same --help`
-  soak            whether sampling every 50 µs ever ends a JVM; see `cargo xtask soak --help`
+  soak            whether sampling every 50 µs or heap snapshots ever end a JVM; see
+                  `cargo xtask soak --help`
   heap-oracle     whether Eclipse MAT and VisualVM say the same of a heap; see
                   `cargo xtask heap-oracle --help`
   api             build tare-api.jar and the example agents, into the target directory

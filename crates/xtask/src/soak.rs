@@ -3,7 +3,9 @@
 //! here and not by a test of seconds.
 //!
 //! What counts as a failure: a program or `tare` that does not end well, and any crash report of
-//! the JVM.
+//! the JVM. Snapshots of the heap are in `snapshots`.
+
+mod snapshots;
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -17,12 +19,15 @@ use tare_toolbox::shell::{self, Workspace};
 use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
-Whether sampling ever ends a JVM.
+Whether sampling or a heap snapshot ever ends a JVM.
 
 Usage: cargo xtask soak launches [N]   compile the demo's sources N times (500) on each JDK: start-up and class loading
        cargo xtask soak churn [MIN]    MIN minutes (60), divided among the JDKs: programs that load and unload classes,
                                        throw, deoptimise, overflow their stacks and start processes, a minute each,
                                        with every collector in turn
+       cargo xtask soak snapshots [N]  take N heap snapshots (1000) of the same program on each JDK, with each collector
+                                       in turn whose heap can be copied; fails if more than 0.1 % of them fail, if a
+                                       program is hurt or if a copy is left
 
 Options:
   --jdk LIST        only these versions: 17,21,25
@@ -105,6 +110,13 @@ pub fn run(words: &[&str]) -> Result<()> {
                 stages.run(&name, || soak.churn(jdk, span));
             }
         }
+        ["snapshots", ref number @ ..] => {
+            let times = count(number.first(), 1000)?;
+            for jdk in runtimes {
+                let name = format!("snapshots, JDK {}", jdk.version);
+                stages.run(&name, || snapshots::run(&soak, jdk, times));
+            }
+        }
         _ => bail!("say what to do\n\n{HELP}"),
     }
     stages.finish()
@@ -143,12 +155,18 @@ impl Soak {
         tally.close()
     }
 
-    fn churn(&self, jdk: &Jdk, span: Duration) -> Result<()> {
-        let directory = self.directory("churn", jdk)?;
+    /// Compiles the program of the churn.
+    fn compile(&self, directory: &Path) -> Result<PathBuf> {
         let classes = directory.join("classes");
         let source = self.root.join("crates/jvm-tests/java/targets/Soak.java");
         let mut javac = Command::new(self.javac.home.join("bin/javac"));
         shell::run(javac.args(["--release", "17", "-nowarn", "-d"]).arg(&classes).arg(source))?;
+        Ok(classes)
+    }
+
+    fn churn(&self, jdk: &Jdk, span: Duration) -> Result<()> {
+        let directory = self.directory("churn", jdk)?;
+        let classes = self.compile(&directory)?;
         let there: Vec<&str> =
             COLLECTORS.into_iter().filter(|name| has_collector(jdk, name)).collect();
         let mut tally = Tally::new(&directory);
