@@ -12,6 +12,7 @@ mod config;
 mod demotion;
 mod docs;
 mod figures;
+mod heap;
 mod launch;
 mod locks;
 mod machine;
@@ -60,6 +61,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench alloc [OPTION…] [NAME…]       sampling allocation beside others; see its --help
        cargo xtask bench locks [OPTION…] [NAME…]       recording locks beside others; see its --help
                                                        (the workload of that name is not to be the first)
+       cargo xtask bench heap [OPTION…]                heap snapshots beside HotSpot's dump; see its --help
        cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
        cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
@@ -124,6 +126,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["locks", options @ ..] => locks::run(options),
         ["accuracy", options @ ..] => accuracy::run(options),
         ["sampling", options @ ..] => sampling::run(options),
+        ["heap", options @ ..] => heap::run(options),
         ["regions", options @ ..] => regions::run(options),
         ["scale", options @ ..] => scale::run(options),
         ["trace", options @ ..] => trace::run(options),

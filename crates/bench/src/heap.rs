@@ -1,0 +1,215 @@
+//! `cargo xtask bench heap`: what a heap snapshot costs the program beside HotSpot's own dump, and
+//! what reading a dump costs beside another reader, by the size of the heap.
+//!
+//! `measure` measures, `plot` draws; this file reads the command line and writes the page.
+
+mod measure;
+mod plot;
+
+use super::machine;
+use super::options::Options;
+use super::ready::Ready;
+use anyhow::{Context, Result, bail};
+use measure::{Peer, Point, Reading};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+use tare_toolbox::stages::Stages;
+
+const HELP: &str = "\
+Measures the pause of a heap snapshot beside that of HotSpot's own dump, and what reading a dump takes beside
+hprof-slurp, for heaps of several sizes.
+
+Usage: cargo xtask bench heap [OPTION…]
+
+Options:
+  --quick         two small heaps, one snapshot of each
+  --minutes N     begin no further size after that time (default: 10); the largest comes first
+  --jdk N         the JDK to run on (default: 25)
+  --tare FILE     measure this `tare` instead of building one
+  --slurp FILE    measure beside this hprof-slurp instead of installing it (`cargo install hprof-slurp`)
+  --write-docs    write docs/measured/heap.md and bench/heap.svg
+";
+
+/// Entries of the map in the heap, five objects each; the largest has 49 million objects.
+const SIZES: [u32; 4] = [10_300_000, 1_000_000, 3_000_000, 6_000_000];
+const SMALL: [u32; 2] = [300_000, 1_000_000];
+
+/// Snapshots of each JVM. The first one has a pause more.
+const SNAPSHOTS: usize = 3;
+
+/// What was aimed at: milliseconds of pause for a gigabyte that the JVM holds; seconds and bytes
+/// for the largest dump; seconds to open it again.
+const PAUSE_GOAL: f64 = 35.0;
+const READ_GOAL: f64 = 9.0;
+const MEMORY_GOAL: f64 = 2.4e9;
+const REOPEN_GOAL: f64 = 0.2;
+
+pub fn run(words: &[&str]) -> Result<()> {
+    let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
+    let (mut minutes, mut slurp) = (10.0, None);
+    let mut rest = options.rest.iter();
+    while let Some(word) = rest.next() {
+        let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
+        match *word {
+            "--minutes" => minutes = value()?.parse().context("--minutes needs a number")?,
+            "--slurp" => slurp = Some(PathBuf::from(value()?)),
+            other => bail!("{other} is no option\n\n{HELP}"),
+        }
+    }
+    let ready = Ready::alone(options.tare.clone())?;
+    let mut stages = Stages::new();
+    let jdks = super::jdks(&[options.jdk], &mut stages)?;
+    let jdk = jdks.first().context("no JDK")?;
+    let slurp = match slurp {
+        Some(file) => Some(file),
+        None => measure::install_slurp(&ready.workspace, &mut stages),
+    };
+    let peer = slurp.map(|file| Peer { name: "hprof-slurp", file });
+    let load = machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}"));
+    let revision = super::revision(&ready.workspace).unwrap_or_default();
+    let about = format!(
+        "Commit {revision}; {}; Java {}; others that wanted a processor just before: {load}.",
+        machine::describe(),
+        jdk.version
+    );
+    let sizes = if options.quick { &SMALL[..] } else { &SIZES };
+    let snapshots = if options.quick { 1 } else { SNAPSHOTS };
+    let begun = Instant::now();
+    let mut points = Vec::new();
+    for &entries in sizes {
+        if begun.elapsed().as_secs_f64() > minutes * 60.0 && !points.is_empty() {
+            stages.note(format!("the time was up before {entries} entries"));
+            continue;
+        }
+        let mut point = None;
+        stages.run(&format!("{entries} entries"), || {
+            point = Some(measure::point(&ready, jdk, entries, snapshots, peer.as_ref())?);
+            Ok(())
+        });
+        points.extend(point);
+        println!("{} s so far", begun.elapsed().as_secs());
+    }
+    points.sort_by(|a, b| a.resident.total_cmp(&b.resident));
+    let page = page(&super::command(&without_files(words)), &about, &points);
+    println!("{page}");
+    if options.write_docs {
+        let root = &ready.workspace.root;
+        super::write(&root.join("docs/measured/heap.md"), &page)?;
+        super::write(&root.join("bench/heap.svg"), &plot::svg(&points))?;
+    }
+    stages.finish()
+}
+
+/// The command for the page: where this machine has its files is nobody's business.
+fn without_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut shown = vec!["heap"];
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match *word {
+            "--slurp" => _ = rest.next(),
+            word => shown.push(word),
+        }
+    }
+    shown
+}
+
+const GB: f64 = 1e9;
+
+fn page(command: &str, about: &str, points: &[Point]) -> String {
+    let mut text = format!(
+        "# What a heap snapshot costs\n\n\
+         This page is generated; `{command}` writes it anew. Do not edit it.\n\n{about}\n\n\
+         Each line is one JVM with G1 that holds a map of so many objects and does nothing else. Times and memory \
+         grow with the heap:\n\n![By the size of the heap](../../bench/heap.svg)\n\n\
+         ## The pause\n\n\
+         **Snapshot** is the median pause of `tare heap PID` after the first one, which has a short pause more. \
+         **HotSpot's dump** is that of `jcmd PID GC.heap_dump -all`, and **count** that of `tare heap PID histo`: \
+         the time at safepoints by the JVM's own counter. **Beside** is HotSpot's dump beside the snapshot. \
+         **Copy** is how long the copy of the JVM lived, in which a write to a page costs the program more. The \
+         goal is {PAUSE_GOAL:.0} ms per GB.\n\n\
+         | objects | resident | snapshot | per GB | first | count | HotSpot's dump | beside | copy |\n\
+         |--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+    );
+    for point in points {
+        let Point { objects, resident, pause, first_pause, count_pause, dump_pause, copy, .. } =
+            point;
+        let _ = writeln!(
+            text,
+            "| {:.1} M | {:.2} GB | {pause:.0} ms | {:.0} ms | {first_pause:.0} ms | {count_pause:.0} ms | \
+             {dump_pause:.0} ms | {:.0}× | {copy:.1} s |",
+            objects / 1e6,
+            resident / GB,
+            pause / (resident / GB),
+            dump_pause / pause.max(1e-3),
+        );
+    }
+    let _ = write!(
+        text,
+        "\n## Reading a dump\n\n\
+         `tare heap FILE` prints who holds the memory, which takes dominators and retained sizes; **again** is the \
+         second time. hprof-slurp counts classes and strings and knows nothing of who holds what. \
+         The same file, which HotSpot wrote; time on the wall, and the most memory that the process had. The goals \
+         for the largest are {READ_GOAL:.0} s, {:.1} GB, and {REOPEN_GOAL} s again.\n\n\
+         | objects | dump | tare | memory | again | hprof-slurp | memory | beside |\n\
+         |--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        MEMORY_GOAL / GB
+    );
+    for point in points {
+        let Reading { seconds, memory } = point.ours;
+        let (peer, peer_memory, beside) = match &point.peer {
+            Some(peer) => (
+                format!("{:.1} s", peer.seconds),
+                format!("{:.2} GB", peer.memory / GB),
+                format!("{:.2}", seconds / peer.seconds.max(1e-3)),
+            ),
+            None => ("–".to_owned(), "–".to_owned(), "–".to_owned()),
+        };
+        let _ = writeln!(
+            text,
+            "| {:.1} M | {:.2} GB | {seconds:.1} s | {:.2} GB | {:.2} s | {peer} | {peer_memory} | {beside} |",
+            point.objects / 1e6,
+            point.dump / GB,
+            memory / GB,
+            point.again.seconds,
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn point(resident: f64) -> Point {
+        Point {
+            objects: 5e6,
+            resident,
+            pause: 30.0,
+            first_pause: 40.0,
+            count_pause: 500.0,
+            dump_pause: 3000.0,
+            copy: 1.5,
+            dump: 3e8,
+            ours: Reading { seconds: 2.0, memory: 5e8 },
+            again: Reading { seconds: 0.1, memory: 2e8 },
+            peer: Some(Reading { seconds: 4.0, memory: 1e9 }),
+        }
+    }
+
+    #[test]
+    fn the_page_has_pauses_per_gigabyte_and_ratios() {
+        let lonely = Point { peer: None, ..point(2e9) };
+        let text = page("cargo xtask bench heap", "Here.", &[point(1e9), lonely]);
+        let has = |part: &str| assert!(text.contains(part), "{part}\n{text}");
+        has("| 5.0 M | 1.00 GB | 30 ms | 30 ms | 40 ms | 500 ms | 3000 ms | 100× | 1.5 s |");
+        has("| 5.0 M | 2.00 GB | 30 ms | 15 ms |");
+        has("| 5.0 M | 0.30 GB | 2.0 s | 0.50 GB | 0.10 s | 4.0 s | 1.00 GB | 0.50 |");
+        has("| 0.10 s | – | – | – |");
+    }
+
+    #[test]
+    fn files_of_this_machine_are_not_on_the_page() {
+        assert_eq!(without_files(&["--slurp", "x/y", "--quick"]), ["heap", "--quick"]);
+    }
+}
