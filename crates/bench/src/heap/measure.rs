@@ -79,7 +79,7 @@ pub fn point(
     let (mut objects, mut copy) = (0.0, 0.0);
     for _ in 0..=snapshots {
         let _ = fs::remove_file(&snapshot);
-        let words = ["heap", &jvm.pid(), "--json", "-o"];
+        let words = ["heap", &jvm.pid(), "--no-index", "--json", "-o"];
         let mut command = Command::new(&ready.tare);
         let output = command.args(words).arg(&snapshot).stdin(Stdio::null()).output()?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -24,7 +24,7 @@ fn signal(pid: u32, signal: Signal) {
 fn in_the_midst(target: &Target, scratch: &Scratch, act: impl Fn(u32)) -> Option<(Outcome, u32)> {
     let path = scratch.join("x.tareheap").display().to_string();
     let tare = Tare::this().var("TMPDIR", scratch.path());
-    let mut running = tare.start(&["heap", &target.name(), "-o", &path]);
+    let mut running = tare.start(&["heap", &target.name(), "--no-index", "-o", &path]);
     let copy = loop {
         match copies(target.pid()).first() {
             Some(copy) => break *copy,

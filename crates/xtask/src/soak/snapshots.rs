@@ -122,7 +122,7 @@ impl Soak {
         let file = directory.join("x.tareheap");
         let _ = fs::remove_file(&file);
         let mut command = Command::new(&self.tare);
-        command.args(["heap", &program.id().to_string(), "--json", "-o"]).arg(&file);
+        command.args(["heap", &program.id().to_string(), "--no-index", "--json", "-o"]).arg(&file);
         let output = command.stdin(Stdio::null()).output().context("tare")?;
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
