@@ -25,7 +25,12 @@ use names::{Key, keys, lock_name, thread_group};
 use read::{OwnerStack, Waited};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use tare_profile::{ContextId, Profile, SeriesId, ThreadId, ThreadKind, ValueKind, Wait};
+use tare_profile::{
+    ContextId, MethodKind, Profile, SeriesId, ThreadId, ThreadKind, ValueKind, Wait,
+};
+
+/// The account of waits that were not told one by one, because there were too many.
+const DROPPED: &str = "[dropped]";
 
 /// All that a recording tells of waiting.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +42,8 @@ pub struct Locks {
     pub threads: usize,
     /// What is counted but has no event of its own: waits below the recorder's threshold.
     pub shorter: Option<Sum>,
+    /// Waits that are counted, and that the recorder could not tell one by one.
+    pub dropped: Option<Sum>,
     /// The largest first.
     pub locks: Vec<Lock>,
     /// Who waits for whom, by threads and by methods; the largest first.
@@ -171,15 +178,15 @@ impl Locks {
             ..Locks::default()
         };
         locks.contend(profile, &waits, &range);
-        locks.shorter = shorter(profile, filter, locks.contended)?;
+        [locks.shorter, locks.dropped] = untold(profile, filter, locks.contended)?;
         Ok(Some(locks))
     }
 
     /// Contention, counted exactly where the recorder did so.
     pub fn blocked(&self) -> Sum {
-        let more = self.shorter.unwrap_or_default();
-        let Sum { waits, total, longest } = self.contended;
-        Sum { waits: waits + more.waits, total: total.saturating_add(more.total), longest }
+        let mut sum = self.contended;
+        [self.shorter, self.dropped].into_iter().flatten().for_each(|more| sum.join(more));
+        sum
     }
 
     fn contend(&mut self, profile: &Profile, waits: &[Waited], range: &Range<u64>) {
@@ -406,26 +413,41 @@ fn idle(profile: &Profile, waits: &[Waited]) -> Vec<Idle> {
     idle
 }
 
-/// What the series have more than the events: waits that were too short for one.
-fn shorter(profile: &Profile, filter: &Filter, told: Sum) -> Result<Option<Sum>, AnalysisError> {
+/// What the series have more than the events: waits that were too short for one, and waits that
+/// were dropped.
+fn untold(
+    profile: &Profile,
+    filter: &Filter,
+    told: Sum,
+) -> Result<[Option<Sum>; 2], AnalysisError> {
     // Of an event a range of time may have a part; its values are at one moment.
     if filter.time.is_some() {
-        return Ok(None);
+        return Ok([None; 2]);
     }
     let selection = Selection::new(profile, filter)?;
-    let total = |kind: ValueKind| -> Result<u64, AnalysisError> {
-        let of_kind = |id: &SeriesId| profile.series(*id).info().kind == kind;
-        let mut sum = 0_i64;
-        for id in profile.all_series().map(|(id, _)| id).filter(of_kind) {
-            if profile.series(id).info().name == OWNERS {
-                continue;
-            }
-            let rows = selection.rows(profile, id, filter)?;
-            sum = rows.fold(sum, |sum, row| sum.saturating_add(row.value));
-        }
-        Ok(u64::try_from(sum).unwrap_or(0))
+    let is_dropped = |context: ContextId| {
+        let leaf = profile.contexts.frame(context).map(|frame| profile.method_of(frame));
+        leaf.is_some_and(|method| {
+            method.kind == MethodKind::Special && profile.strings.get(method.name) == DROPPED
+        })
     };
-    let waits = total(ValueKind::Contentions)?.saturating_sub(told.waits);
-    let time = total(ValueKind::BlockedTime)?.saturating_sub(told.total);
-    Ok((waits > 0).then_some(Sum { waits, total: time, longest: 0 }))
+    let totals = |kind: ValueKind| -> Result<[u64; 2], AnalysisError> {
+        let of_kind = |id: &SeriesId| {
+            let info = profile.series(*id).info();
+            info.kind == kind && info.name != OWNERS
+        };
+        let mut sums = [0_i64; 2];
+        for id in profile.all_series().map(|(id, _)| id).filter(of_kind) {
+            for row in selection.rows(profile, id, filter)? {
+                let sum = &mut sums[usize::from(is_dropped(row.context))];
+                *sum = sum.saturating_add(row.value);
+            }
+        }
+        Ok(sums.map(|sum| u64::try_from(sum).unwrap_or(0)))
+    };
+    let [waits, dropped] = totals(ValueKind::Contentions)?;
+    let [time, lost] = totals(ValueKind::BlockedTime)?;
+    let sum = |waits: u64, total: u64| (waits > 0).then_some(Sum { waits, total, longest: 0 });
+    let shorter = sum(waits.saturating_sub(told.waits), time.saturating_sub(told.total));
+    Ok([shorter, sum(dropped, lost)])
 }

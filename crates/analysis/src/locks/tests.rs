@@ -198,16 +198,20 @@ fn locks_of_the_jdk_are_told_apart_by_where_they_are_used() {
 fn shorter_waits_are_what_the_sums_have_more() {
     let mut made = Made::new();
     made.add(&Script { at: 10..50, ..ENTER });
-    for (kind, value) in
-        [(ValueKind::Contentions, 8), (ValueKind::BlockedTime, 40 * MS as i64 + 500)]
+    let dropped = made.profile.special("[dropped]");
+    let dropped = made.profile.contexts.stack([dropped]);
+    for (kind, value, lost) in
+        [(ValueKind::Contentions, 8, 2), (ValueKind::BlockedTime, 40 * MS as i64 + 500, 90)]
     {
         let series = made.profile.add_series(SeriesInfo::new("lock", kind));
         let row = Row::new(ContextId::ROOT, ThreadId::UNKNOWN, value);
         made.profile.series_mut(series).push(row);
+        made.profile.series_mut(series).push(Row { context: dropped, value: lost, ..row });
     }
     let locks = made.locks(&Filter::default());
     assert_eq!(locks.shorter, Some(Sum { waits: 7, total: 500, longest: 0 }));
-    assert_eq!((locks.blocked().waits, locks.blocked().total), (8, 40 * MS + 500));
+    assert_eq!(locks.dropped, Some(Sum { waits: 2, total: 90, longest: 0 }));
+    assert_eq!((locks.blocked().waits, locks.blocked().total), (10, 40 * MS + 590));
 }
 
 #[test]

@@ -101,18 +101,21 @@ fn time(nanos: u64) -> String {
 fn contention(out: &mut Vec<u8>, locks: &Locks, most: usize, width: usize) -> Result<()> {
     if locks.locks.is_empty() {
         writeln!(out, "\n{BOLD}Locks{BOLD:#}")?;
-        let shorter = locks.shorter.map_or_else(String::new, |sum| format!("; {}", short(sum)));
-        return Ok(writeln!(out, "{DIM}  no wait for a lock was recorded{shorter}{DIM:#}")?);
+        let rest = untold(locks);
+        return Ok(writeln!(out, "{DIM}  no wait for a lock was recorded{rest}{DIM:#}")?);
     }
     let Sum { waits, total, .. } = locks.contended;
-    let shorter = locks.shorter.map_or_else(String::new, |sum| format!("; {}", short(sum)));
+    let rest = untold(locks);
     let text = format!(
-        "{} by {}, {} in all{shorter}",
+        "{} by {}, {} in all{rest}",
         several(waits, "wait"),
         several(locks.threads as u64, "thread"),
         time(total)
     );
-    writeln!(out, "\n{BOLD}Locks{BOLD:#}  {DIM}{text}{DIM:#}")?;
+    for (at, line) in wrap(&text, width.saturating_sub(7)).iter().enumerate() {
+        let title = if at == 0 { "\nLocks" } else { "     " };
+        writeln!(out, "{BOLD}{title}{BOLD:#}  {DIM}{line}{DIM:#}")?;
+    }
     let titles = ["blocked", "of time", "waits", "mean", "longest"];
     let [blocked, share, waits, mean, longest] = titles;
     writeln!(out, "{DIM}{blocked:>9} {share:>8} {waits:>8} {mean:>8} {longest:>8}{DIM:#}")?;
@@ -139,9 +142,16 @@ fn contention(out: &mut Vec<u8>, locks: &Locks, most: usize, width: usize) -> Re
     Ok(())
 }
 
-fn short(sum: Sum) -> String {
-    let Sum { waits, total, .. } = sum;
-    format!("{} without stacks, {} in all", several(waits, "shorter one"), time(total))
+/// Waits that are only counted.
+fn untold(locks: &Locks) -> String {
+    let told = |sum: Option<Sum>, what: &str, why: &str| {
+        sum.map_or_else(String::new, |sum| {
+            let Sum { waits, total, .. } = sum;
+            format!("; {} {why}, {} in all", several(waits, what), time(total))
+        })
+    };
+    told(locks.shorter, "shorter one", "without stacks")
+        + &told(locks.dropped, "other", "dropped, being too many")
 }
 
 /// Where a lock is waited for, who has it, and its queue.
@@ -388,6 +398,7 @@ pub fn json(locks: &Locks) -> Value {
         "duration_ns": locks.duration,
         "contended": sum(locks.contended),
         "shorter": locks.shorter.map(|s| json!({ "waits": s.waits, "total_ns": s.total })),
+        "dropped": locks.dropped.map(|s| json!({ "waits": s.waits, "total_ns": s.total })),
         "threads": locks.threads,
         "locks": rows.collect::<Value>(),
         "by_threads": pairs(&locks.by_threads),
