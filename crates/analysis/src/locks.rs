@@ -17,7 +17,7 @@ pub use owners::{OWNERS, add_owners};
 pub use queues::{POINTS, Queue};
 pub use tasks::Executor;
 
-pub(crate) use names::Names;
+pub(crate) use names::{Names, VIRTUAL};
 
 use crate::filter::{AnalysisError, Filter};
 use crate::select::Selection;
@@ -305,9 +305,14 @@ fn lock(
     let mut pools: Vec<(String, (u64, HashSet<ThreadId>))> = pools.into_iter().collect();
     pools.sort_by(|(a, (x, _)), (b, (y, _))| y.cmp(x).then_with(|| a.cmp(b)));
     // Others that met it once in passing would make it look smaller than it is for those it stops.
+    let queue = queues::queue(waits(), whole.range);
     let first = pools.first().map(|(_, pool)| pool);
     let share = first.map_or(0.0, |(total, threads)| {
         let busy: u64 = threads.iter().filter_map(|thread| whole.busy.get(thread)).sum();
+        // Of virtual threads nobody knows how long they live: as many as waited at once did.
+        let unknown = threads.iter().any(|thread| has_no_life(profile, *thread));
+        let least = queue.longest.saturating_mul(whole.range.end - whole.range.start);
+        let busy = if unknown { busy.max(least) } else { busy };
         if busy > 0 { (*total as f64 / busy as f64).min(1.0) } else { 0.0 }
     });
     let pool = |(name, (total, threads)): (String, (u64, HashSet<ThreadId>))| Pool {
@@ -335,7 +340,7 @@ fn lock(
         share,
         waiters,
         owners,
-        queue: queues::queue(waits(), whole.range),
+        queue,
     }
 }
 
@@ -365,6 +370,12 @@ impl std::hash::Hash for Holder {
     }
 }
 
+/// Whether nobody was told when a thread came and went.
+fn has_no_life(profile: &Profile, thread: ThreadId) -> bool {
+    let known = profile.threads.get(thread);
+    known.kind == ThreadKind::Virtual && known.started.is_none() && known.ended.is_none()
+}
+
 /// How long each thread that waited was there and not idle.
 fn busy(profile: &Profile, waits: &[Waited], range: &Range<u64>) -> HashMap<ThreadId, u64> {
     let mut seen: HashMap<ThreadId, (Range<u64>, u64)> = HashMap::new();
@@ -378,12 +389,11 @@ fn busy(profile: &Profile, waits: &[Waited], range: &Range<u64>) -> HashMap<Thre
     }
     let busy = |(thread, (span, idle)): (ThreadId, (Range<u64>, u64))| {
         let known = profile.threads.get(thread);
-        let (start, end) = match (known.kind, known.started, known.ended) {
-            // Nobody is told when virtual threads come and go.
-            (ThreadKind::Virtual, None, None) => (span.start, span.end),
-            (_, started, ended) => (
-                started.unwrap_or(range.start).clamp(range.start, span.start.max(range.start)),
-                ended.unwrap_or(range.end).min(range.end).max(span.end),
+        let (start, end) = match has_no_life(profile, thread) {
+            true => (span.start, span.end),
+            false => (
+                known.started.map_or(range.start, |at| at.clamp(range.start, span.start)),
+                known.ended.map_or(range.end, |at| at.min(range.end)).max(span.end),
             ),
         };
         (thread, end.saturating_sub(start).saturating_sub(idle))

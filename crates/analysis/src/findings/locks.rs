@@ -2,7 +2,7 @@
 //! threads bring none about.
 
 use super::{Finding, FindingKind, percent};
-use crate::locks::{Doing, Executor, Holder, Lock, Locks, Names, Sum};
+use crate::locks::{Doing, Executor, Holder, Lock, Locks, Names, Sum, VIRTUAL};
 use std::collections::HashMap;
 use tare_profile::{EventKind, MethodKind, Profile, SeriesId, ValueKind, Wait};
 
@@ -59,9 +59,10 @@ fn dominating(lock: &Lock) -> String {
         others => format!(" (and {others} other threads)"),
     };
     let who = match (threads, name) {
-        (1, "") => format!("a thread waits {share} of its time"),
+        (1, "" | VIRTUAL) => format!("a thread{others} waits {share} of its time"),
         (1, name) => format!("thread {name:?}{others} waits {share} of its time"),
         (threads, "") => format!("{threads} threads{others} wait {share} of their time"),
+        (threads, VIRTUAL) => format!("{threads} {VIRTUAL}{others} wait {share} of their time"),
         (threads, name) => format!("{threads} threads {name:?}{others} wait {share} of their time"),
     };
     format!("{who} for {}, {}", lock.name, held(lock))
@@ -75,7 +76,11 @@ fn held(lock: &Lock) -> String {
     let part =
         if share < 0.95 { format!(" for {} of that", percent(share)) } else { String::new() };
     let Some(method) = &holder.method else {
-        return format!("which thread {:?} has{part}", holder.threads);
+        let who = match holder.threads.as_str() {
+            VIRTUAL => "a virtual thread".to_owned(),
+            name => format!("thread {name:?}"),
+        };
+        return format!("which {who} has{part}, whose stack is not known");
     };
     let same = lock.pools.first().is_some_and(|pool| pool.name == holder.threads);
     if same && holder.doing == Some(Doing::Code) {

@@ -6,7 +6,7 @@
 use super::read::Waited;
 use std::collections::HashMap;
 use tare_java_names::is_jdk;
-use tare_profile::{ContextId, FrameId, MethodKind, Profile, StringId, ThreadId};
+use tare_profile::{ContextId, FrameId, MethodKind, Profile, StringId, ThreadId, ThreadKind};
 
 /// What waiting is made of.
 const MACHINERY: [&str; 6] = [
@@ -88,9 +88,20 @@ pub(super) fn pool_name(name: &str) -> String {
     if rest.len() < name.len() { format!("{rest}#") } else { name.to_owned() }
 }
 
+/// All virtual threads to which the program gave no name.
+pub const VIRTUAL: &str = "virtual threads";
+
+/// Whether a virtual thread has no name but the one that a recorder made up.
+fn is_unnamed(profile: &Profile, thread: ThreadId) -> bool {
+    let known = profile.threads.get(thread);
+    let name = profile.strings.get(known.name);
+    known.kind == ThreadKind::Virtual && (name.is_empty() || name.starts_with("virtual thread "))
+}
+
 pub(super) fn thread_group(profile: &Profile, thread: ThreadId) -> String {
     match thread {
         ThreadId::UNKNOWN => String::new(),
+        thread if is_unnamed(profile, thread) => VIRTUAL.to_owned(),
         thread => pool_name(&profile.thread_name(thread)),
     }
 }

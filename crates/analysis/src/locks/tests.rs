@@ -248,3 +248,20 @@ fn the_owners_stack_stands_below_the_waiters() {
         assert_eq!(names, [waiter, owner].concat());
     }
 }
+
+/// Of virtual threads it is not known how long they lived, and most have no names.
+#[test]
+fn virtual_threads_are_one_group() {
+    let mut made = Made::new();
+    for (n, at) in [(1, 0..10), (2, 20..30), (3, 40..50)] {
+        let who = format!("virtual thread {n}, first on worker-1");
+        made.add(&Script { who: &who, at, ..ENTER });
+        let thread = made.threads[&who];
+        made.profile.threads.get_mut(thread).kind = ThreadKind::Virtual;
+    }
+    let locks = made.locks(&Filter::default());
+    let lock = &locks.locks[0];
+    assert_eq!(lock.pools, [Pool { name: VIRTUAL.to_owned(), threads: 3, total: 30 * MS }]);
+    // One waited at a time, in 100 ms.
+    assert!((lock.share - 0.3).abs() < 1e-9, "{}", lock.share);
+}

@@ -189,7 +189,7 @@ fn held(holder: &Holder, room: usize) -> String {
     let Some(method) = &holder.method else {
         return match threads.as_str() {
             "" => format!("{DIM}[not known]{DIM:#}"),
-            _ => clip(&format!("thread {threads}, stack not known"), room),
+            _ => clip(&format!("{threads}, stack not known"), room),
         };
     };
     let does = match (&holder.waits_for, holder.doing) {
