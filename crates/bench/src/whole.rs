@@ -1,4 +1,5 @@
-//! `cargo xtask bench whole`: every table there is, one after the other, in less than an hour.
+//! `cargo xtask bench whole`: every table there is, one after the other, in little more than an
+//! hour.
 //!
 //! Each part is a process of its own, so that one that fails or hangs costs no more than its own
 //! time: the others are measured all the same, and what did not work is told at the end.
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-Runs every benchmark once, each with few launches, in less than an hour on two cores.
+Runs every benchmark once, each with few launches, in little more than an hour on two cores.
 
 Usage: cargo xtask bench whole [OPTION…] [PART…]
 
@@ -22,7 +23,7 @@ time, does not keep the others from being measured; at the end it is told how to
 Options:
   --write-docs     write the pages in docs/measured/ anew
   --quick          only see whether all of it works: small inputs, and no figure that means anything
-  --minutes N      begin no part that would not end within that time (default: 59)
+  --minutes N      begin no part that would not end within that time (default: 65)
   --tare FILE      measure this `tare` instead of building one
   --list           show the parts, the minutes each takes, and the pages that they write
 ";
@@ -51,7 +52,7 @@ const SUITE: [&str; 23] = [
 ];
 
 /// Those first whose figures are quoted most.
-const PARTS: [Part; 17] = [
+const PARTS: [Part; 18] = [
     Part {
         name: "modes",
         words: &["--launches", "2", "--jdk", "25", "--minutes", "4.5"],
@@ -107,6 +108,13 @@ const PARTS: [Part; 17] = [
         quick: &["locks", "--quick", "locks"],
         minutes: 2.0,
         page: "locks.md",
+    },
+    Part {
+        name: "heap",
+        words: &["heap", "--minutes", "2"],
+        quick: &["heap", "--quick"],
+        minutes: 4.0,
+        page: "heap.md",
     },
     Part {
         name: "demotion",
@@ -185,7 +193,7 @@ struct Args<'a> {
 impl<'a> Args<'a> {
     fn parse(words: &[&'a str]) -> Result<Args<'a>> {
         let (mut write_docs, mut quick, mut list) = (false, false, false);
-        let (mut minutes, mut tare, mut named) = (59.0, None, Vec::new());
+        let (mut minutes, mut tare, mut named) = (65.0, None, Vec::new());
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
@@ -344,7 +352,7 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn all_parts_together_take_less_than_an_hour() {
+    fn all_parts_together_end_in_time() {
         let args = Args::parse(&["--write-docs", "--tare", "x/tare"]).unwrap();
         assert_eq!(args.parts.len(), PARTS.len());
         let sum: f64 = args.parts.iter().map(|part| part.minutes).sum();
