@@ -217,25 +217,31 @@ fn meanwhile(
 /// Hands the blame on where the owner itself waited for the same lock.
 fn blame(all: &mut [Waited]) {
     let threads = by_thread(all);
-    let mut blamed: Vec<Option<usize>> = Vec::with_capacity(all.len());
-    for wait in all.iter() {
-        let mut last = None;
-        let mut owner = wait.owner;
-        for _ in 0..LONGEST_CHAIN {
+    // Of each wait, the one of its owner for the same lock that kept it.
+    let next: Vec<Option<usize>> = all
+        .iter()
+        .map(|wait| {
             let same = |other: &Waited| other.is_contention() && wait.is_of_same_lock(other);
-            let Some(next) = meanwhile(all, &threads, owner, wait, same)
-                .filter(|_| wait.is_contention() && owner != ThreadId::UNKNOWN)
-                .filter(|next| all[*next].owner != ThreadId::UNKNOWN)
-            else {
+            let found = meanwhile(all, &threads, wait.owner, wait, same);
+            found.filter(|at| wait.is_contention() && all[*at].owner != ThreadId::UNKNOWN)
+        })
+        .collect();
+    let mut last: Vec<Option<usize>> = vec![None; all.len()];
+    for at in 0..all.len() {
+        let mut path = Vec::new();
+        let mut end = at;
+        // What is known of the rest of the way need not be gone again.
+        while let Some(further) = last[end].or(next[end]) {
+            if further == end || path.len() >= LONGEST_CHAIN {
                 break;
-            };
-            last = Some(next);
-            owner = all[next].owner;
+            }
+            path.push(end);
+            end = further;
         }
-        blamed.push(last.filter(|_| owner != wait.thread));
+        path.into_iter().for_each(|on_way| last[on_way] = Some(end));
     }
-    for (at, by) in blamed.into_iter().enumerate() {
-        if let Some(by) = by {
+    for (at, by) in last.into_iter().enumerate() {
+        if let Some(by) = by.filter(|by| all[*by].owner != all[at].thread) {
             let Waited { owner, owner_context, stack, .. } = all[by];
             all[at] = Waited { owner, owner_context, stack, ..all[at] };
         }
