@@ -65,6 +65,9 @@ impl LockSession {
             return Err(LockError::Stream);
         };
         let (owners, note) = Owners::new(jvmti);
+        let unasked = kernel::may_ask().err().map(|e| {
+            format!("Owners cannot be asked for their stacks: rt_tgsigqueueinfo is denied ({e}).")
+        });
         let shared = Arc::new(Shared {
             stream,
             kinds,
@@ -92,7 +95,7 @@ impl LockSession {
             next_forgetting: Instant::now() + FORGETTING,
             number: NUMBER.fetch_add(1, Relaxed) + 1,
             since: Instant::now(),
-            notes: note.into_iter().collect(),
+            notes: note.into_iter().chain(unasked).collect(),
         };
         match events::enable(jvmti, &SUBSCRIBER, EVENTS) {
             Ok(events) => session.events = Some(events),

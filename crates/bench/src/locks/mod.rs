@@ -148,7 +148,7 @@ fn head(command: &str) -> String {
          **Processor time** is that of the whole process for an iteration, **time** that of an iteration, both \
          beside the plain window of the same JVM and round: the median over rounds, and in brackets the bounds of \
          95 % of 4,000 bootstrap draws of rounds. **Waits** are those of a window that are in the recording one by \
-         one; of ours also the share of those whose owner has told its stack. Thresholds are our default, \
+         one; of ours those for a monitor that somebody had, and the share whose owner has told its stack. Thresholds are our default, \
          10 µs, for all three.\n"
     )
 }

@@ -61,7 +61,8 @@ keys! {
     LIVE_UNPROVEN_BYTES: Bytes = "live-unproven-bytes";
     /// Waits of this length and longer ones were told one by one.
     LOCK_THRESHOLD: Duration = "lock-threshold";
-    /// How many were; of those, the ones whose owner is known, and has told its stack.
+    /// How many of those were for what somebody had; of these, the ones whose owner is known, and
+    /// has told its stack.
     LOCK_WAITS: u64 = "lock-waits";
     LOCK_OWNERS: u64 = "lock-owners";
     LOCK_OWNER_STACKS: u64 = "lock-owner-stacks";

@@ -66,7 +66,7 @@ pub fn of_live(
 pub fn of_locks(locks: &Locks, status: &LockStatus, run: &mut RunInfo) {
     let facts = &mut run.facts;
     facts.set(keys::LOCK_THRESHOLD, &Duration::from_nanos(status.threshold_ns));
-    facts.set(keys::LOCK_WAITS, &locks.told);
+    facts.set(keys::LOCK_WAITS, &locks.contended);
     facts.set(keys::LOCK_OWNERS, &locks.owned);
     facts.set(keys::LOCK_OWNER_STACKS, &locks.with_owner_stack);
     for (count, reason) in status.lost.iter().filter_map(|line| numbered(line)) {

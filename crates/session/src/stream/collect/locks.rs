@@ -116,7 +116,9 @@ pub struct Locks {
     /// Waits that were told one by one, and time of those that were for something to happen.
     pub told: u64,
     pub waiting_time: u64,
-    /// Of the waits that were told, those whose owner is known, and has told its stack.
+    /// Of the waits that were told, those for what somebody had; of these, the ones whose owner is
+    /// known, and has told its stack.
+    pub contended: u64,
     pub owned: u64,
     pub with_owner_stack: u64,
     /// Of the waits that were told, those without any method that is to be shown.
@@ -250,8 +252,11 @@ impl<A: Addresses> Collector<A> {
         let thread = self.thread_of(profile, notice.thread, notice.java_id, place.is_virtual);
         let (time, duration) = (notice.time.saturating_sub(self.zero), notice.duration);
         locks.told += 1;
-        locks.owned += u64::from(owner.thread != ThreadId::UNKNOWN);
-        locks.with_owner_stack += u64::from(owner.context != ContextId::ROOT);
+        if kind.is_contention() {
+            locks.contended += 1;
+            locks.owned += u64::from(owner.thread != ThreadId::UNKNOWN);
+            locks.with_owner_stack += u64::from(owner.context != ContextId::ROOT);
+        }
         locks.outside += u64::from(place.is_outside);
         let row = Row::new(place.context, thread, 0).at(time);
         match kind.is_contention() {
