@@ -106,13 +106,10 @@ pub fn point(
     let ours = |ready: &Ready| read(Command::new(&ready.tare).arg("heap").arg(&dump));
     // Both find the file in the system's memory.
     let _ = std::io::copy(&mut File::open(&dump)?, &mut std::io::sink());
-    let peer = match peer {
-        Some(peer) => {
-            let read = read(Command::new(&peer.file).arg("-i").arg(&dump));
-            Some(read.with_context(|| peer.name)?)
-        }
-        None => None,
-    };
+    let peer = peer.and_then(|peer| {
+        let read = read(Command::new(&peer.file).arg(&dump));
+        read.inspect_err(|error| println!("NOT COVERED: {}: {error:#}", peer.name)).ok()
+    });
     let (first, again) = (ours(ready)?, ours(ready)?);
     println!(
         "{objects:.0} objects, {:.2} GB resident: pauses {pauses:?} ms, count {count_pause:.0}, \
