@@ -182,12 +182,13 @@ impl Watch {
     /// Finds threads that came and went without the JVM's telling.
     pub fn scan_tasks(&self, ring: &Ring, mut known: Known) {
         let own = thread::ours();
+        // Before the kernel is asked: a thread that starts in between has not ended.
+        let watched: Vec<u32> = self.table.all().into_iter().map(Record::tid).collect();
         let alive: HashSet<u32> = older::tasks().into_iter().collect();
         if alive.is_empty() {
             return;
         }
-        for record in self.table.all() {
-            let tid = record.tid();
+        for tid in watched {
             if !alive.contains(&tid) {
                 self.remove(ring, tid);
             }
