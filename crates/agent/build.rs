@@ -83,6 +83,44 @@ fn write_export(out: &Path) {
          ) {{\n    \
              gate::enter((), || crate::alloc::made(Jni(jni), object, node, bytes));\n\
          }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareParks_1{id}_replace\")]\n\
+         extern \"system\" fn java_replace(jni: *mut JNIEnv, _: *mut c_void) {{\n    \
+             gate::enter((), || crate::locks::parks::replace(Jni(jni)));\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareParks_1{id}_begin\")]\n\
+         extern \"system\" fn java_begin(\n    \
+             jni: *mut JNIEnv, _: *mut c_void, thread: i64, kind: i32, class: jclass,\n    \
+             instance: i32, node: i32, queue: i32, owner: i64, handle: i64,\n\
+         ) -> i64 {{\n    \
+             let [instance, node, queue] = [instance, node, queue].map(i32::cast_unsigned);\n    \
+             let [thread, owner, handle] = [thread, owner, handle].map(i64::cast_unsigned);\n    \
+             let kind = u64::from(kind.cast_unsigned());\n    \
+             let seen = crate::locks::parks::Seen {{\n        \
+                 thread, kind, class, instance, node, queue, owner, handle,\n    \
+             }};\n    \
+             gate::enter(0, || crate::locks::parks::begin(Jni(jni), &seen))\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareParks_1{id}_end\")]\n\
+         extern \"system\" fn java_end(_: *mut JNIEnv, _: *mut c_void, token: i64) {{\n    \
+             let token = crate::locks::parks::Token::from_raw(token);\n    \
+             gate::enter((), || crate::locks::parks::end(token));\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareParks_1{id}_submitted\")]\n\
+         extern \"system\" fn java_submitted(\n    \
+             jni: *mut JNIEnv, _: *mut c_void, executor: jclass, task: i32,\n\
+         ) {{\n    \
+             gate::enter((), || crate::locks::parks::submitted(Jni(jni), executor, task));\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareParks_1{id}_waitsForThread\")]\n\
+         extern \"system\" fn java_waits(_: *mut JNIEnv, _: *mut c_void, task: i32) -> u8 {{\n    \
+             gate::enter(0, || u8::from(crate::locks::parks::waits_for_thread(task)))\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareParks_1{id}_started\")]\n\
+         extern \"system\" fn java_started(\n    \
+             jni: *mut JNIEnv, _: *mut c_void, class: jclass, task: i32,\n\
+         ) {{\n    \
+             gate::enter((), || crate::locks::parks::started(Jni(jni), class, task));\n\
+         }}\n\
          #[unsafe(export_name = \"Java_java_lang_TareAgents_1{id}_name\")]\n\
          extern \"system\" fn java_name(jni: *mut JNIEnv, _: *mut c_void, id: i32) -> jobject {{\n    \
              gate::enter(std::ptr::null_mut(), || super::agents::name(Jni(jni), id))\n\

@@ -9,6 +9,8 @@ pub struct LockPlan {
     pub threshold_ns: u64,
     /// The most frames of a stack.
     pub depth: u32,
+    /// Whether classes of the JDK are woven, so that virtual threads that park are seen, too.
+    pub weave: bool,
     /// Bytes of the ring; rounded up to a power of two. Without effect on a stream that is open.
     pub memory: u64,
 }
@@ -19,7 +21,7 @@ impl LockPlan {
 
 impl Default for LockPlan {
     fn default() -> Self {
-        LockPlan { threshold_ns: Self::THRESHOLD_NS, depth: 4096, memory: 32 << 20 }
+        LockPlan { threshold_ns: Self::THRESHOLD_NS, depth: 4096, weave: false, memory: 32 << 20 }
     }
 }
 
@@ -28,6 +30,7 @@ impl LockPlan {
         message
             .with("threshold-ns", self.threshold_ns)
             .with("depth", self.depth)
+            .with("weave", self.weave)
             .with("memory", self.memory)
     }
 
@@ -35,6 +38,7 @@ impl LockPlan {
         Ok(LockPlan {
             threshold_ns: m.parse("threshold-ns")?,
             depth: m.parse("depth")?,
+            weave: m.parse("weave")?,
             memory: m.parse("memory")?,
         })
     }
@@ -180,7 +184,7 @@ mod tests {
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
-        let plan = LockPlan { threshold_ns: 7, depth: 99, memory: 1 << 20 };
+        let plan = LockPlan { threshold_ns: 7, depth: 99, weave: true, memory: 1 << 20 };
         let message = plan.add_to(Message::new("start"));
         assert_eq!(LockPlan::from_message(&message), Ok(plan));
         assert!(LockPlan::from_message(&Message::new("start")).is_err());

@@ -27,7 +27,7 @@ pub use export::{ExportArgs, help as help_of_export};
 pub use heap::{HeapArgs, HeapWhat, HistoBy, Keep};
 pub use instrument::InstrumentArgs;
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
-pub use record::RecordArgs;
+pub use record::{LockDepth, RecordArgs};
 pub use threads::ThreadsArgs;
 
 use clap::{Args, Parser, Subcommand};

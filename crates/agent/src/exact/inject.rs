@@ -3,7 +3,7 @@
 use crate::gate;
 use crate::jvm::Jni;
 use crate::jvm::classes::OwnClass;
-use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use std::ffi::{CString, c_void};
 use std::ops::Index;
 use std::sync::Mutex;
@@ -75,7 +75,8 @@ impl Part {
     }
 }
 
-fn named(compiled: &str) -> String {
+/// The name by which woven code calls a class.
+pub fn named(compiled: &str) -> String {
     format!("{compiled}_{BUILD_ID}")
 }
 
@@ -101,7 +102,8 @@ pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
         return Ok(known);
     }
     let mut classes = Vec::with_capacity(CLASSES.len());
-    for (name, bytes) in CLASSES.iter().filter(|(name, _)| !name.starts_with(DUMP)) {
+    let is_apart = |name: &str| [DUMP, PARKS].iter().any(|apart| name.starts_with(apart));
+    for (name, bytes) in CLASSES.iter().filter(|(name, _)| !is_apart(name)) {
         classes.push((*name, define(jni, name, bytes)?));
     }
     // All are there, so all can be initialised, before a probe does it in the middle of the
@@ -116,6 +118,9 @@ pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
 /// How the names of the classes begin that dump threads. Nothing woven calls them, so they come
 /// only when they are asked for.
 pub const DUMP: &str = "java/lang/TareDump";
+
+/// The same for those that look at what threads park for; only recordings of locks need them.
+pub const PARKS: &str = "java/lang/TareParks";
 
 /// Brings in the classes whose names begin so, and returns the one that is named so. To be called
 /// once: a class cannot be defined a second time.

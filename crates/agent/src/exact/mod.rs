@@ -28,7 +28,7 @@ mod memory;
 mod names_file;
 mod naming;
 mod natives;
-mod own_memory;
+pub mod own_memory;
 mod pages;
 mod probes;
 mod progress;

@@ -291,6 +291,27 @@ impl Jni {
         (!self.failed()).then_some(answer)
     }
 
+    /// The id of a static method of a class of ours.
+    pub fn static_method(
+        self,
+        class: OwnClass,
+        name: &CStr,
+        signature: &CStr,
+    ) -> Option<jni::jmethodID> {
+        let (name, signature) = (name.as_ptr(), signature.as_ptr());
+        // SAFETY: the class is ours and alive; the texts live across the call.
+        let method = unsafe { ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature) };
+        (!self.failed() && !method.is_null()).then_some(method)
+    }
+
+    /// A class of the JDK that is loaded, or can be. Makes a local reference: call inside
+    /// [`Jni::frame`].
+    pub fn found(self, name: &CStr) -> Option<jclass> {
+        // SAFETY: the name lives across the call.
+        let class = unsafe { ((**self.0).FindClass)(self.0, name.as_ptr()) };
+        (!self.failed() && !class.is_null()).then_some(class)
+    }
+
     /// Calls a static method `() void` of a class of ours.
     pub fn call_static(self, class: OwnClass, name: &CStr) -> bool {
         self.call_static_void(class, name, c"()V", &[])

@@ -9,6 +9,7 @@
 
 mod monitor;
 pub mod owner;
+pub mod parks;
 mod session;
 pub mod shared;
 pub mod waits;

@@ -13,6 +13,8 @@
 //! between shares the answer. The handler runs on any thread at any instruction: no allocation, no
 //! lock, no panic. Asks are statics, because a signal may come when the session is over.
 
+mod parked;
+
 use super::shared::{Here, Shared, with_session};
 use super::waits::Owner;
 use crate::jvm::Jvmti;

@@ -6,6 +6,7 @@
 use super::LockError;
 use super::monitor::{EVENTS, SUBSCRIBER};
 use super::owner::Owners;
+use super::parks::Parks;
 use super::shared::{self, Kinds, Loss, Shared};
 use super::waits::Waits;
 use crate::engines::Jvm;
@@ -50,6 +51,8 @@ pub struct LockSession {
     number: u32,
     since: Instant,
     notes: Vec<String>,
+    /// On while the session is.
+    parks: Option<Parks>,
 }
 
 impl LockSession {
@@ -96,6 +99,7 @@ impl LockSession {
             number: NUMBER.fetch_add(1, Relaxed) + 1,
             since: Instant::now(),
             notes: note.into_iter().chain(unasked).collect(),
+            parks: None,
         };
         match events::enable(jvmti, &SUBSCRIBER, EVENTS) {
             Ok(events) => session.events = Some(events),
@@ -104,6 +108,8 @@ impl LockSession {
                 return Err(LockError::Jvmti(failure));
             }
         }
+        let by_id = session.shared.stream.stacks.owner_id_at().is_some();
+        session.parks = Some(Parks::start(jvm, plan.weave, by_id, &mut session.notes));
         Ok((session, files))
     }
 
@@ -123,6 +129,9 @@ impl LockSession {
         let _ = sampling::install_handler();
         let jni = jvm.jni;
         self.shared.stream.tick_if_due(jvm.jvmti, jni);
+        if let Some(parks) = &self.parks {
+            parks.tick(&self.shared);
+        }
         let now = Instant::now();
         if now >= self.next_sums {
             self.next_sums = now + SUMS_EVERY;
@@ -165,6 +174,10 @@ impl LockSession {
         if let Some(events) = self.events.take() {
             events.off(jvm.jvmti);
         }
+        let mut parks = self.parks.take();
+        if let Some(parks) = &mut parks {
+            parks.stop(jvm);
+        }
         shared::publish(std::ptr::null_mut());
         let limit = Instant::now() + PATIENCE;
         while !shared::nobody_inside() && Instant::now() < limit {
@@ -179,6 +192,9 @@ impl LockSession {
         // A wait that nobody has looked at yet would have no place in the program.
         let under_way = self.shared.waits.drain().filter(|wait| wait.trace != 0);
         under_way.for_each(|wait| self.shared.ended(&wait, now));
+        if let Some(parks) = &parks {
+            parks.finish(&self.shared);
+        }
         self.tell_sums();
         if is_empty {
             self.shared.classes.clear(jvm.jni);

@@ -5,6 +5,7 @@
 //! nobody does.
 
 use super::owner::Owners;
+use super::parks;
 use super::waits::{Wait, Waits};
 use crate::jvm::{Jni, Jvmti};
 use crate::kernel;
@@ -15,7 +16,7 @@ use crate::stream::Stream;
 use crate::stream::classes::Classes;
 use crate::stream::threads::{self, Record};
 use crate::thread;
-use jvmti_bindings::sys::jni::jobject;
+use jvmti_bindings::sys::jni::{jclass, jobject};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
@@ -58,6 +59,7 @@ pub struct Kinds {
     pub wait: u32,
     pub owner: u32,
     pub sums: u32,
+    pub task: u32,
 }
 
 impl Kinds {
@@ -85,6 +87,7 @@ impl Kinds {
             wait: stream.declare("lock-wait", &wait)?,
             owner: stream.declare("lock-owner", &[("number", Integer), ("held", Integer)])?,
             sums: stream.declare("lock-sums", &sums)?,
+            task: stream.declare("lock-task", &[("class", Text), ("executor", Text)])?,
         })
     }
 }
@@ -236,14 +239,17 @@ impl Shared {
     /// The text of an object's class, and what tells the object from others of that class; zeros
     /// for what the JVM does not tell.
     pub fn object(&self, jni: Jni, object: jobject) -> (u32, u64) {
-        let class = jni
-            .with_class_of(object, |class| self.classes.text(self.jvmti, jni, &self.stream, class));
-        let class = class.flatten().unwrap_or_else(|| {
-            self.lose(Loss::Class);
-            0
-        });
+        let class = jni.with_class_of(object, |class| self.class(jni, class)).unwrap_or(0);
         let hash = self.jvmti.identity_hash(object).unwrap_or(0);
         (class, u64::from(hash.cast_unsigned()))
+    }
+
+    /// The text of a class; zero if the JVM does not tell it.
+    pub fn class(&self, jni: Jni, class: jclass) -> u32 {
+        self.classes.text(self.jvmti, jni, &self.stream, class).unwrap_or_else(|| {
+            self.lose(Loss::Class);
+            0
+        })
     }
 
     /// The stack of the calling thread with a class innermost, and the virtual thread that is
@@ -271,6 +277,7 @@ impl Shared {
             frames.push(Frame::class(class));
         }
         let found = stacks.take(index, caller, &mut frames);
+        frames.drop_leading(usize::from(class != 0), parks::is_own);
         if let Some(end) = found.end {
             frames.end(end);
             if let Some(count) = self.failures.get(end as usize) {

@@ -38,6 +38,11 @@ impl Frame {
         Frame { value: u64::from(text), bci: -1, kind: frame::CLASS, how: 0, spare: 0 }
     }
 
+    /// The method of a Java frame.
+    pub fn method(&self) -> Option<u64> {
+        (self.kind == frame::JAVA).then_some(self.value)
+    }
+
     pub fn special(kind: Special) -> Self {
         Frame { value: kind as u64, bci: -1, kind: frame::SPECIAL, how: 0, spare: 0 }
     }
@@ -79,6 +84,21 @@ impl Frames {
         unsafe {
             ptr::write_volatile(self.start.add(self.count), frame);
             ptr::write_volatile(&raw mut self.count, self.count + 1);
+        }
+    }
+
+    /// Takes those frames out that come first behind the first `kept` ones.
+    pub fn drop_leading(&mut self, kept: usize, is_hidden: impl Fn(&Frame) -> bool) {
+        let all = self.as_slice();
+        let hidden = all.iter().skip(kept).take_while(|frame| is_hidden(frame)).count();
+        let rest = all.len().saturating_sub(kept + hidden);
+        if hidden > 0 {
+            // SAFETY: both ranges are inside what was written, and nothing is being walked.
+            unsafe {
+                let to = self.start.add(kept);
+                ptr::copy(to.add(hidden), to, rest);
+            }
+            self.count = kept + rest;
         }
     }
 

@@ -69,6 +69,7 @@ mod other_user;
 mod outlived;
 mod overflows;
 mod pages;
+mod parks;
 mod planted_files;
 mod readme;
 mod recorder_killed;

@@ -80,6 +80,9 @@ pub struct Alloc {
 pub struct Locks {
     /// Waits of this length and longer ones are told one by one.
     pub threshold: Option<Duration>,
+    /// Classes of the JDK are woven, for what cannot be seen otherwise: virtual threads that park, and
+    /// tasks in the queues of executors.
+    pub weave: bool,
 }
 
 /// A recording of the stream under way.
@@ -202,6 +205,7 @@ impl Plan {
             EnginePlan::Locks(Box::new(LockPlan {
                 threshold_ns: locks.threshold.map_or(defaults.threshold_ns, nanos),
                 depth: self.depth.unwrap_or(defaults.depth),
+                weave: locks.weave,
                 memory: RING,
             }))
         });
@@ -430,7 +434,8 @@ mod tests {
             (None, alloc(), true, "alloc-lock", &[allocation, waits]),
             (samples(true), alloc(), true, "wall-alloc-lock", &[sampling, allocation, waits]),
         ] {
-            let locks = locks.then(|| Locks { threshold: Some(Duration::from_micros(7)) });
+            let locks =
+                locks.then(|| Locks { threshold: Some(Duration::from_micros(7)), weave: true });
             let plan = Plan { samples, alloc, locks, depth: Some(99), ..Plan::default() };
             assert_eq!(plan.name(), name);
             let wire = plan.wire();

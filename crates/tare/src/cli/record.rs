@@ -2,7 +2,7 @@
 
 use super::values::{duration, engine, interval, interval_bytes, number, ring, size, threshold};
 use super::{Patience, profiles};
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +15,15 @@ const ALLOCATION: &str = "Allocation";
 const LOCKS: &str = "Locks";
 const EXACT: &str = "Exact recordings";
 const TRACE: &str = "Traces";
+
+/// What a recording of locks may do to see waits.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LockDepth {
+    /// Weaves nothing into a running JVM
+    Default,
+    /// Weaves classes of the JDK
+    Full,
+}
 
 #[derive(Args)]
 #[command(
@@ -56,11 +65,22 @@ pub struct RecordArgs {
     /// With --alloc: do not watch which of the objects live
     #[arg(long, requires = "alloc", help_heading = ALLOCATION)]
     pub no_live: bool,
-    /// Record every wait for a monitor that another thread had: how long, where, for which lock, and
-    /// who had it and what that thread did; and waits in Object.wait. With --cpu, --wall or --alloc,
-    /// in one recording with those
-    #[arg(long, conflicts_with_all = ["woven", "region"], help_heading = LOCKS)]
-    pub lock: bool,
+    /// Record every wait for a monitor or a lock of java.util.concurrent that another thread had: how
+    /// long, where, for which lock, and who had it and what that thread did; and waits for other
+    /// threads, for queues and in sleep. With --cpu, --wall or --alloc, in one recording with those.
+    /// In a running JVM `--lock=full` weaves a few classes of the JDK, as is done in a program that is
+    /// started here: then virtual threads that park and tasks in the queues of executors are told, too,
+    /// and from JDK 24 on all that is no monitor
+    #[arg(
+        long,
+        value_name = "full",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "default",
+        conflicts_with_all = ["woven", "region"],
+        help_heading = LOCKS
+    )]
+    pub lock: Option<LockDepth>,
     /// With --lock: waits from this length on are recorded one by one, with their stacks; shorter
     /// ones are counted and summed up: 1ms, 50us [default: 10us]
     #[arg(long, value_parser = threshold, value_name = "TIME", requires = "lock", help_heading = LOCKS)]

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use tare_arena::samples::{DeclaredKind, StreamEvent};
 use tare_java_names::type_name;
 use tare_profile::{
-    ContextId, Event, EventKind, EventTableId, LockFields, Profile, Row, SeriesId, SeriesInfo,
-    StringId, ThreadId, TimeAxis, ValueKind,
+    ContextId, Event, EventKind, EventTableId, FieldValue, LockFields, MethodKind, Profile, Row,
+    SeriesId, SeriesInfo, StringId, ThreadId, TimeAxis, ValueKind,
 };
 use tare_protocol::LockWait;
 
@@ -30,6 +30,7 @@ enum Tells {
     Wait,
     Owner,
     Sums,
+    Task,
 }
 
 /// The most fields that a record of the engine has.
@@ -51,6 +52,7 @@ impl LockRecordKind {
                 &["operation", "class", "instance", "owner", "owner-id", "asked", "queue"],
             ),
             "lock-owner" => (Tells::Owner, &["number", "held"]),
+            "lock-task" => (Tells::Task, &["class", "executor"]),
             "lock-sums" => (
                 Tells::Sums,
                 &[
@@ -200,6 +202,22 @@ struct Owner {
     held: bool,
 }
 
+/// Whether a thread that waits for a condition waits for something to come into a queue: that is
+/// told by who called the condition.
+fn is_of_queue(profile: &Profile, context: ContextId) -> bool {
+    const INSIDE: [&str; 3] =
+        ["java.util.concurrent.locks.", "jdk.internal.misc.", "java.util.concurrent.ForkJoinPool"];
+    let methods = profile.contexts.frames(context).map(|frame| profile.method_of(frame));
+    let java = methods.filter(|method| method.kind == MethodKind::Java);
+    let mut names = java.map(|m| (profile.strings.get(m.class), profile.strings.get(m.name)));
+    let caller = names.find(|(class, _)| !INSIDE.iter().any(|inside| class.starts_with(inside)));
+    caller.is_some_and(|(class, name)| {
+        let is_queue = class.starts_with("java.util.concurrent.")
+            && ["Queue", "Deque"].iter().any(|end| class.ends_with(end));
+        is_queue && (name.starts_with("take") || name.starts_with("poll"))
+    })
+}
+
 impl<A: Addresses> Collector<A> {
     /// Adds the waits whose stacks have all their names; with `last`, all of them.
     pub(super) fn add_waits(&mut self, profile: &mut Profile, last: bool) {
@@ -211,11 +229,38 @@ impl<A: Addresses> Collector<A> {
             if notice.tells == Tells::Sums {
                 let time = notice.time.saturating_sub(self.zero);
                 locks.add_sums(profile, time, notice.fields);
-            } else if self.add_wait(profile, &mut locks, &notice, last).is_none() {
+                continue;
+            }
+            let added = match notice.tells {
+                Tells::Task => self.add_task(profile, &notice, last),
+                _ => self.add_wait(profile, &mut locks, &notice, last),
+            };
+            if added.is_none() {
                 locks.waiting.push(notice);
             }
         }
         self.locks = Some(locks);
+    }
+
+    /// A task's time in a queue. `None` while names are missing.
+    fn add_task(&mut self, profile: &mut Profile, notice: &Notice, last: bool) -> Option<()> {
+        let [class, executor, ..] = notice.fields;
+        let place = match notice.trace {
+            0 => Place::of(ContextId::ROOT),
+            trace => self.context(profile, trace, last)?,
+        };
+        let mut text = |id: u64| {
+            let text = u32::try_from(id).ok().and_then(|id| self.events.text_of(id));
+            let text = text.and_then(type_name);
+            FieldValue::Text(text.map_or(StringId::EMPTY, |text| profile.strings.intern(&text)))
+        };
+        let fields = [text(class), text(executor)];
+        let thread = self.thread_of(profile, notice.thread, notice.java_id, false);
+        let (time, duration) = (notice.time.saturating_sub(self.zero), notice.duration);
+        let table = profile.events_of(&EventKind::task());
+        let event = Event { time, duration, thread, context: place.context };
+        profile.events_mut(table).push(event, &fields);
+        Some(())
     }
 
     /// `None` while names are missing.
@@ -238,6 +283,10 @@ impl<A: Addresses> Collector<A> {
         let answer = locks.answers.get(&asked).copied();
         let owner = self.owner(profile, locks, answer, (owner, owner_id), last)?;
         let kind = LockWait::of_code(operation).unwrap_or(LockWait::Park);
+        let kind = match kind {
+            LockWait::Condition if is_of_queue(profile, place.context) => LockWait::Queue,
+            kind => kind,
+        };
         let class = u32::try_from(class).ok().and_then(|class| self.events.text_of(class));
         let class = class.and_then(type_name);
         let fields = LockFields {

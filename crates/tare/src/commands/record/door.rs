@@ -4,7 +4,7 @@
 use super::files::{check_output, check_room};
 use super::plan::plan;
 use super::{Job, predict};
-use crate::cli::RecordArgs;
+use crate::cli::{LockDepth, RecordArgs};
 use crate::figures::remark_aside;
 use crate::source;
 use crate::target_costs::TargetCosts;
@@ -49,7 +49,7 @@ pub fn job(args: &RecordArgs) -> Result<Job> {
 
 /// Samples of threads, unless only allocation or locks are asked for.
 fn stream(args: &RecordArgs) -> Result<stream::Plan> {
-    let with_samples = !(args.alloc || args.lock) || args.cpu || args.wall;
+    let with_samples = !(args.alloc || args.lock.is_some()) || args.cpu || args.wall;
     if !with_samples && (args.interval.is_some() || args.engine.is_some() || args.java_only) {
         bail!(
             "--interval, --engine and --java-only are for samples of threads, which --alloc and --lock \
@@ -67,7 +67,11 @@ fn stream(args: &RecordArgs) -> Result<stream::Plan> {
         alloc: args
             .alloc
             .then_some(stream::Alloc { interval: args.interval_bytes, live: !args.no_live }),
-        locks: args.lock.then_some(stream::Locks { threshold: args.lock_threshold }),
+        locks: args.lock.map(|depth| stream::Locks {
+            threshold: args.lock_threshold,
+            // In a program that begins there is hardly any compiled code to lose.
+            weave: depth == LockDepth::Full || !args.command.is_empty(),
+        }),
         depth: args.depth,
         include: args.include.clone(),
         exclude: args.exclude.clone(),
