@@ -79,6 +79,7 @@ public final class TareParks {
         type(CONCURRENT + "ThreadPoolExecutor$Worker"), type(CONCURRENT + "ThreadPoolExecutor"),
         type(CONCURRENT + "Phaser$QNode"), type(CONCURRENT + "Phaser"),
     };
+    private static final Class<?> LATCH = type(CONCURRENT + "CountDownLatch$Sync");
     private static final Class<?> SIGNALLER = type(CONCURRENT + "CompletableFuture$Signaller");
     private static final Class<?> COMPLETABLE = type(CONCURRENT + "CompletableFuture");
     private static final Class<?> AUX = type(CONCURRENT + "ForkJoinTask$Aux");
@@ -217,7 +218,9 @@ public final class TareParks {
         Object node = node(lock, thread, tail, prev, waiter);
         Object owner = OWNER == -1 ? null : U.getReferenceVolatile(lock, OWNER);
         boolean isShared = node != null ? node.getClass() == shared : owner == null;
-        return begin(tid, isShared ? SHARED_LOCK : LOCK, shown(lock.getClass()),
+        // Nobody has a latch: who waits for one waits for something to happen.
+        int kind = lock.getClass() == LATCH ? CONDITION : isShared ? SHARED_LOCK : LOCK;
+        return begin(tid, kind, shown(lock.getClass()),
             System.identityHashCode(lock), node == null ? 0 : System.identityHashCode(node),
             length(lock, tail, prev, waiter), owner == null ? 0 : U.getLong(owner, TID), handle(owner));
     }

@@ -28,7 +28,7 @@ const SCRIPT: [(&str, Wait, &str); 13] = [
     ("semaphore", Wait::SharedLock, "java.util.concurrent.Semaphore"),
     ("stamped-read", Wait::SharedLock, "java.util.concurrent.locks.StampedLock"),
     ("stamped-write", Wait::Lock, "java.util.concurrent.locks.StampedLock"),
-    ("latch", Wait::SharedLock, "java.util.concurrent.CountDownLatch"),
+    ("latch", Wait::Condition, "java.util.concurrent.CountDownLatch"),
     ("condition", Wait::Condition, "java.util.concurrent.locks.ReentrantLock"),
     ("queue", Wait::Queue, "java.util.concurrent.locks.ReentrantLock"),
     ("synchronous", Wait::Queue, "java.util.concurrent.SynchronousQueue"),
@@ -167,7 +167,7 @@ fn check(target: &mut Target, kind: &str, lock: &str) {
         for line in truth {
             let of_thread = waits.iter().filter(|w| w.thread == Some(line[0]));
             // Whoever was signalled may have to wait for the lock of the condition, too.
-            let again = [Wait::Condition, Wait::Queue].contains(wait);
+            let again = ["condition", "queue", "synchronous"].contains(what);
             let of_thread: Vec<_> =
                 of_thread.filter(|w| !again || w.wait != Some(Wait::Lock)).collect();
             let [one] = of_thread[..] else { panic!("{kind} {what} {line:?}: {waits:#?}") };
