@@ -31,9 +31,12 @@ pub const PEERS: [Kind; 3] = [Kind::Plain, Kind::Async, Kind::Jfr];
 const ASYNC: &str = "start,event=lock,lock=10us";
 
 /// The events of the JVM's recorder that are switched on, with our threshold.
-const JFR: [&str; 3] = [
+const JFR: [&str; 6] = [
+    "jdk.JavaMonitorEnter#enabled=true",
     "jdk.JavaMonitorEnter#threshold=10us",
+    "jdk.JavaMonitorWait#enabled=true",
     "jdk.JavaMonitorWait#threshold=10us",
+    "jdk.ThreadPark#enabled=true",
     "jdk.ThreadPark#threshold=10us",
 ];
 
@@ -53,7 +56,7 @@ impl Kind {
             Kind::Plain => "java …".to_owned(),
             Kind::Ours => "tare record --lock PID".to_owned(),
             Kind::Async => format!("asprof {ASYNC}"),
-            Kind::Jfr => format!("jcmd PID JFR.start {}", JFR.join(" ")),
+            Kind::Jfr => format!("jcmd PID JFR.start settings=none {}", JFR.join(" ")),
         }
     }
 
@@ -204,7 +207,7 @@ impl<'a> Stage<'a> {
             let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
             line.split_whitespace().nth(1)?.parse::<f64>().ok()
         };
-        let counts = JFR.iter().map(|event| count(event.split('#').next()?));
+        let counts = JFR.iter().step_by(2).map(|event| count(event.split('#').next()?));
         let sum = counts.sum::<Option<f64>>();
         sum.context("the summary of a JFR recording does not count waits")
     }
