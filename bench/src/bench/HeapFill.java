@@ -21,7 +21,7 @@ public final class HeapFill {
         int entries = Integer.parseInt(arguments[0]);
         byte[] shared = new byte[64];
         for (int i = 0; i < entries; i++) {
-            byte[] document = i % 4 == 0 ? new byte[128] : shared;
+            byte[] document = i % 4 == 0 ? new byte[400] : shared;
             ORDERS.put(i, new Order("order " + i, document));
         }
         System.gc();
