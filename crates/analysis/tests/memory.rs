@@ -158,7 +158,8 @@ fn a_leak_is_named_with_class_site_growth_and_age() {
     for age in [3, 40, 59] {
         let event = Event { context: leak, ..Event::default() };
         let (size, bytes) = (FieldValue::Integer(100), FieldValue::Integer(524_338));
-        let fields = [size, bytes, FieldValue::Real(5243.0), FieldValue::Integer(age)];
+        let objects = FieldValue::Real(5243.0);
+        let fields = [size, bytes, objects, FieldValue::Integer(age), FieldValue::Integer(0)];
         made.profile.events_mut(survivors).push(event, &fields);
     }
     let told = made.says("leak").expect("is a leak");

@@ -133,6 +133,12 @@ impl Heap {
         self.source.threads()
     }
 
+    /// Objects that a recording of allocation has sampled, with the numbers by which it knows them.
+    pub fn samples(&self) -> impl Iterator<Item = (Node, u64)> {
+        let samples = self.source.samples().iter();
+        samples.filter_map(|sample| Some((self.find(sample.object)?, sample.number)))
+    }
+
     pub fn address(&self, node: Node) -> u64 {
         self.ids.address(node)
     }

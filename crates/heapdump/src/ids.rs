@@ -245,6 +245,26 @@ mod tests {
         assert_eq!(ids.address(sorted.len() as Node), 0);
     }
 
+    /// Tools whose ids are signed fail here.
+    #[test]
+    fn more_than_two_billion_objects_have_numbers() {
+        let count = 3_000_000_000;
+        let base = 0x4_0000_0000;
+        // The last two words of a bitmap, as it is in an index.
+        let (bits, before) = (vec![!0, 0xff], vec![count - 72, count - 8]);
+        let ids = Ids::stored(count, Some((base, 3)), bits.into(), before.into());
+        for place in 0..72 {
+            let (address, node) = (base + 8 * u64::from(place), count - 72 + place);
+            assert_eq!(ids.find(address), Some(node));
+            assert_eq!(ids.address(node), address);
+        }
+        assert_eq!(ids.find(base + 8 * 72), None);
+        assert_eq!(ids.len(), 3_000_000_000);
+        let mut some = Bits::new(4_000_000_000);
+        assert!(some.set(3_999_999_999) && !some.set(3_999_999_999));
+        assert!(some.has(3_999_999_999) && !some.has(3_999_999_998));
+    }
+
     #[test]
     fn dense_and_sparse_addresses_are_found() {
         check(&(0..10_000).map(|n| 0x7_0000_0000 + n * n % 9973 * 16).collect::<Vec<_>>());

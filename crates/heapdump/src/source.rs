@@ -6,6 +6,7 @@ use crate::classes::{ClassId, Classes, Type};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::roots::{Root, Thread};
+use crate::snapshot::Sample;
 
 pub trait Source: Send + Sync {
     fn classes(&self) -> &Classes;
@@ -19,6 +20,11 @@ pub trait Source: Send + Sync {
     fn state(&self) -> std::result::Result<Vec<u8>, serde_json::Error>;
     /// Whether it is a snapshot of ours.
     fn is_snapshot(&self) -> bool;
+
+    /// Objects that a recording of allocation has sampled.
+    fn samples(&self) -> &[Sample] {
+        &[]
+    }
 
     /// For each part of the dump, the most references in it, with one more for each object.
     fn parts(&self) -> Vec<Part>;

@@ -117,10 +117,11 @@ impl EventKind {
 
     /// `survivor`: a sampled object that lives at the end of the recording. Time, thread and context
     /// are those of its allocation. It stands for `objects` with `bytes` in all; `collections` is
-    /// how many it has survived.
+    /// how many it has survived. `number` is what snapshots of the heap know it by (0: not told).
     pub fn survivor() -> Self {
         let size = ("size", FieldType::Integer(Unit::Bytes));
-        EventKind::new("survivor", &[&[size][..], &LIFE].concat())
+        let number = ("number", FieldType::Integer(Unit::Count));
+        EventKind::new("survivor", &[&[size][..], &LIFE, &[number]].concat())
     }
 
     /// `death`: a collection freed a sampled object that had survived others. The time is when that

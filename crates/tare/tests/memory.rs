@@ -149,7 +149,7 @@ impl Shop {
             let number = |value: u64| FieldValue::Integer(i64::try_from(value).unwrap());
             let objects = FieldValue::Real(objects as f64);
             let bytes = FieldValue::Integer(bytes);
-            let fields = [number(size), bytes, objects, number(60 - second)];
+            let fields = [number(size), bytes, objects, number(60 - second), number(0)];
             self.profile.events_mut(survivors).push(event, &fields);
         }
     }

@@ -21,6 +21,7 @@ pub use woven::made;
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::events::Subscriber;
 use crate::jvm::Failure;
+use crate::jvm::references::Weak;
 use crate::stacks::StacksError;
 use crate::stream::joined::OpenError;
 use session::AllocSession;
@@ -28,6 +29,8 @@ use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
+use table::Entry;
+use tare_protocol::heap::wire::Watched;
 use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus};
 
 /// How often the stream and the table are looked after.
@@ -153,6 +156,18 @@ impl From<AllocError> for EngineError {
 
 fn session() -> MutexGuard<'static, Option<AllocSession>> {
     SESSION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sampled objects that are watched: where the JVM has the address of each, and what front
+/// ends know it by. Those that no tick has taken in yet are too young to be told of.
+pub fn watched() -> Vec<[u8; Watched::BYTES]> {
+    let session = session();
+    let Some(session) = session.as_ref() else { return Vec::new() };
+    let sampled = session.table().entries().filter(|entry| entry.is_sampled());
+    let watched = |entry: &Entry<Weak>| {
+        Watched { slot: entry.reference.slot(), number: entry.name() }.encode()
+    };
+    sampled.map(watched).collect()
 }
 
 pub struct Alloc;

@@ -391,6 +391,10 @@ impl AllocSession {
         self.tell_state();
     }
 
+    pub fn table(&self) -> &Table<Weak> {
+        &self.table
+    }
+
     pub fn status(&self) -> AllocStatus {
         let shared = &self.shared;
         let named = |count: &AtomicU64, name: &str| {

@@ -69,6 +69,11 @@ impl<R> Entry<R> {
         Entry { made, ..Entry::new(reference, number, born, 0, old) }
     }
 
+    /// Whether it was sampled, and not handed over by woven code.
+    pub fn is_sampled(&self) -> bool {
+        self.made == Made::default()
+    }
+
     /// What front ends know it by.
     pub fn name(&self) -> u64 {
         if self.old { self.number | BORN_OLD } else { self.number }
@@ -116,6 +121,12 @@ impl<R: Copy> Table<R> {
     pub fn count(&self) -> usize {
         let hole = self.pass.as_ref().map_or(0, |pass| pass.from - pass.to);
         self.entries.len() - hole
+    }
+
+    /// Those that are there, also during a pass.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<R>> {
+        let (to, from) = self.pass.as_ref().map_or((0, 0), |pass| (pass.to, pass.from));
+        self.entries[..to].iter().chain(&self.entries[from..])
     }
 
     /// The most there were at once.

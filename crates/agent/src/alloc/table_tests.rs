@@ -198,3 +198,20 @@ fn taking_in_and_thinning_out_ask_different_bits() {
     assert!((48_500..51_500).contains(&table.count()), "{}", table.count());
     assert!((0..1000).all(|number| is_taken_in(number, 0)));
 }
+
+#[test]
+fn entries_are_those_that_are_there_also_during_a_pass() {
+    let mut world = World::default();
+    let mut table = table(1..101, |_| 0);
+    world.dead.extend((1..101).filter(|number| number % 3 == 0));
+    let there = |table: &Table<u64>| table.entries().map(Entry::name).collect::<Vec<u64>>();
+    assert_eq!(there(&table), (1..101).collect::<Vec<u64>>());
+    table.begin(Task::Sweep { below: 101, old: 0, epoch: 1 });
+    assert_eq!(table.step(40, &mut world), None);
+    let half: Vec<u64> = (1..101).filter(|number| *number > 40 || number % 3 != 0).collect();
+    assert_eq!(there(&table), half);
+    assert_eq!(table.count(), half.len());
+    table.step(usize::MAX, &mut world);
+    assert_eq!(there(&table), (1..101).filter(|number| number % 3 != 0).collect::<Vec<u64>>());
+    table.clear(&mut world);
+}

@@ -15,6 +15,7 @@ mod permission;
 mod serve;
 mod walk;
 
+use crate::alloc;
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::kernel;
 use crate::vm_tables::{Places, Tables};
@@ -126,6 +127,8 @@ impl Session {
         let (ours, theirs) = socket_pair().map_err(EngineError::Files)?;
         let state = SharedWord::new().map_err(EngineError::Files)?;
         let roots = walk::Roots::new().map_err(EngineError::Files)?;
+        // As memory that the copy has as well, so that the pause is none the longer for it.
+        let watched = alloc::watched();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let errand = Errand {
             socket: theirs.as_raw_fd(),
@@ -136,11 +139,15 @@ impl Session {
                 heap_start: heap.start,
                 heap_end: heap.end,
                 taken_ns: u64::try_from(now.as_nanos()).unwrap_or(0),
+                watched: watched.as_ptr() as u64,
+                watched_count: watched.len() as u64,
                 ..places.tell()
             },
             state: state.0,
         };
         let copied = walk::copy(jvm, major, errand, roots)?;
+        // Until here it must be where the copy was told that it is.
+        drop(std::hint::black_box(watched));
         let status = HeapStatus {
             copy: copied.pid.cast_unsigned(),
             pause_ns: copied.pause_ns,

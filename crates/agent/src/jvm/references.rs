@@ -15,6 +15,13 @@ pub struct Weak(jobject);
 // SAFETY: weak global references may be used from any thread.
 unsafe impl Send for Weak {}
 
+impl Weak {
+    /// Where HotSpot keeps the object's address: what a reference is, but for its lowest bits.
+    pub fn slot(self) -> u64 {
+        self.0 as u64 & !3
+    }
+}
+
 impl Jni {
     /// `None` when the JVM is out of memory for references.
     pub fn weak_object(self, object: jobject) -> Option<Weak> {

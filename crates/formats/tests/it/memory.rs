@@ -74,8 +74,8 @@ pub fn memory() -> Profile {
     for n in 0..10 {
         let event = Event { time: 3 * n * SECOND, thread, context: kept, duration: 0 };
         let integer = FieldValue::Integer;
-        let fields =
-            [integer(64), integer(524_300), FieldValue::Real(8_192.0), integer(30 - n as i64)];
+        let life = [integer(524_300), FieldValue::Real(8_192.0), integer(30 - n as i64)];
+        let fields = [&[integer(64)][..], &life, &[integer(0)]].concat();
         profile.events_mut(survivors).push(event, &fields);
     }
     profile

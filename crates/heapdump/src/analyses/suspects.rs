@@ -58,6 +58,15 @@ pub struct Suspect {
     pub path: Option<Path>,
     /// The classes that take most of the memory.
     pub fill: Vec<(ClassId, Sum)>,
+    /// Objects in it that a recording of allocation has sampled, with their numbers.
+    pub samples: Vec<(Node, u64)>,
+}
+
+/// What is inside a suspect.
+#[derive(Default)]
+struct Filling {
+    classes: Vec<(ClassId, Sum)>,
+    samples: Vec<(Node, u64)>,
 }
 
 /// Members that are told of each.
@@ -88,14 +97,14 @@ impl Heap {
         found
             .into_iter()
             .zip(fills)
-            .map(|(found, fill)| self.suspect(found, fill, &big, total))
+            .map(|(found, filling)| self.suspect(found, filling, &big, total))
             .collect()
     }
 
     fn suspect(
         &self,
         mut found: Found,
-        fill: Vec<(ClassId, Sum)>,
+        filling: Filling,
         big: &Big,
         total: u64,
     ) -> Result<Suspect> {
@@ -115,7 +124,8 @@ impl Heap {
             point,
             collection,
             path: self.path(target)?,
-            fill,
+            fill: filling.classes,
+            samples: filling.samples,
         })
     }
 
@@ -148,7 +158,7 @@ impl Heap {
     }
 
     /// The classes that take most of what each suspect holds.
-    fn fills(&self, found: &[Found]) -> Vec<Vec<(ClassId, Sum)>> {
+    fn fills(&self, found: &[Found]) -> Vec<Filling> {
         // 0 is nobody's; a place is of whom its dominator is of.
         let mut owner: Vec<u8> = vec![0; self.tree.reached() + 1];
         for (number, found) in (1..).zip(found) {
@@ -173,7 +183,16 @@ impl Heap {
             fill.retain(|(_, sum)| sum.bytes * 100 >= most);
             fill
         };
-        sums.into_iter().map(largest).collect()
+        let classes = sums.into_iter().map(largest);
+        let mut fillings: Vec<Filling> =
+            classes.map(|classes| Filling { classes, samples: Vec::new() }).collect();
+        for (node, number) in self.samples() {
+            let of = self.tree.place(node).map_or(0, |place| owner[place as usize]);
+            if let Some(filling) = usize::from(of).checked_sub(1).map(|of| &mut fillings[of]) {
+                filling.samples.push((node, number));
+            }
+        }
+        fillings
     }
 }
 

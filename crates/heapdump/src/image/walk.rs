@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::par;
 use crate::progress::Progress;
 use crate::roots::{Root, Thread};
-use crate::snapshot::{ClassKind, Run};
+use crate::snapshot::{ClassKind, Run, Sample};
 use crate::source::{About, Decoder, MOST_VALUES, Object, Part, Source, Visitor};
 use crate::window::{PORTION, Window};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -270,6 +270,10 @@ impl Source for Image {
 
     fn is_snapshot(&self) -> bool {
         true
+    }
+
+    fn samples(&self) -> &[Sample] {
+        &self.snapshot.samples
     }
 
     fn parts(&self) -> Vec<Part> {

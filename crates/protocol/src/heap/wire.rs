@@ -87,6 +87,18 @@ words! {
         ints, int_stride, int_name, int_value,
         /// Nanoseconds since 1970.
         taken_ns,
+        /// Where the [`Watched`] objects of a recording of allocation are, and how many.
+        watched, watched_count,
+    }
+}
+
+words! {
+    /// An object that a recording of allocation has sampled.
+    Watched {
+        /// Where the JVM has its address; zero there if it is gone.
+        slot,
+        /// What the recording knows it by.
+        number,
     }
 }
 

@@ -50,6 +50,7 @@ pub fn dump_by_hotspot(jvm: &Jvm, output: &Path, patience: Duration) -> Result<T
         attempts: 1,
         objects: 0,
         bytes,
+        samples: 0,
         notes: Vec::new(),
     })
 }

@@ -14,6 +14,7 @@ pub mod histogram;
 mod hotspot;
 mod objects;
 mod roots;
+mod samples;
 mod symbols;
 mod tables;
 
@@ -36,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tables::Tables;
 use tare_attach::Jvm;
-use tare_heapdump::snapshot::{Contents, Head, Writer};
+use tare_heapdump::snapshot::{Contents, Head, Sample, Writer};
 use tare_protocol::heap::wire::{MOST_STACKS, Marked, RawRoot};
 use tare_protocol::{
     BatchProgress, EngineName, EnginePlan, HeapPlan, HeapStatus, Request, Response, Status,
@@ -102,6 +103,8 @@ pub struct Taken {
     pub attempts: u32,
     pub objects: u64,
     pub bytes: u64,
+    /// Objects that a recording of allocation has sampled.
+    pub samples: usize,
     /// What the snapshot lacks, in sentences for a person.
     pub notes: Vec<String>,
 }
@@ -224,7 +227,7 @@ fn take_once(
             marked.bytes
         )));
     }
-    let notes = contents.head.notes.clone();
+    let (notes, samples) = (contents.head.notes.clone(), contents.samples.len());
     let mut file = writer.finish(&contents).with_context(context)?;
     file.flush().with_context(context)?;
     unfinished.0 = None;
@@ -237,6 +240,7 @@ fn take_once(
         attempts: 1,
         objects: marked.objects,
         bytes: marked.bytes,
+        samples,
         notes,
     })
 }
@@ -278,6 +282,8 @@ struct Capture {
     raw: Vec<RawRoot>,
     /// Virtual threads that are not mounted.
     virtuals: Vec<u64>,
+    /// Objects that a recording of allocation has sampled.
+    samples: Vec<Sample>,
     redact: bool,
     notes: Vec<String>,
 }
@@ -289,6 +295,7 @@ impl Capture {
         let classes = Classes::read(copy, &hotspot)?;
         watch(Stage::Classes { read: classes.all.len() });
         let raw = roots::raw(copy)?;
+        let samples = samples::read(copy)?;
         let mut notes = Vec::new();
         if copy.hello.roots_dropped > 0 {
             notes.push(format!(
@@ -297,7 +304,7 @@ impl Capture {
                 raw.len()
             ));
         }
-        Ok(Capture { hotspot, classes, raw, virtuals: Vec::new(), redact, notes })
+        Ok(Capture { hotspot, classes, raw, virtuals: Vec::new(), samples, redact, notes })
     }
 
     fn mark(&mut self, copy: &mut Copy, stacks: bool, watch: &mut Watch<'_>) -> Result<Marked> {
@@ -350,7 +357,9 @@ impl Capture {
     /// The collector was moving objects: addresses that are not in the image follow them.
     fn settle(&mut self, copy: &mut Copy) -> Result<()> {
         let roots = self.raw.iter_mut().map(|root| &mut root.object);
-        let mut places: Vec<&mut u64> = roots.chain(self.classes.addresses()).collect();
+        let samples = self.samples.iter_mut().map(|sample| &mut sample.object);
+        let others = roots.chain(samples);
+        let mut places: Vec<&mut u64> = others.chain(self.classes.addresses()).collect();
         let mut now: Vec<u64> = places.iter().map(|place| **place).collect();
         copy.settle(&mut now)?;
         places.iter_mut().zip(now).for_each(|(place, now)| **place = now);
@@ -392,7 +401,7 @@ impl Capture {
             classes: self.classes.all,
             roots: rooted.roots,
             threads: rooted.threads,
-            samples: Vec::new(),
+            samples: self.samples,
         }
     }
 }

@@ -49,6 +49,10 @@ pub struct HeapArgs {
     /// Keep the snapshot of a JVM in this file, to be read again [default: it is not kept]
     #[arg(long, short, value_name = "FILE.tareheap")]
     pub output: Option<PathBuf>,
+    /// A recording with --alloc that ran while the snapshot was taken: holders are shown with where
+    /// their objects were allocated, and how old they are [default: the one that is under way]
+    #[arg(long, global = true, value_name = "FILE.tare")]
+    pub recording: Option<PathBuf>,
     /// Neither use nor write the index beside a dump, FILE.tare-index, which spares computing
     /// everything again
     #[arg(long, global = true)]

@@ -304,12 +304,14 @@ impl Live {
         }
         let mut numbers: Vec<u64> = self.survivors.keys().copied().collect();
         numbers.sort_unstable();
-        for survivor in numbers.iter().filter_map(|number| self.survivors.get(number)) {
+        for number in numbers {
+            let Some(survivor) = self.survivors.get(&number) else { continue };
             let Object { time, size, thread, context, .. } = survivor.object;
             let event = Event { time, duration: 0, thread, context };
             let size = FieldValue::Integer(i64::try_from(size).unwrap_or(i64::MAX));
             let [bytes, objects, collections] = survivor.fields(survivor.age(self.epoch));
-            profile.events_mut(table).push(event, &[size, bytes, objects, collections]);
+            let number = FieldValue::Integer(number.cast_signed());
+            profile.events_mut(table).push(event, &[size, bytes, objects, collections, number]);
         }
     }
 
@@ -329,7 +331,8 @@ impl Live {
             let event = Event { time, duration: 0, thread, context };
             let size = FieldValue::Integer(i64::try_from(size).unwrap_or(i64::MAX));
             let [bytes, objects, collections] = fields(bytes, objects as f64, age);
-            profile.events_mut(table).push(event, &[size, bytes, objects, collections]);
+            let number = FieldValue::Integer(0);
+            profile.events_mut(table).push(event, &[size, bytes, objects, collections, number]);
         }
     }
 }

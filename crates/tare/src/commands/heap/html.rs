@@ -38,7 +38,7 @@ pub fn run(asked: &Asked<'_>, path: &Path) -> Result<()> {
         "bytes": held.bytes,
         "objects": held.objects,
         "tree": area(heap, &heap.outline(LEAST, MOST_CHILDREN)?)?,
-        "suspects": suspects::all_json(heap, &heap.suspects(0.01, 20)?)?,
+        "suspects": suspects::all_json(asked, &heap.suspects(0.01, 20)?)?,
         "classes": histo::json(&rows[..rows.len().min(CLASSES)]),
     });
     // Nothing in a text of the program ends the script that it is in.

@@ -1,6 +1,7 @@
 //! `tare heap`: what a heap dump tells. Everything is computed by `tare-heapdump`; here it is asked
 //! and shown.
 
+mod allocations;
 mod collections;
 mod diff;
 mod dominators;
@@ -25,6 +26,7 @@ mod watch;
 use crate::cli::{HeapArgs, HeapWhat, Keep};
 use crate::figures::remark_aside;
 use crate::term;
+use allocations::Allocations;
 use anyhow::{Context, Result, bail};
 use progress::Line;
 use tare_heapdump::{Heap, Options, Strength};
@@ -35,6 +37,8 @@ const ROWS: usize = 25;
 /// A heap, and how it is to be shown.
 struct Asked<'a> {
     heap: &'a Heap,
+    /// What a recording tells of its objects, if there is one.
+    allocations: Option<Allocations>,
     args: &'a HeapArgs,
     width: usize,
 }
@@ -61,11 +65,13 @@ pub fn run(args: &HeapArgs) -> Result<()> {
             bail!("--snapshot is for a running JVM, and {} is a file", args.target);
         }
     }
-    let dump = take::open(args, &args.target, args.output.as_deref(), None)?;
+    let mut dump = take::open(args, &args.target, args.output.as_deref(), None)?;
+    let recording = dump.recording.take();
     let (heap, unwritten) = read(dump, args)?;
+    let allocations = allocations::find(args, &heap, recording)?;
     // In a pipe nothing is cut.
     let width = term::width().unwrap_or(usize::MAX);
-    let asked = Asked { heap: &heap, args, width };
+    let asked = Asked { heap: &heap, allocations, args, width };
     let answered = match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
         HeapWhat::Overview => overview::run(&asked),
         HeapWhat::Histo { by, .. } => histo::run(&asked, *by),

@@ -21,7 +21,7 @@ pub fn run(asked: &Asked<'_>) -> Result<()> {
     let rows = heap.histogram(By::Class);
     if asked.args.json {
         let mut value = totals(heap);
-        value["suspects"] = suspects::all_json(heap, &found)?;
+        value["suspects"] = suspects::all_json(asked, &found)?;
         value["classes"] = histo::json(&rows[..rows.len().min(asked.rows())]);
         return term::json(&value);
     }

@@ -1,7 +1,7 @@
 //! Who holds much, each with its share, what it holds, the way there and what fills it.
 
 use super::names::{by_text, bytes, number, object, object_json};
-use super::{Asked, names};
+use super::{Asked, allocations, names};
 use crate::figures::{percent, several};
 use crate::term::{self, BOLD, DIM};
 use anyhow::Result;
@@ -16,7 +16,7 @@ const LONGEST_CHAIN: usize = 12;
 pub fn run(asked: &Asked<'_>, least: f64) -> Result<()> {
     let suspects = asked.heap.suspects(least / 100.0, asked.rows().min(200))?;
     if asked.args.json {
-        return term::json(&all_json(asked.heap, &suspects)?);
+        return term::json(&all_json(asked, &suspects)?);
     }
     let mut out = Vec::new();
     if suspects.is_empty() {
@@ -60,7 +60,7 @@ fn print_one(asked: &Asked<'_>, out: &mut impl Write, at: usize, suspect: &Suspe
     for line in crate::figures::wrap(&format!("filled by {}", fill.join(", ")), room) {
         writeln!(out, "      {line}")?;
     }
-    Ok(())
+    allocations::print(asked, out, suspect)
 }
 
 /// The holder in words.
@@ -129,7 +129,8 @@ pub fn path_json(heap: &Heap, path: &Path) -> Result<Value> {
     Ok(json!({ "root": path.root, "steps": steps }))
 }
 
-pub fn all_json(heap: &Heap, suspects: &[Suspect]) -> Result<Value> {
+pub fn all_json(asked: &Asked<'_>, suspects: &[Suspect]) -> Result<Value> {
+    let heap = asked.heap;
     let one = |suspect: &Suspect| -> Result<Value> {
         let kind = match &suspect.holder {
             Holder::Static { .. } | Holder::Class(_) => "static",
@@ -158,6 +159,7 @@ pub fn all_json(heap: &Heap, suspects: &[Suspect]) -> Result<Value> {
             "collection": collection,
             "path": path,
             "filled_by": fill.collect::<Vec<Value>>(),
+            "allocated": allocations::json(asked, suspect),
         }))
     };
     suspects.iter().map(one).collect()

@@ -5,7 +5,7 @@ use super::progress::STOPPED;
 use crate::cli::HeapArgs;
 use crate::commands::status::enter_quietly;
 use crate::figures::{remark_aside, roughly};
-use crate::{interrupt, term};
+use crate::{interrupt, source, term};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tare_attach::Jvm;
 use tare_session::Error;
+use tare_session::command_socket::{self, Command};
 use tare_session::heap::histogram::{self, Pause};
 use tare_session::heap::{SnapshotPlan, Stage, Taken, dump_by_hotspot, take};
 
@@ -24,6 +25,8 @@ pub struct Dump {
     pub file: File,
     /// Where it is, if it stays there.
     pub path: Option<PathBuf>,
+    /// What a recording of allocation in that JVM tells at this moment, as a file in memory.
+    pub recording: Option<(File, PathBuf)>,
     /// Whether Ctrl-C was pressed, if a JVM was involved.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -48,7 +51,8 @@ pub fn open(
             }
         }
         let (name, file) = (target.to_owned(), opened(path)?);
-        return Ok(Dump { name, file, path: Some(path.to_owned()), stop: None });
+        let path = Some(path.to_owned());
+        return Ok(Dump { name, file, path, recording: None, stop: None });
     }
     if !is_jvm(target) {
         bail!("there is no file {target}");
@@ -68,8 +72,12 @@ pub fn open(
         remark_aside("stopped; there is no snapshot, and the program runs as before");
         std::process::exit(STOPPED);
     }
+    let mut recording = None;
     let file = taken.and_then(|taken| {
         tell(&jvm, &taken);
+        if taken.samples > 0 && args.recording.is_none() {
+            recording = recorded(&jvm)?;
+        }
         opened(&path)
     });
     if !is_kept {
@@ -77,7 +85,22 @@ pub fn open(
         let _ = fs::remove_file(&path);
     }
     let name = format!("the snapshot of JVM {}", jvm.pid);
-    Ok(Dump { name, file: file?, path: is_kept.then_some(path), stop: Some(stop) })
+    let path = is_kept.then_some(path);
+    Ok(Dump { name, file: file?, path, recording, stop: Some(stop) })
+}
+
+/// What the recording that is under way has so far.
+fn recorded(jvm: &Jvm) -> Result<Option<(File, PathBuf)>> {
+    let (memory, path) = source::shared_memory()?;
+    match command_socket::ask_if_any(jvm, &Command::Dump(memory.try_clone()?)) {
+        Ok(Some(_)) => Ok(Some((memory, path))),
+        Ok(None) => Ok(None),
+        Err(error) => {
+            let what = "the recording of this JVM does not tell where objects were allocated";
+            remark_aside(&format!("{what}: {error}"));
+            Ok(None)
+        }
+    }
 }
 
 /// Whether these words mean a JVM: they name no file, and look like none.
