@@ -149,7 +149,7 @@ fn head(command: &str) -> String {
          beside the plain window of the same JVM and round: the median over rounds, and in brackets the bounds of \
          95 % of 4,000 bootstrap draws of rounds. **Waits** are those of a window that are in the recording one by \
          one; of ours those for a monitor that somebody had, and the share whose owner has told its stack. Thresholds are our default, \
-         10 µs, for all three.\n"
+         10 µs, for all three. JFR's profile settings sample methods, too.\n"
     )
 }
 

@@ -30,13 +30,11 @@ pub const PEERS: [Kind; 3] = [Kind::Plain, Kind::Async, Kind::Jfr];
 
 const ASYNC: &str = "start,event=lock,lock=10us";
 
-/// The events of the JVM's recorder that are switched on, with our threshold.
-const JFR: [&str; 6] = [
-    "jdk.JavaMonitorEnter#enabled=true",
+/// The events of the JVM's recorder that tell of waits, with our threshold. Without any other
+/// settings they stay off.
+const JFR: [&str; 3] = [
     "jdk.JavaMonitorEnter#threshold=10us",
-    "jdk.JavaMonitorWait#enabled=true",
     "jdk.JavaMonitorWait#threshold=10us",
-    "jdk.ThreadPark#enabled=true",
     "jdk.ThreadPark#threshold=10us",
 ];
 
@@ -56,7 +54,7 @@ impl Kind {
             Kind::Plain => "java …".to_owned(),
             Kind::Ours => "tare record --lock PID".to_owned(),
             Kind::Async => format!("asprof {ASYNC}"),
-            Kind::Jfr => format!("jcmd PID JFR.start settings=none {}", JFR.join(" ")),
+            Kind::Jfr => format!("jcmd PID JFR.start settings=profile {}", JFR.join(" ")),
         }
     }
 
@@ -170,7 +168,7 @@ impl<'a> Stage<'a> {
             }
             Kind::Jfr => {
                 self.warm
-                    .jcmd(&[&["JFR.start", "name=bench", "settings=none"], &JFR[..]].concat())?;
+                    .jcmd(&[&["JFR.start", "name=bench", "settings=profile"], &JFR[..]].concat())?;
                 let cost = self.warm.run(amount)?;
                 let file = self.warm.file("window.jfr");
                 let name = format!("filename={}", file.display());
@@ -207,7 +205,7 @@ impl<'a> Stage<'a> {
             let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
             line.split_whitespace().nth(1)?.parse::<f64>().ok()
         };
-        let counts = JFR.iter().step_by(2).map(|event| count(event.split('#').next()?));
+        let counts = JFR.iter().map(|event| count(event.split('#').next()?));
         let sum = counts.sum::<Option<f64>>();
         sum.context("the summary of a JFR recording does not count waits")
     }
