@@ -1,11 +1,15 @@
-//! How long a dump takes, stage by stage, and the most memory that it took:
+//! How long a dump takes, stage by stage, and the most memory that it took; then how long it takes
+//! to open it again with its index:
 //! `cargo run --release -p tare-heapdump --example measure -- FILE`.
 
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 use tare_heapdump::analyses::histogram::By;
-use tare_heapdump::{Heap, Level, Options, Progress};
+use tare_heapdump::index::Key;
+use tare_heapdump::{Heap, Level, Options, Progress, Silent};
 
 struct Stages {
     began: Instant,
@@ -47,5 +51,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in status.lines().filter(|line| line.starts_with("VmHWM")) {
         println!("{line}");
     }
+    again(Path::new(&path), &heap)
+}
+
+/// Keeps the index in a file beside the dump that is gone afterwards.
+fn again(path: &Path, heap: &Heap) -> Result<(), Box<dyn std::error::Error>> {
+    let beside = path.with_extension("measured-index");
+    let dump = || File::open(path);
+    let began = Instant::now();
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
+    heap.write_index(&Key::of(&dump()?)?, &mut file, &Silent)?;
+    let size = file.into_inner()?.metadata()?.len();
+    println!("{:>8.2} s  to write an index of {size} bytes", began.elapsed().as_secs_f64());
+    let largest = heap.dominated(None).first().map_or(0, |node| heap.address(*node));
+    let began = Instant::now();
+    let index = File::open(&beside);
+    std::fs::remove_file(&beside)?;
+    let opened = Heap::of_index(dump()?, index?, &Options::default(), &Silent)?;
+    let opened = opened.map_err(|why| format!("the index cannot be used: {why:?}"))?;
+    println!("{:>8.3} s  to open it with the index", began.elapsed().as_secs_f64());
+    let one = opened.find(largest).map(|node| opened.retained(node));
+    println!("{:>8.3} s  until one object was asked ({one:?})", began.elapsed().as_secs_f64());
+    let suspects = opened.suspects(0.02, 5)?;
+    let took = began.elapsed().as_secs_f64();
+    println!("{took:>8.2} s  until {} suspects were found", suspects.len());
     Ok(())
 }
