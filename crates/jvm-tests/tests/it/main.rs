@@ -44,6 +44,7 @@ mod foreign_files;
 mod front_end_killed;
 mod full_disk;
 mod heap;
+mod heap_allocations;
 mod heap_hostile;
 mod heap_live;
 mod heap_stopped;
