@@ -64,7 +64,10 @@ pub fn findings(
             found.push(Finding { kind: FindingKind::Dominates, text });
         }
     } else {
-        dominating(profile, tree, hot, threads, aside, &mut found);
+        // Where threads wait for something to happen, nothing is wrong with who waits most.
+        if profile.series(metric).info().kind != ValueKind::WaitingTime {
+            dominating(profile, tree, hot, threads, aside, &mut found);
+        }
         states(profile, metric, tree, &mut found);
         // Above what is allocated the head says it.
         if !is_memory(&profile.series(metric).info().kind) {

@@ -194,6 +194,15 @@ fn exports_have_owners_below_waiters_and_keep_them_in_jfr() {
 }
 
 #[test]
+fn idle_workers_are_no_finding() {
+    let directory = Directory::new("idle");
+    let file = directory.record("x.tare", &blocked());
+    let page = ok(&["report", &file, "--metric", "waiting-time"]);
+    assert!(!page.contains("passes through"), "{page}");
+    assert!(!page.contains("itself takes"), "{page}");
+}
+
+#[test]
 fn a_comparison_is_by_lock() {
     let directory = Directory::new("diff");
     let old = directory.record("old.tare", &blocked());

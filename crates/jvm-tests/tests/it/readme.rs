@@ -47,6 +47,9 @@ const EXPECTED: &[Expected] = &[
     ("tare record 4711", Ends::With("-d 2s"), &[SERVER, "samples in", "-cpu.tare"], ""),
     ("tare record 4711 -d 30s -o cpu.html", Ends::ByItself, &[SERVER], "cpu.html"),
     ("tare record 4711 --wall", Ends::ByItself, &["wall-time", SERVER], ""),
+    ("tare record 4711 --alloc", Ends::ByItself, &["allocated", SERVER], ""),
+    ("tare record 4711 --lock", Ends::ByItself, &["contentions, ", "waiting-time"], ""),
+    ("tare heap 4711", Ends::ByItself, &["Who holds it"], ""),
     ("tare record 4711 --include", Ends::ByItself, &[SERVER], ""),
     (
         "tare record --exact --include 'com.acme.**' 4711",
