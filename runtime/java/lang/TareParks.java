@@ -89,7 +89,9 @@ public final class TareParks {
     private static final Class<?> TRANSFERER = type(CONCURRENT + "SynchronousQueue$Transferer");
     private static final Class<?> SYNCHRONOUS = type(CONCURRENT + "SynchronousQueue");
 
-    private static final Object SCHEDULER = scheduler();
+    private static final java.lang.reflect.Field SCHEDULER = scheduler();
+    private static final Object SCHEDULER_IN = SCHEDULER == null ? null : U.staticFieldBase(SCHEDULER);
+    private static final long SCHEDULER_AT = SCHEDULER == null ? -1 : U.staticFieldOffset(SCHEDULER);
     private static final Class<?> FUTURE_TASK = type(CONCURRENT + "FutureTask");
     private static final long CALLABLE = offset(FUTURE_TASK, "callable");
     private static final Class<?> ADAPTER = type(CONCURRENT + "Executors$RunnableAdapter");
@@ -128,7 +130,7 @@ public final class TareParks {
             Thread thread = Thread.currentThread();
             Object blocker = U.getReference(thread, BLOCKER);
             // A carrier without a virtual thread to run is nothing that the program waits for.
-            return blocker != null && blocker == SCHEDULER ? 0 : begins(thread, blocker);
+            return blocker != null && isScheduler(blocker) ? 0 : begins(thread, blocker);
         } catch (Throwable noRoom) {
             return 0;
         }
@@ -289,7 +291,7 @@ public final class TareParks {
 
     /** Woven: an executor takes a task over. */
     public static void submits(Object executor, Object task) {
-        if (task != null && executor != null && executor != SCHEDULER) {
+        if (task != null && executor != null && !isScheduler(executor)) {
             submitted(executor.getClass(), System.identityHashCode(task));
         }
     }
@@ -305,13 +307,17 @@ public final class TareParks {
     /** Woven: the task is over. */
     public static void ran(long nothing) {}
 
-    /** What virtual threads run on has their continuations for tasks: those are no tasks to anybody. */
-    private static Object scheduler() {
+    /**
+     * What virtual threads run on: their continuations are no tasks to anybody. It is not there before the
+     * program has made the first of them.
+     */
+    private static boolean isScheduler(Object pool) {
+        return SCHEDULER_AT != -1 && pool == U.getReference(SCHEDULER_IN, SCHEDULER_AT);
+    }
+
+    private static java.lang.reflect.Field scheduler() {
         try {
-            java.lang.reflect.Field field =
-                VIRTUAL == null ? null : VIRTUAL.getDeclaredField("DEFAULT_SCHEDULER");
-            return field == null ? null
-                : U.getReference(U.staticFieldBase(field), U.staticFieldOffset(field));
+            return VIRTUAL == null ? null : VIRTUAL.getDeclaredField("DEFAULT_SCHEDULER");
         } catch (ReflectiveOperationException | RuntimeException absent) {
             return null;
         }

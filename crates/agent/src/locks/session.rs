@@ -108,8 +108,7 @@ impl LockSession {
                 return Err(LockError::Jvmti(failure));
             }
         }
-        let by_id = session.shared.stream.stacks.owner_id_at().is_some();
-        session.parks = Some(Parks::start(jvm, plan.weave, by_id, &mut session.notes));
+        session.parks = Some(Parks::start(jvm, plan.weave, &mut session.notes));
         Ok((session, files))
     }
 

@@ -91,8 +91,11 @@ impl Session {
 
     /// As Ctrl-C does it; what the recording says at its end.
     pub fn stop(self) -> Outcome {
-        self.recording.signal(Signal::INT);
-        let outcome = self.recording.wait();
+        // The agent stays for whoever is connected.
+        let Session { recording, control } = self;
+        drop(control);
+        recording.signal(Signal::INT);
+        let outcome = recording.wait();
         outcome.ok();
         outcome
     }

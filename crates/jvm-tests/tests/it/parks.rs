@@ -192,12 +192,10 @@ fn check(target: &mut Target, kind: &str, lock: &str) {
 }
 
 on_each_jdk! {
-    /// Each kind of wait, on platform threads of a running JVM: nothing is woven, where the JVM does
-    /// not name owners by their ids.
+    /// Each kind of wait, on platform threads of a running JVM: nothing is woven.
     fn attached(jdk) {
         let mut target = truth(jdk);
-        let lock = if jdk.major < 24 { "--lock" } else { "--lock=full" };
-        check(&mut target, "platform", lock);
+        check(&mut target, "platform", "--lock");
         target.ask("sleep platform 3 5");
         // The JVM remarks that when somebody else replaces its native methods.
         assert!(!target.text().contains("e-registering"), "{}", target.text());

@@ -69,8 +69,7 @@ pub struct RecordArgs {
     /// long, where, for which lock, and who had it and what that thread did; and waits for other
     /// threads, for queues and in sleep. With --cpu, --wall or --alloc, in one recording with those.
     /// In a running JVM `--lock=full` weaves a few classes of the JDK, as is done in a program that is
-    /// started here: then virtual threads that park and tasks in the queues of executors are told, too,
-    /// and from JDK 24 on all that is no monitor
+    /// started here: then virtual threads that park and tasks in the queues of executors are told, too
     #[arg(
         long,
         value_name = "full",

@@ -65,19 +65,8 @@ pub struct Parks {
 impl Parks {
     /// Begins; with `weave`, also for virtual threads. What could not be done, in sentences for a
     /// person, is no reason to do without the rest.
-    ///
-    /// Where the JVM names owners by their ids (`by_id`), nothing is replaced unless it is asked
-    /// for: there, virtual threads that own monitors were seen to lose their stacks beside it.
-    pub fn start(jvm: Jvm, weave: bool, by_id: bool, notes: &mut Vec<String>) -> Self {
+    pub fn start(jvm: Jvm, weave: bool, notes: &mut Vec<String>) -> Self {
         SESSION.fetch_add(1, Relaxed);
-        if by_id && !weave {
-            notes.push(
-                "Only waits for monitors are told: in this JVM threads that park or sleep, and \
-                 tasks in queues of executors, are told with `--lock=full`."
-                    .into(),
-            );
-            return Parks { woven: None };
-        }
         let begun = table().ok_or("memory for waits").and_then(|table| {
             table.clear();
             let class = class(jvm)?;

@@ -21,7 +21,10 @@ use tare_weaver::{
 
 const LOCK_SUPPORT: &CStr = c"java/util/concurrent/locks/LockSupport";
 const THREAD: &CStr = c"java/lang/Thread";
-const VIRTUAL_THREAD: &CStr = c"java/lang/VirtualThread";
+/// Not `VirtualThread` itself: to be found, a class is initialised, and that one starts a thread
+/// then (since JDK 24), which starts carriers. From us they would inherit that signals are blocked,
+/// and nobody could ever ask them for their stacks.
+const VIRTUAL_THREAD: &CStr = c"java/lang/BaseVirtualThread";
 const POOL: &CStr = c"java/util/concurrent/ThreadPoolExecutor";
 const FORK_JOIN_POOL: &CStr = c"java/util/concurrent/ForkJoinPool";
 const FORK_JOIN_TASK: &CStr = c"java/util/concurrent/ForkJoinTask";
