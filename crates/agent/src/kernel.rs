@@ -27,6 +27,14 @@ pub fn gettid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
+/// Whether this process has a thread of that number. One of which the kernel does not tell counts as
+/// there.
+pub fn exists(tid: u32) -> bool {
+    // SAFETY: no memory is passed, and signal 0 is none.
+    let asked = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
+    asked == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
 /// Lets the calling thread, which is ours, have our signal.
 pub fn unblock() {
     // SAFETY: a local, initialised by the first call.

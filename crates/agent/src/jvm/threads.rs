@@ -14,6 +14,15 @@ pub struct ThreadFields {
     name: jfieldID,
 }
 
+#[cfg(test)]
+impl ThreadFields {
+    /// For what looks at no `Thread`.
+    pub fn unknown() -> Self {
+        let none = std::ptr::null_mut();
+        ThreadFields { native: none, id: none, name: none }
+    }
+}
+
 // SAFETY: field ids are valid on all threads; `Thread` is never unloaded.
 unsafe impl Send for ThreadFields {}
 // SAFETY: as above.

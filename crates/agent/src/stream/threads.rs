@@ -128,7 +128,7 @@ fn slot(tid: u32) -> usize {
 }
 
 impl Table {
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let at = kernel::reserve(CAPACITY * size_of::<Record>()).ok()?;
         // SAFETY: the mapping is never given back, holds so many records, and all zeros are
         // valid atomics.

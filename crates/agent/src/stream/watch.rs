@@ -101,7 +101,8 @@ impl Watch {
         self.add(ring, new, native);
     }
 
-    /// Watches a thread from now on; one that is known becomes the Java thread that it is.
+    /// Watches a thread from now on; one that is known becomes the Java thread that it is. A scan
+    /// that met it before the JVM told of it knows less, and may come here later.
     fn add(&self, ring: &Ring, mut new: SampleThread, native: u64) {
         let mut table = self.table.change();
         if self.closed.load(Relaxed) {
@@ -124,6 +125,9 @@ impl Watch {
             return;
         };
         if !fresh {
+            if new.kind == ThreadType::Native {
+                return;
+            }
             fill(record);
         }
         new.number = record.number.load(Relaxed);
@@ -188,8 +192,9 @@ impl Watch {
         if alive.is_empty() {
             return;
         }
-        for tid in watched {
-            if !alive.contains(&tid) {
+        // The kernel's list ends early when a thread of it ends meanwhile.
+        for tid in watched.into_iter().filter(|tid| !alive.contains(tid)) {
+            if !kernel::exists(tid) {
                 self.remove(ring, tid);
             }
         }
@@ -210,5 +215,74 @@ fn native_thread(tid: u32) -> SampleThread {
         os_id: tid,
         name: name.trim_end().to_owned(),
         ..SampleThread::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_arena::samples::Stream;
+    use tare_arena::samples::layout::RING_SMALLEST;
+
+    fn watch() -> Watch {
+        Watch {
+            table: Box::leak(Box::new(Table::new().expect("memory"))),
+            fields: ThreadFields::unknown(),
+            closed: AtomicBool::new(false),
+            next: AtomicU32::new(1),
+            environment: 0,
+            listener: Mutex::default(),
+        }
+    }
+
+    /// What the stream tells of threads, in this order.
+    fn told(ring: &Ring) -> Vec<(ThreadType, String)> {
+        let mut stream = Stream::new(ring.files().unwrap()).unwrap();
+        let mut told = Vec::new();
+        let take = |record| {
+            if let Event::Thread(thread) = record {
+                told.push((thread.kind, thread.name.clone()));
+            }
+        };
+        stream.drain(take).unwrap();
+        told
+    }
+
+    #[test]
+    fn a_scan_that_comes_late_takes_nothing_from_a_java_thread() {
+        let (watch, ring) = (watch(), Ring::new(RING_SMALLEST).unwrap());
+        let scanned = |name: &str| SampleThread {
+            kind: ThreadType::Native,
+            os_id: 7,
+            name: name.into(),
+            ..SampleThread::default()
+        };
+        let java = SampleThread {
+            os_id: 7,
+            java_id: 30,
+            name: "load-7".into(),
+            ..SampleThread::default()
+        };
+        watch.add(&ring, scanned("java"), 0);
+        watch.add(&ring, java, 0x1000);
+        watch.add(&ring, scanned("java"), 0);
+        let record = watch.table.find(7).expect("a record");
+        assert_eq!((record.thread.load(Relaxed), record.java_id.load(Relaxed)), (0x1000, 30));
+        let (native, java) = (ThreadType::Native, ThreadType::Java);
+        assert_eq!(told(&ring), [(native, "java".into()), (java, "load-7".into())]);
+    }
+
+    #[test]
+    fn only_threads_that_ended_are_let_go() {
+        let (watch, ring) = (watch(), Ring::new(RING_SMALLEST).unwrap());
+        assert!(kernel::exists(kernel::gettid()));
+        let ended = std::thread::spawn(kernel::gettid).join().unwrap();
+        while kernel::exists(ended) {
+            std::thread::yield_now();
+        }
+        watch.add(&ring, SampleThread { os_id: ended, ..SampleThread::default() }, 0);
+        watch.scan_tasks(&ring, Known::new());
+        assert!(watch.table.find(ended).is_none());
+        assert!(watch.table.find(kernel::gettid()).is_some());
     }
 }
