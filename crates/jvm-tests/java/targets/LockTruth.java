@@ -14,7 +14,8 @@ import java.util.concurrent.atomic.AtomicLong;
  * for so long again; each waiter prints {@code entered ID OWNER NANOS}. {@code wait KIND ROUNDS MILLIS} has a
  * thread in {@code Object.wait} for so long; it prints {@code waited ID NANOS}. {@code hammer THREADS TIMES} has
  * threads fight for one lock, and prints {@code blocked COUNT}, by the JVM's own count of these threads.
- * {@code file PATH} waits until there is such a file. {@code block KIND WAITERS} has a lock held and waited for until {@code release}. Each is answered by {@code LINE: done}.
+ * {@code file PATH} waits until there is such a file. {@code block KIND WAITERS} has a lock held and waited for
+ * until {@code release}. Each is answered by {@code LINE: done}.
  */
 public final class LockTruth {
     /** What is waited for. */
