@@ -93,9 +93,33 @@ pub struct Walked {
 pub fn step<M: Memory>(modules: &Modules, frame: Cursor, memory: &mut M) -> Result<Cursor, End> {
     let module = modules.find(frame.lookup()).ok_or(End::Outside)?;
     let table = module.table.as_ref().map_err(|_| End::NoTable)?;
-    let rule = table.find(frame.lookup()).ok_or(End::NoRule)?;
-    apply(rule, frame, memory)
+    match table.find(frame.lookup()) {
+        Some(rule) => apply(rule, frame, memory),
+        None => out_of_leaf(modules, frame, memory).ok_or(End::NoRule),
+    }
 }
+
+/// Leaves an interrupted function that no table describes as one that has pushed nothing.
+///
+/// HotSpot has a few such functions, written in assembler: `SpinPause`, `SafeFetch32`, the copying
+/// of arrays. A thread that spins is interrupted there more often than anywhere else. The return
+/// address is believed only if a function is there that a table describes.
+fn out_of_leaf<M: Memory>(modules: &Modules, frame: Cursor, memory: &mut M) -> Option<Cursor> {
+    if !frame.interrupted {
+        return None;
+    }
+    let caller = apply(&LEAF, frame, memory).ok()?;
+    let module = modules.find(caller.lookup())?;
+    module.table.as_ref().ok()?.find(caller.lookup())?;
+    Some(caller)
+}
+
+/// The caller's address is all that is on the stack; on aarch64 it is in the link register.
+const LEAF: Rule = if cfg!(target_arch = "aarch64") {
+    Rule { cfa: Cfa::At(Base::Sp, 0), fp: Place::Same, ra: Place::Same, signal: false }
+} else {
+    Rule { cfa: Cfa::At(Base::Sp, 8), fp: Place::Same, ra: Place::AtCfa(-8), signal: false }
+};
 
 /// Writes the addresses of a frame and its callers, innermost first, as long as they lie in
 /// modules. Each address is the one to look up: inside the call, not behind it.
