@@ -1,13 +1,17 @@
 //! The engines by name, and what is the same for all of them: starting, changing, telling.
 //!
 //! What one engine is asked to do and how it tells its state is its own file's job: `alloc`,
-//! `counters`, `exact`, `heap`, `locks`, `sampling`. A new engine is such a file and an entry in each
+//! `classes`, `counters`, `exact`, `heap`, `hooks`, `jni_refs`, `locks`, `sampling`. A new engine
+//! is such a file and an entry in each
 //! list here.
 
 use crate::alloc::{AllocPlan, AllocStatus};
+use crate::classes::{ClassPlan, ClassStatus};
 use crate::counters::EventCounts;
 use crate::exact::{ExactPlan, ExactStatus, all};
 use crate::heap::{HeapPlan, HeapStatus};
+use crate::hooks::{HookPlan, HookStatus};
+use crate::jni_refs::{JniRefsPlan, JniRefsStatus};
 use crate::locks::{LockPlan, LockStatus};
 use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{Message, WireError};
@@ -23,16 +27,22 @@ pub enum EngineName {
     Alloc,
     Heap,
     Locks,
+    Classes,
+    JniRefs,
+    Hooks,
 }
 
 impl EngineName {
-    pub const ALL: [EngineName; 6] = [
+    pub const ALL: [EngineName; 9] = [
         EngineName::Counters,
         EngineName::Exact,
         EngineName::Sampling,
         EngineName::Alloc,
         EngineName::Heap,
         EngineName::Locks,
+        EngineName::Classes,
+        EngineName::JniRefs,
+        EngineName::Hooks,
     ];
 
     #[must_use]
@@ -44,6 +54,9 @@ impl EngineName {
             EngineName::Alloc => "alloc",
             EngineName::Heap => "heap",
             EngineName::Locks => "locks",
+            EngineName::Classes => "classes",
+            EngineName::JniRefs => "jni-refs",
+            EngineName::Hooks => "hooks",
         }
     }
 
@@ -84,6 +97,12 @@ pub enum EnginePlan {
     Heap(HeapPlan),
     /// Waits for locks. Answered like sampled allocations.
     Locks(Box<LockPlan>),
+    /// Classes that are loaded and unloaded. Answered like sampled allocations.
+    Classes(Box<ClassPlan>),
+    /// Global and weak references of native code. Answered like sampled allocations.
+    JniRefs(Box<JniRefsPlan>),
+    /// Hooks in methods that are named later, by changes. Answered like sampled allocations.
+    Hooks(HookPlan),
 }
 
 impl EnginePlan {
@@ -96,6 +115,9 @@ impl EnginePlan {
             EnginePlan::Alloc(_) => EngineName::Alloc,
             EnginePlan::Heap(_) => EngineName::Heap,
             EnginePlan::Locks(_) => EngineName::Locks,
+            EnginePlan::Classes(_) => EngineName::Classes,
+            EnginePlan::JniRefs(_) => EngineName::JniRefs,
+            EnginePlan::Hooks(_) => EngineName::Hooks,
         }
     }
 
@@ -108,6 +130,9 @@ impl EnginePlan {
             EnginePlan::Alloc(plan) => plan.add_to(message),
             EnginePlan::Heap(plan) => plan.add_to(message),
             EnginePlan::Locks(plan) => plan.add_to(message),
+            EnginePlan::Classes(plan) => plan.add_to(message),
+            EnginePlan::JniRefs(plan) => plan.add_to(message),
+            EnginePlan::Hooks(plan) => plan.add_to(message),
         }
     }
 
@@ -119,6 +144,9 @@ impl EnginePlan {
             EngineName::Alloc => EnginePlan::Alloc(Box::new(AllocPlan::from_message(m)?)),
             EngineName::Heap => EnginePlan::Heap(HeapPlan::from_message(m)?),
             EngineName::Locks => EnginePlan::Locks(Box::new(LockPlan::from_message(m)?)),
+            EngineName::Classes => EnginePlan::Classes(Box::new(ClassPlan::from_message(m)?)),
+            EngineName::JniRefs => EnginePlan::JniRefs(Box::new(JniRefsPlan::from_message(m)?)),
+            EngineName::Hooks => EnginePlan::Hooks(HookPlan::from_message(m)?),
         })
     }
 }
@@ -144,6 +172,18 @@ pub enum EngineChange {
         threshold_ns: Option<u64>,
         paused: Option<bool>,
     },
+    Classes {
+        paused: bool,
+    },
+    JniRefs {
+        paused: bool,
+    },
+    Hooks {
+        /// Just these methods have hooks from now on, by class, name and descriptor:
+        /// `com/acme/Orders.place(I)V`. Classes that gain hooks and that lose them are loaded again
+        /// in one batch.
+        methods: Vec<String>,
+    },
 }
 
 impl EngineChange {
@@ -154,6 +194,9 @@ impl EngineChange {
             EngineChange::Sampling { .. } => EngineName::Sampling,
             EngineChange::Alloc { .. } => EngineName::Alloc,
             EngineChange::Locks { .. } => EngineName::Locks,
+            EngineChange::Classes { .. } => EngineName::Classes,
+            EngineChange::JniRefs { .. } => EngineName::JniRefs,
+            EngineChange::Hooks { .. } => EngineName::Hooks,
         }
     }
 
@@ -170,6 +213,10 @@ impl EngineChange {
             EngineChange::Locks { threshold_ns, paused } => {
                 message.with_some("threshold-ns", *threshold_ns).with_some("paused", *paused)
             }
+            EngineChange::Classes { paused } | EngineChange::JniRefs { paused } => {
+                message.with("paused", *paused)
+            }
+            EngineChange::Hooks { methods } => message.with_all("method", methods),
         }
     }
 
@@ -191,6 +238,9 @@ impl EngineChange {
                 threshold_ns: m.get("threshold-ns").map(|_| m.parse("threshold-ns")).transpose()?,
                 paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
             },
+            EngineName::Classes => EngineChange::Classes { paused: m.parse("paused")? },
+            EngineName::JniRefs => EngineChange::JniRefs { paused: m.parse("paused")? },
+            EngineName::Hooks => EngineChange::Hooks { methods: m.list("method") },
             engine @ (EngineName::Counters | EngineName::Heap) => {
                 return Err(WireError::Unchangeable(engine));
             }
@@ -207,6 +257,9 @@ pub enum EngineStatus {
     Alloc(Box<AllocStatus>),
     Heap(HeapStatus),
     Locks(Box<LockStatus>),
+    Classes(Box<ClassStatus>),
+    JniRefs(Box<JniRefsStatus>),
+    Hooks(Box<HookStatus>),
 }
 
 impl EngineStatus {
@@ -219,6 +272,9 @@ impl EngineStatus {
             EngineStatus::Alloc(_) => EngineName::Alloc,
             EngineStatus::Heap(_) => EngineName::Heap,
             EngineStatus::Locks(_) => EngineName::Locks,
+            EngineStatus::Classes(_) => EngineName::Classes,
+            EngineStatus::JniRefs(_) => EngineName::JniRefs,
+            EngineStatus::Hooks(_) => EngineName::Hooks,
         }
     }
 
@@ -232,6 +288,9 @@ impl EngineStatus {
             EngineStatus::Alloc(status) => status.to_message(),
             EngineStatus::Heap(status) => status.to_message(),
             EngineStatus::Locks(status) => status.to_message(),
+            EngineStatus::Classes(status) => status.to_message(),
+            EngineStatus::JniRefs(status) => status.to_message(),
+            EngineStatus::Hooks(status) => status.to_message(),
         };
         message.with("engine", engine).with_part(engine.name(), &part)
     }
@@ -253,6 +312,13 @@ impl EngineStatus {
             EngineName::Alloc => EngineStatus::Alloc(Box::new(AllocStatus::from_message(part)?)),
             EngineName::Heap => EngineStatus::Heap(HeapStatus::from_message(part)?),
             EngineName::Locks => EngineStatus::Locks(Box::new(LockStatus::from_message(part)?)),
+            EngineName::Classes => {
+                EngineStatus::Classes(Box::new(ClassStatus::from_message(part)?))
+            }
+            EngineName::JniRefs => {
+                EngineStatus::JniRefs(Box::new(JniRefsStatus::from_message(part)?))
+            }
+            EngineName::Hooks => EngineStatus::Hooks(Box::new(HookStatus::from_message(part)?)),
         })
     }
 }
@@ -271,6 +337,9 @@ mod tests {
             EnginePlan::Alloc(Box::default()),
             EnginePlan::Heap(HeapPlan::default()),
             EnginePlan::Locks(Box::default()),
+            EnginePlan::Classes(Box::default()),
+            EnginePlan::JniRefs(Box::default()),
+            EnginePlan::Hooks(HookPlan::default()),
         ];
         let changes = [
             EngineChange::Exact { demote: vec![3, 7] },
@@ -279,6 +348,10 @@ mod tests {
             EngineChange::Alloc { interval_bytes: Some(7), paused: None },
             EngineChange::Alloc { interval_bytes: None, paused: Some(true) },
             EngineChange::Locks { threshold_ns: Some(7), paused: Some(false) },
+            EngineChange::Classes { paused: true },
+            EngineChange::JniRefs { paused: true },
+            EngineChange::Hooks { methods: vec!["a/B.c(I)V".into(), "a/B.<init>()V".into()] },
+            EngineChange::Hooks { methods: Vec::new() },
         ];
         let requests = plans
             .map(Request::Start)
@@ -297,7 +370,12 @@ mod tests {
             let asked = Message::new(verb).with("engine", "steam");
             let error = Request::from_message(&asked).unwrap_err().to_string();
             assert!(error.contains("\"steam\""), "{error}");
-            assert!(error.contains("counters, exact, sampling, alloc, heap, locks"), "{error}");
+            assert!(
+                error.contains(
+                    "counters, exact, sampling, alloc, heap, locks, classes, jni-refs, hooks"
+                ),
+                "{error}"
+            );
         }
         let still = Message::new("change").with("engine", "counters");
         let error = Request::from_message(&still).unwrap_err().to_string();
@@ -311,6 +389,9 @@ mod tests {
         let exact = ExactStatus { session: 2, classes: 7, ..ExactStatus::default() };
         let heap = HeapStatus { copy: 5, ..HeapStatus::default() };
         let locks = LockStatus { session: 6, told: 8, ..LockStatus::default() };
+        let classes = ClassStatus { session: 7, loads: 9, ..ClassStatus::default() };
+        let jni_refs = JniRefsStatus { session: 8, made: 3, ..JniRefsStatus::default() };
+        let hooks = HookStatus { session: 7, ever: 9, ..HookStatus::default() };
         let engines = vec![
             EngineStatus::Counters(EventCounts { collections: 3, ..EventCounts::default() }),
             EngineStatus::Exact(Box::new(exact.clone())),
@@ -318,6 +399,9 @@ mod tests {
             EngineStatus::Alloc(Box::new(alloc.clone())),
             EngineStatus::Heap(heap.clone()),
             EngineStatus::Locks(Box::new(locks.clone())),
+            EngineStatus::Classes(Box::new(classes.clone())),
+            EngineStatus::JniRefs(Box::new(jni_refs.clone())),
+            EngineStatus::Hooks(Box::new(hooks.clone())),
         ];
         let message = engines.iter().fold(Message::new("status"), |m, engine| engine.add_to(m));
         let later = message.with("engine", "steam").with("steam-pressure", 9);
@@ -328,6 +412,9 @@ mod tests {
         assert_eq!(status.alloc(), Some(&alloc));
         assert_eq!(status.heap(), Some(&heap));
         assert_eq!(status.locks(), Some(&locks));
+        assert_eq!(status.classes(), Some(&classes));
+        assert_eq!(status.jni_refs(), Some(&jni_refs));
+        assert_eq!(status.hooks(), Some(&hooks));
         assert_eq!(status.counters().map(|counts| counts.collections), Some(3));
         assert_eq!(Status::default().exact(), None);
     }

@@ -57,10 +57,13 @@ pub struct ExactStatus {
     pub refused: Vec<Refusal>,
     /// Time spent weaving, on whatever thread.
     pub weaving_ns: u64,
-    /// Calls that made the JVM load classes again, and how long they held it up.
+    /// Calls that made the JVM load classes again, and how long the program stood still in them.
     pub pauses: u64,
     pub pause_ns: u64,
     pub longest_pause_ns: u64,
+    /// The JVM does not tell how long its threads stood still: pauses are as long as the calls,
+    /// which is many times too long.
+    pub whole_calls: bool,
     /// Bytes of the trees, and of the names of methods.
     pub used: u64,
     pub names: u64,
@@ -136,6 +139,7 @@ impl ExactStatus {
             .with("pauses", self.pauses)
             .with("pause-ns", self.pause_ns)
             .with("longest-pause-ns", self.longest_pause_ns)
+            .with("whole-calls", self.whole_calls)
             .with("used", self.used)
             .with("names", self.names)
             .with("budget", self.budget)
@@ -161,6 +165,7 @@ impl ExactStatus {
             pauses: m.parse("pauses")?,
             pause_ns: m.parse("pause-ns")?,
             longest_pause_ns: m.parse("longest-pause-ns")?,
+            whole_calls: m.parse("whole-calls")?,
             used: m.parse("used")?,
             names: m.parse("names")?,
             budget: m.parse("budget")?,
@@ -192,6 +197,7 @@ mod tests {
                 reason: "the code: too large".into(),
             }],
             longest_pause_ns: 7,
+            whole_calls: true,
             probe_ps: 1_900,
             calibration: vec!["clock 5000".into(), "wide 0 9700 9500".into()],
             subgraph: Some(SubgraphStatus { reachable: 9, gave_up: 1, ..Default::default() }),

@@ -6,12 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod alloc;
+mod classes;
 mod counters;
 mod engine;
 mod exact;
 mod explain;
 mod fits;
 pub mod heap;
+mod hooks;
+mod jni_refs;
 mod locks;
 mod message;
 mod names;
@@ -24,6 +27,7 @@ mod sampling;
 mod threads;
 
 pub use alloc::{AllocPlan, AllocStatus, Unwatched};
+pub use classes::{ClassCost, ClassPlan, ClassStatus};
 pub use counters::EventCounts;
 pub use engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 pub use exact::{
@@ -33,6 +37,8 @@ pub use exact::{
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};
 pub use heap::{HeapPlan, HeapStatus};
+pub use hooks::{HookPlan, HookStatus};
+pub use jni_refs::{JniRefsPlan, JniRefsStatus};
 pub use locks::{LockPlan, LockStatus, LockWait};
 pub use message::{Decoder, MAX_FRAME, Message, WireError};
 pub use names::{
@@ -48,6 +54,6 @@ pub use requests::{ErrorCode, Greeting, LoadedBy, Request, Response, Started, St
 pub use sampling::{SamplePlan, SampleStatus, SampleTrigger};
 pub use tare_java_names::{MethodPattern, MethodPatternError, Pattern, PatternError, TypePattern};
 pub use threads::{
-    DumpError, DumpedFrame, DumpedStack, DumpedThread, Held, How, Os, State, ThreadDump,
+    DumpError, DumpedFrame, DumpedStack, DumpedThread, Held, How, Os, Stalled, State, ThreadDump,
     ThreadsPlan, Wait,
 };

@@ -9,7 +9,7 @@ pub struct LockPlan {
     pub threshold_ns: u64,
     /// The most frames of a stack.
     pub depth: u32,
-    /// Whether classes of the JDK are woven, so that virtual threads that park are seen, too.
+    /// Whether classes of the JDK are woven, so that tasks in queues of executors are seen, too.
     pub weave: bool,
     /// Bytes of the ring; rounded up to a power of two. Without effect on a stream that is open.
     pub memory: u64,

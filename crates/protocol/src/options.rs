@@ -19,6 +19,8 @@ pub struct AgentOptions {
     pub exact: bool,
     /// With `exact`: seeds that come from the clock are to be the same in every run.
     pub fixed: bool,
+    /// The program is to wait until it is recorded, however long that takes.
+    pub held: bool,
     /// Loaded by attach: seconds without a front end after which the agent leaves; [`GRACE`] if
     /// nothing is said.
     pub grace: Option<u32>,
@@ -38,8 +40,8 @@ impl fmt::Display for OptionError {
             OptionError::Unknown(key) => {
                 write!(
                     f,
-                    "unknown agent option {key:?}; there are rendezvous=SOCKET, exact, fixed and \
-                     grace=SECONDS"
+                    "unknown agent option {key:?}; there are rendezvous=SOCKET, exact, fixed, \
+                     held and grace=SECONDS"
                 )
             }
             OptionError::BadGrace(value) => {
@@ -62,6 +64,7 @@ impl AgentOptions {
                 "rendezvous" => options.rendezvous = Some(unescape(value)?),
                 "exact" => options.exact = true,
                 "fixed" => options.fixed = true,
+                "held" => options.held = true,
                 "grace" => {
                     let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
                     let bad = || OptionError::BadGrace(value.to_owned());
@@ -80,9 +83,10 @@ impl fmt::Display for AgentOptions {
             self.rendezvous.as_ref().map(|path| format!("rendezvous={}", escape(path)));
         let exact = self.exact.then(|| "exact".to_owned());
         let fixed = self.fixed.then(|| "fixed".to_owned());
+        let held = self.held.then(|| "held".to_owned());
         let grace = self.grace.map(|seconds| format!("grace={seconds}"));
         let all: Vec<String> =
-            rendezvous.into_iter().chain(exact).chain(fixed).chain(grace).collect();
+            rendezvous.into_iter().chain(exact).chain(fixed).chain(held).chain(grace).collect();
         f.write_str(&all.join(","))
     }
 }
@@ -129,6 +133,7 @@ mod tests {
                 rendezvous: Some(path.into()),
                 exact: long,
                 fixed: long,
+                held: long,
                 grace: long.then_some(90),
             };
             let text = options.to_string();

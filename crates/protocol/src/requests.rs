@@ -4,12 +4,14 @@
 //! version of the tool can tell that it meets another version, say so, and send it away.
 
 use crate::alloc::AllocStatus;
+use crate::classes::ClassStatus;
 use crate::counters::EventCounts;
 use crate::engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 use crate::exact::{ExactStatus, all};
 use crate::explain::{self, Explanations};
 use crate::fits::{self, Fit};
 use crate::heap::HeapStatus;
+use crate::jni_refs::JniRefsStatus;
 use crate::locks::LockStatus;
 use crate::progress::BatchProgress;
 use crate::sampling::SampleStatus;
@@ -279,6 +281,16 @@ pub struct Status {
     pub refused: u64,
 }
 
+/// What a status says of one engine.
+macro_rules! part {
+    ($status:ident, $engine:ident) => {
+        $status.engines.iter().find_map(|engine| match engine {
+            EngineStatus::$engine(status) => Some(&**status),
+            _ => None,
+        })
+    };
+}
+
 impl Status {
     /// The names of what is switched on.
     #[must_use]
@@ -298,37 +310,37 @@ impl Status {
     /// The exact recording under way.
     #[must_use]
     pub fn exact(&self) -> Option<&ExactStatus> {
-        self.engines.iter().find_map(|engine| match engine {
-            EngineStatus::Exact(status) => Some(&**status),
-            _ => None,
-        })
+        part!(self, Exact)
     }
 
     /// The sampling session under way.
     #[must_use]
     pub fn sampling(&self) -> Option<&SampleStatus> {
-        self.engines.iter().find_map(|engine| match engine {
-            EngineStatus::Sampling(status) => Some(&**status),
-            _ => None,
-        })
+        part!(self, Sampling)
     }
 
     /// The sampled allocations under way.
     #[must_use]
     pub fn alloc(&self) -> Option<&AllocStatus> {
-        self.engines.iter().find_map(|engine| match engine {
-            EngineStatus::Alloc(status) => Some(&**status),
-            _ => None,
-        })
+        part!(self, Alloc)
     }
 
     /// The recording of locks under way.
     #[must_use]
     pub fn locks(&self) -> Option<&LockStatus> {
-        self.engines.iter().find_map(|engine| match engine {
-            EngineStatus::Locks(status) => Some(&**status),
-            _ => None,
-        })
+        part!(self, Locks)
+    }
+
+    /// The recording of classes under way.
+    #[must_use]
+    pub fn classes(&self) -> Option<&ClassStatus> {
+        part!(self, Classes)
+    }
+
+    /// The recording of references of native code under way.
+    #[must_use]
+    pub fn jni_refs(&self) -> Option<&JniRefsStatus> {
+        part!(self, JniRefs)
     }
 
     /// The copy of the JVM that this connection, or another, has made.

@@ -17,11 +17,14 @@ pub struct ThreadsPlan {
     pub virtuals: u32,
     /// For how long they are looked at, in milliseconds.
     pub virtual_ms: u32,
+    /// If the JVM has not got on with it for so many milliseconds, what can be read without it is
+    /// told instead; never with zero.
+    pub stall_ms: u32,
 }
 
 impl Default for ThreadsPlan {
     fn default() -> Self {
-        ThreadsPlan { depth: 512, virtuals: 20_000, virtual_ms: 3_000 }
+        ThreadsPlan { depth: 512, virtuals: 20_000, virtual_ms: 3_000, stall_ms: 8_000 }
     }
 }
 
@@ -31,6 +34,7 @@ impl ThreadsPlan {
             .with("depth", self.depth)
             .with("virtuals", self.virtuals)
             .with("virtual-ms", self.virtual_ms)
+            .with("stall-ms", self.stall_ms)
     }
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
@@ -38,6 +42,7 @@ impl ThreadsPlan {
             depth: m.parse("depth")?,
             virtuals: m.parse("virtuals")?,
             virtual_ms: m.parse("virtual-ms")?,
+            stall_ms: m.parse("stall-ms")?,
         })
     }
 }
@@ -59,6 +64,18 @@ pub struct ThreadDump {
     pub no_management: Option<String>,
     pub no_virtual: Option<String>,
     pub incomplete: Option<String>,
+    /// The JVM reached no safepoint, so this is what could be read without it.
+    pub stalled: Option<Stalled>,
+}
+
+/// What is known of a JVM that reaches no safepoint. Threads have their numbers in the kernel for
+/// ids, and their names there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stalled {
+    /// For so many milliseconds, or longer.
+    pub ms: u64,
+    /// Ids of the threads that are in Java code or in the JVM, while it waits for them.
+    pub kept_by: Vec<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,12 +285,21 @@ impl Reader {
                     "no-management" => self.dump.no_management = Some(text),
                     "no-virtual" => self.dump.no_virtual = Some(text),
                     "incomplete" => self.dump.incomplete = Some(text),
+                    "stalled" => self.stalled().ms = text.parse().ok()?,
+                    "keeps" => {
+                        let id = text.parse().ok()?;
+                        self.stalled().kept_by.push(id);
+                    }
                     _ => {}
                 }
             }
             _ => {}
         }
         Some(())
+    }
+
+    fn stalled(&mut self) -> &mut Stalled {
+        self.dump.stalled.get_or_insert_default()
     }
 
     fn frame(&self, number: &str) -> Option<usize> {
@@ -412,6 +438,16 @@ mod tests {
         assert_eq!((wait.how, wait.owner, wait.lock), (How::Enter, 1, 0x7f00));
         assert_eq!((late.state, late.wait.as_ref().unwrap().owner), (State::Blocked, 20));
         assert_eq!(dump.virtual_left_out, 12);
+    }
+
+    #[test]
+    fn a_jvm_that_reaches_no_safepoint_says_so() {
+        assert_eq!(ThreadDump::parse(TEXT).unwrap().stalled, None);
+        let text = format!("{TEXT}\nN\tkeeps\t9\nN\tkeeps\t21\nN\tstalled\t8000");
+        let stalled = ThreadDump::parse(&text).unwrap().stalled.unwrap();
+        assert_eq!(stalled, Stalled { ms: 8_000, kept_by: vec![9, 21] });
+        let wrong = ThreadDump::parse("N\tkeeps\tnobody");
+        assert_eq!(wrong, Err(DumpError { line: 1 }));
     }
 
     #[test]
