@@ -50,7 +50,8 @@ impl EventKind {
         EventKind { name: name.to_owned(), fields: fields.collect() }
     }
 
-    /// `gc`: a collection. Its duration is the time that the program stood still.
+    /// `gc`: a collection. Its duration is the time that the program stood still. Those that Tare
+    /// records have more fields (FORMAT.md); [`collections`](crate::collections) reads them all.
     pub fn gc() -> Self {
         let bytes = FieldType::Integer(Unit::Bytes);
         let text = FieldType::Text;
@@ -77,9 +78,40 @@ impl EventKind {
         EventKind::new("task", &[("class", FieldType::Text), ("executor", FieldType::Text)])
     }
 
-    /// `class-load`: a class was loaded, for which the context is the reason.
+    /// `class-load`: a class was loaded, for which the context is the reason. `source` is the jar or
+    /// directory it comes from, if that is known; `number` tells classes apart that have one name,
+    /// `loader-number` loaders (0: the JVM's own, or not known).
     pub fn class_load() -> Self {
-        EventKind::new("class-load", &[("class", FieldType::Text), ("loader", FieldType::Text)])
+        EventKind::new("class-load", &CLASS)
+    }
+
+    /// `class-present`: the same of a class that was loaded before the recording began.
+    pub fn class_present() -> Self {
+        EventKind::new("class-present", &CLASS)
+    }
+
+    /// `class-unload`: a collection has freed a class; when that was noticed.
+    pub fn class_unload() -> Self {
+        EventKind::new("class-unload", &CLASS)
+    }
+
+    /// `class-cost`: so long the JVM was busy with the class of a `number`, without other classes
+    /// that had to be loaded for it. Thread and context are those of its load. A class may have
+    /// several such events: it is linked later than it is loaded.
+    pub fn class_cost() -> Self {
+        let time = FieldType::Integer(Unit::Nanoseconds);
+        let times = [("search", time), ("define", time), ("link", time), ("verify", time)];
+        let number = ("number", FieldType::Integer(Unit::Count));
+        EventKind::new("class-cost", &[&[number][..], &times].concat())
+    }
+
+    /// `class-loader`: a loader was met for the first time. `parent` is the number of the loader
+    /// that it asks first.
+    pub fn class_loader() -> Self {
+        let count = FieldType::Integer(Unit::Count);
+        let names = [("name", FieldType::Text), ("class", FieldType::Text)];
+        let numbers = [("number", count), ("parent", count)];
+        EventKind::new("class-loader", &[&names[..], &numbers].concat())
     }
 
     /// `region`: so many passages of a code region by a thread. Least and most are those of the run
@@ -163,6 +195,15 @@ impl LockFields {
         ]
     }
 }
+
+/// A class and its loader.
+const CLASS: [(&str, FieldType); 5] = [
+    ("class", FieldType::Text),
+    ("loader", FieldType::Text),
+    ("source", FieldType::Text),
+    ("number", FieldType::Integer(Unit::Count)),
+    ("loader-number", FieldType::Integer(Unit::Count)),
+];
 
 /// What a sampled object stands for, and how many collections it has survived.
 const LIFE: [(&str, FieldType); 3] = [

@@ -22,6 +22,10 @@ pub enum ValueKind {
     Bytecodes,
     /// How often a lock was found taken.
     Contentions,
+    /// How many classes were loaded.
+    ClassLoads,
+    /// Time that loading and linking classes took.
+    ClassLoadTime,
     /// Anything else, such as a hardware counter or a foreign format's own.
     Other {
         name: String,
@@ -51,6 +55,46 @@ pub enum Estimate {
     Upper,
 }
 
+/// References of native code to Java objects, as kinds of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JniReferences {
+    /// Global references that were made.
+    Global,
+    /// Of those, the ones that were not deleted.
+    GlobalAlive,
+    Weak,
+    WeakAlive,
+}
+
+impl JniReferences {
+    pub const ALL: [JniReferences; 4] = [
+        JniReferences::Global,
+        JniReferences::GlobalAlive,
+        JniReferences::Weak,
+        JniReferences::WeakAlive,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            JniReferences::Global => "jni-globals",
+            JniReferences::GlobalAlive => "jni-globals-alive",
+            JniReferences::Weak => "jni-weaks",
+            JniReferences::WeakAlive => "jni-weaks-alive",
+        }
+    }
+
+    /// Which of them values of a kind are, if any.
+    pub fn of(kind: &ValueKind) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == kind.name() && kind.unit() == Unit::Count)
+    }
+}
+
+impl From<JniReferences> for ValueKind {
+    fn from(of: JniReferences) -> Self {
+        ValueKind::Other { name: of.name().to_owned(), unit: Unit::Count }
+    }
+}
+
 impl ValueKind {
     /// A short lasting name, used in files and on the command line.
     pub fn name(&self) -> &str {
@@ -67,13 +111,15 @@ impl ValueKind {
             ValueKind::Invocations => "invocations",
             ValueKind::Bytecodes => "bytecodes",
             ValueKind::Contentions => "contentions",
+            ValueKind::ClassLoads => "class-loads",
+            ValueKind::ClassLoadTime => "class-load-time",
             ValueKind::Other { name, .. } => name,
         }
     }
 
     /// The opposite of [`ValueKind::name`] and [`ValueKind::unit`].
     pub fn from_name(name: &str, unit: Unit) -> Self {
-        const KNOWN: [ValueKind; 12] = [
+        const KNOWN: [ValueKind; 14] = [
             ValueKind::Samples,
             ValueKind::WallTime,
             ValueKind::CpuTime,
@@ -86,6 +132,8 @@ impl ValueKind {
             ValueKind::Invocations,
             ValueKind::Bytecodes,
             ValueKind::Contentions,
+            ValueKind::ClassLoads,
+            ValueKind::ClassLoadTime,
         ];
         let known = KNOWN.into_iter().find(|kind| kind.name() == name && kind.unit() == unit);
         known.unwrap_or_else(|| ValueKind::Other { name: name.to_owned(), unit })
@@ -98,11 +146,13 @@ impl ValueKind {
             | ValueKind::LiveObjects
             | ValueKind::Invocations
             | ValueKind::Bytecodes
-            | ValueKind::Contentions => Unit::Count,
+            | ValueKind::Contentions
+            | ValueKind::ClassLoads => Unit::Count,
             ValueKind::WallTime
             | ValueKind::CpuTime
             | ValueKind::BlockedTime
-            | ValueKind::WaitingTime => Unit::Nanoseconds,
+            | ValueKind::WaitingTime
+            | ValueKind::ClassLoadTime => Unit::Nanoseconds,
             ValueKind::AllocatedBytes | ValueKind::LiveBytes => Unit::Bytes,
             ValueKind::Other { unit, .. } => *unit,
         }

@@ -61,11 +61,39 @@ keys! {
     LIVE_UNPROVEN_BYTES: Bytes = "live-unproven-bytes";
     /// Waits of this length and longer ones were told one by one.
     LOCK_THRESHOLD: Duration = "lock-threshold";
+    /// How many that were, of every kind.
+    LOCK_TOLD: u64 = "lock-told";
     /// How many of those were for what somebody had; of these, the ones whose owner is known, and
     /// has told its stack.
     LOCK_WAITS: u64 = "lock-waits";
     LOCK_OWNERS: u64 = "lock-owners";
     LOCK_OWNER_STACKS: u64 = "lock-owner-stacks";
+    /// Classes that were loaded before the recording; that were loaded, linked and unloaded in it.
+    CLASSES_PRESENT: u64 = "classes-present";
+    CLASSES_LOADED: u64 = "classes-loaded";
+    CLASSES_LINKED: u64 = "classes-linked";
+    CLASSES_UNLOADED: u64 = "classes-unloaded";
+    /// Loads and unloads that the JVM itself has counted meanwhile.
+    CLASSES_LOADED_BY_JVM: u64 = "classes-loaded-by-jvm";
+    CLASSES_UNLOADED_BY_JVM: u64 = "classes-unloaded-by-jvm";
+    /// What the JVM itself has measured of loading and linking; of that, what the recording took,
+    /// and what the JVM has in two of its sums.
+    CLASS_TIME_BY_JVM: Duration = "class-time-by-jvm";
+    CLASS_TIME_OWN: Duration = "class-time-own";
+    CLASS_TIME_TWICE: Duration = "class-time-twice";
+    /// What of it belongs to classes; of that, what was told while several threads loaded classes,
+    /// so that it may be another's.
+    CLASS_TIME: Duration = "class-time";
+    CLASS_TIME_SHARED: Duration = "class-time-shared";
+    /// What the JVM had measured before the recording began.
+    CLASS_TIME_BEFORE: Duration = "class-time-before";
+    /// The program was started to be recorded: what is told begins with its own first class.
+    CLASSES_FROM_START: bool = "classes-from-start";
+    /// References of native code, global and weak ones: made and deleted in the recording; deleted
+    /// in it and made before.
+    JNI_MADE: u64 = "jni-made";
+    JNI_DELETED: u64 = "jni-deleted";
+    JNI_DELETED_OLDER: u64 = "jni-deleted-older";
     /// For how long the program was sampled before anything was woven.
     SAMPLED_BEFORE: Duration = "sampled-before";
     /// Calls of some methods while samples were taken.
