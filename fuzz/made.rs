@@ -5,7 +5,8 @@ use lz4_flex::block::decompress;
 use tare_arena::layout::{self, Holds, PAGE, header, node, page, tree};
 use tare_arena::{MethodName, NameLog};
 use tare_formats::{Format, Options};
-use tare_heapdump::{ClassOut, RootKind, Type, Width, Writer as DumpWriter};
+use tare_heapdump::index::Key;
+use tare_heapdump::{ClassOut, Heap, RootKind, Silent, Type, Width, Writer as DumpWriter};
 use tare_profile::{
     ContextId, Event, EventKind, Execution, FieldValue, Frame, FrameId, Method, MethodKind,
     Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
@@ -285,6 +286,24 @@ pub fn messages() -> Vec<Vec<u8>> {
 /// Small heaps of chance: some classes, objects that refer to each other, arrays, roots.
 pub fn heap_dumps() -> Vec<Vec<u8>> {
     (1..=20).map(|seed| heap_dump(&mut Dice(seed))).collect()
+}
+
+/// Dumps with their indexes: four bytes with the length of a dump, the dump, the index.
+pub fn heap_indexes() -> Vec<Vec<u8>> {
+    heap_dumps().iter().map(|dump| with_index(dump)).collect()
+}
+
+fn with_index(dump: &[u8]) -> Vec<u8> {
+    let path = std::env::temp_dir().join(format!("tare-seed-{}", std::process::id()));
+    std::fs::write(&path, dump).expect("a temporary file");
+    let file = std::fs::File::open(&path).expect("a file of ours");
+    std::fs::remove_file(&path).expect("a file of ours");
+    let key = Key::of(&file).expect("a file can be read");
+    let heap = Heap::of_file(file, &Default::default(), &Silent).expect("a dump of ours");
+    let mut seed = (dump.len() as u32).to_le_bytes().to_vec();
+    seed.extend(dump);
+    heap.write_index(&key, &mut seed, &Silent).expect("memory");
+    seed
 }
 
 fn heap_dump(dice: &mut Dice) -> Vec<u8> {

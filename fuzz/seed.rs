@@ -21,6 +21,7 @@ fn main() {
         ("arena", made::arenas()),
         ("protocol", made::messages()),
         ("heapdump", made::heap_dumps()),
+        ("heap_index", made::heap_indexes()),
     ];
     for (target, seeds) in made {
         store(target, seeds.iter());

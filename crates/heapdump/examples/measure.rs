@@ -21,8 +21,8 @@ impl Stages {
     fn enter(&self, stage: &'static str) {
         let mut now = self.now.lock().expect("no other thread has failed");
         if now.0 != stage {
-            let (took, at) = (now.1.elapsed(), self.began.elapsed());
-            println!("{:>8.2} s {:>8.2} s  {}", took.as_secs_f64(), at.as_secs_f64(), now.0);
+            let (took, at) = (now.1.elapsed().as_secs_f64(), self.began.elapsed().as_secs_f64());
+            println!("{took:>8.2} s {at:>8.2} s {:>6} MB  {}", most_memory() / 1000, now.0);
             *now = (stage, Instant::now());
         }
     }
@@ -32,6 +32,13 @@ impl Progress for Stages {
     fn tell(&self, stage: &'static str, _: u64, _: u64) {
         self.enter(stage);
     }
+}
+
+/// The most that this process ever had, in kB.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,10 +54,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let held = heap.sum(Level::Strong);
     println!("{} objects, {} bytes held, {} classes", held.objects, held.bytes, rows.len());
     println!("{} suspects; all of it took {:.2} s", suspects.len(), began.elapsed().as_secs_f64());
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    for line in status.lines().filter(|line| line.starts_with("VmHWM")) {
-        println!("{line}");
-    }
+    println!(
+        "{:.1} bytes of memory for each",
+        most_memory() as f64 * 1024.0 / heap.objects() as f64
+    );
     again(Path::new(&path), &heap)
 }
 

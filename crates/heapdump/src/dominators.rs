@@ -5,7 +5,7 @@
 //! roots, where 0 stands for the JVM that holds all roots. A dominator has a lower place than what
 //! it dominates.
 
-use crate::graph::{Graph, UNIT};
+use crate::graph::{Graph, List, UNIT};
 use crate::ids::Node;
 use crate::index::Column;
 use crate::levels::Levels;
@@ -72,72 +72,87 @@ struct Search {
     order: Vec<Node>,
     place: Vec<Place>,
     parent: Vec<Place>,
+    /// How many refer to each place, without the one from which the search came; and one more.
+    others: Vec<u32>,
 }
 
-/// Searches from the roots. The way back is in `parent`, so that a list of millions of elements
-/// needs no stack.
-fn search(graph: &Graph, progress: &dyn Progress) -> Search {
+/// A list that the search is in.
+#[derive(Clone, Copy)]
+struct Inside {
+    place: Place,
+    list: List,
+    /// How far it is done, and how many references of it are to be kept.
+    done: u32,
+    kept: u32,
+}
+
+/// Searches from the roots. Those whose lists are not done are on a stack of their own, so that a
+/// list of millions of elements is no danger.
+///
+/// The lists of what was reached have places in place of nodes afterwards, and only those from
+/// which the search did not come.
+fn search(graph: &mut Graph, progress: &dyn Progress) -> Search {
     let count = graph.len();
     let mut place: Vec<Place> = vec![0; count];
     let mut order: Vec<Node> = vec![0; count + 1];
     let mut parent: Vec<Place> = vec![0; count + 1];
-    // How far the list of each is done.
-    let mut done: Vec<u32> = vec![0; count + 1];
+    let mut others: Vec<u32> = vec![0; count + 2];
     let mut last: Place = 0;
-    for root in &graph.roots {
-        if place[*root as usize] != 0 {
+    let mut above: Vec<Inside> = Vec::new();
+    for root in std::mem::take(&mut graph.roots) {
+        if place[root as usize] != 0 {
             continue;
         }
         last += 1;
-        place[*root as usize] = last;
-        order[last as usize] = *root;
-        let mut here = last;
-        while here != 0 {
-            let list = graph.list(order[here as usize]);
-            let begin = done[here as usize] as usize;
-            let next = list[begin..].iter().position(|to| place[*to as usize] == 0);
-            match next {
-                None => {
-                    done[here as usize] = list.len() as u32;
-                    here = parent[here as usize];
+        place[root as usize] = last;
+        order[last as usize] = root;
+        let Some(list) = graph.list_of(root) else { continue };
+        let mut here = Inside { place: last, list, done: 0, kept: 0 };
+        loop {
+            let list = graph.references(here.list);
+            if here.done as usize == list.len() {
+                graph.shorten(here.list, here.kept);
+                let Some(before) = above.pop() else { break };
+                here = before;
+                continue;
+            }
+            let node = list[here.done as usize];
+            here.done += 1;
+            let known = place[node as usize];
+            if known != 0 {
+                if parent[known as usize] != here.place {
+                    list[here.kept as usize] = known;
+                    here.kept += 1;
+                    others[known as usize] += 1;
                 }
-                Some(step) => {
-                    done[here as usize] = (begin + step + 1) as u32;
-                    let node = list[begin + step];
-                    last += 1;
-                    place[node as usize] = last;
-                    order[last as usize] = node;
-                    parent[last as usize] = here;
-                    here = last;
-                    if last.is_multiple_of(1 << 20) {
-                        progress.tell("searching", u64::from(last), count as u64);
-                    }
-                }
+                continue;
+            }
+            last += 1;
+            place[node as usize] = last;
+            order[last as usize] = node;
+            parent[last as usize] = here.place;
+            if let Some(list) = graph.list_of(node) {
+                above.push(here);
+                here = Inside { place: last, list, done: 0, kept: 0 };
+            }
+            if last.is_multiple_of(1 << 20) {
+                progress.tell("searching", u64::from(last), count as u64);
             }
         }
     }
     order.truncate(last as usize + 1);
     parent.truncate(last as usize + 1);
+    others.truncate(last as usize + 2);
     order.shrink_to_fit();
     parent.shrink_to_fit();
-    Search { order, place, parent }
+    others.shrink_to_fit();
+    Search { order, place, parent, others }
 }
 
-/// Who refers to each place, without the one from which the search came. The graph's lists have
-/// places in place of nodes afterwards.
-fn referrers(graph: &mut Graph, search: &Search) -> Lists {
-    let count = search.order.len();
-    let mut offset: Vec<u32> = vec![0; count + 1];
-    for (from, node) in (0..).zip(&search.order).skip(1) {
-        for to in graph.list_mut(*node) {
-            let place = search.place[*to as usize];
-            *to = place;
-            if search.parent[place as usize] != from {
-                offset[place as usize] += 1;
-            }
-        }
-    }
-    let mut base = Vec::with_capacity(count / GROUP + 1);
+/// Who refers to each place, without the one from which the search came.
+fn referrers(graph: &Graph, places: &[Place], others: Vec<u32>) -> Lists {
+    let mut offset = others;
+    let mut base = Vec::with_capacity(offset.len() / GROUP + 1);
     let mut sum = 0_u64;
     for (place, offset) in offset.iter_mut().enumerate() {
         if place % GROUP == 0 {
@@ -148,14 +163,13 @@ fn referrers(graph: &mut Graph, search: &Search) -> Lists {
         sum += u64::from(length);
     }
     let mut lists = Lists { base, offset, all: vec![0; sum as usize] };
-    for (from, node) in (0..).zip(&search.order).skip(1) {
-        for to in graph.list(*node) {
-            if search.parent[*to as usize] != from {
-                // Filled from the front: the beginning of each list moves to its end.
-                let at = lists.begin(*to as usize);
-                lists.all[at] = from;
-                lists.offset[*to as usize] += 1;
-            }
+    // In the order of nodes, as their lists are: only what is written is all over the place.
+    for (node, from) in (0..).zip(places).filter(|(_, place)| **place != 0) {
+        for to in graph.list(node) {
+            // Filled from the front: the beginning of each list moves to its end.
+            let at = lists.begin(*to as usize);
+            lists.all[at] = *from;
+            lists.offset[*to as usize] += 1;
         }
     }
     lists.move_back();
@@ -239,16 +253,17 @@ impl Tree {
         let search = search(graph, progress);
         let levels = Levels::new(graph, &search.place);
         progress.tell("finding referrers", 0, 1);
-        let referrers = referrers(graph, &search);
+        let Search { order, place, parent, others } = search;
+        let referrers = referrers(graph, &place, others);
         graph.drop_lists();
-        let dominator = dominators(&search.parent, &referrers, progress);
-        let size = |place: usize| u64::from(graph.size[search.order[place] as usize]) * UNIT;
-        let mut retained: Vec<u64> = vec![0; search.order.len()];
+        let dominator = dominators(&parent, &referrers, progress);
+        progress.tell("adding up", 0, 1);
+        let size = |place: usize| u64::from(graph.size[order[place] as usize]) * UNIT;
+        let mut retained: Vec<u64> = vec![0; order.len()];
         for place in (1..retained.len()).rev() {
             retained[place] += size(place);
             retained[dominator[place] as usize] += retained[place];
         }
-        let Search { order, place, parent } = search;
         let Lists { base, offset, all } = referrers;
         let tree = Tree {
             order: order.into(),

@@ -15,6 +15,8 @@ pub enum HeapError {
     Broken { reason: String },
     /// It is larger than what is supported, or than what was allowed.
     TooLarge { what: String },
+    /// Computing it takes more memory than was allowed.
+    Memory { objects: u64, needed: u64, allowed: u64 },
     /// What was asked for is not in it.
     NotFound { what: String },
     /// A line of a query that is none.
@@ -43,6 +45,14 @@ impl fmt::Display for HeapError {
             }
             HeapError::Broken { reason } => write!(f, "{reason}"),
             HeapError::TooLarge { what } => write!(f, "{what}"),
+            HeapError::Memory { objects, needed, allowed } => {
+                let (needed, allowed) = (needed.div_ceil(1 << 20), allowed >> 20);
+                write!(
+                    f,
+                    "it has {objects} objects, for which up to {needed} MiB of memory are needed, \
+                     and there are {allowed} MiB"
+                )
+            }
             HeapError::NotFound { what } => write!(f, "{what}"),
             HeapError::Query { reason } => write!(f, "{reason}"),
         }

@@ -34,6 +34,10 @@ pub struct Graph {
     pub losses: Losses,
 }
 
+/// Where a list is.
+#[derive(Clone, Copy, Debug)]
+pub struct List(u32);
+
 #[derive(Clone, Copy, Debug)]
 pub struct Special {
     pub from: Node,
@@ -62,15 +66,24 @@ impl Graph {
         &self.lists[at + 1..at + 1 + self.lists[at] as usize]
     }
 
-    /// The list of a node, in which something else may be put in place of each node.
+    /// The list of a node, if that refers to anything.
     #[inline]
-    pub fn list_mut(&mut self, node: Node) -> &mut [Node] {
-        let at = (self.start[node as usize] as usize) << self.shift;
-        if at == 0 {
-            return &mut [];
-        }
+    pub fn list_of(&self, node: Node) -> Option<List> {
+        let start = self.start[node as usize];
+        (start != 0).then_some(List(start))
+    }
+
+    /// What is in a list, where something else may be put in place of each node.
+    #[inline]
+    pub fn references(&mut self, list: List) -> &mut [Node] {
+        let at = (list.0 as usize) << self.shift;
         let length = self.lists[at] as usize;
         &mut self.lists[at + 1..at + 1 + length]
+    }
+
+    /// Only the first so many of a list stay.
+    pub fn shorten(&mut self, list: List, length: u32) {
+        self.lists[(list.0 as usize) << self.shift] = length;
     }
 
     pub fn len(&self) -> usize {

@@ -8,9 +8,10 @@ use crate::graph::{Graph, Losses, UNIT};
 use crate::hprof::Hprof;
 use crate::ids::{Ids, Node};
 use crate::image::Image;
-use crate::index::{Column, Shelf};
+use crate::index::{Answers, Column, Shelf};
 use crate::input::{self, Input};
 use crate::levels::{Level, Levels, Sum};
+use crate::needs;
 use crate::progress::Progress;
 use crate::roots::{Root, Thread};
 use crate::source::{About, Source};
@@ -25,12 +26,15 @@ pub struct Options {
     pub conventions: Conventions,
     /// Where packed dumps are unpacked.
     pub temporary: PathBuf,
+    /// Bytes of memory that computing a dump may take. One that needs more is refused before.
+    pub memory: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let temporary = std::env::temp_dir();
-        Options { keep: Strength::Strong, conventions: Conventions::Ours, temporary }
+        let (keep, conventions) = (Strength::Strong, Conventions::Ours);
+        Options { keep, conventions, temporary, memory: u64::MAX }
     }
 }
 
@@ -46,6 +50,7 @@ pub struct Heap {
     pub(crate) roots: Vec<(Node, u32)>,
     /// Where it comes from, if it was computed before.
     pub(crate) index: Option<Arc<Shelf>>,
+    pub(crate) answers: Answers,
 }
 
 impl Heap {
@@ -59,7 +64,9 @@ impl Heap {
         if Image::is_one(&file) {
             let (mut source, addresses) = Image::open(file, progress)?;
             source.add_lasting_classes(options.conventions)?;
-            return Heap::build(Box::new(source), Ids::new(addresses)?, options, progress);
+            let ids = Ids::new(&addresses)?;
+            drop(addresses);
+            return Heap::build(Box::new(source), ids, options, progress);
         }
         let unpacking = |done, all| progress.tell("unpacking", done, all);
         let input = Input::of_file(file, &options.temporary, &unpacking)?;
@@ -70,7 +77,8 @@ impl Heap {
     pub fn of_input(input: Input, options: &Options, progress: &dyn Progress) -> Result<Heap> {
         let (mut source, addresses) = Hprof::open(input, progress)?;
         source.add_lasting_classes(options.conventions)?;
-        let ids = Ids::new(addresses)?;
+        let ids = Ids::new(&addresses)?;
+        drop(addresses);
         Heap::build(Box::new(source), ids, options, progress)
     }
 
@@ -84,6 +92,7 @@ impl Heap {
             let reason = "it has no objects; it may have been cut off".to_owned();
             return Err(HeapError::NotADump { reason });
         }
+        needs::check(&ids, &source.parts(), options.memory)?;
         let mut graph = Graph::build(&*source, &ids, options.keep, progress)?;
         let (tree, levels) = Tree::new(&mut graph, progress);
         let numbered = (0..).zip(source.roots());
@@ -92,7 +101,8 @@ impl Heap {
         roots.sort_unstable();
         let Graph { class, size, losses, .. } = graph;
         let (class, size) = (class.into(), size.into());
-        Ok(Heap { source, ids, class, size, tree, levels, losses, roots, index: None })
+        let (index, answers) = (None, Answers::default());
+        Ok(Heap { source, ids, class, size, tree, levels, losses, roots, index, answers })
     }
 
     /// Whether it comes from an index, and whether that has turned out to be damaged so far.

@@ -1,15 +1,22 @@
 //! From addresses of objects to numbers from 0 in the order of addresses, and back.
 //!
-//! A bitmap with a count before each word takes three bytes per hundred of heap and one access to
-//! memory. Where objects are so far apart that it would be large, addresses are sorted instead.
+//! A bitmap with a count before each word takes three bytes per hundred of heap and two accesses to
+//! memory, the first of which is to a small table: only chunks in which objects are have a part of
+//! the bitmap, since a heap may have its ends far apart. Where objects themselves are so far apart
+//! that it would be large, addresses are sorted instead.
 
+use crate::addresses::Addresses;
 use crate::error::{HeapError, Result};
 use crate::index::{Column, Numbers};
 
 pub type Node = u32;
 
-/// No object.
+/// No object, or no part of the bitmap.
 pub const NONE: Node = u32::MAX;
+
+/// Words of a chunk, and places in it.
+const WORDS: u64 = 64;
+const CHUNK: u64 = WORDS * 64;
 
 pub struct Ids {
     count: u32,
@@ -20,6 +27,10 @@ enum How {
     Bitmap {
         base: u64,
         shift: u32,
+        /// Where the words of each chunk are, in chunks.
+        table: Vec<u32>,
+        /// The chunks that have words.
+        chunks: Vec<u32>,
         words: Vec<Word>,
     },
     Sorted(Vec<u64>),
@@ -27,6 +38,7 @@ enum How {
     StoredBitmap {
         base: u64,
         shift: u32,
+        chunks: Column<u32>,
         bits: Column<u64>,
         before: Column<u32>,
     },
@@ -42,14 +54,14 @@ struct Word {
 
 impl Ids {
     /// Of lists of addresses in any order; one that occurs twice counts once.
-    pub fn new(lists: Vec<Vec<u64>>) -> Result<Ids> {
+    pub fn new(lists: &[Addresses]) -> Result<Ids> {
         let (mut lowest, mut highest, mut any, mut total) = (u64::MAX, 0, 0, 0_u64);
-        for address in lists.iter().flatten() {
-            lowest = lowest.min(*address);
-            highest = highest.max(*address);
-            any |= address;
+        for list in lists {
+            lowest = lowest.min(list.lowest);
+            highest = highest.max(list.highest);
+            any |= list.any;
+            total += list.count;
         }
-        lists.iter().for_each(|list| total += list.len() as u64);
         if total >= u64::from(NONE) {
             let what = format!("{total} objects are more than the {NONE} that are supported");
             return Err(HeapError::TooLarge { what });
@@ -59,26 +71,25 @@ impl Ids {
         }
         // Addresses are multiples of 8; ids of other JVMs may be any numbers.
         let shift = any.trailing_zeros().min(3);
-        let words = ((highest - lowest) >> shift) / 64 + 1;
-        let affordable = total.saturating_mul(8) / size_of::<Word>() as u64 + (1 << 20);
-        if words > affordable {
+        let all = || lists.iter().flat_map(Addresses::iter).map(|address| address - lowest);
+        let affordable = total.saturating_mul(8) + (16 << 20);
+        let length = ((highest - lowest) >> shift) / CHUNK + 1;
+        let bitmap = (length * 4 <= affordable && length < u64::from(NONE)).then(|| {
+            Bitmap::new(length as usize, all().map(|distance| distance >> shift), affordable)
+        });
+        let Some(Bitmap { table, chunks, mut words }) = bitmap.flatten() else {
             let mut all: Vec<u64> = Vec::with_capacity(total as usize);
-            lists.into_iter().for_each(|list| all.extend(list));
+            lists.iter().for_each(|list| all.extend(list.iter()));
             all.sort_unstable();
             all.dedup();
             return Ok(Ids { count: all.len() as u32, how: How::Sorted(all) });
-        }
-        let mut words = vec![Word::default(); words as usize];
-        for address in lists.iter().flatten() {
-            let place = (address - lowest) >> shift;
-            words[(place / 64) as usize].bits |= 1 << (place % 64);
-        }
+        };
         let mut count = 0;
         for word in &mut words {
             word.before = count;
             count += word.bits.count_ones();
         }
-        Ok(Ids { count, how: How::Bitmap { base: lowest, shift, words } })
+        Ok(Ids { count, how: How::Bitmap { base: lowest, shift, table, chunks, words } })
     }
 
     pub fn len(&self) -> usize {
@@ -92,19 +103,25 @@ impl Ids {
     #[inline]
     pub fn find(&self, address: u64) -> Option<Node> {
         match &self.how {
-            How::Bitmap { base, shift, words } => {
+            How::Bitmap { base, shift, table, words, .. } => {
                 let distance = address.wrapping_sub(*base);
                 let place = distance >> shift;
-                let word = words.get((place / 64) as usize)?;
+                let chunk = u64::from(*table.get((place / CHUNK) as usize)?);
+                let word = words.get((chunk * WORDS + place / 64 % WORDS) as usize)?;
                 let bit = 1 << (place % 64);
                 let is_there = word.bits & bit != 0 && place << shift == distance;
                 is_there.then(|| word.before + (word.bits & (bit - 1)).count_ones())
             }
             How::Sorted(all) => all.binary_search(&address).ok().map(|at| at as Node),
-            How::StoredBitmap { base, shift, bits, before } => {
+            How::StoredBitmap { base, shift, chunks, bits, before } => {
                 let distance = address.wrapping_sub(*base);
                 let place = distance >> shift;
-                let at = usize::try_from(place / 64).ok().filter(|at| *at < bits.len())?;
+                let wanted = u32::try_from(place / CHUNK).ok()?;
+                let chunk = partition_point(chunks.len(), |at| chunks.get(at) < wanted);
+                if chunk == chunks.len() || chunks.get(chunk) != wanted {
+                    return None;
+                }
+                let at = chunk * WORDS as usize + (place / 64 % WORDS) as usize;
                 let (word, bit) = (bits.get(at), 1 << (place % 64));
                 let is_there = word & bit != 0 && place << shift == distance;
                 let node = before.get(at).saturating_add((word & (bit - 1)).count_ones());
@@ -122,40 +139,44 @@ impl Ids {
         if node >= self.count {
             return 0;
         }
+        let address = |base: u64, shift: u32, chunk: u32, at: usize, bit: u32| {
+            let word = u64::from(chunk) * WORDS + at as u64 % WORDS;
+            base.wrapping_add((word * 64 + u64::from(bit)) << shift)
+        };
         match &self.how {
-            How::Bitmap { base, shift, words } => {
+            How::Bitmap { base, shift, chunks, words, .. } => {
                 let at = words.partition_point(|word| word.before <= node) - 1;
                 let mut bits = words[at].bits;
                 for _ in words[at].before..node {
                     bits &= bits - 1;
                 }
-                base + ((at as u64 * 64 + u64::from(bits.trailing_zeros())) << shift)
+                address(*base, *shift, chunks[at / WORDS as usize], at, bits.trailing_zeros())
             }
             How::Sorted(all) => all[node as usize],
-            How::StoredBitmap { base, shift, bits, before } => {
+            How::StoredBitmap { base, shift, chunks, bits, before } => {
                 let at = partition_point(before.len(), |at| before.get(at) <= node);
                 let at = at.saturating_sub(1);
                 let mut word = bits.get(at);
                 for _ in 0..node.saturating_sub(before.get(at)).min(63) {
                     word &= word.wrapping_sub(1);
                 }
-                let place = at as u64 * 64 + u64::from(word.trailing_zeros());
-                base.wrapping_add(place << shift)
+                address(*base, *shift, chunks.get(at / WORDS as usize), at, word.trailing_zeros())
             }
             How::StoredSorted(all) => all.get(node as usize),
         }
     }
 
-    /// Those of an index: a bitmap's base and shift, or sorted addresses.
+    /// Those of an index: a bitmap's base and shift with its chunks, or sorted addresses.
     pub fn stored(
         count: u32,
         bitmap: Option<(u64, u32)>,
+        chunks: Column<u32>,
         addresses: Column<u64>,
         before: Column<u32>,
     ) -> Ids {
         let how = match bitmap {
             Some((base, shift)) => {
-                How::StoredBitmap { base, shift: shift.min(3), bits: addresses, before }
+                How::StoredBitmap { base, shift: shift.min(3), chunks, bits: addresses, before }
             }
             None => How::StoredSorted(addresses),
         };
@@ -173,12 +194,40 @@ impl Ids {
         Numbers { count: self.count, bitmap }
     }
 
+    /// The chunks that have words; none if addresses are sorted.
+    pub fn chunks(&self) -> usize {
+        match &self.how {
+            How::Bitmap { chunks, .. } => chunks.len(),
+            How::StoredBitmap { chunks, .. } => chunks.len(),
+            How::Sorted(_) | How::StoredSorted(_) => 0,
+        }
+    }
+
+    pub fn chunk(&self, at: usize) -> u32 {
+        match &self.how {
+            How::Bitmap { chunks, .. } => chunks[at],
+            How::StoredBitmap { chunks, .. } => chunks.get(at),
+            How::Sorted(_) | How::StoredSorted(_) => 0,
+        }
+    }
+
     pub fn words(&self) -> usize {
         match &self.how {
             How::Bitmap { words, .. } => words.len(),
             How::Sorted(all) => all.len(),
             How::StoredBitmap { bits, .. } => bits.len(),
             How::StoredSorted(all) => all.len(),
+        }
+    }
+
+    /// The memory that they take.
+    pub fn bytes(&self) -> u64 {
+        match &self.how {
+            How::Bitmap { table, words, .. } => {
+                (size_of_val(table.as_slice()) + size_of_val(words.as_slice())) as u64
+            }
+            How::Sorted(all) => size_of_val(all.as_slice()) as u64,
+            How::StoredBitmap { .. } | How::StoredSorted(_) => 0,
         }
     }
 
@@ -190,6 +239,40 @@ impl Ids {
             How::StoredBitmap { bits, before, .. } => (bits.get(at), before.get(at)),
             How::StoredSorted(all) => (all.get(at), 0),
         }
+    }
+}
+
+struct Bitmap {
+    table: Vec<u32>,
+    chunks: Vec<u32>,
+    words: Vec<Word>,
+}
+
+impl Bitmap {
+    /// A bitmap of so many chunks with these places; `None` if it would take more memory.
+    fn new(
+        length: usize,
+        places: impl Iterator<Item = u64> + Clone,
+        affordable: u64,
+    ) -> Option<Bitmap> {
+        let mut table = vec![NONE; length];
+        places.clone().for_each(|place| table[(place / CHUNK) as usize] = 0);
+        let mut chunks = Vec::new();
+        for (number, chunk) in (0..).zip(&mut table).filter(|(_, chunk)| **chunk == 0) {
+            *chunk = chunks.len() as u32;
+            chunks.push(number);
+        }
+        let count = chunks.len() as u64 * WORDS;
+        if count * size_of::<Word>() as u64 > affordable {
+            return None;
+        }
+        let mut words = vec![Word::default(); count as usize];
+        for place in places {
+            let chunk = u64::from(table[(place / CHUNK) as usize]);
+            let at = chunk * WORDS + place / 64 % WORDS;
+            words[at as usize].bits |= 1 << (place % 64);
+        }
+        Some(Bitmap { table, chunks, words })
     }
 }
 
@@ -230,7 +313,8 @@ mod tests {
     use super::*;
 
     fn check(addresses: &[u64]) {
-        let ids = Ids::new(vec![addresses.to_vec(), addresses[..1].to_vec()]).unwrap();
+        let list = |all: &[u64]| all.iter().copied().collect::<Addresses>();
+        let ids = Ids::new(&[list(addresses), list(&addresses[..1])]).unwrap();
         let mut sorted = addresses.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -250,15 +334,18 @@ mod tests {
     fn more_than_two_billion_objects_have_numbers() {
         let count = 3_000_000_000;
         let base = 0x4_0000_0000;
-        // The last two words of a bitmap, as it is in an index.
-        let (bits, before) = (vec![!0, 0xff], vec![count - 72, count - 8]);
-        let ids = Ids::stored(count, Some((base, 3)), bits.into(), before.into());
+        // The last chunk of a bitmap, as it is in an index.
+        let (mut bits, mut before) = (vec![0; WORDS as usize], vec![count; WORDS as usize]);
+        (bits[0], bits[1], before[0], before[1]) = (!0, 0xff, count - 72, count - 8);
+        let ids = Ids::stored(count, Some((base, 3)), vec![5].into(), bits.into(), before.into());
+        let first = base + 8 * 5 * CHUNK;
         for place in 0..72 {
-            let (address, node) = (base + 8 * u64::from(place), count - 72 + place);
+            let (address, node) = (first + 8 * u64::from(place), count - 72 + place);
             assert_eq!(ids.find(address), Some(node));
             assert_eq!(ids.address(node), address);
         }
-        assert_eq!(ids.find(base + 8 * 72), None);
+        assert_eq!(ids.find(first + 8 * 72), None);
+        assert_eq!((ids.find(base), ids.find(first - 8)), (None, None));
         assert_eq!(ids.len(), 3_000_000_000);
         let mut some = Bits::new(4_000_000_000);
         assert!(some.set(3_999_999_999) && !some.set(3_999_999_999));
@@ -271,6 +358,6 @@ mod tests {
         check(&[0, 1, 2, 3, 700, u64::MAX]);
         check(&[u64::MAX]);
         check(&(0..1000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect::<Vec<_>>());
-        assert_eq!(Ids::new(vec![]).unwrap().find(8), None);
+        assert_eq!(Ids::new(&[]).unwrap().find(8), None);
     }
 }

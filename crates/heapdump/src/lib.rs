@@ -8,6 +8,7 @@
 //! or in a note.
 #![forbid(unsafe_code)]
 
+mod addresses;
 pub mod analyses;
 mod classes;
 mod conventions;
@@ -23,12 +24,14 @@ mod input;
 mod known;
 mod layout;
 mod levels;
+mod needs;
 mod par;
 mod path;
 mod progress;
 mod roots;
 pub mod snapshot;
 mod source;
+mod unpack;
 mod values;
 mod window;
 

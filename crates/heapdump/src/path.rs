@@ -7,18 +7,20 @@ use crate::heap::Heap;
 use crate::ids::Node;
 use crate::roots::{Root, RootKind};
 use crate::source::Object;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Path {
     /// Why the JVM holds the first of the steps.
+    #[serde(skip)]
     pub root: String,
     pub kind: Option<RootKind>,
     /// From the root to the object.
     pub steps: Vec<Step>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
     pub node: Node,
     /// How the step before refers to it; empty for the first.
@@ -26,7 +28,7 @@ pub struct Step {
 }
 
 /// How an object refers to another.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum By {
     /// It is the first.
     Root,
@@ -57,6 +59,12 @@ impl By {
             By::Hidden => " <inside the JVM>".to_owned(),
         }
     }
+}
+
+/// Why the JVM holds something, in words. What has no kind is a thread that only its variables
+/// made known.
+pub(crate) fn root_text(kind: Option<RootKind>) -> String {
+    kind.map_or("thread", RootKind::name).to_owned()
 }
 
 /// Elements of an array that are looked through at once.
@@ -104,14 +112,8 @@ impl Heap {
         for pair in nodes.windows(2) {
             steps.push(Step { node: pair[1], by: self.how(pair[0], pair[1])? });
         }
-        let root = self.roots(nodes[0]).min_by_key(|root| root.kind);
-        let text = root.map_or_else(|| "thread".to_owned(), |root| self.root_text(root));
-        Ok(Path { root: text, kind: root.map(|root| root.kind), steps })
-    }
-
-    /// Why the JVM holds something, in words.
-    pub fn root_text(&self, root: &Root) -> String {
-        root.kind.name().to_owned()
+        let kind = self.roots(nodes[0]).map(|root| root.kind).min();
+        Ok(Path { root: root_text(kind), kind, steps })
     }
 
     /// How one object refers to another.

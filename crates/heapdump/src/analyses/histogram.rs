@@ -1,7 +1,8 @@
 //! Objects and bytes by class, by loader or by package, with what each group retains.
 
+mod retained;
+
 use crate::classes::ClassId;
-use crate::dominators::Place;
 use crate::heap::Heap;
 use crate::levels::{Level, Sum};
 use std::collections::HashMap;
@@ -32,6 +33,13 @@ pub struct Row {
 impl Heap {
     /// Rows by what they retain, the largest first.
     pub fn histogram(&self, by: By) -> Vec<Row> {
+        match by {
+            By::Class => self.answers.classes(self, || self.count_by(by)),
+            _ => self.count_by(by),
+        }
+    }
+
+    fn count_by(&self, by: By) -> Vec<Row> {
         let (groups, mut rows) = self.groups(by);
         for node in self.nodes() {
             let group = groups[self.class_id(node) as usize] as usize;
@@ -96,48 +104,5 @@ impl Heap {
             (_, Some(node)) => format!("{}@{loader:x}", self.class(node).name),
             (_, None) => format!("(a loader that the dump does not have)@{loader:x}"),
         }
-    }
-
-    /// What each group of classes retains: the sum over its objects that are not below another one
-    /// of the group.
-    fn retained_by(&self, groups: &[u32], count: usize) -> Vec<u64> {
-        let tree = &self.tree;
-        let reached = tree.reached();
-        let mut first: Vec<Place> = vec![0; reached + 1];
-        let mut next: Vec<Place> = vec![0; reached + 1];
-        for place in (1..=reached as Place).rev() {
-            let above = tree.dominator(place) as usize;
-            next[place as usize] = first[above];
-            first[above] = place;
-        }
-        let mut retained = vec![0; count];
-        let mut inside = vec![0_u32; count];
-        let group = |place: Place| groups[self.class_id(tree.node(place)) as usize] as usize;
-        let mut here = first[0];
-        while here != 0 {
-            let own = group(here);
-            if inside[own] == 0 {
-                retained[own] += tree.retained(here);
-            }
-            inside[own] += 1;
-            if first[here as usize] != 0 {
-                here = first[here as usize];
-                continue;
-            }
-            // Up until there is a way to the side.
-            loop {
-                inside[group(here)] -= 1;
-                let side = next[here as usize];
-                if side != 0 {
-                    here = side;
-                    break;
-                }
-                here = tree.dominator(here);
-                if here == 0 {
-                    break;
-                }
-            }
-        }
-        retained
     }
 }

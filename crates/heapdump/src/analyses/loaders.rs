@@ -16,8 +16,10 @@ pub struct LoaderRow {
     pub instances: Sum,
     /// What only the loader and its classes hold.
     pub retained: u64,
-    /// Loaders of the same kind that have loaded a class of the same name, with this one. More
-    /// than one of them may be left over from an older version of the same thing.
+    /// Whether anything holds it. If not, it goes with the next collection that unloads classes.
+    pub is_held: bool,
+    /// Of those that are held: loaders of the same kind that have loaded a class of the same name,
+    /// with this one. All but one of them may be left over from older versions of the same thing.
     pub copies: u64,
     /// A class that they have in common.
     pub common: Option<String>,
@@ -34,10 +36,14 @@ impl Heap {
         for node in self.nodes().filter(|node| self.tree.place(*node).is_some()) {
             sums[self.class_id(node) as usize].add(self.size(node));
         }
+        let held = |loader: u64| {
+            let node = self.find(loader).filter(|_| loader != 0);
+            node.filter(|node| self.tree.place(*node).is_some())
+        };
         // Loaders of one kind by a class that they have loaded.
         let mut common: HashMap<(ClassId, &str), u64> = HashMap::new();
         for (loader, ids) in &by_loader {
-            let Some(node) = self.find(*loader).filter(|_| *loader != 0) else { continue };
+            let Some(node) = held(*loader) else { continue };
             for id in ids {
                 let name = self.classes().get(*id).name.as_str();
                 *common.entry((self.class_id(node), name)).or_default() += 1;
@@ -52,9 +58,11 @@ impl Heap {
                     instances.objects += sums[*id as usize].objects;
                     instances.bytes += sums[*id as usize].bytes;
                 }
+                let is_held = *loader == 0 || held(*loader).is_some();
                 let copies = |id: &ClassId| {
                     let name = self.classes().get(*id).name.as_str();
-                    let count = node.and_then(|node| common.get(&(self.class_id(node), name)));
+                    let held = node.filter(|_| is_held);
+                    let count = held.and_then(|node| common.get(&(self.class_id(node), name)));
                     (count.copied().unwrap_or(1), std::cmp::Reverse(name))
                 };
                 let most = ids.iter().map(copies).max();
@@ -65,6 +73,7 @@ impl Heap {
                     classes: ids.len() as u64,
                     instances,
                     retained: node.map_or(0, |node| self.retained(node)),
+                    is_held,
                     copies,
                     common: name.filter(|_| copies > 1).map(str::to_owned),
                 }

@@ -8,7 +8,7 @@
 
 mod split;
 
-use crate::classes::ClassId;
+use crate::classes::{ClassId, IdMap};
 use crate::dominators::Place;
 use crate::error::Result;
 use crate::heap::Heap;
@@ -16,10 +16,16 @@ use crate::ids::Node;
 use crate::levels::Sum;
 use crate::path::Path;
 use crate::roots::RootKind;
-use std::collections::HashMap;
+use serde::{Deserialize, Serialize};
+
+/// What is asked most: the least share and the most suspects, for a first look and for a table. An
+/// index keeps the answers.
+pub const FEW: (f64, usize) = (0.02, 5);
+pub const MANY: (f64, usize) = (0.01, 25);
+pub(crate) const USUAL: [(f64, usize); 2] = [FEW, MANY];
 
 /// The part of a program that holds memory.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Holder {
     Static {
         class: ClassId,
@@ -40,7 +46,7 @@ pub enum Holder {
     Many(ClassId),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspect {
     pub holder: Holder,
     /// What the holder holds; the largest first. Of many objects of a class the largest few.
@@ -50,6 +56,7 @@ pub struct Suspect {
     pub threads: Vec<Node>,
     pub retained: u64,
     /// Of all that is held.
+    #[serde(skip)]
     pub share: f64,
     /// Where the memory of the largest member branches out, and the collection that this is in.
     pub point: Node,
@@ -86,11 +93,22 @@ struct Found {
 impl Heap {
     /// At most so many suspects, each with at least this share of all that is held.
     pub fn suspects(&self, least: f64, most: usize) -> Result<Vec<Suspect>> {
+        let find = || self.find_suspects(least, most);
+        match USUAL.iter().position(|usual| *usual == (least, most)) {
+            Some(question) => self.answers.suspects(self, question, find),
+            None => find(),
+        }
+    }
+
+    fn find_suspects(&self, least: f64, most: usize) -> Result<Vec<Suspect>> {
         let total = self.tree.retained(0);
         let limit = ((total as f64 * least) as u64).max(1);
         let mut found = split::split(self, limit)?;
         found.retain(|found| found.retained >= limit);
-        found.sort_by_key(|found| std::cmp::Reverse(found.retained));
+        // Those that hold the same in the order of their places, in every run alike.
+        found.sort_by_key(|found| {
+            (std::cmp::Reverse(found.retained), found.places.first().copied())
+        });
         found.truncate(most);
         let fills = self.fills(&found);
         let big = Big::new(self, limit / 16);
@@ -120,7 +138,7 @@ impl Heap {
             count,
             threads: found.threads,
             retained: found.retained,
-            share: found.retained as f64 / total.max(1) as f64,
+            share: share(found.retained, total),
             point,
             collection,
             path: self.path(target)?,
@@ -164,7 +182,7 @@ impl Heap {
         for (number, found) in (1..).zip(found) {
             found.places.iter().for_each(|place| owner[*place as usize] = number);
         }
-        let mut sums: Vec<HashMap<ClassId, Sum>> = vec![HashMap::new(); found.len()];
+        let mut sums: Vec<IdMap<Sum>> = vec![IdMap::default(); found.len()];
         for place in 1..=self.tree.reached() as Place {
             if owner[place as usize] == 0 {
                 owner[place as usize] = owner[self.tree.dominator(place) as usize];
@@ -172,11 +190,13 @@ impl Heap {
             let of = usize::from(owner[place as usize]);
             if of > 0 {
                 let node = self.tree.node(place);
-                sums[of - 1].entry(self.class_id(node)).or_default().add(self.size(node));
+                let class = u64::from(self.class_id(node));
+                sums[of - 1].entry(class).or_default().add(self.size(node));
             }
         }
-        let largest = |sums: HashMap<ClassId, Sum>| {
-            let mut fill: Vec<(ClassId, Sum)> = sums.into_iter().collect();
+        let largest = |sums: IdMap<Sum>| {
+            let mut fill: Vec<(ClassId, Sum)> =
+                sums.into_iter().map(|(class, sum)| (class as ClassId, sum)).collect();
             fill.sort_by_key(|(class, sum)| (std::cmp::Reverse(sum.bytes), *class));
             fill.truncate(MOST_FILL);
             let most = fill.first().map_or(0, |(_, sum)| sum.bytes);
@@ -194,6 +214,37 @@ impl Heap {
         }
         fillings
     }
+}
+
+impl Suspect {
+    /// All objects that it names.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node> {
+        let loader = match self.holder {
+            Holder::Loader(node) => Some(node),
+            _ => None,
+        };
+        let steps = self.path.iter().flat_map(|path| &path.steps).map(|step| step.node);
+        let samples = self.samples.iter().map(|(node, _)| *node);
+        let lists = self.members.iter().chain(&self.threads).copied();
+        let others = [Some(self.point), self.collection, loader].into_iter().flatten();
+        lists.chain(others).chain(steps).chain(samples)
+    }
+
+    /// All classes that it names.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = ClassId> {
+        let holder = match self.holder {
+            Holder::Static { class, .. } | Holder::Class(class) | Holder::Many(class) => {
+                Some(class)
+            }
+            _ => None,
+        };
+        holder.into_iter().chain(self.fill.iter().map(|(class, _)| *class))
+    }
+}
+
+/// Of all that is held.
+pub(crate) fn share(retained: u64, total: u64) -> f64 {
+    retained as f64 / total.max(1) as f64
 }
 
 /// Places that retain much, by what dominates them.

@@ -19,6 +19,7 @@ mod write;
 pub use record::Width;
 pub use write::{ClassOut, Writer};
 
+use crate::addresses::Addresses;
 use crate::classes::{ClassId, Classes, IdMap, Type};
 use crate::conventions::Conventions;
 use crate::error::Result;
@@ -62,12 +63,17 @@ struct Block {
     objects: u64,
 }
 
-/// Addresses of all objects, in several lists.
-pub type Addresses = Vec<Vec<u64>>;
+impl Block {
+    /// Whether a file of this length can have it.
+    fn is_in(&self, length: u64) -> bool {
+        let counts = [self.objects, self.most_edges];
+        self.begin <= self.end && self.end <= length && counts.iter().all(|count| *count <= length)
+    }
+}
 
 impl Hprof {
-    /// Reads everything but references.
-    pub fn open(mut input: Input, progress: &dyn Progress) -> Result<(Hprof, Addresses)> {
+    /// Reads everything but references; the addresses of all objects beside it.
+    pub fn open(mut input: Input, progress: &dyn Progress) -> Result<(Hprof, Vec<Addresses>)> {
         let mut notes = std::mem::take(&mut input.notes);
         let top = top::read(&input, &mut notes)?;
         let (found, addresses) = scan::scan(&input, &top, progress)?;
@@ -76,7 +82,10 @@ impl Hprof {
 
     /// The same with what was found before. `None` if that makes no sense.
     pub fn reopen(mut input: Input, state: &[u8], options: &Options) -> Result<Option<Hprof>> {
-        let Ok(found) = serde_json::from_slice(state) else { return Ok(None) };
+        let Ok(found) = serde_json::from_slice::<Found>(state) else { return Ok(None) };
+        if !found.blocks.iter().all(|block| block.is_in(input.length())) {
+            return Ok(None);
+        }
         let mut notes = std::mem::take(&mut input.notes);
         let top = top::read(&input, &mut notes)?;
         let mut hprof = Hprof::new(input, &top, found, notes)?;

@@ -1,10 +1,11 @@
 //! The first walk over all objects: their addresses, the classes, the roots, and where to begin
 //! when one object is looked for.
 
+use super::Block;
 use super::evidence::Evidence;
 use super::record::{self, ClassRecord, Record, Stop, Width};
 use super::top::{self, Segment, Top};
-use super::{Addresses, Block};
+use crate::addresses::Addresses;
 use crate::classes::Type;
 use crate::error::{HeapError, Result};
 use crate::input::Input;
@@ -45,14 +46,15 @@ pub struct RootRecord {
     pub frame: u32,
 }
 
-pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<(Found, Addresses)> {
+pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<(Found, Vec<Addresses>)> {
     let pieces = pieces(&top.segments);
     let done = AtomicU64::new(0);
     let outcomes = par::each_with(
         pieces.len(),
         || Window::new(input, PORTION),
         |window, at| {
-            let mut piece = Piece { width: top.width, found: Found::default(), list: Vec::new() };
+            let (found, list) = Default::default();
+            let mut piece = Piece { width: top.width, found, list };
             for segment in pieces[at] {
                 piece.segment(window, *segment)?;
                 let length = segment.end - segment.begin;
@@ -64,7 +66,7 @@ pub fn scan(input: &Input, top: &Top, progress: &dyn Progress) -> Result<(Found,
     );
     let (mut found, mut addresses) = (Found::default(), Vec::new());
     for outcome in outcomes {
-        let (part, list): (Found, Vec<u64>) = outcome?;
+        let (part, list): (Found, Addresses) = outcome?;
         addresses.push(list);
         found.blocks.extend(part.blocks);
         found.classes.extend(part.classes);
@@ -104,7 +106,7 @@ fn pieces(segments: &[Segment]) -> Vec<&[Segment]> {
 struct Piece {
     width: Width,
     found: Found,
-    list: Vec<u64>,
+    list: Addresses,
 }
 
 /// An array that may have a neighbour.

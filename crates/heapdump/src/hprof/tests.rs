@@ -12,6 +12,7 @@ use crate::path::By;
 use crate::progress::Silent;
 use crate::roots::RootKind;
 use crate::values::Value;
+use std::os::unix::fs::FileExt;
 
 const OBJECT: u64 = 0x100;
 const STRING: u64 = 0x110;
@@ -188,6 +189,68 @@ fn lengths_that_have_overflowed_are_found_by_what_follows() {
     let expected = open(whole).unwrap();
     assert_eq!(heap.objects(), expected.objects());
     assert_eq!(heap.sum(Level::Strong), expected.sum(Level::Strong));
+}
+
+/// Records that are in a segment of their own, before the first one of a dump.
+fn with_segment(whole: &[u8], size: u64, body: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let at = whole.windows(5).position(|bytes| bytes == [0x1c, 0, 0, 0, 0]).unwrap();
+    let mut before = whole[..at].to_vec();
+    before.extend([0x1c, 0, 0, 0, 0]);
+    before.extend((size as u32).to_be_bytes());
+    before.extend(body);
+    (before, whole[at..].to_vec())
+}
+
+#[test]
+fn every_version_is_read_and_what_android_adds_too() {
+    let expected = open(dump(Width::Eight)).unwrap();
+    let digit = "JAVA PROFILE 1.0.".len();
+    for version in [b'1', b'2', b'3'] {
+        let mut bytes = dump(Width::Eight);
+        bytes[digit] = version;
+        let heap = open(bytes).unwrap();
+        assert_eq!(heap.objects(), expected.objects());
+        assert_eq!(heap.sum(Level::Strong), expected.sum(Level::Strong));
+    }
+    // The name of a heap, an array without its numbers, and a root that holds it.
+    let address = 0x3000_u64.to_be_bytes();
+    let mut body = vec![0xfe, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
+    body.extend([&[0xc3][..], &address, &[0, 0, 0, 0, 0, 0, 0, 9, 10], &[0x89], &address].concat());
+    let (mut bytes, rest) = with_segment(&dump(Width::Eight), body.len() as u64, &body);
+    bytes.extend(rest);
+    bytes[digit] = b'3';
+    let heap = open(bytes).unwrap();
+    assert_eq!(heap.objects(), expected.objects() + 1);
+    let array = heap.find(0x3000).unwrap();
+    assert_eq!((heap.class(array).name.as_ref(), heap.level(array)), ("int[]", Level::Strong));
+    assert!(heap.about().notes.is_empty(), "{:?}", heap.about().notes);
+}
+
+/// A file with holes: the array takes no room on the disk, and is not read.
+#[test]
+fn a_segment_of_more_than_four_gigabytes_is_whole() {
+    const LENGTH: u64 = 640_000_000;
+    let address = 0x3000_u64.to_be_bytes();
+    let root = [&[0xff][..], &address].concat();
+    let long = 11;
+    let array = [&[0x23][..], &address, &[0; 4], &(LENGTH as u32).to_be_bytes(), &[long]].concat();
+    let body = [root, array].concat();
+    let size = body.len() as u64 + 8 * LENGTH;
+    assert!(size > 1 << 32);
+    let whole = dump(Width::Eight);
+    let (before, rest) = with_segment(&whole, size, &body);
+    let path = std::env::temp_dir().join(format!("tare-holes-{}.hprof", std::process::id()));
+    let file = std::fs::File::create_new(&path).unwrap();
+    let written = file.write_all_at(&before, 0);
+    let written = written.and_then(|()| file.write_all_at(&rest, before.len() as u64 + 8 * LENGTH));
+    let heap = Heap::open(&path, &Options::default(), &Silent);
+    std::fs::remove_file(&path).unwrap();
+    written.unwrap();
+    let heap = heap.unwrap();
+    assert!(heap.about().notes.is_empty(), "{:?}", heap.about().notes);
+    let array = heap.find(0x3000).unwrap();
+    assert_eq!((heap.size(array), heap.retained(array)), (16 + 8 * LENGTH, 16 + 8 * LENGTH));
+    assert_eq!(heap.objects(), open(whole).unwrap().objects() + 1);
 }
 
 #[test]

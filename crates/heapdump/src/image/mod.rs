@@ -4,6 +4,7 @@
 mod table;
 mod walk;
 
+use crate::addresses::Addresses;
 use crate::classes::{ClassId, Classes, IdMap};
 use crate::error::{HeapError, Result};
 use crate::heap::Options;
@@ -51,6 +52,17 @@ struct Stretch {
     objects: u64,
 }
 
+impl Stretch {
+    /// Whether an image of this length can have it.
+    fn is_in(&self, length: u64) -> bool {
+        let counts = [self.objects, self.most_edges];
+        self.begin <= self.end
+            && self.end <= length
+            && self.address.checked_add(length).is_some()
+            && counts.iter().all(|count| *count <= length)
+    }
+}
+
 impl Image {
     /// Whether a file begins as a snapshot does.
     pub fn is_one(file: &File) -> bool {
@@ -59,7 +71,7 @@ impl Image {
     }
 
     /// Reads everything but references; the addresses of all objects beside it.
-    pub fn open(file: File, progress: &dyn Progress) -> Result<(Image, Vec<Vec<u64>>)> {
+    pub fn open(file: File, progress: &dyn Progress) -> Result<(Image, Vec<Addresses>)> {
         let snapshot = Snapshot::read(file).map_err(|error| match error {
             snapshot::ReadError::Io(error) => HeapError::Io { doing: "it cannot be read", error },
             error => HeapError::Broken { reason: error.to_string() },
@@ -75,6 +87,9 @@ impl Image {
     pub fn reopen(file: File, state: &[u8], options: &Options) -> Result<Option<Image>> {
         let Ok(found) = serde_json::from_slice::<Found>(state) else { return Ok(None) };
         let Ok(snapshot) = Snapshot::read(file) else { return Ok(None) };
+        if !found.parts.iter().all(|part| part.is_in(snapshot.image_bytes())) {
+            return Ok(None);
+        }
         let mut image = table::image(snapshot)?;
         (image.parts, image.notes) = (found.parts, found.notes);
         image.find_statics()?;

@@ -1,6 +1,7 @@
 //! Objects of a snapshot: all of a part, or one by its address.
 
 use super::{Found, Image, Stretch};
+use crate::addresses::Addresses;
 use crate::classes::{ClassId, Classes, Kind, Type};
 use crate::error::{HeapError, Result};
 use crate::layout::Layout;
@@ -47,14 +48,14 @@ impl Image {
     }
 
     /// Walks over all runs once, for the addresses of objects and where parts can begin.
-    pub(super) fn find_objects(&mut self, progress: &dyn Progress) -> Result<Vec<Vec<u64>>> {
+    pub(super) fn find_objects(&mut self, progress: &dyn Progress) -> Result<Vec<Addresses>> {
         let done = AtomicU64::new(0);
         let all = self.snapshot.image_bytes();
         let runs = &self.snapshot.runs;
         let groups = groups(runs);
         let outcomes = par::each(groups.len(), |at| {
             let mut window = Window::new(self, PORTION);
-            let mut found = (Vec::new(), Vec::new(), Vec::new());
+            let mut found = (Addresses::default(), Vec::new(), Vec::new());
             for run in &runs[groups[at].clone()] {
                 let (addresses, parts, notes) = &mut found;
                 self.find_in_run(&mut window, run, addresses, parts, notes)?;
@@ -65,7 +66,7 @@ impl Image {
         });
         let mut lists = Vec::new();
         for outcome in outcomes {
-            let (addresses, parts, notes): (Vec<u64>, Vec<Stretch>, Vec<String>) = outcome?;
+            let (addresses, parts, notes): (Addresses, Vec<Stretch>, Vec<String>) = outcome?;
             lists.push(addresses);
             self.parts.extend(parts);
             self.notes.extend(notes.into_iter().take(3));
@@ -77,7 +78,7 @@ impl Image {
         &self,
         window: &mut Window<'_>,
         run: &Run,
-        addresses: &mut Vec<u64>,
+        addresses: &mut Addresses,
         parts: &mut Vec<Stretch>,
         notes: &mut Vec<String>,
     ) -> Result<()> {

@@ -5,6 +5,7 @@
 //! "TAREHIDX"
 //! columns, each in blocks of 65,536 numbers
 //! state: JSON, what the dump's reader must know to find objects again
+//! answers: JSON, to the usual questions (`answers`)
 //! directory: JSON, `Directory`
 //! u64 offset, u64 length and u32 CRC-32 of the directory, u32 version, "TAREHIDX"
 //! ```
@@ -16,12 +17,16 @@
 //! It is read by position and not mapped, as dumps are. What is in it is not believed either:
 //! whatever it says, a heap that comes from it can be asked without harm.
 
+mod answers;
 mod column;
+#[cfg(test)]
+mod mutated;
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub(crate) use answers::Answers;
 pub(crate) use column::Column;
 pub use read::Unusable;
 
@@ -29,7 +34,7 @@ use crate::error::Result;
 use crate::heap::{Heap, Options};
 use crate::levels::Sum;
 use crate::progress::Silent;
-use column::Pick;
+use column::{Cell, Pick};
 use flate2::Crc;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -42,7 +47,7 @@ const MAGIC: [u8; 8] = *b"TAREHIDX";
 
 /// Counts up whenever the meaning of anything in an index changes, also by a change of how it is
 /// computed.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Of the last bytes of an index.
 const TAIL: usize = 32;
@@ -84,6 +89,8 @@ struct Directory {
     key: Key,
     columns: Vec<Place>,
     state: Text,
+    /// If they were not too long.
+    answers: Option<Text>,
     is_snapshot: bool,
     ids: Numbers,
     levels: Vec<Sum>,
@@ -97,10 +104,12 @@ struct Place {
     begin: u64,
     count: u64,
     width: u32,
+    /// Bytes of each block, and its checksum.
+    lengths: Vec<u32>,
     sums: Vec<u32>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Text {
     begin: u64,
     length: u64,
@@ -115,55 +124,70 @@ pub(crate) struct Numbers {
     pub(crate) bitmap: Option<(u64, u32)>,
 }
 
-/// A column by its name: how long it is, and how a number of it is had.
-struct Spec<T> {
+/// A column by its name: how long it is, and how a number of it is had, or all of them.
+struct Spec<T: Cell> {
     name: &'static str,
     count: fn(&Heap) -> usize,
     pick: Pick<T>,
+    all: fn(&Heap) -> Option<&[T]>,
 }
 
-const CLASS: Spec<u32> =
-    Spec { name: "class", count: Heap::count, pick: |heap, at| heap.class.get(at) };
-const SIZE: Spec<u32> =
-    Spec { name: "size", count: Heap::count, pick: |heap, at| heap.size.get(at) };
-const LEVEL: Spec<u8> =
-    Spec { name: "level", count: Heap::count, pick: |heap, at| heap.levels.level.get(at) };
-const PLACE: Spec<u32> =
-    Spec { name: "place", count: Heap::count, pick: |heap, at| heap.tree.place.get(at) };
-const ORDER: Spec<u32> =
-    Spec { name: "order", count: places, pick: |heap, at| heap.tree.order.get(at) };
-const PARENT: Spec<u32> =
-    Spec { name: "parent", count: places, pick: |heap, at| heap.tree.parent.get(at) };
-const DOMINATOR: Spec<u32> =
-    Spec { name: "dominator", count: places, pick: |heap, at| heap.tree.dominator.get(at) };
-const RETAINED: Spec<u64> =
-    Spec { name: "retained", count: places, pick: |heap, at| heap.tree.retained.get(at) };
-const LIST_BASE: Spec<u64> = Spec {
-    name: "referrers.base",
-    count: |heap| heap.tree.referrers.base.len(),
-    pick: |heap, at| heap.tree.referrers.base.get(at),
-};
-const LIST_OFFSET: Spec<u32> = Spec {
-    name: "referrers.offset",
-    count: |heap| heap.tree.referrers.offset.len(),
-    pick: |heap, at| heap.tree.referrers.offset.get(at),
-};
-const LIST_ALL: Spec<u32> = Spec {
-    name: "referrers",
-    count: |heap| heap.tree.referrers.all.len(),
-    pick: |heap, at| heap.tree.referrers.all.get(at),
+/// A column that a heap has as one.
+macro_rules! column {
+    ($name:literal, $count:expr, $($field:ident).+) => {
+        Spec {
+            name: $name,
+            count: $count,
+            pick: |heap, at| heap.$($field).+.get(at),
+            all: |heap| heap.$($field).+.owned(),
+        }
+    };
+}
+
+const CLASS: Spec<u32> = column!("class", Heap::count, class);
+const SIZE: Spec<u32> = column!("size", Heap::count, size);
+const LEVEL: Spec<u8> = column!("level", Heap::count, levels.level);
+const PLACE: Spec<u32> = column!("place", Heap::count, tree.place);
+const ORDER: Spec<u32> = column!("order", places, tree.order);
+const PARENT: Spec<u32> = column!("parent", places, tree.parent);
+const DOMINATOR: Spec<u32> = column!("dominator", places, tree.dominator);
+const RETAINED: Spec<u64> = column!("retained", places, tree.retained);
+const LIST_BASE: Spec<u64> =
+    column!("referrers.base", |heap| heap.tree.referrers.base.len(), tree.referrers.base);
+const LIST_OFFSET: Spec<u32> =
+    column!("referrers.offset", |heap| heap.tree.referrers.offset.len(), tree.referrers.offset);
+const LIST_ALL: Spec<u32> =
+    column!("referrers", |heap| heap.tree.referrers.all.len(), tree.referrers.all);
+const CHUNKS: Spec<u32> = Spec {
+    name: "chunks",
+    count: |heap| heap.ids.chunks(),
+    pick: |heap, at| heap.ids.chunk(at),
+    all: |_| None,
 };
 const ADDRESSES: Spec<u64> = Spec {
     name: "addresses",
     count: |heap| heap.ids.words(),
     pick: |heap, at| heap.ids.word(at).0,
+    all: |_| None,
 };
-const BEFORE: Spec<u32> =
-    Spec { name: "before", count: |heap| heap.ids.words(), pick: |heap, at| heap.ids.word(at).1 };
-const ROOT_NODE: Spec<u32> =
-    Spec { name: "root.node", count: |heap| heap.roots.len(), pick: |heap, at| heap.roots[at].0 };
-const ROOT_NUMBER: Spec<u32> =
-    Spec { name: "root.number", count: |heap| heap.roots.len(), pick: |heap, at| heap.roots[at].1 };
+const BEFORE: Spec<u32> = Spec {
+    name: "before",
+    count: |heap| heap.ids.words(),
+    pick: |heap, at| heap.ids.word(at).1,
+    all: |_| None,
+};
+const ROOT_NODE: Spec<u32> = Spec {
+    name: "root.node",
+    count: |heap| heap.roots.len(),
+    pick: |heap, at| heap.roots[at].0,
+    all: |_| None,
+};
+const ROOT_NUMBER: Spec<u32> = Spec {
+    name: "root.number",
+    count: |heap| heap.roots.len(),
+    pick: |heap, at| heap.roots[at].1,
+    all: |_| None,
+};
 
 fn places(heap: &Heap) -> usize {
     heap.tree.order.len()
@@ -188,12 +212,18 @@ impl Shelf {
 
     /// The same heap, read from the dump once the index has turned out to be damaged.
     fn anew(&self) -> Option<&Heap> {
-        self.is_damaged.store(true, Ordering::Relaxed);
+        self.set_damaged();
         let read = || -> Result<Heap> {
             let dump = self.dump.try_clone().map_err(crate::HeapError::io("it cannot be read"))?;
-            Heap::of_file(dump, &self.options, &Silent)
+            // There is no other answer any more, so it takes what it needs.
+            let options = Options { memory: u64::MAX, ..self.options.clone() };
+            Heap::of_file(dump, &options, &Silent)
         };
         self.anew.get_or_init(|| read().ok().map(Box::new)).as_deref()
+    }
+
+    fn set_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 
     pub fn is_damaged(&self) -> bool {

@@ -2,9 +2,9 @@
 
 use super::column::{BLOCK, Cell, Column, Stored};
 use super::{
-    ADDRESSES, BEFORE, CLASS, DOMINATOR, Directory, Key, LEVEL, LIST_ALL, LIST_BASE, LIST_OFFSET,
-    MAGIC, Numbers, ORDER, PARENT, PLACE, RETAINED, ROOT_NODE, ROOT_NUMBER, SIZE, Shelf, Spec,
-    TAIL, VERSION, sum,
+    ADDRESSES, Answers, BEFORE, CHUNKS, CLASS, DOMINATOR, Directory, Key, LEVEL, LIST_ALL,
+    LIST_BASE, LIST_OFFSET, MAGIC, Numbers, ORDER, PARENT, PLACE, RETAINED, ROOT_NODE, ROOT_NUMBER,
+    SIZE, Shelf, Spec, TAIL, VERSION, sum,
 };
 use crate::dominators::{Referrers, Tree};
 use crate::error::Result;
@@ -51,12 +51,15 @@ impl Heap {
         };
         let Some(state) = state(&index, &directory) else { return Ok(Err(Unusable::Damaged)) };
         let clone = || dump.try_clone().map_err(crate::HeapError::io("it cannot be read"));
+        // What is wrong with the dump itself is told by whoever reads it without an index.
         let source: Option<Box<dyn Source>> = if directory.is_snapshot {
-            Image::reopen(clone()?, &state, options)?.map(|image| Box::new(image) as _)
+            let image = Image::reopen(clone()?, &state, options);
+            image.ok().flatten().map(|image| Box::new(image) as _)
         } else {
             let unpacking = |done, all| progress.tell("unpacking", done, all);
             let input = Input::of_file(clone()?, &options.temporary, &unpacking)?;
-            Hprof::reopen(input, &state, options)?.map(|hprof| Box::new(hprof) as _)
+            let hprof = Hprof::reopen(input, &state, options);
+            hprof.ok().flatten().map(|hprof| Box::new(hprof) as _)
         };
         let Some(source) = source else { return Ok(Err(Unusable::Damaged)) };
         let shelf = Arc::new(Shelf {
@@ -127,7 +130,8 @@ fn assemble(source: Box<dyn Source>, directory: &Directory, shelf: Arc<Shelf>) -
     let (class, size) = (from.column(&CLASS)?, from.column(&SIZE)?);
     let level = from.column(&LEVEL)?;
     let Numbers { count, bitmap } = directory.ids;
-    let ids = Ids::stored(count, bitmap, from.column(&ADDRESSES)?, from.column(&BEFORE)?);
+    let (chunks, before) = (from.column(&CHUNKS)?, from.column(&BEFORE)?);
+    let ids = Ids::stored(count, bitmap, chunks, from.column(&ADDRESSES)?, before);
     let objects = count as usize;
     let places = tree.order.len();
     let fit = class.len() == objects
@@ -145,7 +149,8 @@ fn assemble(source: Box<dyn Source>, directory: &Directory, shelf: Arc<Shelf>) -
     roots.sort_unstable();
     let losses = directory.losses;
     let index = Some(Arc::clone(&shelf));
-    fit.then_some(Heap { source, ids, class, size, tree, levels, losses, roots, index })
+    let answers = Answers::stored(directory.answers);
+    fit.then_some(Heap { source, ids, class, size, tree, levels, losses, roots, index, answers })
 }
 
 struct From<'a> {
@@ -158,17 +163,27 @@ struct From<'a> {
 impl From<'_> {
     fn column<T: Cell>(&self, spec: &Spec<T>) -> Option<Column<T>> {
         let place = self.directory.columns.iter().find(|place| place.name == spec.name)?;
-        let bytes = place.count.checked_mul(T::WIDTH as u64)?;
         let blocks = place.count.div_ceil(BLOCK as u64);
+        let (mut places, mut end, mut left) = (Vec::new(), place.begin, place.count);
+        for (length, sum) in place.lengths.iter().zip(&place.sums) {
+            places.push((end, *length, *sum));
+            end = end.checked_add(u64::from(*length))?;
+            // A number takes a byte at least, so that no memory is taken for what is not there.
+            let count = left.min(BLOCK as u64);
+            left -= count;
+            if u64::from(*length) < count {
+                return None;
+            }
+        }
         let fits = place.width as usize == T::WIDTH
-            && place.begin.checked_add(bytes)? <= self.length
-            && place.sums.len() as u64 == blocks;
+            && end <= self.length
+            && left == 0
+            && places.len() as u64 == blocks;
         fits.then(|| {
             Column::Stored(Stored {
                 shelf: Arc::clone(self.shelf),
-                begin: place.begin,
                 count: place.count as usize,
-                sums: place.sums.clone(),
+                places,
                 blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
                 pick: spec.pick,
             })

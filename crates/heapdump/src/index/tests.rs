@@ -1,9 +1,10 @@
 //! A heap that comes from an index is the one that was computed, whatever happened to the index;
 //! and one that somebody has forged does no harm.
 
-use super::column::{BLOCK, Cell};
-use super::{Directory, Key, TAIL, Unusable, sum};
+use super::column::{BLOCK, Cell, pack};
+use super::{Directory, Key, Place, TAIL, Unusable, sum};
 use crate::analyses::histogram::By;
+use crate::analyses::suspects::{FEW, MANY};
 use crate::classes::Type;
 use crate::heap::{Heap, Options};
 use crate::hprof::{ClassOut, Width, Writer};
@@ -21,10 +22,10 @@ const FIRST: u64 = 0x10_0000;
 const COUNT: u64 = 5 * BLOCK as u64 + 20;
 
 /// Numbers that look random and are the same in every run.
-struct Chance(u64);
+pub(super) struct Chance(pub u64);
 
 impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
         (self.0 >> 33) % limit
     }
@@ -60,10 +61,10 @@ fn dump(apart: u64) -> Vec<u8> {
 }
 
 /// A dump and its index in a directory of their own.
-struct Pair {
+pub(super) struct Pair {
     directory: PathBuf,
     heap: Heap,
-    index: Vec<u8>,
+    pub index: Vec<u8>,
 }
 
 impl Drop for Pair {
@@ -73,7 +74,7 @@ impl Drop for Pair {
 }
 
 impl Pair {
-    fn new(apart: u64) -> Pair {
+    pub fn new(apart: u64) -> Pair {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("tare-index-{}-{number}", std::process::id());
@@ -89,13 +90,13 @@ impl Pair {
     }
 
     /// Opens the dump with this index.
-    fn open(&self, index: &[u8]) -> Result<Heap, Unusable> {
+    pub fn open(&self, index: &[u8]) -> Result<Heap, Unusable> {
         fs::write(self.directory.join("index"), index).unwrap();
         let file = |name| File::open(self.directory.join(name)).unwrap();
         Heap::of_index(file("dump"), file("index"), &Options::default(), &Silent).unwrap()
     }
 
-    fn directory(&self) -> (Directory, usize) {
+    pub fn directory(&self) -> (Directory, usize) {
         let tail = self.index.len() - TAIL;
         let begin = u64::get(&self.index[tail..]) as usize;
         (serde_json::from_slice(&self.index[begin..tail]).unwrap(), begin)
@@ -166,7 +167,7 @@ fn a_damaged_block_is_computed_anew() {
     let (directory, _) = pair.directory();
     for place in directory.columns.iter().filter(|place| place.count > 0) {
         let mut index = pair.index.clone();
-        let last = place.begin + place.count * u64::from(place.width) - 1;
+        let last = place.end() - 1;
         index[last as usize] ^= 0x40;
         let heap = pair.open(&index).unwrap();
         check_same(&pair.heap, &heap, 1);
@@ -205,20 +206,41 @@ fn forged(pair: &Pair, chance: &mut Chance, which: u64) -> Vec<u8> {
         if which != number {
             continue;
         }
-        let end = (place.begin + place.count * u64::from(place.width)) as usize;
-        let column = &mut bytes[place.begin as usize..end];
-        match chance.below(3) {
-            0 => column.fill(0xff),
-            1 => column.iter_mut().for_each(|byte| *byte = chance.below(256) as u8),
-            _ => column.fill(1),
-        }
-        place.sums = column.chunks(BLOCK * place.width as usize).map(sum).collect();
+        let all: Vec<u64> = match chance.below(3) {
+            0 => vec![u64::MAX; place.count as usize],
+            1 => (0..place.count).map(|_| chance.below(1 << 31) << chance.below(33)).collect(),
+            _ => vec![1; place.count as usize],
+        };
+        put_column(&mut bytes, place, &all);
     }
     if which == 100 {
         directory.ids.count = u32::MAX;
         directory.columns.iter_mut().for_each(|place| place.count = u64::from(u32::MAX));
     }
-    let text = serde_json::to_vec(&directory).unwrap();
+    finished(pair, bytes, &directory)
+}
+
+/// Other numbers in a column, with checksums that are right.
+pub(super) fn put_column(bytes: &mut Vec<u8>, place: &mut Place, all: &[u64]) {
+    place.begin = bytes.len() as u64;
+    (place.lengths, place.sums) = (Vec::new(), Vec::new());
+    for block in all.chunks(BLOCK) {
+        let begin = bytes.len();
+        pack(block.iter().copied(), bytes);
+        place.lengths.push((bytes.len() - begin) as u32);
+        place.sums.push(sum(&bytes[begin..]));
+    }
+}
+
+impl Place {
+    fn end(&self) -> u64 {
+        self.begin + self.lengths.iter().map(|length| u64::from(*length)).sum::<u64>()
+    }
+}
+
+/// An index of these bytes and this directory.
+pub(super) fn finished(pair: &Pair, mut bytes: Vec<u8>, directory: &Directory) -> Vec<u8> {
+    let text = serde_json::to_vec(directory).unwrap();
     let begin = bytes.len() as u64;
     bytes.extend(&text);
     begin.put(&mut bytes);
@@ -232,7 +254,7 @@ fn forged(pair: &Pair, chance: &mut Chance, which: u64) -> Vec<u8> {
 fn a_forged_index_does_no_harm() {
     let pair = Pair::new(24);
     let mut chance = Chance(3);
-    for which in (0..15).chain([100]) {
+    for which in (0..16).chain([100]) {
         let Ok(heap) = pair.open(&forged(&pair, &mut chance, which)) else { continue };
         for node in (0..heap.objects() as u32).step_by(3) {
             let _ = (heap.address(node), heap.class(node), heap.retained(node), heap.level(node));
@@ -249,4 +271,88 @@ fn a_forged_index_does_no_harm() {
         let _ = heap.dominated(None).len();
         let _ = heap.histogram(By::Package).len();
     }
+}
+
+/// What is answered to the usual questions.
+fn answers(heap: &Heap) -> String {
+    let suspects = [FEW, MANY].map(|(least, most)| heap.suspects(least, most).unwrap());
+    assert!(suspects.iter().all(|suspects| !suspects.is_empty()));
+    format!("{suspects:?} {:?}", heap.histogram(By::Class))
+}
+
+#[test]
+fn usual_questions_need_no_columns() {
+    let pair = Pair::new(24);
+    let (directory, _) = pair.directory();
+    let mut index = pair.index.clone();
+    for place in directory.columns.iter().filter(|place| !place.name.starts_with("root")) {
+        index[place.begin as usize..place.end() as usize].fill(0x55);
+    }
+    let heap = pair.open(&index).unwrap();
+    assert_eq!(answers(&heap), answers(&pair.heap));
+    assert_eq!(heap.index(), Some(false), "no block was read");
+    // Any other question is answered from the columns, so that these are found to be damaged.
+    for (least, most) in [(FEW.0, FEW.1 + 1), (FEW.0 / 2.0, FEW.1)] {
+        let heap = pair.open(&index).unwrap();
+        let found = heap.suspects(least, most).unwrap();
+        assert_eq!(heap.index(), Some(true));
+        assert_eq!(format!("{found:?}"), format!("{:?}", pair.heap.suspects(least, most).unwrap()));
+    }
+    let heap = pair.open(&index).unwrap();
+    let rows = |heap: &Heap| format!("{:?}", heap.histogram(By::Package));
+    assert_eq!(rows(&heap), rows(&pair.heap));
+    assert_eq!(heap.index(), Some(true));
+}
+
+/// The same index with other answers, whose checksum is right.
+fn with_answers(pair: &Pair, change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    let (mut directory, begin) = pair.directory();
+    let text = directory.answers.as_mut().unwrap();
+    let old = &pair.index[text.begin as usize..][..text.length as usize];
+    let mut value = serde_json::from_slice(old).unwrap();
+    change(&mut value);
+    let new = serde_json::to_vec(&value).unwrap();
+    let mut bytes = pair.index[..begin].to_vec();
+    (text.begin, text.length, text.sum) = (begin as u64, new.len() as u64, sum(&new));
+    bytes.extend(&new);
+    finished(pair, bytes, &directory)
+}
+
+#[test]
+fn answers_that_cannot_be_are_found_anew() {
+    let pair = Pair::new(24);
+    let expected = answers(&pair.heap);
+    let heap = pair.open(&with_answers(&pair, |_| {})).unwrap();
+    assert_eq!((answers(&heap), heap.index()), (expected.clone(), Some(false)));
+    type Change = fn(&mut serde_json::Value);
+    let changes: [Change; 8] = [
+        |value| value["suspects"][0][0]["members"] = serde_json::json!([]),
+        |value| value["suspects"][0][0]["members"] = serde_json::json!([u32::MAX]),
+        |value| value["suspects"][1][0]["point"] = u32::MAX.into(),
+        |value| value["suspects"][1][0]["path"]["steps"][0]["node"] = u32::MAX.into(),
+        |value| value["suspects"][1][0]["fill"][0][0] = 77_777.into(),
+        |value| value["suspects"][1] = serde_json::Value::Null,
+        |value| value["classes"][0][0] = 77_777.into(),
+        |value| _ = value["suspects"].as_array_mut().unwrap().pop(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let heap = pair.open(&with_answers(&pair, change)).unwrap();
+        assert_eq!((answers(&heap), heap.index()), (expected.clone(), Some(true)), "{number}");
+    }
+    // A byte of them, and a place outside of the file.
+    let (directory, begin) = pair.directory();
+    let mut index = pair.index.clone();
+    index[directory.answers.unwrap().begin as usize + 5] ^= 1;
+    let heap = pair.open(&index).unwrap();
+    assert_eq!((answers(&heap), heap.index()), (expected.clone(), Some(true)));
+    for outside in [u64::MAX, pair.index.len() as u64 * 2] {
+        let mut directory = pair.directory().0;
+        directory.answers.as_mut().unwrap().length = outside;
+        let heap = pair.open(&finished(&pair, pair.index[..begin].to_vec(), &directory)).unwrap();
+        assert_eq!((answers(&heap), heap.index()), (expected.clone(), Some(true)));
+    }
+    // Without any, they are found, and nothing is wrong.
+    let directory = Directory { answers: None, ..directory };
+    let heap = pair.open(&finished(&pair, pair.index[..begin].to_vec(), &directory)).unwrap();
+    assert_eq!((answers(&heap), heap.index()), (expected, Some(false)));
 }

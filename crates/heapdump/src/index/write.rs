@@ -1,10 +1,11 @@
 //! Writes the index of a heap, front to back.
 
-use super::column::{BLOCK, Cell};
+use super::answers;
+use super::column::{BLOCK, Cell, pack};
 use super::{
-    ADDRESSES, BEFORE, CLASS, DOMINATOR, Directory, Key, LEVEL, LIST_ALL, LIST_BASE, LIST_OFFSET,
-    MAGIC, ORDER, PARENT, PLACE, Place, RETAINED, ROOT_NODE, ROOT_NUMBER, SIZE, Spec, Text,
-    VERSION, sum,
+    ADDRESSES, BEFORE, CHUNKS, CLASS, DOMINATOR, Directory, Key, LEVEL, LIST_ALL, LIST_BASE,
+    LIST_OFFSET, MAGIC, ORDER, PARENT, PLACE, Place, RETAINED, ROOT_NODE, ROOT_NUMBER, SIZE, Spec,
+    Text, VERSION, sum,
 };
 use crate::heap::Heap;
 use crate::levels::Level;
@@ -29,7 +30,7 @@ impl Heap {
         to: &mut dyn Write,
         progress: &dyn Progress,
     ) -> io::Result<()> {
-        let mut out = Out { to, at: 0, columns: Vec::new(), progress, all: 15 };
+        let mut out = Out { to, at: 0, columns: Vec::new(), progress, all: 16 };
         out.put(&MAGIC)?;
         out.column(self, &CLASS)?;
         out.column(self, &SIZE)?;
@@ -42,17 +43,18 @@ impl Heap {
         out.column(self, &LIST_BASE)?;
         out.column(self, &LIST_OFFSET)?;
         out.column(self, &LIST_ALL)?;
+        out.column(self, &CHUNKS)?;
         out.column(self, &ADDRESSES)?;
         out.column(self, &BEFORE)?;
         out.column(self, &ROOT_NODE)?;
         out.column(self, &ROOT_NUMBER)?;
-        let text = self.source.state().map_err(io::Error::other)?;
-        let state = Text { begin: out.at, length: text.len() as u64, sum: sum(&text) };
-        out.put(&text)?;
+        let state = out.text(&self.source.state().map_err(io::Error::other)?)?;
+        let answers = answers::text(self).map(|text| out.text(&text)).transpose()?;
         let directory = Directory {
             key: *key,
             columns: std::mem::take(&mut out.columns),
             state,
+            answers,
             is_snapshot: self.source.is_snapshot(),
             ids: self.ids.numbers(),
             levels: Level::ALL.map(|level| self.sum(level)).to_vec(),
@@ -78,21 +80,30 @@ impl Out<'_> {
         self.to.write_all(bytes)
     }
 
+    fn text(&mut self, text: &[u8]) -> io::Result<Text> {
+        let begin = self.at;
+        self.put(text)?;
+        Ok(Text { begin, length: text.len() as u64, sum: sum(text) })
+    }
+
     fn column<T: Cell>(&mut self, heap: &Heap, spec: &Spec<T>) -> io::Result<()> {
         let count = (spec.count)(heap);
-        let (begin, mut sums) = (self.at, Vec::with_capacity(count.div_ceil(BLOCK)));
+        let (begin, mut lengths, mut sums) = (self.at, Vec::new(), Vec::new());
         let mut bytes = Vec::with_capacity(BLOCK * T::WIDTH);
         for first in (0..count).step_by(BLOCK) {
             bytes.clear();
-            for at in first..count.min(first + BLOCK) {
-                (spec.pick)(heap, at).put(&mut bytes);
+            let block = first..count.min(first + BLOCK);
+            match (spec.all)(heap) {
+                Some(all) => pack(all[block].iter().map(|one| one.bits()), &mut bytes),
+                None => pack(block.map(|at| (spec.pick)(heap, at).bits()), &mut bytes),
             }
+            lengths.push(bytes.len() as u32);
             sums.push(sum(&bytes));
             self.put(&bytes)?;
             self.progress.tell("writing the index", self.columns.len() as u64, self.all);
         }
         let (name, count, width) = (spec.name.to_owned(), count as u64, T::WIDTH as u32);
-        self.columns.push(Place { name, begin, count, width, sums });
+        self.columns.push(Place { name, begin, count, width, lengths, sums });
         Ok(())
     }
 }
