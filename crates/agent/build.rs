@@ -121,6 +121,14 @@ fn write_export(out: &Path) {
          ) {{\n    \
              gate::enter((), || crate::locks::parks::started(Jni(jni), class, task));\n\
          }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareHooks_1{id}_called\")]\n\
+         extern \"system\" fn java_called(jni: *mut JNIEnv, _: *mut c_void, hook: i32) -> i64 {{\n    \
+             gate::enter(0, || crate::hooks::called(Jni(jni), hook))\n\
+         }}\n\
+         #[unsafe(export_name = \"Java_java_lang_TareHooks_1{id}_returns\")]\n\
+         extern \"system\" fn java_returns(_: *mut JNIEnv, _: *mut c_void, token: i64) {{\n    \
+             gate::enter((), || crate::hooks::returns(token));\n\
+         }}\n\
          #[unsafe(export_name = \"Java_java_lang_TareAgents_1{id}_name\")]\n\
          extern \"system\" fn java_name(jni: *mut JNIEnv, _: *mut c_void, id: i32) -> jobject {{\n    \
              gate::enter(std::ptr::null_mut(), || super::agents::name(Jni(jni), id))\n\

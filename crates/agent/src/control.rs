@@ -6,7 +6,7 @@
 //! off is the difference between what was wanted before and what is wanted now; what that takes is
 //! each engine's.
 
-mod connection;
+pub mod connection;
 mod meanwhile;
 mod requests;
 
@@ -206,6 +206,9 @@ impl<'a> Control<'a> {
                         Ok(request) => self.respond(index, &request),
                         Err(e) => Response::error(ErrorCode::Request, e),
                     };
+                    if std::mem::take(&mut self.connections[index].answered) {
+                        continue;
+                    }
                     if !self.connections[index].answer(&response.to_message()) {
                         return Served::Close;
                     }

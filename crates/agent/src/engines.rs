@@ -9,10 +9,13 @@
 //! ([`Between`]) and gives up when it is not wanted any more.
 
 use crate::alloc;
+use crate::classes;
 use crate::counters;
 use crate::events::Subscriber;
 use crate::exact;
 use crate::heap;
+use crate::hooks;
+use crate::jni_refs;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::locks;
 use crate::sampling;
@@ -23,13 +26,16 @@ use std::time::Duration;
 use tare_protocol::{Activity, EngineChange, EngineName, EnginePlan, EngineStatus};
 
 /// Every engine. Those further down are switched off first.
-pub static ALL: [&dyn Engine; 6] = [
+pub static ALL: [&dyn Engine; 9] = [
     &counters::Counters,
     &exact::Exact,
     &sampling::Sampling,
-    &alloc::Alloc,
+    &alloc::Alloc::ENGINE,
     &heap::Heap,
-    &locks::Locks,
+    &locks::Locks::ENGINE,
+    &classes::Classes::ENGINE,
+    &jni_refs::JniRefs::ENGINE,
+    &hooks::Hooks,
 ];
 
 /// The JVM, as the control thread talks to it.

@@ -6,8 +6,10 @@
 
 mod arrays;
 pub mod classes;
+mod fields;
 pub mod heap_walk;
 pub mod inspect;
+pub mod loaders;
 mod methods;
 pub mod references;
 pub mod threads;

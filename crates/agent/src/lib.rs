@@ -5,6 +5,7 @@
 //! hurt the program. It knows nothing of reports.
 
 mod alloc;
+mod classes;
 mod control;
 mod counters;
 mod doing;
@@ -14,11 +15,15 @@ mod exact;
 mod fits;
 mod gate;
 mod heap;
+mod hooks;
+mod jni_refs;
 mod jvm;
 mod kernel;
+mod libjvm;
 mod lifecycle;
 mod loaders;
 mod locks;
+mod pauses;
 mod perf_memory;
 mod rendezvous;
 mod rights;

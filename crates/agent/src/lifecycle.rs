@@ -4,16 +4,19 @@
 //! state is in one static that goes round: idle → active → leaving → idle. The control thread
 //! owns the stay; the JVM's callbacks only look at it.
 
+use crate::classes;
 use crate::control::{self, Control, End};
 use crate::doing;
 use crate::engines::{self, Jvm};
 use crate::events::{self, callbacks};
 use crate::exact;
 use crate::gate;
-use crate::jvm::{Failure, Group, Jvmti, Vm};
+use crate::jni_refs;
+use crate::jvm::{Failure, Group, Jni, Jvmti, Vm};
 use crate::rendezvous;
 use crate::rights;
 use crate::socket::{self, Place};
+use crate::stream;
 use crate::thread;
 use jvmti_bindings::sys::jvmti;
 use std::fs::File;
@@ -201,7 +204,7 @@ pub fn vm_init() {
     let started = rendezvous::describe(jvmti);
     match activate(vm, jvmti, LoadedBy::Launch, None) {
         Ok(stay) => {
-            let patience = match options.exact {
+            let patience = match options.exact || options.held {
                 true => rendezvous::PATIENCE_TO_RECORD,
                 false => rendezvous::PATIENCE,
             };
@@ -218,9 +221,12 @@ pub fn vm_init() {
 }
 
 /// Called when the JVM ends.
-pub fn vm_death() {
+pub fn vm_death(jvmti: Jvmti, jni: Jni) {
     // While the control thread still serves: who records learns of the end when all is told.
     gate::enter((), exact::agents::finish);
+    gate::enter((), classes::last_sums);
+    gate::enter((), jni_refs::last);
+    gate::enter((), || stream::name_all(jvmti, jni));
     gate::enter((), || {
         if let State::Active(stay) = &*state() {
             stay.dead.store(true, Ordering::Release);

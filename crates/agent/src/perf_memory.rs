@@ -1,5 +1,5 @@
-//! The counters that HotSpot keeps in memory for `jstat`: how long it has stood at safepoints, and
-//! how often each of its collectors has run.
+//! The counters that HotSpot keeps in memory for `jstat`: how long it has stood at safepoints, how
+//! often each of its collectors has run, why it collects, and what loading classes has cost.
 //!
 //! They lie in a file that the JVM maps into its own memory, so reading one is a load. A JVM that
 //! was told to keep none (`-XX:-UsePerfData`), or to keep them in private memory, has no such
@@ -7,7 +7,8 @@
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use tare_protocol::ClassCost;
 
 const MAGIC: u32 = 0xcafe_c0c0;
 const LITTLE_ENDIAN: u8 = 1;
@@ -16,7 +17,20 @@ const TYPE_BYTE: u8 = b'B';
 
 /// A counter that lives as long as the JVM.
 #[derive(Clone, Copy)]
-struct Counter(&'static AtomicU64);
+pub struct Counter(&'static AtomicU64);
+
+impl Counter {
+    pub fn get(self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters by their names; `None` if one is missing.
+pub fn counters<const N: usize>(names: [&CStr; N]) -> Option<[Counter; N]> {
+    let memory = mapping(&std::fs::read_to_string("/proc/self/maps").ok()?)?;
+    let found: Option<Vec<Counter>> = names.iter().map(|name| find(memory, name)).collect();
+    found?.try_into().ok()
+}
 
 /// A part of the JVM that collects garbage, as its counters name it.
 pub struct Collector {
@@ -46,7 +60,8 @@ pub fn collectors() -> &'static [Collector] {
             let name = text(memory, &key("name")?)?;
             Some(Collector { name, runs: find(memory, &key("invocations")?)? })
         };
-        (0..COLLECTORS_MOST).map_while(collector).collect()
+        // ZGC has the third place, and the first two are empty.
+        (0..COLLECTORS_MOST).filter_map(collector).collect()
     })
 }
 
@@ -55,17 +70,154 @@ pub fn known_collectors() -> &'static [Collector] {
     COLLECTORS.get().map_or(&[], Vec::as_slice)
 }
 
+/// How long the JVM has stood at safepoints in its life, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Safepoints {
+    /// From asking for them until all threads were there.
+    pub reach: u64,
+    /// And from then on.
+    pub inside: u64,
+}
+
+impl Safepoints {
+    pub fn since(self, before: Self) -> Self {
+        let reach = self.reach.saturating_sub(before.reach);
+        Safepoints { reach, inside: self.inside.saturating_sub(before.inside) }
+    }
+}
+
+pub fn safepoints() -> Option<Safepoints> {
+    static COUNTERS: OnceLock<Option<[Counter; 2]>> = OnceLock::new();
+    let counters = COUNTERS.get_or_init(|| {
+        let memory = mapping(&std::fs::read_to_string("/proc/self/maps").ok()?)?;
+        // HotSpot counts in units of its fastest clock, which is one of nanoseconds on Linux. It
+        // says so only once it has begun to run the program.
+        let frequency = find(memory, c"sun.os.hrt.frequency");
+        let is_nanos =
+            frequency.is_none_or(|hertz| hertz.0.load(Ordering::Relaxed) == 1_000_000_000);
+        let (reach, inside) = (c"sun.rt.safepointSyncTime", c"sun.rt.safepointTime");
+        let both = [find(memory, reach)?, find(memory, inside)?];
+        is_nanos.then_some(both)
+    });
+    counters.map(|counters| {
+        let [reach, inside] = counters.map(|counter| counter.0.load(Ordering::Relaxed));
+        Safepoints { reach, inside }
+    })
+}
+
 /// How long all threads have stood at safepoints in this JVM's life, once they were there.
 pub fn safepoint_ns() -> Option<u64> {
-    static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
-    COUNTER
-        .get_or_init(|| {
-            let memory = mapping(&std::fs::read_to_string("/proc/self/maps").ok()?)?;
-            // HotSpot counts in units of its fastest clock, which is one of nanoseconds on Linux.
-            let frequency = find(memory, c"sun.os.hrt.frequency")?.0.load(Ordering::Relaxed);
-            find(memory, c"sun.rt.safepointTime").filter(|_| frequency == 1_000_000_000)
+    safepoints().map(|sums| sums.inside)
+}
+
+/// A text that the JVM changes.
+pub struct ChangingText(&'static [AtomicU8]);
+
+impl ChangingText {
+    /// Its bytes now, as many as there is room for. Allocates nothing.
+    pub fn read<'a>(&self, room: &'a mut [u8; 64]) -> &'a [u8] {
+        let mut length = 0;
+        for (to, from) in room.iter_mut().zip(self.0) {
+            *to = from.load(Ordering::Relaxed);
+            if *to == 0 {
+                break;
+            }
+            length += 1;
+        }
+        room.get(..length).unwrap_or(&[])
+    }
+}
+
+/// Why the JVM collects now, and why it did last.
+pub struct Causes {
+    pub now: ChangingText,
+    pub last: ChangingText,
+}
+
+static CAUSES: OnceLock<Option<Causes>> = OnceLock::new();
+
+/// To be called once before [`known_causes`].
+pub fn causes() -> Option<&'static Causes> {
+    let find = || {
+        let memory = mapping(&std::fs::read_to_string("/proc/self/maps").ok()?)?;
+        Some(Causes {
+            now: changing(memory, c"sun.gc.cause")?,
+            last: changing(memory, c"sun.gc.lastCause")?,
         })
-        .map(|counter| counter.0.load(Ordering::Relaxed))
+    };
+    CAUSES.get_or_init(find).as_ref()
+}
+
+/// The same where nothing may be allocated.
+pub fn known_causes() -> Option<&'static Causes> {
+    CAUSES.get()?.as_ref()
+}
+
+/// Whether they were looked for and are not there.
+pub fn has_no_causes() -> bool {
+    CAUSES.get().is_some_and(Option::is_none)
+}
+
+/// A text that changes.
+fn changing(memory: &'static [u8], name: &CStr) -> Option<ChangingText> {
+    let (at, length) = entry_of(memory, name, TYPE_BYTE)?;
+    let text = memory.get(at..at.checked_add(length)?)?;
+    // SAFETY: bytes inside the mapping, read atomically.
+    Some(ChangingText(unsafe { std::slice::from_raw_parts(text.as_ptr().cast(), text.len()) }))
+}
+
+/// What the JVM counts of its classes.
+pub struct ClassCounters {
+    /// Classes loaded from files and from an archive; unloaded ones of both.
+    counts: [Counter; 4],
+    /// In the order of [`ClassCost`].
+    times: [Counter; ClassCost::ALL.len()],
+}
+
+impl ClassCounters {
+    pub fn loaded(&self) -> u64 {
+        self.counts[0].get() + self.counts[1].get()
+    }
+
+    pub fn unloaded(&self) -> u64 {
+        self.counts[2].get() + self.counts[3].get()
+    }
+
+    /// Nanoseconds by [`ClassCost`], since the JVM was started.
+    pub fn times(&self) -> [u64; ClassCost::ALL.len()] {
+        self.times.map(Counter::get)
+    }
+}
+
+/// What this JVM counts of its classes; `None` if it keeps no counters that can be read.
+pub fn classes() -> Option<&'static ClassCounters> {
+    static COUNTERS: OnceLock<Option<ClassCounters>> = OnceLock::new();
+    let counters = COUNTERS.get_or_init(|| {
+        let memory = mapping(&std::fs::read_to_string("/proc/self/maps").ok()?)?;
+        let counter = |name: &CStr| find(memory, name);
+        // Not there yet while the JVM starts; on Linux it is always this.
+        let frequency = counter(c"sun.os.hrt.frequency").map_or(1_000_000_000, Counter::get);
+        if frequency != 1_000_000_000 {
+            return None;
+        }
+        Some(ClassCounters {
+            counts: [
+                counter(c"java.cls.loadedClasses")?,
+                counter(c"java.cls.sharedLoadedClasses")?,
+                counter(c"java.cls.unloadedClasses")?,
+                counter(c"java.cls.sharedUnloadedClasses")?,
+            ],
+            times: [
+                counter(c"sun.cls.appClassLoadTime.self")?,
+                counter(c"sun.cls.defineAppClassTime.self")?,
+                counter(c"sun.cls.sysClassLoadTime")?,
+                counter(c"sun.cls.sharedClassLoadTime")?,
+                counter(c"sun.cls.classLinkedTime.self")?,
+                counter(c"sun.cls.classVerifyTime.self")?,
+            ],
+        })
+    });
+    counters.as_ref()
 }
 
 /// The addresses of the mapping, from the kernel's list.

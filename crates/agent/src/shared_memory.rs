@@ -10,6 +10,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 
 /// A file without a name that can be sealed.
 pub fn create(name: &CStr) -> io::Result<File> {
@@ -68,6 +69,14 @@ fn is_closed_to_writers(file: &File) -> bool {
     seals != -1 && seals & libc::F_SEAL_FUTURE_WRITE != 0
 }
 
+/// A file with a text, for somebody to read.
+pub fn text(name: &CStr, text: &[u8]) -> io::Result<File> {
+    let file = create(name)?;
+    file.write_all_at(text, 0)?;
+    seal(&file, Writers::Mapped)?;
+    read_only(&file)
+}
+
 /// A mapping of a whole file, for reading and writing.
 pub fn map(file: &File, length: usize) -> io::Result<*mut u8> {
     // SAFETY: a new mapping at an address that the kernel chooses.
@@ -95,7 +104,6 @@ pub fn allocate(file: &File, at: u64, length: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::FileExt;
 
     const LENGTH: usize = 8192;
 

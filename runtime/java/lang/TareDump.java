@@ -66,6 +66,25 @@ final class TareDump {
         return TareDumpVirtual.TID;
     }
 
+    /** Where a virtual thread has its continuation; -1 where there are none. */
+    static long continuationOffset() {
+        return TareDumpVirtual.CONTINUATION;
+    }
+
+    /** All virtual threads of the last dump, once; null if some were not looked at. */
+    static Thread[] virtuals() {
+        return TareDumpVirtual.takeAll();
+    }
+
+    /** Where the elements of an array of threads begin, and how far apart they are. */
+    static long firstElement() {
+        return TareDumpVirtual.FIRST_ELEMENT;
+    }
+
+    static long nextElement() {
+        return TareDumpVirtual.NEXT_ELEMENT;
+    }
+
     private static void platform(int depth) {
         Object[] infos;
         try {

@@ -29,14 +29,19 @@ final class TareDumpVirtual {
     /** How many waiting threads of one lock are looked through. */
     private static final int LONGEST_QUEUE = 100_000;
 
-
     private static final Class<?> VIRTUAL = type("java.lang.VirtualThread");
     private static final long CARRIER =
         VIRTUAL == null ? -1 : U.objectFieldOffset(VIRTUAL, "carrierThread");
+    static final long FIRST_ELEMENT = firstElement();
+    static final long NEXT_ELEMENT = U.arrayIndexScale(Thread[].class);
+    static final long CONTINUATION = VIRTUAL == null ? -1 : U.objectFieldOffset(VIRTUAL, "cont");
 
     /** Of each lock that virtual threads wait for: who is in its queue, by the node there. */
     private static IdentityHashMap<Object, IdentityHashMap<Object, Object>> queues;
     private static ArrayList<Thread> threads;
+    /** All of them, if none was left out: for the agent, which looks at the locks that they have. */
+    private static Thread[] all;
+    private static boolean isTracked;
 
     private TareDumpVirtual() {}
 
@@ -45,6 +50,16 @@ final class TareDumpVirtual {
             return Class.forName(name, false, null);
         } catch (ClassNotFoundException absent) {
             return null;
+        }
+    }
+
+    /** By reflection, because what the method returns is an int or, since JDK 25, a long; -1 if unknown. */
+    private static long firstElement() {
+        try {
+            Method base = Unsafe.class.getMethod("arrayBaseOffset", Class.class);
+            return ((Number) base.invoke(U, Thread[].class)).longValue();
+        } catch (ReflectiveOperationException absent) {
+            return -1;
         }
     }
 
@@ -59,6 +74,12 @@ final class TareDumpVirtual {
 
     static boolean isVirtual(String type) {
         return VIRTUAL != null && VIRTUAL.getName().equals(type);
+    }
+
+    static Thread[] takeAll() {
+        Thread[] taken = all;
+        all = null;
+        return taken;
     }
 
     static void forget() {
@@ -78,6 +99,7 @@ final class TareDumpVirtual {
     }
 
     static void write(int depth, int most, int millis) {
+        all = null;
         if (VIRTUAL == null || most == 0) {
             return;
         }
@@ -93,6 +115,8 @@ final class TareDumpVirtual {
             left += threads.size() - looked;
             if (left > 0) {
                 TareDumpText.note("virtual-left-out", Long.toString(left));
+            } else if (isTracked) {
+                all = threads.toArray(new Thread[0]);
             }
         } catch (ReflectiveOperationException | LinkageError broken) {
             TareDumpText.note("no-virtual", String.valueOf(broken));
@@ -101,16 +125,17 @@ final class TareDumpVirtual {
 
     /** The virtual threads that there are, up to a number; how many more there were. */
     private static long collect(int most) throws ReflectiveOperationException {
-        Class<?> all = Class.forName("jdk.internal.vm.ThreadContainers", true, null);
+        Class<?> containers = Class.forName("jdk.internal.vm.ThreadContainers", true, null);
         Class<?> container = Class.forName("jdk.internal.vm.ThreadContainer", true, null);
         Method content = container.getMethod("threads");
         Method children = container.getMethod("children");
-        if (!(boolean) all.getMethod("trackAllThreads").invoke(null)) {
+        isTracked = (boolean) containers.getMethod("trackAllThreads").invoke(null);
+        if (!isTracked) {
             TareDumpText.note("virtual-untracked", "");
         }
         long left = 0;
         ArrayDeque<Object> open = new ArrayDeque<>();
-        open.add(all.getMethod("root").invoke(null));
+        open.add(containers.getMethod("root").invoke(null));
         while (!open.isEmpty()) {
             Object next = open.poll();
             Iterator<?> inside = ((Stream<?>) content.invoke(next)).iterator();

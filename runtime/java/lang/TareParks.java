@@ -12,8 +12,8 @@ import jdk.internal.misc.Unsafe;
 /**
  * Tells the agent of threads that park or sleep: what for, who has that, and how many wait for it.
  *
- * <p>Called around {@code Unsafe.park} by the agent's code in its place, and around what parks virtual
- * threads by woven code. Queues belong to other threads as well and change meanwhile: they are followed
+ * <p>Called around {@code Unsafe.park} by the agent's code in its place, around what parks virtual
+ * threads by woven code, and by the agent where the JVM tells of those. Queues belong to other threads as well and change meanwhile: they are followed
  * for so many steps, and what is not found is not known.
  */
 public final class TareParks {
@@ -167,6 +167,16 @@ public final class TareParks {
 
     public static long virtualParks() {
         return virtualParks(null);
+    }
+
+    /** The running virtual thread is about to leave its carrier, to be parked; called by the agent. */
+    static long leaves() {
+        try {
+            Thread thread = Thread.currentThread();
+            return begins(thread, U.getReference(thread, BLOCKER));
+        } catch (Throwable noRoom) {
+            return 0;
+        }
     }
 
     /** What was begun is over. */

@@ -18,20 +18,19 @@ mod woven;
 
 pub use woven::made;
 
-use crate::engines::{Between, Engine, EngineError, Jvm};
+use crate::engines::{EngineError, Jvm};
 use crate::events::Subscriber;
-use crate::jvm::Failure;
 use crate::jvm::references::Weak;
-use crate::stacks::StacksError;
+use crate::stream::engine::{self, Of, Session};
 use crate::stream::joined::OpenError;
 use session::AllocSession;
+use std::fmt;
 use std::fs::File;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
-use std::{fmt, io};
 use table::Entry;
 use tare_protocol::heap::wire::Watched;
-use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus};
+use tare_protocol::{AllocPlan, EngineChange, EngineName, EnginePlan, EngineStatus};
 
 /// How often the stream and the table are looked after.
 const TICK: Duration = Duration::from_millis(20);
@@ -57,15 +56,11 @@ pub enum AllocError {
     Taken(Vec<&'static str>),
     /// Native frames are asked for.
     Native,
-    /// This JVM does not say where something is.
-    Unknown(String),
-    /// The same, for objects that woven code hands over.
+    /// This JVM does not say where something is that tells which objects live.
     Unwatched(String),
     /// The stream that is open has no room for more kinds of events, or walks no stacks.
     Stream,
-    Signal(io::Error),
-    Memory(io::Error),
-    Jvmti(Failure),
+    Open(OpenError),
 }
 
 impl AllocError {
@@ -107,13 +102,6 @@ impl fmt::Display for AllocError {
             AllocError::Native => {
                 write!(f, "stacks of allocations have Java frames only; ask without native ones")
             }
-            AllocError::Unknown(what) => {
-                write!(
-                    f,
-                    "this JVM does not tell where to find {what}, so stacks cannot be walked; \
-                     `--alloc-exact` needs none of it"
-                )
-            }
             AllocError::Unwatched(what) => {
                 write!(
                     f,
@@ -128,23 +116,17 @@ impl fmt::Display for AllocError {
                      safepoints; record allocations by themselves"
                 )
             }
-            AllocError::Signal(e) => write!(f, "no signal handler can be installed: {e}"),
-            AllocError::Memory(e) => write!(f, "no memory for samples: {e}"),
-            AllocError::Jvmti(failure) => write!(f, "{failure}"),
+            AllocError::Open(e @ OpenError::Unknown(_)) => {
+                write!(f, "{e}; `--alloc-exact` needs none of it")
+            }
+            AllocError::Open(e) => write!(f, "{e}"),
         }
     }
 }
 
 impl From<OpenError> for AllocError {
     fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Unknown(what) => AllocError::Unknown(what),
-            OpenError::Stacks(StacksError::Guard(e)) => AllocError::Signal(e),
-            OpenError::Stacks(StacksError::Memory(e)) | OpenError::Memory(e) => {
-                AllocError::Memory(e)
-            }
-            OpenError::Jvmti(failure) => AllocError::Jvmti(failure),
-        }
+        AllocError::Open(error)
     }
 }
 
@@ -154,14 +136,10 @@ impl From<AllocError> for EngineError {
     }
 }
 
-fn session() -> MutexGuard<'static, Option<AllocSession>> {
-    SESSION.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The sampled objects that are watched: where the JVM has the address of each, and what front
 /// ends know it by. Those that no tick has taken in yet are too young to be told of.
 pub fn watched() -> Vec<[u8; Watched::BYTES]> {
-    let session = session();
+    let session = engine::on::<AllocSession>();
     let Some(session) = session.as_ref() else { return Vec::new() };
     let sampled = session.table().entries().filter(|entry| entry.is_sampled());
     let watched = |entry: &Entry<Weak>| {
@@ -170,78 +148,55 @@ pub fn watched() -> Vec<[u8; Watched::BYTES]> {
     sampled.map(watched).collect()
 }
 
-pub struct Alloc;
+pub type Alloc = Of<AllocSession>;
 
-impl Engine for Alloc {
-    fn name(&self) -> EngineName {
-        EngineName::Alloc
+impl Session for AllocSession {
+    const NAME: EngineName = EngineName::Alloc;
+    const TICK: Duration = TICK;
+    type Plan = AllocPlan;
+    type Error = AllocError;
+
+    fn place() -> &'static Mutex<Option<Self>> {
+        &SESSION
     }
 
-    fn subscriber(&self) -> &'static Subscriber {
+    fn subscriber() -> &'static Subscriber {
         &session::SUBSCRIBER
     }
 
-    fn start(
-        &self,
-        jvm: Jvm,
-        plan: &EnginePlan,
-        _: &mut Between<'_>,
-    ) -> Result<Vec<File>, EngineError> {
-        let EnginePlan::Alloc(plan) = plan else {
-            return Err(EngineError::misdirected(self.name()));
-        };
-        let mut session = session();
-        if session.is_some() {
-            return Err(AllocError::AlreadyOn.into());
+    fn plan(plan: &EnginePlan) -> Option<&AllocPlan> {
+        match plan {
+            EnginePlan::Alloc(plan) => Some(plan),
+            _ => None,
         }
-        let started = AllocSession::start(jvm, plan).map_err(|error| match error {
-            AllocError::Unknown(what) if plan.woven => AllocError::Unwatched(what),
+    }
+
+    fn already_on() -> AllocError {
+        AllocError::AlreadyOn
+    }
+
+    fn start(jvm: Jvm, plan: &AllocPlan) -> Result<(Self, Vec<File>), AllocError> {
+        AllocSession::start(jvm, plan).map_err(|error| match error {
+            AllocError::Open(OpenError::Unknown(what)) if plan.woven => AllocError::Unwatched(what),
             other => other,
-        });
-        let (new, files) = started?;
-        *session = Some(new);
-        Ok(files)
+        })
     }
 
-    fn change(
-        &self,
-        jvm: Jvm,
-        change: &EngineChange,
-        _: &mut Between<'_>,
-    ) -> Result<(), EngineError> {
-        let EngineChange::Alloc { interval_bytes, paused } = change else {
-            return Err(EngineError::misdirected(self.name()));
-        };
-        if let Some(session) = session().as_ref() {
-            session.change(jvm, *interval_bytes, *paused)?;
-        }
-        Ok(())
+    fn change(&mut self, jvm: Jvm, change: &EngineChange) -> Option<Result<(), AllocError>> {
+        let EngineChange::Alloc { interval_bytes, paused } = change else { return None };
+        Some(AllocSession::change(self, jvm, *interval_bytes, *paused))
     }
 
-    fn stop(&self, jvm: Jvm, _: &mut Between<'_>) {
-        let session = session().take();
-        if let Some(mut session) = session {
-            session.end(jvm);
-        }
+    fn end(&mut self, jvm: Jvm) {
+        AllocSession::end(self, jvm);
     }
 
-    fn status(&self) -> Option<EngineStatus> {
-        let status = session().as_ref().map(AllocSession::status)?;
-        Some(EngineStatus::Alloc(Box::new(status)))
+    fn status(&self) -> EngineStatus {
+        EngineStatus::Alloc(Box::new(AllocSession::status(self)))
     }
 
-    fn uses_stream(&self) -> bool {
-        true
-    }
-
-    fn tick_every(&self) -> Option<Duration> {
-        Some(TICK)
-    }
-
-    fn tick(&self, jvm: Jvm) {
-        if let Some(session) = session().as_mut() {
-            session.tick(jvm);
-        }
+    fn tick(&mut self, jvm: Jvm) {
+        AllocSession::tick(self, jvm);
     }
 }
 

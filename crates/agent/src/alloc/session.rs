@@ -16,8 +16,9 @@ use crate::events::{self, Enabled, Subscriber};
 use crate::jvm::Jni;
 use crate::jvm::references::Weak;
 use crate::kernel;
+use crate::pauses;
 use crate::stacks::fault_guard;
-use crate::stream::joined;
+use crate::stream::joined::{self, OpenError};
 use crate::stream::pace::Pace;
 use crate::vm_tables::{Missing, Tables};
 use jvmti_bindings::sys::jvmti::{self, JVMTI_ERROR_NOT_AVAILABLE, jvmtiEvent};
@@ -103,7 +104,7 @@ impl AllocSession {
         }
         let jvmti = jvm.jvmti;
         let tables = Tables::read(jvmti.inside_libjvm());
-        let tables = tables.map_err(|Missing(what)| AllocError::Unknown(what))?;
+        let tables = tables.map_err(|Missing(what)| OpenError::Unknown(what))?;
         let interval = plan.interval_bytes.clamp(*INTERVALS.start(), *INTERVALS.end());
         // What woven code hands over needs nothing of the JVM's sampler.
         let events = EVENTS.into_iter().skip(usize::from(plan.woven));
@@ -111,14 +112,16 @@ impl AllocSession {
         let enabled = events::enable(jvmti, &SUBSCRIBER, events).map_err(|failure| {
             match failure.error == JVMTI_ERROR_NOT_AVAILABLE {
                 true => AllocError::taken(),
-                false => AllocError::Jvmti(failure),
+                false => OpenError::Jvmti(failure).into(),
             }
         })?;
         let sampler = match plan.woven {
             true => Ok(()),
-            false => jvmti.set_allocation_interval(interval).map_err(AllocError::Jvmti),
+            false => jvmti.set_allocation_interval(interval).map_err(OpenError::Jvmti),
         };
-        let begun = sampler.and_then(|()| Self::on_stream(jvm, plan, interval, &tables));
+        let begun = sampler
+            .map_err(AllocError::from)
+            .and_then(|()| Self::on_stream(jvm, plan, interval, &tables));
         match begun {
             Ok((mut session, files)) => {
                 session.events = Some(enabled);
@@ -215,7 +218,7 @@ impl AllocSession {
     ) -> Result<(), AllocError> {
         if let Some(interval) = interval.filter(|_| !self.shared.woven) {
             let interval = interval.clamp(*INTERVALS.start(), *INTERVALS.end());
-            jvm.jvmti.set_allocation_interval(interval).map_err(AllocError::Jvmti)?;
+            jvm.jvmti.set_allocation_interval(interval).map_err(OpenError::Jvmti)?;
             self.shared.interval.store(interval, Relaxed);
         }
         if let Some(paused) = paused {
@@ -427,7 +430,7 @@ impl AllocSession {
             level: u32::from(shared.level.load(Relaxed)),
             collections: self.collections.epoch(),
             elapsed_ns: u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(pauses::untold()).collect(),
         }
     }
 }

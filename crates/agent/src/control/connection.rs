@@ -21,6 +21,8 @@ pub struct Connection {
     pub greeted: bool,
     /// What this front end has started; it ends with the connection.
     pub engines: EngineSet,
+    /// What it asked last was answered by somebody else meanwhile.
+    pub answered: bool,
     /// What came while the thread was busy.
     pub waiting: VecDeque<Message>,
     /// The other end is gone; what it asked before is still served.
@@ -37,6 +39,7 @@ impl Connection {
             files: Vec::new(),
             greeted: false,
             engines: EngineSet::default(),
+            answered: false,
             waiting: VecDeque::new(),
             ended: false,
             open: true,

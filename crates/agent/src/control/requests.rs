@@ -10,6 +10,7 @@ use crate::fits;
 use crate::gate;
 use crate::jvm::capability_names;
 use crate::threads;
+use crate::threads::stalled::Watch;
 use std::fs::File;
 use tare_protocol::{
     EngineChange, EngineName, EnginePlan, ErrorCode, Greeting, Request, Response, Status,
@@ -45,7 +46,23 @@ impl Control<'_> {
                 }
             }
             Request::Threads(plan) => {
+                let connection = &self.connections[index];
+                let watch = connection.backlog.is_empty().then(|| {
+                    threads::stalled::watch(
+                        &connection.stream,
+                        self.listener,
+                        self.jvm.jvmti,
+                        *plan,
+                    )
+                });
+                let watch = watch.flatten();
                 let dumped = threads::dump(self.jvm, *plan);
+                let (answered, guests) = watch.map(Watch::end).unwrap_or_default();
+                self.connections.extend(guests);
+                if answered {
+                    self.connections[index].answered = true;
+                    return Response::Ok;
+                }
                 self.hand_over(index, dumped)
             }
             Request::Detach => Response::error(ErrorCode::Internal, "handled before"),

@@ -5,7 +5,8 @@
 //! [`Subscriber`](super::Subscriber).
 
 use super::class_hook::{self, ClassHook, LoadedClass};
-use super::who_wants;
+use super::extensions::Extension;
+use super::{Subscriber, who_wants};
 use crate::gate;
 use crate::jvm::{Jni, Jvmti};
 use crate::lifecycle;
@@ -14,7 +15,7 @@ use jvmti_bindings::sys::jni::{
 };
 use jvmti_bindings::sys::jvmti::{self, jvmtiAddrLocationMap, jvmtiEnv, jvmtiEventCallbacks};
 use std::borrow::Cow;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The table. No event in it is on yet.
@@ -39,6 +40,21 @@ pub fn table() -> jvmtiEventCallbacks {
     table
 }
 
+/// What the JVM is to call for an event of its own, and the event's name there.
+pub fn of_extension(extension: Extension) -> (&'static CStr, OfThread) {
+    match extension {
+        Extension::VirtualThreadUnmount => {
+            (c"com.sun.hotspot.events.VirtualThreadUnmount", virtual_thread_unmount)
+        }
+        Extension::VirtualThreadMount => {
+            (c"com.sun.hotspot.events.VirtualThreadMount", virtual_thread_mount)
+        }
+    }
+}
+
+/// A callback that is told of a thread.
+pub type OfThread = extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jthread);
+
 /// Events that the JVM has told us of.
 static TOLD: AtomicU64 = AtomicU64::new(0);
 
@@ -51,19 +67,23 @@ pub fn told() -> u64 {
 /// Calls one function of all who want an event; a panic of one is not the others'.
 macro_rules! tell {
     ($event:ident, $function:ident $(, $argument:expr)*) => {
-        TOLD.fetch_add(1, Relaxed);
-        for subscriber in who_wants(jvmti::$event) {
-            gate::enter((), || (subscriber.$function)($($argument),*));
-        }
+        tell(who_wants(jvmti::$event), |subscriber| (subscriber.$function)($($argument),*));
     };
+}
+
+fn tell(who: impl Iterator<Item = &'static Subscriber>, work: impl Fn(&Subscriber)) {
+    TOLD.fetch_add(1, Relaxed);
+    for subscriber in who {
+        gate::enter((), || work(subscriber));
+    }
 }
 
 extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
     gate::enter((), lifecycle::vm_init);
 }
 
-extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
-    lifecycle::vm_death();
+extern "system" fn vm_death(env: *mut jvmtiEnv, jni: *mut JNIEnv) {
+    lifecycle::vm_death(Jvmti(env), Jni(jni));
 }
 
 extern "system" fn thread_start(_: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
@@ -134,6 +154,16 @@ extern "system" fn monitor_waited(
     _: jboolean,
 ) {
     tell!(JVMTI_EVENT_MONITOR_WAITED, monitor_waited, Jni(jni), object);
+}
+
+extern "C" fn virtual_thread_unmount(_: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
+    let who = Extension::VirtualThreadUnmount.who_wants();
+    tell(who, |subscriber| (subscriber.virtual_thread_unmount)(Jni(jni), thread));
+}
+
+extern "C" fn virtual_thread_mount(_: *mut jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
+    let who = Extension::VirtualThreadMount.who_wants();
+    tell(who, |subscriber| (subscriber.virtual_thread_mount)(Jni(jni), thread));
 }
 
 extern "system" fn sampled_allocation(

@@ -7,6 +7,7 @@
 
 pub mod callbacks;
 pub mod class_hook;
+pub mod extensions;
 
 use crate::engines;
 use crate::jvm::{Failure, Jni, Jvmti};
@@ -58,6 +59,11 @@ pub struct Subscriber {
     pub monitor_wait: fn(Jni, jobject),
     /// It was woken, or has waited long enough.
     pub monitor_waited: fn(Jni, jobject),
+    /// A virtual thread is about to leave its carrier, and has all its frames yet: it parks,
+    /// yields, ends or, since JDK 24, waits for a monitor. The thread itself runs this.
+    pub virtual_thread_unmount: fn(Jni, jthread),
+    /// It has a carrier again, or for the first time, or could not leave it.
+    pub virtual_thread_mount: fn(Jni, jthread),
     /// The JVM's sampler has met an object: the object, its class, its size in bytes.
     pub sampled_allocation: fn(Jvmti, Jni, jobject, jclass, jlong),
     /// The two of a collection come while the world stands still: no call into the JVM, no lock.
@@ -79,6 +85,8 @@ impl Subscriber {
         monitor_contended_entered: |_, _| (),
         monitor_wait: |_, _| (),
         monitor_waited: |_, _| (),
+        virtual_thread_unmount: |_, _| (),
+        virtual_thread_mount: |_, _| (),
         sampled_allocation: |_, _, _, _, _| (),
         collection_start: || (),
         collection_finish: || (),
@@ -100,18 +108,30 @@ fn wanted(event: jvmtiEvent) -> &'static AtomicU32 {
 
 /// Those who want an event now. Takes no lock and allocates nothing.
 fn who_wants(event: jvmtiEvent) -> impl Iterator<Item = &'static Subscriber> {
-    let bits = wanted(event).load(Acquire);
+    subscribers(wanted(event))
+}
+
+/// Those whose bits are set.
+fn subscribers(wanted: &AtomicU32) -> impl Iterator<Item = &'static Subscriber> + use<> {
+    let bits = wanted.load(Acquire);
     numbers().filter(move |at| bits & 1 << at != 0).filter_map(subscriber)
 }
 
+/// The bit of a subscriber.
+fn bit_of(who: &'static Subscriber) -> Result<u32, Failure> {
+    let at = numbers().find(|at| subscriber(*at).is_some_and(|one| std::ptr::eq(one, who)));
+    at.map(|at| 1 << at)
+        .ok_or(Failure::not_available("an event for who is not in the list of engines"))
+}
+
 /// One more wants an event: whether nobody did before.
-fn is_first(event: jvmtiEvent, bit: u32) -> bool {
-    wanted(event).fetch_or(bit, AcqRel) == 0
+fn is_first(wanted: &AtomicU32, bit: u32) -> bool {
+    wanted.fetch_or(bit, AcqRel) == 0
 }
 
 /// One no longer wants an event: whether nobody does any more.
-fn is_last(event: jvmtiEvent, bit: u32) -> bool {
-    wanted(event).fetch_and(!bit, AcqRel) == bit
+fn is_last(wanted: &AtomicU32, bit: u32) -> bool {
+    wanted.fetch_and(!bit, AcqRel) == bit
 }
 
 /// What the JVM has to allow before it tells of an event. It is taken with the first subscriber and
@@ -145,7 +165,7 @@ impl Enabled {
     pub fn off(self, jvmti: Jvmti) {
         let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         for &event in &self.events {
-            if is_last(event, self.bit) {
+            if is_last(wanted(event), self.bit) {
                 // A JVM that refuses this is about to end.
                 let _ = jvmti.event(event, false);
                 if let Some(right) = right(event) {
@@ -162,13 +182,11 @@ pub fn enable(
     who: &'static Subscriber,
     events: impl IntoIterator<Item = jvmtiEvent>,
 ) -> Result<Enabled, Failure> {
-    let at = numbers().find(|at| subscriber(*at).is_some_and(|one| std::ptr::eq(one, who)));
-    let at = at.ok_or(Failure::not_available("an event for who is not in the list of engines"))?;
-    let mut done = Enabled { bit: 1 << at, events: Vec::new() };
+    let mut done = Enabled { bit: bit_of(who)?, events: Vec::new() };
     for event in events {
         let changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the JVM is told: the first event may come at once.
-        let first = is_first(event, done.bit);
+        let first = is_first(wanted(event), done.bit);
         let needed = right(event).filter(|_| first);
         let told = match needed.map_or(Ok(()), |right| rights::take(jvmti, &[right])) {
             Ok(()) => {
@@ -176,7 +194,7 @@ pub fn enable(
                 if first { jvmti.event(event, true) } else { Ok(()) }
             }
             Err(failure) => {
-                is_last(event, done.bit);
+                is_last(wanted(event), done.bit);
                 Err(failure)
             }
         };
@@ -192,6 +210,7 @@ pub fn enable(
 /// All are off, with the environment that they belonged to.
 pub fn forget() {
     WANTED.iter().for_each(|bits| bits.store(0, Release));
+    extensions::forget();
 }
 
 #[cfg(test)]
@@ -206,20 +225,16 @@ mod tests {
         // One that the agent never has.
         let event = JVMTI_EVENT_BREAKPOINT;
         let (stream, counters) = (&stream::SUBSCRIBER, counters::Counters.subscriber());
-        let bit = |of: &Subscriber| {
-            1 << numbers()
-                .find(|at| subscriber(*at).is_some_and(|one| std::ptr::eq(one, of)))
-                .expect("in the list")
-        };
+        let bit = |of: &'static Subscriber| bit_of(of).expect("in the list");
         let wanting = |of: &Subscriber| who_wants(event).any(|one| std::ptr::eq(one, of));
         assert_eq!(who_wants(event).count(), 0);
-        assert!(is_first(event, bit(counters)));
+        assert!(is_first(wanted(event), bit(counters)));
         assert!(wanting(counters) && !wanting(stream));
-        assert!(!is_first(event, bit(stream)));
+        assert!(!is_first(wanted(event), bit(stream)));
         assert_eq!(who_wants(event).count(), 2);
-        assert!(!is_last(event, bit(counters)));
+        assert!(!is_last(wanted(event), bit(counters)));
         assert!(wanting(stream) && !wanting(counters));
-        assert!(is_last(event, bit(stream)));
+        assert!(is_last(wanted(event), bit(stream)));
         assert_eq!(who_wants(event).count(), 0);
     }
 }

@@ -39,6 +39,10 @@ impl Engine for Exact {
         let EnginePlan::Exact(plan) = plan else {
             return Err(EngineError::misdirected(self.name()));
         };
+        if crate::hooks::is_on() {
+            let why = "`tare climb` has hooks in methods of this JVM; end that first (`tare stop`)";
+            return Err(EngineError::Refused(why.into()));
+        }
         start(jvm.jvmti, jvm.jni, (**plan).clone(), between)?;
         descriptors(true).inspect_err(|_| stop(jvm.jvmti, jvm.jni, between))
     }

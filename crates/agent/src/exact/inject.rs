@@ -102,7 +102,7 @@ pub fn runtime(jni: Jni) -> Result<Runtime, &'static str> {
         return Ok(known);
     }
     let mut classes = Vec::with_capacity(CLASSES.len());
-    let is_apart = |name: &str| [DUMP, PARKS].iter().any(|apart| name.starts_with(apart));
+    let is_apart = |name: &str| [DUMP, PARKS, HOOKS].iter().any(|apart| name.starts_with(apart));
     for (name, bytes) in CLASSES.iter().filter(|(name, _)| !is_apart(name)) {
         classes.push((*name, define(jni, name, bytes)?));
     }
@@ -121,6 +121,9 @@ pub const DUMP: &str = "java/lang/TareDump";
 
 /// The same for those that look at what threads park for; only recordings of locks need them.
 pub const PARKS: &str = "java/lang/TareParks";
+
+/// And for those of hooks.
+pub const HOOKS: &str = "java/lang/TareHooks";
 
 /// Brings in the classes whose names begin so, and returns the one that is named so. To be called
 /// once: a class cannot be defined a second time.

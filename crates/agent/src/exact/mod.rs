@@ -21,6 +21,7 @@ mod error;
 mod field;
 mod fixed;
 mod follow;
+pub mod foreign;
 pub mod headroom;
 pub mod inject;
 mod intrinsics;
@@ -391,6 +392,7 @@ fn status() -> Option<ExactStatus> {
         pauses: pauses.count,
         pause_ns: nanos_of(pauses.total),
         longest_pause_ns: nanos_of(pauses.longest),
+        whole_calls: pauses.whole_calls,
         used: recording.memory.used(),
         names: recording.memory.of_names(),
         budget: recording.memory.budget(),

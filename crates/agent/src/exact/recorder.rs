@@ -64,21 +64,23 @@ impl Recording {
 
     /// Whether a class is an event that the recorder changes.
     pub(super) fn is_event(&self, jni: Jni, class: jclass) -> bool {
-        if !self.flight_recorder.load(Relaxed) {
-            return false;
-        }
-        if BASE.get().is_none()
-            && let Some(base) = jni.lasting(c"jdk/internal/event/Event")
-        {
-            let _ = BASE.set(Base(base));
-        }
-        BASE.get().is_some_and(|base| jni.is_subclass(class, base.0))
+        self.flight_recorder.load(Relaxed) && is_any_event(jni, class)
     }
 
     /// The same of a class that is only just being loaded, as far as its own bytes tell.
     pub(super) fn is_event_of_bytes(&self, bytes: &[u8]) -> bool {
         self.flight_recorder.load(Relaxed) && extends_event(bytes)
     }
+}
+
+/// Whether a class is an event, which the recorder would change once it has begun.
+pub fn is_any_event(jni: Jni, class: jclass) -> bool {
+    if BASE.get().is_none()
+        && let Some(base) = jni.lasting(c"jdk/internal/event/Event")
+    {
+        let _ = BASE.set(Base(base));
+    }
+    BASE.get().is_some_and(|base| jni.is_subclass(class, base.0))
 }
 
 fn extends_event(bytes: &[u8]) -> bool {

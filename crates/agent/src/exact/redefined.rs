@@ -109,10 +109,8 @@ pub fn leave_again(jni: Jni, all: &Classes<'_>, class: jclass) {
 
 /// Notes how a class is when we leave it.
 pub fn leave(jni: Jni, all: &Classes<'_>, class: jclass) {
-    if let Some((name, loader, changes)) = state(jni, all, class)
-        && let Some(registry) = locked(&REGISTRY).as_mut()
-    {
-        registry.leave(loader, &name, changes);
+    if let Some((name, loader, changes)) = state(jni, all, class) {
+        locked(&REGISTRY).get_or_insert_default().leave(loader, &name, changes);
     }
 }
 

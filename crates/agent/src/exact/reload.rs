@@ -25,11 +25,25 @@ pub enum Purpose {
     Restore,
 }
 
+/// How the program stood still while classes were loaded again.
 #[derive(Clone, Copy, Default)]
 pub struct Pauses {
     pub count: u64,
     pub total: Duration,
     pub longest: Duration,
+    /// The JVM does not tell how long it was; these are the calls.
+    pub whole_calls: bool,
+}
+
+impl Pauses {
+    /// A call into the JVM, and how long all threads stood still in it, if that is known.
+    fn add(&mut self, call: Duration, still: Option<Duration>) {
+        let felt = still.unwrap_or(call);
+        self.count += 1;
+        self.total += felt;
+        self.longest = self.longest.max(felt);
+        self.whole_calls |= still.is_none();
+    }
 }
 
 impl Recording {
@@ -151,26 +165,20 @@ impl Recording {
                 self.switch_intrinsics_off(*class);
             }
         }
-        let pause = began.elapsed();
-        let after = perf_memory::safepoint_ns();
-        let still =
-            stood_still.zip(after).map_or(0, |(before, after)| after.saturating_sub(before));
-        self.batches.took(batch.len(), pause.saturating_sub(Duration::from_nanos(still)));
-        if let (Some(before), Some(after)) = (stood_still, after) {
-            let rate = (ticks() - ticks_before) as f64 / pause.as_nanos().max(1) as f64;
-            let stood_still = (after.saturating_sub(before) as f64 * rate) as u64;
+        let call = began.elapsed();
+        let still = stood_still.zip(perf_memory::safepoint_ns());
+        let still = still.map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
+        self.batches.took(batch.len(), call.saturating_sub(still.unwrap_or_default()));
+        if let Some(still) = still {
+            let rate = (ticks() - ticks_before) as f64 / call.as_nanos().max(1) as f64;
+            let still = (still.as_nanos() as f64 * rate) as u64;
             if self.plan.is_trace() {
-                self.note_pause(stood_still);
+                self.note_pause(still);
             } else if self.plan.is_timed() && !self.plan.is_cpu_time() {
-                self.memory.add_pause(stood_still);
+                self.memory.add_pause(still);
             }
         }
-        {
-            let mut pauses = locked(&self.pauses);
-            pauses.count += 1;
-            pauses.total += pause;
-            pauses.longest = pauses.longest.max(pause);
-        }
+        locked(&self.pauses).add(call, still);
         match outcome {
             Err(failure) if is_about_a_class(&failure) => match *batch {
                 [] => Ok(()),

@@ -1,6 +1,6 @@
 //! The copy of the JVM, from its first moment on.
 //!
-//! It is a process of one thread, the VM thread, in which any lock may be held by a thread that
+//! It begins as a process of one thread, the VM thread, in which any lock may be held by one that
 //! does not exist. So nothing here allocates, locks, unwinds or calls the C library but for plain
 //! system calls; and it is made by the system call itself, so that no handlers of `fork` that
 //! libraries have installed run in the middle of a pause.
@@ -10,7 +10,7 @@
 //! limit it ends in any case.
 //!
 //! System calls: clone, close_range or close, dup3, openat, write, read, prctl, setpriority, setrlimit,
-//! alarm, rt_sigaction, rt_sigprocmask, getppid, mmap, pipe2, exit_group.
+//! alarm, rt_sigaction, rt_sigprocmask, getppid, mmap, pipe2, clock_nanosleep, exit_group.
 
 use super::serve::Server;
 use super::walk::Roots;
@@ -24,6 +24,8 @@ pub struct Errand {
     pub socket: libc::c_int,
     pub parent: libc::pid_t,
     pub redact: bool,
+    /// That mark the heap.
+    pub threads: usize,
     pub limit_s: u32,
     /// All but what is known in the pause only.
     pub hello: Hello,
@@ -149,7 +151,7 @@ pub fn begin(errand: &Errand, roots: &Roots) -> Server {
         roots_dropped: roots.dropped,
         ..errand.hello
     };
-    match Server::new(errand.socket, hello, errand.redact) {
+    match Server::new(errand.socket, hello, errand.redact, errand.threads) {
         Some(server) => server,
         None => end(),
     }

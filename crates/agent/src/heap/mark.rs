@@ -1,15 +1,21 @@
-//! Marks what is reachable in the copy, by a plan that says where objects have references.
+//! Marks what is reachable in the copy, with several threads if there are processors for them.
 //!
-//! One thread, a bitmap by address, a stack of objects to look into. Nothing here knows HotSpot,
-//! and nothing allocates. Addresses are taken from memory that the program wrote: each is checked
-//! against the heap's bounds, and an object counts only if its class is one of the plan. Should a
-//! page not be there all the same, the copy dies of it, and nobody else.
+//! A thread (`Worker`) has a stack of objects to look into. Who has much hands some of it to those
+//! who have nothing, through the pool of the `Crew`. Nothing here allocates.
+//!
+//! **The threads** are made by the system call alone: they have no thread-local memory of their
+//! own, so they call nothing but `clock_nanosleep`, and nobody in the copy runs beside them but the
+//! thread that made them, which works with them and waits for their end.
 
-use super::memory::{self, Plain};
-use tare_protocol::heap::wire::{
-    CHUNK, FAILED_MEMORY, FAILED_PLAN, INSTANCE, KLASS_IN_MARK, KLASS_NARROW, KlassRecord, MIRROR,
-    MarkHead, MarkPlanBytes, Marked, OBJECT_ARRAY, PRIMITIVE_ARRAY,
+use super::memory;
+use super::objects::Objects;
+use std::ffi::c_void;
+use std::hint;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
+use tare_protocol::heap::wire::{FAILED_MEMORY, MIRROR, Marked, OBJECT_ARRAY, PRIMITIVE_ARRAY};
 
 /// Elements of an array that are looked at in one go. The rest waits until the stack is empty, so
 /// that a large array does not fill it.
@@ -18,37 +24,68 @@ const SLICE: u64 = 2048;
 /// Objects that are on their way from memory while others are looked into.
 const AHEAD: usize = 16;
 
-/// A class, as it is looked up for each object.
-#[derive(Clone, Copy)]
-pub struct Class {
-    klass: u64,
-    kind: u8,
-    element_shift: u8,
-    /// Whether its mirror was reached already.
-    met: bool,
-    pub size: u32,
-    first_block: u32,
-    blocks: u32,
-    mirror: u64,
-    first_object: u32,
-    objects: u32,
-}
+/// No more threads than this: memory is the limit long before.
+pub const MOST_THREADS: usize = 8;
 
-// SAFETY: numbers, and a bool that is false as a zero.
-unsafe impl Plain for Class {}
+/// What a thread hands over at most, what it must have to do so, and after how many objects it asks
+/// itself whether it should.
+const SHARE: usize = 512;
+const ENOUGH: usize = 32;
+const OFTEN: u32 = 64;
 
-/// Some references in an object.
-pub struct Range {
-    pub offset: u64,
-    pub count: u64,
-}
+/// What the pool holds.
+const POOL: usize = 16 * SHARE;
+
+/// Of a thread's stack. What runs there is a few calls deep.
+const STACK_BYTES: usize = 256 << 10;
 
 pub struct Marker {
-    plan: MarkPlanBytes<'static>,
-    head: MarkHead,
-    start: u64,
-    end: u64,
-    bits: &'static mut [u64],
+    pub objects: Objects,
+    pub marked: Marked,
+    workers: [Option<Worker>; MOST_THREADS],
+    pool: &'static [AtomicU64],
+}
+
+impl Marker {
+    /// Memory for everything, or the number of a failure. There are as many threads as there is
+    /// memory for, and one at least.
+    pub fn new(bytes: &'static [u8], start: u64, end: u64, threads: usize) -> Result<Self, u64> {
+        let objects = Objects::new(bytes, start, end)?;
+        let mut workers = [const { None }; MOST_THREADS];
+        for worker in workers.iter_mut().take(threads.max(1)) {
+            *worker = Worker::new(&objects);
+        }
+        let pool = memory::words(POOL).filter(|_| workers[0].is_some()).ok_or(FAILED_MEMORY)?;
+        Ok(Marker { objects, marked: Marked::default(), workers, pool })
+    }
+
+    /// Marks everything that these roots reach, beside what is marked already.
+    pub fn mark(&mut self, roots: impl Iterator<Item = u64>) {
+        let Marker { objects, workers, pool, .. } = self;
+        let mut all = workers.iter_mut().flatten();
+        let Some(first) = all.next() else { return };
+        for root in roots {
+            first.reach(objects, root);
+        }
+        let crew = Crew::new(objects, pool);
+        let mut tasks: [Option<Task<'_, '_>>; MOST_THREADS] = Default::default();
+        for (task, worker) in tasks.iter_mut().zip(all) {
+            crew.start(task.insert(Task { crew: &crew, worker }));
+        }
+        first.work(&crew);
+        crew.wait();
+        self.marked = Marked::default();
+        for worker in self.workers.iter().flatten() {
+            self.marked.objects += worker.marked.objects;
+            self.marked.bytes += worker.marked.bytes;
+            self.marked.strange += worker.marked.strange;
+            self.marked.moved += worker.marked.moved;
+        }
+    }
+}
+
+/// A thread's own part of the work.
+struct Worker {
     stack: &'static mut [u64],
     depth: usize,
     /// Arrays of which a part is still to be looked at: the address, and from which element on.
@@ -57,100 +94,45 @@ pub struct Marker {
     ahead: [u64; AHEAD],
     ahead_first: usize,
     ahead_count: usize,
-    classes: &'static mut [Class],
-    pub marked: Marked,
+    marked: Marked,
 }
 
-impl Marker {
-    /// Memory for everything, or the number of a failure.
-    pub fn new(bytes: &'static [u8], start: u64, end: u64) -> Result<Self, u64> {
-        let plan = MarkPlanBytes::new(bytes).ok_or(FAILED_PLAN)?;
-        let head = plan.head;
-        let sensible = (3..=8).contains(&head.alignment_shift)
-            && matches!(head.reference_bytes, 4 | 8)
-            && start < end
-            && start.is_multiple_of(64)
-            && head.klasses > 0;
-        if !sensible {
-            return Err(FAILED_PLAN);
-        }
-        let heap = usize::try_from(end - start).map_err(|_| FAILED_MEMORY)?;
-        let granules = heap >> head.alignment_shift;
-        let room = (2 * head.klasses as usize).next_power_of_two();
-        let mut marker = Marker {
-            head,
-            start,
-            end,
-            bits: memory::area(granules.div_ceil(64)).ok_or(FAILED_MEMORY)?,
+impl Worker {
+    fn new(objects: &Objects) -> Option<Self> {
+        let heap = objects.size();
+        Some(Worker {
             // No object is pushed twice, and none is smaller than two words.
-            stack: memory::area(heap / 16 + 64).ok_or(FAILED_MEMORY)?,
+            stack: memory::area(heap / 16 + 64)?,
             depth: 0,
-            slices: memory::area(heap / (SLICE as usize * 4) * 2 + 64).ok_or(FAILED_MEMORY)?,
+            slices: memory::area(heap / (SLICE as usize * 4) * 2 + 64)?,
             slice_depth: 0,
             ahead: [0; AHEAD],
             ahead_first: 0,
             ahead_count: 0,
-            classes: memory::area(room).ok_or(FAILED_MEMORY)?,
             marked: Marked::default(),
-            plan,
-        };
-        for number in 0..head.klasses as usize {
-            let record = marker.plan.klass(number).ok_or(FAILED_PLAN)?;
-            marker.enter(&record).ok_or(FAILED_PLAN)?;
-        }
-        Ok(marker)
+        })
     }
 
-    fn enter(&mut self, record: &KlassRecord) -> Option<()> {
-        let at = self.place(record.klass)?;
-        let known = [INSTANCE, OBJECT_ARRAY, PRIMITIVE_ARRAY, MIRROR, CHUNK];
-        if record.klass == 0 || !known.contains(&record.kind) || record.element_shift > 3 {
-            return None;
-        }
-        self.classes[at] = Class {
-            klass: record.klass,
-            kind: record.kind as u8,
-            element_shift: record.element_shift as u8,
-            met: false,
-            size: u32::try_from(record.size).ok()?,
-            first_block: u32::try_from(record.first_block).ok()?,
-            blocks: u32::try_from(record.blocks).ok()?,
-            mirror: record.mirror,
-            first_object: u32::try_from(record.first_object).ok()?,
-            objects: u32::try_from(record.objects).ok()?,
-        };
-        Some(())
-    }
-
-    /// Where a class is, or would be. The table is half empty at least.
-    fn place(&self, klass: u64) -> Option<usize> {
-        let mask = self.classes.len() - 1;
-        let mut at = (klass >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 20 & mask;
-        for _ in 0..self.classes.len() {
-            let found = self.classes[at].klass;
-            if found == klass || found == 0 {
-                return Some(at);
-            }
-            at = (at + 1) & mask;
-        }
-        None
-    }
-
-    /// Marks everything that these roots reach, beside what is marked already.
-    pub fn mark(&mut self, roots: impl Iterator<Item = u64>) {
-        for root in roots {
-            self.reach(root);
-        }
+    /// Works until nobody has anything left.
+    fn work(&mut self, crew: &Crew<'_>) {
+        let mut until_asked = OFTEN;
         loop {
             while let Some(object) = self.next() {
-                self.look_into(object);
+                self.look_into(crew.objects, object);
+                until_asked -= 1;
+                if until_asked == 0 {
+                    until_asked = OFTEN;
+                    crew.give(self);
+                }
             }
-            if self.slice_depth == 0 {
+            if self.slice_depth > 0 {
+                self.slice_depth -= 2;
+                let (array, from) =
+                    (self.slices[self.slice_depth], self.slices[self.slice_depth + 1]);
+                self.elements(crew.objects, array, from);
+            } else if !crew.take(self) {
                 return;
             }
-            self.slice_depth -= 2;
-            let (array, from) = (self.slices[self.slice_depth], self.slices[self.slice_depth + 1]);
-            self.elements(array, from);
         }
     }
 
@@ -172,96 +154,59 @@ impl Marker {
         Some(object)
     }
 
-    fn reach(&mut self, object: u64) {
+    fn reach(&mut self, objects: &Objects, object: u64) {
         if object == 0 {
             return;
         }
-        let Some(now) = self.settled(object) else {
+        let Some(now) = objects.settled(object) else {
             self.marked.strange += 1;
             return;
         };
         self.marked.moved += u64::from(now != object);
-        let object = now;
-        let granule = (object - self.start) >> self.head.alignment_shift;
-        let (word, bit) = ((granule / 64) as usize, 1 << (granule % 64));
-        if self.bits[word] & bit == 0 {
-            self.bits[word] |= bit;
-            // The room is for as many as there can be objects.
-            if let Some(place) = self.stack.get_mut(self.depth) {
-                *place = object;
-                self.depth += 1;
-            }
+        if objects.mark(now) {
+            self.push(now);
         }
     }
 
-    /// Where an object is now; `None` if it cannot be one.
-    pub fn settled(&self, object: u64) -> Option<u64> {
-        let object = self.inside(object)?;
-        if self.head.forwarded == 0 {
-            return Some(object);
+    fn push(&mut self, object: u64) {
+        // The room is for as many as there can be objects.
+        if let Some(place) = self.stack.get_mut(self.depth) {
+            *place = object;
+            self.depth += 1;
         }
-        let first = self.word(object);
-        if first & 3 == 3 && first & !3 != 0 { self.inside(first & !3) } else { Some(object) }
     }
 
-    fn inside(&self, object: u64) -> Option<u64> {
-        let aligned = object.trailing_zeros() >= self.head.alignment_shift as u32;
-        (aligned && object >= self.start && object <= self.end - 16).then_some(object)
-    }
-
-    fn look_into(&mut self, object: u64) {
-        let found = self.class_at(object);
-        let fits = |(_, size): &(usize, u64)| *size <= self.end - object;
-        let Some((class, size)) = found.filter(fits) else {
-            let granule = (object - self.start) >> self.head.alignment_shift;
-            self.bits[(granule / 64) as usize] &= !(1 << (granule % 64));
+    fn look_into(&mut self, objects: &Objects, object: u64) {
+        let found = objects.class_at(object);
+        let fits = |(_, size): &(usize, u64)| *size <= objects.end - object;
+        let Some((place, size)) = found.filter(fits) else {
+            objects.unmark(object);
             self.marked.strange += 1;
             return;
         };
         self.marked.objects += 1;
         self.marked.bytes += size;
-        if !self.classes[class].met {
-            self.classes[class].met = true;
-            self.reach(self.classes[class].mirror);
+        let class = objects.class(place);
+        if objects.meet(place) {
+            self.reach(objects, class.mirror);
         }
-        let class = self.classes[class];
         match u64::from(class.kind) {
             PRIMITIVE_ARRAY => {}
-            OBJECT_ARRAY => self.elements(object, 0),
+            OBJECT_ARRAY => self.elements(objects, object, 0),
             kind => {
-                self.blocks(object, &class);
+                objects.ranges(object, &class, |range| {
+                    self.references(objects, object + range.offset, range.count);
+                });
                 if kind == MIRROR {
-                    self.statics(object);
+                    objects.kept_by(object).for_each(|kept| self.reach(objects, kept));
                 }
             }
         }
     }
 
-    fn blocks(&mut self, object: u64, class: &Class) {
-        for number in 0..class.blocks {
-            let number = u64::from(class.first_block) + u64::from(number);
-            if let Some(block) = self.plan.block(number) {
-                self.references(object + u64::from(block.offset), u64::from(block.count));
-            }
-        }
-    }
-
-    /// What a class object holds beside its fields.
-    fn statics(&mut self, mirror: u64) {
-        let count = u64::from(self.int(mirror + self.head.mirror_count_offset));
-        self.references(mirror + self.head.mirror_statics, count);
-        let klass = self.word(mirror + self.head.mirror_klass_offset);
-        let Some(at) = self.place(klass).filter(|at| self.classes[*at].klass != 0) else { return };
-        let class = self.classes[at];
-        for number in 0..class.objects {
-            let number = u64::from(class.first_object) + u64::from(number);
-            self.reach(self.plan.object(number).unwrap_or(0));
-        }
-    }
-
-    fn elements(&mut self, array: u64, from: u64) {
-        let length = self.length(array);
-        let Some((class, _)) = self.class_at(array) else { return };
+    fn elements(&mut self, objects: &Objects, array: u64, from: u64) {
+        let length = objects.length(array);
+        let Some((place, _)) = objects.class_at(array) else { return };
         let to = length.min(from + SLICE);
         if to < length
             && let Some(place) = self.slices.get_mut(self.slice_depth..self.slice_depth + 2)
@@ -269,190 +214,158 @@ impl Marker {
             place.copy_from_slice(&[array, to]);
             self.slice_depth += 2;
         }
-        let first = array + u64::from(self.classes[class].size);
-        self.references(first + from * self.head.reference_bytes, to - from);
+        let first = array + u64::from(objects.class(place).size);
+        self.references(objects, first + from * objects.reference_bytes(), to - from);
     }
 
-    fn references(&mut self, at: u64, count: u64) {
+    fn references(&mut self, objects: &Objects, at: u64, count: u64) {
         for number in 0..count {
-            let place = at + number * self.head.reference_bytes;
-            if place > self.end - 8 {
+            let place = at + number * objects.reference_bytes();
+            if place > objects.end - 8 {
                 return;
             }
-            let object = self.reference(place);
-            self.reach(object);
+            self.reach(objects, objects.reference(place));
+        }
+    }
+}
+
+/// The threads of one marking.
+struct Crew<'a> {
+    objects: &'a Objects,
+    /// How many threads there are, how many of them have nothing, and how many others still use
+    /// what is the first one's.
+    threads: AtomicUsize,
+    hungry: AtomicUsize,
+    running: AtomicUsize,
+    /// Objects for whoever has none, as many as `pooled` says; `locked` guards both.
+    pool: &'static [AtomicU64],
+    pooled: AtomicUsize,
+    locked: AtomicBool,
+}
+
+/// What a thread is given at its start.
+struct Task<'a, 'b> {
+    crew: &'a Crew<'b>,
+    worker: &'a mut Worker,
+}
+
+impl<'a> Crew<'a> {
+    fn new(objects: &'a Objects, pool: &'static [AtomicU64]) -> Self {
+        Crew {
+            objects,
+            threads: AtomicUsize::new(1),
+            hungry: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            pool,
+            pooled: AtomicUsize::new(0),
+            locked: AtomicBool::new(false),
         }
     }
 
-    fn reference(&self, at: u64) -> u64 {
-        if self.head.reference_bytes == 8 {
-            return self.word(at);
-        }
-        match self.int(at) {
-            0 => 0,
-            number => self.head.oop_base + (u64::from(number) << self.head.oop_shift),
-        }
-    }
-
-    /// What a reference is to be in the image: it leads to where the object is now.
-    pub fn settled_reference(&self, at: u64) -> u64 {
-        let object = self.reference(at);
-        if object == 0 { 0 } else { self.settled(object).unwrap_or(0) }
-    }
-
-    /// As references are packed.
-    pub fn packed(&self, object: u64) -> u64 {
-        match (self.head.reference_bytes, object) {
-            (_, 0) => 0,
-            (8, _) => object,
-            _ => (object - self.head.oop_base) >> self.head.oop_shift,
+    /// Another thread, if the system allows it. The first one has not worked yet, so nobody takes
+    /// the work for done.
+    fn start(&self, task: &mut Task<'_, '_>) {
+        let Some(stack) = memory::area::<u8>(STACK_BYTES) else { return };
+        let top = stack.as_mut_ptr_range().end;
+        let flags = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM;
+        self.threads.fetch_add(1, SeqCst);
+        self.running.fetch_add(1, SeqCst);
+        // SAFETY: a stack of its own, whose end is aligned to a page; the task lives until `wait`
+        // has seen that the thread has left it.
+        let made = unsafe { libc::clone(run, top.cast(), flags, (&raw mut *task).cast()) };
+        if made == -1 {
+            self.threads.fetch_sub(1, SeqCst);
+            self.running.fetch_sub(1, SeqCst);
         }
     }
 
-    fn length(&self, array: u64) -> u64 {
-        let length = self.int(array + self.head.array_length_offset);
-        if length > i32::MAX as u32 { 0 } else { u64::from(length) }
-    }
-
-    /// The class of an object, by its place, and the object's size.
-    fn class_at(&self, object: u64) -> Option<(usize, u64)> {
-        let klass = match self.head.klass_place {
-            KLASS_NARROW => self.narrow(u64::from(self.int(object + self.head.klass_offset))),
-            KLASS_IN_MARK => self.narrow(self.word(object) >> (self.head.klass_bit & 63)),
-            _ => self.word(object + self.head.klass_offset),
-        };
-        if klass == 0 {
-            return None;
+    fn wait(&self) {
+        while self.running.load(Acquire) > 0 {
+            pause();
         }
-        let at = self.place(klass)?;
-        let class = self.classes[at];
-        if class.klass == 0 {
-            return None;
+    }
+
+    /// Hands over a part of what a thread has, if somebody has nothing.
+    fn give(&self, worker: &mut Worker) {
+        if self.hungry.load(Relaxed) == 0 || worker.depth < ENOUGH || !self.lock_now() {
+            return;
         }
-        let size = match u64::from(class.kind) {
-            OBJECT_ARRAY | PRIMITIVE_ARRAY => {
-                u64::from(class.size) + (self.length(object) << class.element_shift)
-            }
-            MIRROR => 8 * u64::from(self.int(object + self.head.mirror_size_offset)),
-            CHUNK => {
-                let words = u64::from(self.int(object + self.head.chunk_size_offset));
-                let bits = words * 8 / self.head.reference_bytes;
-                u64::from(class.size) + 8 * words + 8 * bits.div_ceil(64)
-            }
-            _ => u64::from(class.size),
-        };
-        let unit = 1 << self.head.alignment_shift;
-        (size >= 8).then(|| (at, size.next_multiple_of(unit)))
+        let before = self.pooled.load(Relaxed);
+        let count = (worker.depth / 2).min(SHARE).min(POOL - before);
+        worker.depth -= count;
+        let given = &worker.stack[worker.depth..worker.depth + count];
+        for (place, object) in self.pool[before..].iter().zip(given) {
+            place.store(*object, Relaxed);
+        }
+        self.pooled.store(before + count, Relaxed);
+        self.unlock();
     }
 
-    fn narrow(&self, number: u64) -> u64 {
-        self.head.klass_base.wrapping_add(number << (self.head.klass_shift & 63))
-    }
-
-    /// Calls with each object that is marked, by ascending address: its address, class and size.
-    /// Ends when a call answers false, and tells whether none did.
-    pub fn each(&mut self, mut visit: impl FnMut(&mut Self, u64, &Class, u64) -> bool) -> bool {
-        for word in 0..self.bits.len() {
-            let mut bits = self.bits[word];
-            while bits != 0 {
-                let granule = 64 * word as u64 + u64::from(bits.trailing_zeros());
-                bits &= bits - 1;
-                let object = self.start + (granule << self.head.alignment_shift);
-                let Some((class, size)) = self.class_at(object) else { continue };
-                let class = self.classes[class];
-                if !visit(self, object, &class, size) {
-                    return false;
+    /// Waits for something to do; whether there is any. Who gives is not hungry, and who was the
+    /// last to become so finds what he gave himself: nothing is left behind.
+    fn take(&self, worker: &mut Worker) -> bool {
+        self.hungry.fetch_add(1, SeqCst);
+        loop {
+            if self.pooled.load(SeqCst) > 0 && self.lock_now() {
+                let before = self.pooled.load(Relaxed);
+                let count = before.min(SHARE);
+                for place in &self.pool[before - count..before] {
+                    worker.push(place.load(Relaxed));
+                }
+                self.pooled.store(before - count, Relaxed);
+                if count > 0 {
+                    self.hungry.fetch_sub(1, SeqCst);
+                }
+                self.unlock();
+                if count > 0 {
+                    return true;
                 }
             }
-        }
-        true
-    }
-
-    /// Where an object has references, range by range.
-    pub fn ranges(&self, object: u64, class: &Class, mut range: impl FnMut(&Self, Range)) {
-        match u64::from(class.kind) {
-            PRIMITIVE_ARRAY => {}
-            OBJECT_ARRAY => {
-                range(self, Range { offset: u64::from(class.size), count: self.length(object) });
+            if self.hungry.load(SeqCst) == self.threads.load(SeqCst)
+                && self.pooled.load(SeqCst) == 0
+            {
+                return false;
             }
-            kind => {
-                for number in 0..class.blocks {
-                    let number = u64::from(class.first_block) + u64::from(number);
-                    if let Some(block) = self.plan.block(number) {
-                        let (offset, count) = (u64::from(block.offset), u64::from(block.count));
-                        range(self, Range { offset, count });
-                    }
-                }
-                if kind == MIRROR {
-                    let count = u64::from(self.int(object + self.head.mirror_count_offset));
-                    range(self, Range { offset: self.head.mirror_statics, count });
-                }
-            }
+            pause();
         }
     }
 
-    /// The bytes at an object's beginning that are no content: its header, and what else its size
-    /// depends on.
-    pub fn header(&self, class: &Class) -> u64 {
-        match (u64::from(class.kind), self.head.klass_place) {
-            (OBJECT_ARRAY | PRIMITIVE_ARRAY | CHUNK, _) => u64::from(class.size),
-            (MIRROR, _) => self.head.mirror_statics,
-            (_, KLASS_IN_MARK) => 8,
-            (_, KLASS_NARROW) => self.head.klass_offset + 4,
-            _ => self.head.klass_offset + 8,
-        }
-    }
-
-    /// Writes references into an array of objects, as many as it has room for; how many there
-    /// were. What is written is the copy's own memory.
-    pub fn fill(&mut self, array: u64, klass: u64) -> u64 {
-        let Some((class, _)) = self.class_at(array) else { return 0 };
-        let (first, room) = (array + u64::from(self.classes[class].size), self.length(array));
-        let mut count = 0;
-        self.each(|marker, object, class, _| {
-            if class.klass == klass {
-                if count < room {
-                    marker.put(first + count * marker.head.reference_bytes, object);
-                }
-                count += 1;
+    fn lock_now(&self) -> bool {
+        for _ in 0..100 {
+            if self.locked.compare_exchange(false, true, Acquire, Relaxed).is_ok() {
+                return true;
             }
-            true
-        });
-        count
-    }
-
-    /// The elements of an array of objects, as [`Marker::fill`] has left them.
-    pub fn element(&self, array: u64, number: u64) -> u64 {
-        let Some((class, _)) = self.class_at(array) else { return 0 };
-        let first = array + u64::from(self.classes[class].size);
-        self.reference(first + number * self.head.reference_bytes)
-    }
-
-    fn put(&self, at: u64, object: u64) {
-        let packed = self.packed(object);
-        // SAFETY: inside an array of the copy's, which nobody else has.
-        unsafe {
-            match self.head.reference_bytes {
-                8 => (at as *mut u64).write(packed),
-                _ => (at as *mut u32).write(packed as u32),
-            }
+            hint::spin_loop();
         }
+        false
     }
 
-    pub fn reference_bytes(&self) -> u64 {
-        self.head.reference_bytes
+    fn unlock(&self) {
+        self.locked.store(false, Release);
     }
+}
 
-    fn word(&self, at: u64) -> u64 {
-        // SAFETY: callers pass places inside the heap's bounds; a page that is missing ends the
-        // copy, which is what it should do.
-        unsafe { (at as *const u64).read_unaligned() }
-    }
+extern "C" fn run(task: *mut c_void) -> libc::c_int {
+    // SAFETY: what `start` passed; it lives until `running` tells that we are through.
+    let task = unsafe { &mut *task.cast::<Task<'_, '_>>() };
+    let crew = task.crew;
+    task.worker.work(crew);
+    crew.running.fetch_sub(1, Release);
+    0
+}
 
-    fn int(&self, at: u64) -> u32 {
-        // SAFETY: as above.
-        unsafe { (at as *const u32).read_unaligned() }
-    }
+/// A moment's sleep: a copy yields the processor to everybody.
+fn pause() {
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+    // SAFETY: reads a local.
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const moment, std::ptr::null_mut())
+    };
 }
 
 fn prefetch(at: u64) {

@@ -2,6 +2,7 @@
 
 use crate::kernel;
 use std::io;
+use std::sync::atomic::AtomicU64;
 
 /// Zeroed memory that is never given back: the copy's end is its end.
 pub fn area<T: Plain>(count: usize) -> Option<&'static mut [T]> {
@@ -9,6 +10,14 @@ pub fn area<T: Plain>(count: usize) -> Option<&'static mut [T]> {
     let at = kernel::reserve(bytes).ok()?;
     // SAFETY: new memory of so many zeros, aligned to a page, for which zeros are values.
     Some(unsafe { std::slice::from_raw_parts_mut(at.cast(), count) })
+}
+
+/// The same for threads that share it.
+pub fn words(count: usize) -> Option<&'static [AtomicU64]> {
+    let area = area::<u64>(count)?;
+    // SAFETY: the whole of new memory that nobody else refers to; an atomic number is laid out as
+    // a plain one.
+    Some(unsafe { std::slice::from_raw_parts(area.as_ptr().cast(), area.len()) })
 }
 
 /// Types whose values may be all zeros.

@@ -3,7 +3,7 @@
 //!
 //! Who does what: `permission` says whether a copy may be made; `walk` has the JVM stand still, notes the
 //! roots and makes the copy (`child`), which then serves the tool (`serve`): it reads memory,
-//! marks what is reachable (`mark`) and hands it out. Here is the JVM's side: the engine, which
+//! marks what is reachable (`objects`, `mark`) and hands it out. Here is the JVM's side: the engine, which
 //! looks after the copy and sees to it that none is left.
 //!
 //! There is one copy at a time; it belongs to a connection.
@@ -11,6 +11,7 @@
 mod child;
 mod mark;
 mod memory;
+mod objects;
 mod permission;
 mod serve;
 mod walk;
@@ -18,6 +19,8 @@ mod walk;
 use crate::alloc;
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::kernel;
+use crate::lifecycle;
+use crate::thread::{self, Ours};
 use crate::vm_tables::{Places, Tables};
 use child::{Errand, IN_JVM};
 use std::fs::{self, File};
@@ -40,7 +43,7 @@ const GONE: Duration = Duration::from_secs(5);
 
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 
-/// Copies that were ended and were not gone yet.
+/// Copies that were ended, were not gone yet, and have no thread that waits for them.
 static LEFT: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
 
 fn session() -> MutexGuard<'static, Option<Session>> {
@@ -134,6 +137,7 @@ impl Session {
             socket: theirs.as_raw_fd(),
             parent: std::process::id().cast_signed(),
             redact: plan.redact,
+            threads: threads(),
             limit_s: plan.limit_s.max(1),
             hello: Hello {
                 heap_start: heap.start,
@@ -191,7 +195,7 @@ impl Session {
     fn give_up(&mut self, how: &str) {
         kill(self.pid);
         self.status.ended = Some(how.to_owned());
-        LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(self.pid);
+        reap_later(self.pid);
     }
 
     fn end(mut self) {
@@ -203,12 +207,38 @@ impl Session {
         let began = Instant::now();
         while wait(self.pid).is_none() {
             if began.elapsed() > GONE {
-                LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(self.pid);
-                return;
+                return reap_later(self.pid);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// Has a thread wait for the end of a copy that was killed. On a machine with much to do that may
+/// come after the agent has left, and nobody else would ever wait for it.
+fn reap_later(pid: libc::pid_t) {
+    let body = move || {
+        let _ours = Ours::note();
+        let mut status = 0;
+        // SAFETY: writes to a local. Nobody else waits for this child.
+        while unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } == -1
+            && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+        {}
+    };
+    let started = lifecycle::with_signals_blocked(|| thread::spawn("tare-reap", 128 << 10, body));
+    if started.is_err() {
+        LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    }
+}
+
+/// How many threads the copy may use. It yields to everybody, so it can have all processors; but
+/// what it takes of a quota, or of the few that the JVM is kept to, the program lacks.
+fn threads() -> usize {
+    let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+    // SAFETY: no pointers.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let has_quota = usize::try_from(online).is_ok_and(|online| allowed < online);
+    if has_quota { allowed.div_ceil(2) } else { allowed }
 }
 
 fn kill(pid: libc::pid_t) {
@@ -308,6 +338,7 @@ mod tests {
             socket: theirs.as_raw_fd(),
             parent: std::process::id().cast_signed(),
             redact: false,
+            threads: 1,
             limit_s: 60,
             hello: Hello::default(),
             state: state.0,
@@ -346,8 +377,31 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_ends_late_is_reaped_though_nobody_looks_after_it() {
+        let (pid, ours) = copy(|socket| {
+            memory::Descriptor(socket).read_all(&mut [0]);
+        });
+        reap_later(pid);
+        // SAFETY: no pointers; signal 0 is none. One that has ended and was not waited for is
+        // there, too.
+        let is_there = || unsafe { libc::kill(pid, 0) } == 0;
+        assert!(is_there(), "it waits for us");
+        drop(ours);
+        let began = Instant::now();
+        while is_there() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it is left");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
     fn a_copy_whose_listener_is_gone_ends() {
-        let (pid, ours) = copy(|socket| while memory::Descriptor(socket).write_all(&[0; 4096]) {});
+        // Where bytes were left unread, the first write fails without a signal (ECONNRESET); the
+        // next one brings it.
+        let (pid, ours) = copy(|socket| {
+            while memory::Descriptor(socket).write_all(&[0; 4096]) {}
+            memory::Descriptor(socket).write_all(&[0]);
+        });
         drop(ours);
         assert_eq!(ended(pid), "ended because nobody listened any more");
     }

@@ -3,8 +3,9 @@
 //! The messages are `tare_protocol::heap::wire`'s. Whatever cannot be read or written means that the
 //! tool is gone, and ends the copy.
 
-use super::mark::{Class, Marker};
+use super::mark::Marker;
 use super::memory::{self, Descriptor, Prober};
+use super::objects::{Class, Objects};
 use tare_protocol::heap::wire::{
     FAILED_MEMORY, FAILED_PLAN, Hello, IMAGE, MARK, MOST_PLAN, MOST_READ, MOST_STACKS, Marked,
     READ, RawRoot, SETTLE, STACKS, Stacks,
@@ -32,6 +33,7 @@ pub struct Server {
     socket: Descriptor,
     hello: Hello,
     redact: bool,
+    threads: usize,
     prober: Prober,
     buffer: &'static mut [u8],
     marker: Option<Marker>,
@@ -41,12 +43,14 @@ pub struct Server {
 
 impl Server {
     /// Greets the tool. `None` if nobody is there, or no memory.
-    pub fn new(socket: libc::c_int, hello: Hello, redact: bool) -> Option<Self> {
+    pub fn new(socket: libc::c_int, hello: Hello, redact: bool, threads: usize) -> Option<Self> {
         let (socket, buffer) = (Descriptor(socket), memory::area(MOST_READ as usize)?);
         let prober = Prober::new()?;
         let greeted = socket.write_all(&hello.encode());
-        let marker = None;
-        greeted.then_some(Server { socket, hello, redact, prober, buffer, marker, marked_roots: 0 })
+        let (marker, marked_roots) = (None, 0);
+        let server =
+            Server { socket, hello, redact, threads, prober, buffer, marker, marked_roots };
+        greeted.then_some(server)
     }
 
     /// Serves until the tool has enough, or wants what is not done here.
@@ -73,12 +77,12 @@ impl Server {
     /// Puts every object of a class that is marked into an array; how many there are, if they
     /// could be told.
     pub fn gather(&mut self, klass: u64, array: u64) -> Option<u64> {
-        let marker = self.marker.as_mut()?;
-        let all = marker.fill(array, klass);
+        let objects = &self.marker.as_ref()?.objects;
+        let all = objects.fill(array, klass);
         let some = all.min(MOST_STACKS);
         let mut told = self.socket.write_all(&some.to_le_bytes());
         for number in 0..some {
-            told = told && self.socket.write_all(&marker.element(array, number).to_le_bytes());
+            told = told && self.socket.write_all(&objects.element(array, number).to_le_bytes());
         }
         told.then_some(all)
     }
@@ -125,7 +129,8 @@ impl Server {
                 if !self.socket.read_all(plan) {
                     return None;
                 }
-                match Marker::new(plan, self.hello.heap_start, self.hello.heap_end) {
+                let (start, end) = (self.hello.heap_start, self.hello.heap_end);
+                match Marker::new(plan, start, end, self.threads) {
                     Err(reason) => failed(reason),
                     Ok(mut marker) => {
                         marker.mark(roots.iter().map(|root| root.object));
@@ -145,7 +150,7 @@ impl Server {
     fn settle(&mut self) -> Option<()> {
         for _ in 0..self.word()? {
             let object = self.word()?;
-            let now = self.marker.as_ref()?.settled(object).unwrap_or(0);
+            let now = self.marker.as_ref()?.objects.settled(object).unwrap_or(0);
             if !self.socket.write_all(&now.to_le_bytes()) {
                 return None;
             }
@@ -154,15 +159,16 @@ impl Server {
     }
 
     fn image(&mut self) -> Option<()> {
-        let marker = self.marker.as_mut()?;
+        let marker = self.marker.as_ref()?;
+        let objects = &marker.objects;
         let (buffer, scratch) = (memory::area(BUFFER)?, memory::area(PIECE as usize)?);
         let mut out = Output { socket: self.socket, buffer, used: 0, frame: None, end: 0 };
         let redact = self.redact;
         let changed = redact || marker.marked.moved > 0;
         let mut run = (0, 0);
-        let all = marker.each(|marker, object, class, size| {
+        let all = objects.each(|object, class, size| {
             if changed {
-                return hand_out(marker, object, class, size, redact, scratch, &mut out);
+                return hand_out(objects, object, class, size, redact, scratch, &mut out);
             }
             if object == run.1 {
                 run.1 += size;
@@ -180,7 +186,7 @@ impl Server {
 /// Hands out one object, changed: references lead to where objects are now, and contents are zero
 /// if they are to stay inside.
 fn hand_out(
-    marker: &Marker,
+    objects: &Objects,
     object: u64,
     class: &Class,
     size: u64,
@@ -192,17 +198,17 @@ fn hand_out(
     while from < size {
         let to = size.min(from + PIECE);
         let piece = &mut scratch[..(to - from) as usize];
-        let kept = if redact { marker.header(class) } else { size };
+        let kept = if redact { objects.header(class) } else { size };
         piece.fill(0);
         let head = kept.clamp(from, to);
         // SAFETY: inside the object, of which nobody changes anything.
         unsafe { copy_from(object + from, &mut piece[..(head - from) as usize]) };
-        let each = marker.reference_bytes();
+        let each = objects.reference_bytes();
         let mut moved = Settler { first: from, last: to, each, piece };
-        marker.ranges(object, class, |marker, range| {
+        objects.ranges(object, class, |range| {
             let mut places = moved.places(range.offset, range.count);
             while let Some(offset) = places.next_place() {
-                let now = marker.packed(marker.settled_reference(object + offset));
+                let now = objects.packed(objects.settled_reference(object + offset));
                 moved.put(offset, now);
             }
         });

@@ -45,6 +45,21 @@ impl Jni {
         .flatten()
     }
 
+    /// Calls a static method that answers an array of objects, and has its reference and its length
+    /// looked at. `None` where it threw or answered null.
+    pub fn with_static_array<T>(
+        self,
+        class: OwnClass,
+        (name, signature): (&CStr, &CStr),
+        look: impl FnOnce(jobject, usize) -> Option<T>,
+    ) -> Option<T> {
+        self.frame(|| {
+            let array = self.call_static_object(class, name, signature, &[])?;
+            look(array, self.array_length(array))
+        })
+        .flatten()
+    }
+
     fn array_length(self, array: jobject) -> usize {
         // SAFETY: a reference to an array, of this thread.
         let length = unsafe { ((**self.0).GetArrayLength)(self.0, array) };

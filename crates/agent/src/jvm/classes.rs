@@ -298,9 +298,19 @@ impl Jni {
         name: &CStr,
         signature: &CStr,
     ) -> Option<jni::jmethodID> {
+        self.static_method_of(class.0, name, signature)
+    }
+
+    /// The same of any class that is referred to.
+    pub fn static_method_of(
+        self,
+        class: jclass,
+        name: &CStr,
+        signature: &CStr,
+    ) -> Option<jni::jmethodID> {
         let (name, signature) = (name.as_ptr(), signature.as_ptr());
-        // SAFETY: the class is ours and alive; the texts live across the call.
-        let method = unsafe { ((**self.0).GetStaticMethodID)(self.0, class.0, name, signature) };
+        // SAFETY: the class is alive; the texts live across the call.
+        let method = unsafe { ((**self.0).GetStaticMethodID)(self.0, class, name, signature) };
         (!self.failed() && !method.is_null()).then_some(method)
     }
 

@@ -4,11 +4,14 @@
 //! Nothing here changes the JVM.
 
 use super::{Failure, Jni, Jvmti, call, check};
+use crate::events::callbacks::OfThread;
 use jvmti_bindings::sys::jni::{self, jclass, jfieldID, jint, jmethodID, jobject, jthread};
 use jvmti_bindings::sys::jvmti::{
-    self, jvmtiExtensionFunction, jvmtiExtensionFunctionInfo, jvmtiFrameInfo, jvmtiParamInfo,
+    self, jvmtiEvent, jvmtiExtensionEvent, jvmtiExtensionEventInfo, jvmtiExtensionFunction,
+    jvmtiExtensionFunctionInfo, jvmtiFrameInfo, jvmtiParamInfo,
 };
 use std::ffi::{CStr, c_char};
+use std::mem::transmute;
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -221,14 +224,44 @@ impl Jvmti {
                 found = function.func;
             }
             self.take_text(function.short_description);
-            for parameter in
-                self.take_array::<jvmtiParamInfo>(function.param_count, function.params)
-            {
-                self.take_text(parameter.name);
-            }
+            self.take_parameters(function.param_count, function.params);
             self.take_array(function.error_count, function.errors);
         }
         found
+    }
+
+    /// The number of an event that this JVM has beyond the specification.
+    pub fn extension_event(self, id: &CStr) -> Option<jvmtiEvent> {
+        let (mut count, mut list) = (0 as jint, ptr::null_mut());
+        call!(self, GetExtensionEvents, &raw mut count, &raw mut list).ok()?;
+        let mut found = None;
+        for event in self.take_array::<jvmtiExtensionEventInfo>(count, list) {
+            if self.take_text(event.id) == id.to_bytes() {
+                found = jvmtiEvent::try_from(event.extension_event_index).ok();
+            }
+            self.take_text(event.short_description);
+            self.take_parameters(event.param_count, event.params);
+        }
+        found
+    }
+
+    /// What is called for such an event, which must be one that tells of a thread.
+    pub fn set_extension_callback(
+        self,
+        event: jvmtiEvent,
+        callback: Option<OfThread>,
+    ) -> Result<(), Failure> {
+        // SAFETY: the JVM calls it with the environments and a thread. On the systems that we are
+        // built for, arguments of a function that takes any number of them are passed like others.
+        let callback = callback
+            .map(|callback| unsafe { transmute::<OfThread, jvmtiExtensionEvent>(callback) });
+        call!(self, SetExtensionEventCallback, event.cast_signed(), callback)
+    }
+
+    fn take_parameters(self, count: jint, list: *mut jvmtiParamInfo) {
+        for parameter in self.take_array::<jvmtiParamInfo>(count, list) {
+            self.take_text(parameter.name);
+        }
     }
 
     fn take_text(self, text: *mut c_char) -> Vec<u8> {

@@ -49,6 +49,12 @@ impl Jni {
         Some(result)
     }
 
+    /// Whether a Java exception is pending.
+    pub fn is_throwing(self) -> bool {
+        // SAFETY: the environment belongs to the calling thread; allowed at any time.
+        unsafe { ((**self.0).ExceptionCheck)(self.0) != 0 }
+    }
+
     /// Whether the object was collected.
     pub fn is_collected(self, weak: Weak) -> bool {
         self.is_same(weak.0, ptr::null_mut())

@@ -14,17 +14,16 @@ mod session;
 pub mod shared;
 pub mod waits;
 
-use crate::engines::{Between, Engine, EngineError, Jvm};
+use crate::engines::{EngineError, Jvm};
 use crate::events::Subscriber;
-use crate::jvm::Failure;
-use crate::stacks::StacksError;
+use crate::stream::engine::{Of, Session};
 use crate::stream::joined::OpenError;
 use session::LockSession;
+use std::fmt;
 use std::fs::File;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
-use std::{fmt, io};
-use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus};
+use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus, LockPlan};
 
 /// How often sums are sent, and the stream is looked after.
 const TICK: Duration = Duration::from_millis(20);
@@ -35,13 +34,9 @@ static SESSION: Mutex<Option<LockSession>> = Mutex::new(None);
 #[derive(Debug)]
 pub enum LockError {
     AlreadyOn,
-    /// This JVM does not say where something is.
-    Unknown(String),
     /// The stream that is open has no room for more kinds of events, or walks no stacks.
     Stream,
-    Signal(io::Error),
-    Memory(io::Error),
-    Jvmti(Failure),
+    Open(OpenError),
 }
 
 impl fmt::Display for LockError {
@@ -50,13 +45,6 @@ impl fmt::Display for LockError {
             LockError::AlreadyOn => {
                 write!(f, "locks of this JVM are being recorded already; end that first")
             }
-            LockError::Unknown(what) => {
-                write!(
-                    f,
-                    "this JVM does not tell where to find {what}, so stacks cannot be walked; \
-                     `tare threads` shows who waits for whom at one moment"
-                )
-            }
             LockError::Stream => {
                 write!(
                     f,
@@ -64,23 +52,17 @@ impl fmt::Display for LockError {
                      record locks by themselves"
                 )
             }
-            LockError::Signal(e) => write!(f, "no signal handler can be installed: {e}"),
-            LockError::Memory(e) => write!(f, "no memory for waits: {e}"),
-            LockError::Jvmti(failure) => write!(f, "{failure}"),
+            LockError::Open(e @ OpenError::Unknown(_)) => {
+                write!(f, "{e}; `tare threads` shows who waits for whom at one moment")
+            }
+            LockError::Open(e) => write!(f, "{e}"),
         }
     }
 }
 
 impl From<OpenError> for LockError {
     fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Unknown(what) => LockError::Unknown(what),
-            OpenError::Stacks(StacksError::Guard(e)) => LockError::Signal(e),
-            OpenError::Stacks(StacksError::Memory(e)) | OpenError::Memory(e) => {
-                LockError::Memory(e)
-            }
-            OpenError::Jvmti(failure) => LockError::Jvmti(failure),
-        }
+        LockError::Open(error)
     }
 }
 
@@ -90,77 +72,52 @@ impl From<LockError> for EngineError {
     }
 }
 
-fn session() -> MutexGuard<'static, Option<LockSession>> {
-    SESSION.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub type Locks = Of<LockSession>;
 
-pub struct Locks;
+impl Session for LockSession {
+    const NAME: EngineName = EngineName::Locks;
+    const TICK: Duration = TICK;
+    type Plan = LockPlan;
+    type Error = LockError;
 
-impl Engine for Locks {
-    fn name(&self) -> EngineName {
-        EngineName::Locks
+    fn place() -> &'static Mutex<Option<Self>> {
+        &SESSION
     }
 
-    fn subscriber(&self) -> &'static Subscriber {
+    fn subscriber() -> &'static Subscriber {
         &monitor::SUBSCRIBER
     }
 
-    fn start(
-        &self,
-        jvm: Jvm,
-        plan: &EnginePlan,
-        _: &mut Between<'_>,
-    ) -> Result<Vec<File>, EngineError> {
-        let EnginePlan::Locks(plan) = plan else {
-            return Err(EngineError::misdirected(self.name()));
-        };
-        let mut session = session();
-        if session.is_some() {
-            return Err(LockError::AlreadyOn.into());
-        }
-        let (new, files) = LockSession::start(jvm, plan)?;
-        *session = Some(new);
-        Ok(files)
-    }
-
-    fn change(
-        &self,
-        _: Jvm,
-        change: &EngineChange,
-        _: &mut Between<'_>,
-    ) -> Result<(), EngineError> {
-        let EngineChange::Locks { threshold_ns, paused } = change else {
-            return Err(EngineError::misdirected(self.name()));
-        };
-        if let Some(session) = session().as_ref() {
-            session.change(*threshold_ns, *paused);
-        }
-        Ok(())
-    }
-
-    fn stop(&self, jvm: Jvm, _: &mut Between<'_>) {
-        let session = session().take();
-        if let Some(mut session) = session {
-            session.end(jvm);
+    fn plan(plan: &EnginePlan) -> Option<&LockPlan> {
+        match plan {
+            EnginePlan::Locks(plan) => Some(plan),
+            _ => None,
         }
     }
 
-    fn status(&self) -> Option<EngineStatus> {
-        let status = session().as_ref().map(LockSession::status)?;
-        Some(EngineStatus::Locks(Box::new(status)))
+    fn already_on() -> LockError {
+        LockError::AlreadyOn
     }
 
-    fn uses_stream(&self) -> bool {
-        true
+    fn start(jvm: Jvm, plan: &LockPlan) -> Result<(Self, Vec<File>), LockError> {
+        LockSession::start(jvm, plan)
     }
 
-    fn tick_every(&self) -> Option<Duration> {
-        Some(TICK)
+    fn change(&mut self, _: Jvm, change: &EngineChange) -> Option<Result<(), LockError>> {
+        let EngineChange::Locks { threshold_ns, paused } = change else { return None };
+        LockSession::change(self, *threshold_ns, *paused);
+        Some(Ok(()))
     }
 
-    fn tick(&self, jvm: Jvm) {
-        if let Some(session) = session().as_mut() {
-            session.tick(jvm);
-        }
+    fn end(&mut self, jvm: Jvm) {
+        LockSession::end(self, jvm);
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus::Locks(Box::new(LockSession::status(self)))
+    }
+
+    fn tick(&mut self, jvm: Jvm) {
+        LockSession::tick(self, jvm);
     }
 }

@@ -6,6 +6,7 @@
 //! before it waits to enter, and after it was woken. A virtual thread that leaves its carrier while it
 //! waits has no frames on a stack when it is woken; its stack is taken before.
 
+use super::parks;
 use super::shared::{Here, Shared, with_session};
 use super::waits::{Owner, Source, Wait};
 use crate::events::Subscriber;
@@ -28,6 +29,8 @@ pub static SUBSCRIBER: Subscriber = Subscriber {
     monitor_contended_entered: |jni, _| with_session(|shared| shared.entered(jni)),
     monitor_wait: |jni, object| with_session(|shared| shared.waits(jni, object)),
     monitor_waited: |jni, object| with_session(|shared| shared.waited(jni, object)),
+    virtual_thread_unmount: parks::mounts::unmounts,
+    virtual_thread_mount: parks::mounts::mounts,
     ..Subscriber::NONE
 };
 

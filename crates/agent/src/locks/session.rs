@@ -12,9 +12,10 @@ use super::waits::Waits;
 use crate::engines::Jvm;
 use crate::events::{self, Enabled};
 use crate::kernel;
+use crate::pauses;
 use crate::sampling;
 use crate::stacks::fault_guard;
-use crate::stream::joined;
+use crate::stream::joined::{self, OpenError};
 use std::fs::File;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl LockSession {
     pub fn start(jvm: Jvm, plan: &LockPlan) -> Result<(Self, Vec<File>), LockError> {
         let jvmti = jvm.jvmti;
         // Owners are asked by a signal.
-        sampling::install_handler().map_err(LockError::Signal)?;
+        sampling::install_handler().map_err(OpenError::Signal)?;
         let (stream, files) = joined::join_or_open(jvm, plan.depth, plan.memory)?;
         let kinds = Kinds::declare(&stream).filter(|_| stream.stacks.are_walkable());
         let Some(kinds) = kinds else {
@@ -105,10 +106,10 @@ impl LockSession {
             Ok(events) => session.events = Some(events),
             Err(failure) => {
                 session.end(jvm);
-                return Err(LockError::Jvmti(failure));
+                return Err(OpenError::Jvmti(failure).into());
             }
         }
-        session.parks = Some(Parks::start(jvm, plan.weave, &mut session.notes));
+        session.parks = Some(Parks::start(jvm, plan.weave, &SUBSCRIBER, &mut session.notes));
         Ok((session, files))
     }
 
@@ -227,7 +228,7 @@ impl LockSession {
             lost: lost.filter_map(|(why, count)| named(count, why.name())).collect(),
             failures: failures.filter_map(|(kind, count)| named(count, kind.name())).collect(),
             elapsed_ns: u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(pauses::untold()).collect(),
         }
     }
 }

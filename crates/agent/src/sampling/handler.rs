@@ -20,6 +20,7 @@ use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
 use crate::stream::Stream;
 use crate::stream::threads::{self, Record};
+use crate::threads::stalled::asked;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -92,6 +93,8 @@ enum Cause {
     },
     /// A lock is waited for that the thread has.
     Owner,
+    /// A safepoint is waited for that the thread does not reach.
+    Stalled,
 }
 
 /// # Safety
@@ -117,6 +120,7 @@ unsafe fn cause(info: *const libc::siginfo_t) -> Option<Cause> {
         }
         libc::SI_QUEUE if value == kernel::cookie() => Some(Cause::Asked),
         libc::SI_QUEUE if owner::is_question(value) => Some(Cause::Owner),
+        libc::SI_QUEUE if asked::is_question(value) => Some(Cause::Stalled),
         // What a descriptor has to say: "in" or, when it has signalled as often as asked, "hup".
         1..=6 => Some(Cause::Perf { fd }),
         _ => None,
@@ -146,16 +150,19 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
     // SAFETY: the kernel's context.
     let registers = unsafe { registers(context) };
     owner::answer(tid, record, &registers);
+    asked::answer(tid, &registers);
     // SAFETY: published by the session, which stays while somebody is inside.
     let Some(shared) = (unsafe { SESSION.load(SeqCst).as_ref() }) else {
         return true;
     };
     let Some(record) = record else {
-        shared.stream.ring.add(Counter::LostThread, 1);
+        if !matches!(cause, Cause::Stalled) {
+            shared.stream.ring.add(Counter::LostThread, 1);
+        }
         return true;
     };
     if shared.paused.load(Relaxed) {
-        if !matches!(cause, Cause::Owner) {
+        if !matches!(cause, Cause::Owner | Cause::Stalled) {
             shared.stream.ring.add(Counter::Late, 1);
         }
         record.asked.store(0, Release);
@@ -185,7 +192,7 @@ unsafe fn handle(info: *const libc::siginfo_t, context: *const c_void) -> bool {
         Cause::Asked => shared.asked(tid, record, &registers),
         // The kernel keeps one signal for a thread. What the sampler has sent may have come to
         // nothing while this one was on its way.
-        Cause::Owner => {
+        Cause::Owner | Cause::Stalled => {
             if record.asked.load(Acquire) != 0 {
                 shared.asked(tid, record, &registers);
             }

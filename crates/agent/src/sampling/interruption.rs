@@ -87,10 +87,51 @@ fn gap() -> u64 {
     if gaps.len() < SIGNALS / 2 { 0 } else { gaps[gaps.len() / 2] }
 }
 
+/// What to tell of an interval that is short beside an interruption; nothing if it takes less than
+/// a fifth of the processor time.
+pub fn warning(interval: u64, interruption: u64) -> Option<String> {
+    if interruption.saturating_mul(5) < interval {
+        return None;
+    }
+    let share = (interruption * 100 / interval.max(1)).min(99);
+    // A twentieth, as 1, 2 or 5 of a power of ten.
+    let wanted = (interruption * 20).div_ceil(1_000);
+    let steps = (0..9).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
+    let micros = steps.into_iter().find(|micros| *micros >= wanted).unwrap_or(wanted);
+    let better = match micros {
+        1_000.. => format!("{}ms", micros.div_ceil(1_000)),
+        _ => format!("{micros}us"),
+    };
+    Some(format!(
+        "A sample interrupts its thread for {} µs on this machine, without what is done meanwhile. \
+         So one every {} µs takes at least {share} % of the processor time; --interval {better} \
+         takes a twentieth.",
+        interruption.div_ceil(1_000),
+        interval / 1_000,
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sampling::handler;
+
+    #[test]
+    fn short_intervals_are_warned_of_where_interruptions_are_long() {
+        assert_eq!(warning(10_000_000, 45_000), None);
+        assert_eq!(warning(50_000, 3_000), None);
+        assert_eq!(warning(50_000, 0), None, "nothing is known");
+        for (interval, interruption, said) in [
+            (50_000, 45_000, ["for 45 µs", "every 50 µs", "90 %", "--interval 1ms"]),
+            (50_000, 12_300, ["for 13 µs", "every 50 µs", "24 %", "--interval 500us"]),
+            (20_000, 90_000, ["for 90 µs", "every 20 µs", "99 %", "--interval 2ms"]),
+        ] {
+            let text = warning(interval, interruption).expect("a warning");
+            for word in said {
+                assert!(text.contains(word), "{word}: {text}");
+            }
+        }
+    }
 
     #[test]
     fn what_a_signal_costs_is_microseconds() {

@@ -11,6 +11,7 @@ use super::interruption;
 use super::sampler::Sampler;
 use crate::engines::Jvm;
 use crate::kernel;
+use crate::pauses;
 use crate::stacks::native::{LoadedModules, MODULES};
 use crate::stacks::{Exported, Stacks, fault_guard};
 use crate::stream::pace::Pace;
@@ -81,7 +82,7 @@ impl SamplingSession {
         let Jvm { jvmti, jni, .. } = jvm;
         let interval = plan.interval_ns.clamp(armer::SHORTEST, armer::LONGEST);
         let exported = Exported::read(jvmti);
-        let choice = choose(&plan, interval, exported.missing())?;
+        let mut choice = choose(&plan, interval, exported.missing())?;
         let fields = jni.thread_fields();
         let fields = fields.ok_or(SamplingError::Unknown("the fields of Thread".into()))?;
         handler::install().map_err(SamplingError::Signal)?;
@@ -90,6 +91,8 @@ impl SamplingSession {
         let stream = Stream::new(stacks, jvmti, jni, fields, plan.memory);
         let stream = stream.map_err(SamplingError::Memory)?;
         let files = stream.files().map_err(SamplingError::Memory)?;
+        let interruption = if plan.wall { 0 } else { interruption::interruption(&choice) };
+        choice.notes.extend(interruption::warning(interval, interruption));
         let shared = Arc::new(Shared {
             stream: Arc::new(stream),
             trigger: choice.trigger,
@@ -97,7 +100,7 @@ impl SamplingSession {
             interval: AtomicU64::new(interval),
             paused: AtomicBool::new(false),
             waits: Default::default(),
-            interruption: if plan.wall { 0 } else { interruption::interruption(&choice) },
+            interruption,
         });
         let now = Instant::now();
         let session = SamplingSession {
@@ -294,7 +297,7 @@ impl SamplingSession {
             prepared_classes: self.prepared.0,
             preparing_ns: u64::try_from(self.prepared.1.as_nanos()).unwrap_or(u64::MAX),
             elapsed_ns: u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(pauses::untold()).collect(),
         }
     }
 }

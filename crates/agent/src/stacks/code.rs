@@ -146,4 +146,23 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
     pub(super) fn is_return_barrier(&self, pc: u64) -> bool {
         !self.after_call(pc)
     }
+
+    /// Where HotSpot's thread notes the innermost continuation that it runs: where the return
+    /// barrier takes its stack pointer from. No table tells.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn noted_by_barrier(&self, pc: u64) -> Option<u64> {
+        let at = pc.wrapping_add(3);
+        let offset = match self.memory.byte(pc.wrapping_add(2))? {
+            0x67 => i64::from(self.memory.byte(at)?.cast_signed()),
+            0xa7 => i64::from(self.memory.int(at)?),
+            _ => return None,
+        };
+        u64::try_from(offset).ok()
+    }
+
+    /// Not known for this processor, so nothing is read from the heap.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn noted_by_barrier(&self, _: u64) -> Option<u64> {
+        None
+    }
 }

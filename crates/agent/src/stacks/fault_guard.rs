@@ -221,6 +221,11 @@ pub fn learn_code() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether an address is in this library's code, once that is known.
+pub fn is_own_code(address: u64) -> bool {
+    (CODE[0].load(Relaxed)..CODE[1].load(Relaxed)).contains(&address)
+}
+
 static PREVIOUS: [Previous; 2] = [Previous::new(), Previous::new()];
 
 /// Puts the handler of faults in. True if somebody had put another over it.

@@ -43,6 +43,16 @@ impl Frame {
         (self.kind == frame::JAVA).then_some(self.value)
     }
 
+    /// The address of a native one.
+    pub fn address(&self) -> Option<u64> {
+        (self.kind == frame::NATIVE).then_some(self.value)
+    }
+
+    /// Whether it is the class of an object.
+    pub fn is_class(&self) -> bool {
+        self.kind == frame::CLASS
+    }
+
     pub fn special(kind: Special) -> Self {
         Frame { value: kind as u64, bci: -1, kind: frame::SPECIAL, how: 0, spare: 0 }
     }
@@ -87,6 +97,14 @@ impl Frames {
         }
     }
 
+    /// Puts another in the place of the first one, if there is one.
+    pub fn replace_first(&mut self, frame: Frame) {
+        if self.count() > 0 {
+            // SAFETY: inside what was written, and nothing is being walked.
+            unsafe { ptr::write_volatile(self.start, frame) };
+        }
+    }
+
     /// Takes those frames out that come first behind the first `kept` ones.
     pub fn drop_leading(&mut self, kept: usize, is_hidden: impl Fn(&Frame) -> bool) {
         let all = self.as_slice();
@@ -100,6 +118,16 @@ impl Frames {
             }
             self.count = kept + rest;
         }
+    }
+
+    /// Takes the last frames away, so that these many are left.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count().min(count);
+    }
+
+    /// No more than this many frames are taken.
+    pub fn limit(&mut self, frames: usize) {
+        self.capacity = self.capacity.min(frames);
     }
 
     pub fn capacity(&self) -> usize {

@@ -50,6 +50,8 @@ pub struct Layout {
     /// The least byte of a compressed number: 0 before JDK 20, 1 since.
     pub unsigned5_base: u32,
     pub method_const: u64,
+    /// A method's compiled code.
+    pub method_code: Option<u64>,
     pub const_pool: u64,
     pub const_idnum: u64,
     pub const_code_size: u64,
@@ -140,6 +142,7 @@ impl Layout {
             metadata,
             unsigned5_base: u32::from(major >= 20),
             method_const: t.offset(&["Method"], "_constMethod")?,
+            method_code: t.offset(&["Method"], "_code").ok(),
             const_pool: t.offset(&["ConstMethod"], "_constants")?,
             const_idnum: t.offset(&["ConstMethod"], "_method_idnum")?,
             const_code_size: t.offset(&["ConstMethod"], "_code_size")?,

@@ -42,7 +42,6 @@ impl Memo {
     pub const BYTES: usize = SLOTS * size_of::<Slot>();
 
     /// One that remembers nothing.
-    #[cfg(test)]
     pub const NONE: Memo = Memo(std::ptr::null_mut());
 
     /// # Safety

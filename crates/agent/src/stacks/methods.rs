@@ -35,6 +35,8 @@ pub struct IdLayout {
 pub struct IdRules {
     pub original: Option<u64>,
     pub slots: bool,
+    /// Methods stand for themselves, because nobody can ask the JVM for ids.
+    pub plain: bool,
 }
 
 /// `java.lang.Object`, by the name of the variable in which HotSpot keeps it.
@@ -68,7 +70,7 @@ impl IdLayout {
 
     pub fn rules(&self) -> IdRules {
         let original = Some(self.original.load(Relaxed)).filter(|offset| *offset != 0);
-        IdRules { original, slots: self.slots.load(Relaxed) }
+        IdRules { original, slots: self.slots.load(Relaxed), plain: false }
     }
 }
 
@@ -142,6 +144,9 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let number = self.short_field(constant, l.const_idnum)?;
         let holder = self.memory.word(pool.checked_add(l.pool_holder)?)?;
         let ids_at = holder.checked_add(l.klass_ids)?;
+        if self.ids.plain {
+            return Some(Version::Known(method));
+        }
         let ids = self.memory.word(ids_at)?;
         let length = self.memory.word(ids)?;
         let id = |number: u16| {

@@ -7,6 +7,10 @@
 //! (`stream`).
 
 mod buffers;
+pub mod chunk_layout;
+#[cfg(test)]
+mod chunk_tests;
+mod chunks;
 mod code;
 pub mod fault_guard;
 pub mod frames;
@@ -17,6 +21,7 @@ mod memo;
 pub mod memory;
 mod methods;
 pub mod native;
+pub mod others;
 mod scopes;
 pub mod take;
 mod virtual_threads;
@@ -28,6 +33,7 @@ use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Jni, Jvmti};
 use crate::vm_tables::{Missing, Tables};
 use buffers::Buffers;
+use chunk_layout::Chunks;
 use hotspot::Layout;
 use methods::IdLayout;
 use std::io;
@@ -41,6 +47,7 @@ pub struct Stacks {
     walkable: bool,
     id_layout: IdLayout,
     virtual_ids: VirtualIds,
+    chunks: Chunks,
     /// Whether native frames are wanted.
     native: bool,
 }
@@ -96,6 +103,7 @@ impl Stacks {
             layout: exported.layout.unwrap_or_default(),
             id_layout: IdLayout::default(),
             virtual_ids: VirtualIds::default(),
+            chunks: Chunks::default(),
             native,
         };
         if let (true, Ok(tables)) = (stacks.walkable, &exported.tables) {
@@ -103,6 +111,9 @@ impl Stacks {
             stacks.id_layout.learn(tables, layout, &object, |at| stacks.peek(at));
             if layout.thread_owner_id.is_none() {
                 stacks.virtual_ids.learn(tables, jni, fields, |at| stacks.peek(at));
+            }
+            if stacks.id_layout.rules().slots {
+                stacks.chunks.learn(tables, jni, |at| stacks.peek(at));
             }
         }
         Ok(stacks)

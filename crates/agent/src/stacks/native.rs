@@ -1,6 +1,7 @@
 //! Native frames: by the unwind tables of their modules, by frame pointers where there are none.
 
 use super::memory::Memory;
+use super::walk::LARGEST_FRAME;
 use tare_unwind::{Budget, Generation, Modules, Published};
 
 /// Tables for unwinding native code, of the modules that are loaded now.
@@ -51,6 +52,12 @@ impl NativeStep for FramePointers {
     }
 
     fn step(&self, memory: &impl Memory, place: Place, _leaf: bool) -> Option<Place> {
+        // Code that keeps no frame pointer has anything else in that register, and what is at such
+        // an address may be nothing.
+        let is_frame = place.fp >= place.sp && place.fp.is_multiple_of(8);
+        if !is_frame || place.fp - place.sp > LARGEST_FRAME {
+            return None;
+        }
         Some(Place {
             pc: memory.word(place.fp.wrapping_add(8))?,
             sp: place.fp.wrapping_add(16),

@@ -52,6 +52,8 @@ struct Walk<'a> {
     caller: Caller<'a>,
     frames: &'a mut Frames,
     memo: Memo,
+    /// Whether native frames are wanted.
+    native: bool,
     /// What was found out beside the frames.
     taken: Taken,
 }
@@ -59,6 +61,15 @@ struct Walk<'a> {
 impl Stacks {
     /// Takes the calling thread's stack into `frames`, which are those of buffer `index`.
     pub fn take(&self, index: usize, caller: Caller<'_>, frames: &mut Frames) -> Taken {
+        self.taken(index, caller, frames, self.native)
+    }
+
+    /// The same with native frames, whether others want them or not.
+    pub fn take_with_native(&self, index: usize, caller: Caller<'_>, frames: &mut Frames) -> Taken {
+        self.taken(index, caller, frames, true)
+    }
+
+    fn taken(&self, index: usize, caller: Caller<'_>, frames: &mut Frames, native: bool) -> Taken {
         let modules = MODULES.read(caller.tid as usize);
         let end = Some(Special::Fault);
         let mut job = Walk {
@@ -67,6 +78,7 @@ impl Stacks {
             caller,
             frames,
             memo: self.buffers.memo(index),
+            native,
             taken: Taken { end, mounted: 0, state: State::Running, faulted: false },
         };
         let argument = (&raw mut job).cast();
@@ -197,18 +209,20 @@ extern "C" fn walk(argument: *mut c_void) {
         thread => Own.word(thread.wrapping_add(layout.thread_stack_base)),
     };
     let top = top.unwrap_or(u64::MAX);
-    let with_native = walk.stacks.native;
+    let with_native = walk.native;
     let ids = walk.stacks.id_layout.rules();
-    let memo = walk.memo;
+    let (memo, chunks) = (walk.memo, walk.stacks.chunks.rules());
     let end = match walk.modules {
         Some(modules) => {
             let native = &UnwindTables(modules);
-            let walker = Walker { layout, ids, memo, memory: &Own, native, top, with_native };
+            let walker =
+                Walker { layout, ids, chunks, memo, memory: &Own, native, top, with_native };
             walker.walk(walk.caller.thread, walk.caller.registers, walk.frames)
         }
         None => {
             let native = &FramePointers;
-            let walker = Walker { layout, ids, memo, memory: &Own, native, top, with_native };
+            let walker =
+                Walker { layout, ids, chunks, memo, memory: &Own, native, top, with_native };
             walker.walk(walk.caller.thread, walk.caller.registers, walk.frames)
         }
     };

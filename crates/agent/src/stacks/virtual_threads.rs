@@ -22,7 +22,7 @@ pub struct VirtualIds {
 }
 
 /// Collectors that move objects only in pauses.
-const PLAIN: [&str; 3] = ["UseSerialGC", "UseParallelGC", "UseG1GC"];
+pub(super) const PLAIN: [&str; 3] = ["UseSerialGC", "UseParallelGC", "UseG1GC"];
 
 /// Where an object has its class: behind the mark, and four bytes tell classes apart.
 const CLASS: u64 = 8;

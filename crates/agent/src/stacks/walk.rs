@@ -6,6 +6,7 @@
 //! calls nothing, and moves only towards the root of the stack; every end but the true one is
 //! named.
 
+use super::chunk_layout::ChunkRules;
 use super::code::{Blob, BlobKind, DEOPTIMIZATION};
 use super::frames::{Frame, Frames};
 use super::hotspot::Layout;
@@ -28,7 +29,7 @@ pub struct Registers {
 }
 
 /// Frames further apart than this are not frames of one stack.
-const LARGEST_FRAME: u64 = 1 << 20;
+pub(super) const LARGEST_FRAME: u64 = 1 << 20;
 
 /// Words that compiled code pushes within a frame, at most.
 const MOST_PUSHED: u64 = 96;
@@ -46,6 +47,8 @@ pub struct Walker<'a, M, N> {
     pub layout: &'a Layout,
     /// How ids and methods hang together.
     pub ids: IdRules,
+    /// How to go on in the heap, where that is known.
+    pub chunks: Option<ChunkRules>,
     pub memo: Memo,
     pub memory: &'a M,
     pub native: &'a N,
@@ -55,7 +58,7 @@ pub struct Walker<'a, M, N> {
 }
 
 /// What comes after a frame.
-enum Next {
+pub(super) enum Next {
     At(Place),
     /// The root.
     Whole,
@@ -69,6 +72,11 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let mut place = registers.place;
         let mut anchor = self.anchor(thread);
         let mut leaf = true;
+        // Where nobody wants to see native frames, the thread's own note leads past them.
+        let is_hidden = !self.with_native && self.heap_of(place.pc).is_none();
+        if is_hidden && let Some(noted) = anchor.take_if(|noted| noted.sp >= place.sp) {
+            (place, leaf) = (noted, false);
+        }
         let mut in_java = false;
         loop {
             let next = if let Some(heap) = self.heap_of(place.pc) {
@@ -81,7 +89,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                     leaf = false;
                     continue;
                 }
-                let next = self.java(heap, place, leaf, registers, frames);
+                let next = self.java(heap, thread, place, leaf, registers, frames);
                 in_java |= frames.last_is_java();
                 next
             } else if in_java {
@@ -144,7 +152,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         Some(Place { pc, sp, fp })
     }
 
-    fn on_stack(&self, sp: u64) -> bool {
+    pub(super) fn on_stack(&self, sp: u64) -> bool {
         sp != 0 && sp.is_multiple_of(8) && sp < self.top
     }
 
@@ -192,6 +200,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
     fn java(
         &self,
         heap: u64,
+        thread: u64,
         place: Place,
         leaf: bool,
         registers: &Registers,
@@ -206,6 +215,9 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let next = match blob.kind {
             BlobKind::Interpreter => self.interpreted(place, leaf, registers, frames),
             BlobKind::Compiled | BlobKind::Wrapper => self.compiled(blob, place, leaf, frames),
+            BlobKind::Stub if !leaf && self.is_return_barrier(place.pc) => {
+                return self.in_heap(thread, place, frames);
+            }
             BlobKind::Stub => self.stub(blob, place, leaf, registers),
         };
         match next {
@@ -215,20 +227,15 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                 Next::At(next)
             }
             Some(_) => Next::Broken(Special::NotWalkableJava),
-            None if blob.kind == BlobKind::Stub => {
-                Next::Broken(self.why_in_stub(blob, place, leaf))
-            }
+            None if blob.kind == BlobKind::Stub => Next::Broken(self.why_in_stub(blob)),
             None => Next::Broken(Special::UnknownJava),
         }
     }
 
-    fn why_in_stub(&self, blob: Blob, place: Place, leaf: bool) -> Special {
+    fn why_in_stub(&self, blob: Blob) -> Special {
         let name = self.field(blob.at, self.layout.blob_name);
         if name.and_then(|name| self.memory.word(name)) == Some(DEOPTIMIZATION) {
             return Special::Deoptimised;
-        }
-        if !leaf && self.is_return_barrier(place.pc) {
-            return Special::Continuation;
         }
         Special::UnknownJava
     }
@@ -300,14 +307,40 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
         let l = self.layout;
         // Called by Java code, it has exactly its frame.
         let exact = frames.last_is_java();
-        let how = if blob.kind == BlobKind::Wrapper { How::Native } else { How::Compiled };
         let method = self.field(blob.at, l.nmethod_method)?;
         let complete = i64::from(self.short_field(blob.at, l.blob_frame_complete)? as i16);
         let unframed = complete < 0 || place.pc < blob.code.wrapping_add_signed(complete);
         if leaf && unframed {
-            frames.push(self.version(method)?.frame(0, how));
+            frames.push(self.version(method)?.frame(0, how(blob)));
             return self.unframed(blob, place);
         }
+        self.name_compiled(blob, method, place, leaf, frames)?;
+        if leaf && let Some(next) = self.epilogue(place) {
+            return Some(next);
+        }
+        if exact {
+            return self.framed(blob, place);
+        }
+        // Within its frame, code may have pushed a few words for a moment; and a slow path many,
+        // to save registers while it calls the JVM.
+        let pushed = (0..MOST_PUSHED).find_map(|words| {
+            let next = self.framed(blob, Place { sp: up(place.sp, words), ..place })?;
+            self.returns_to(next.pc).map(|_| next)
+        });
+        pushed.or_else(|| self.framed(blob, place))
+    }
+
+    /// The method of a compiled frame, and those that are inlined where it is.
+    pub(super) fn name_compiled(
+        &self,
+        blob: Blob,
+        method: u64,
+        place: Place,
+        leaf: bool,
+        frames: &mut Frames,
+    ) -> Option<()> {
+        let l = self.layout;
+        let how = how(blob);
         let code = l.nmethod_compilation.filter(|_| !leaf);
         let code = code.and_then(|offset| self.int_field(blob.at, offset));
         let code = code.map(|compilation| Code { at: blob.at, compilation });
@@ -325,19 +358,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                 self.memo.keep(pc, code, frames.as_slice().get(before..).unwrap_or(&[]));
             }
         }
-        if leaf && let Some(next) = self.epilogue(place) {
-            return Some(next);
-        }
-        if exact {
-            return self.framed(blob, place);
-        }
-        // Within its frame, code may have pushed a few words for a moment; and a slow path many,
-        // to save registers while it calls the JVM.
-        let pushed = (0..MOST_PUSHED).find_map(|words| {
-            let next = self.framed(blob, Place { sp: up(place.sp, words), ..place })?;
-            self.returns_to(next.pc).map(|_| next)
-        });
-        pushed.or_else(|| self.framed(blob, place))
+        Some(())
     }
 
     /// The caller of a frame of known size.
@@ -406,9 +427,6 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
     /// A stub has a frame of known size, or a frame pointer, or none: then its return address
     /// is on top.
     fn stub(&self, blob: Blob, place: Place, leaf: bool, registers: &Registers) -> Option<Place> {
-        if !leaf && self.is_return_barrier(place.pc) {
-            return None;
-        }
         if blob.frame_size > 0 {
             let next = self.framed(blob, place)?;
             // A stub at a safepoint returns to the instruction that was interrupted, which is
@@ -459,13 +477,21 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
     }
 }
 
+fn how(blob: Blob) -> How {
+    if blob.kind == BlobKind::Wrapper { How::Native } else { How::Compiled }
+}
+
 const IN_JAVA: i32 = 8;
 const IN_JAVA_TRANS: i32 = 9;
 
 /// Slots of an interpreted frame, in words from the frame pointer.
-mod interpreter {
+pub(super) mod interpreter {
     pub const SENDER_SP: i64 = -1;
     pub const METHOD: i64 = -3;
+    #[cfg(target_arch = "x86_64")]
+    pub const LOCALS: i64 = -7;
+    #[cfg(target_arch = "aarch64")]
+    pub const LOCALS: i64 = -8;
     #[cfg(target_arch = "x86_64")]
     pub const BCP: i64 = -8;
     #[cfg(target_arch = "aarch64")]

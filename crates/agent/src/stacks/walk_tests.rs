@@ -6,19 +6,19 @@ use super::memo::Memo;
 use super::memory::Memory;
 use super::methods::IdRules;
 use super::native::{FramePointers, Place};
-use super::walk::{Registers, Walker};
+use super::walk::{LARGEST_FRAME, Registers, Walker};
 use std::collections::HashMap;
 use tare_arena::samples::{How, Special};
 
 #[derive(Default)]
-struct Fake(HashMap<u64, u8>);
+pub(super) struct Fake(pub(super) HashMap<u64, u8>);
 
 impl Fake {
-    fn put(&mut self, at: u64, word: u64) {
+    pub(super) fn put(&mut self, at: u64, word: u64) {
         self.bytes(at, &word.to_le_bytes());
     }
 
-    fn bytes(&mut self, at: u64, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, at: u64, bytes: &[u8]) {
         self.0.extend((at..).zip(bytes.iter().copied()));
     }
 }
@@ -31,23 +31,23 @@ impl Memory for Fake {
 }
 
 /// The code heap begins here; the method's blob behind a block's header of 16 bytes.
-const HEAP: u64 = 0x10_0000;
-const BLOB: u64 = HEAP + 16;
-const CODE: u64 = HEAP + 0x200;
-const INTERPRETER: u64 = HEAP + 0x400;
-const METHOD: u64 = 0x20_0000;
-const THREAD: u64 = 0x30_0000;
-const STACK: u64 = 0x40_0000;
-const TOP: u64 = STACK + 0x1000;
+pub(super) const HEAP: u64 = 0x10_0000;
+pub(super) const BLOB: u64 = HEAP + 16;
+pub(super) const CODE: u64 = HEAP + 0x200;
+pub(super) const INTERPRETER: u64 = HEAP + 0x400;
+pub(super) const METHOD: u64 = 0x20_0000;
+pub(super) const THREAD: u64 = 0x30_0000;
+pub(super) const STACK: u64 = 0x40_0000;
+pub(super) const TOP: u64 = STACK + 0x1000;
 /// The method's id: a slot with its address.
-const KEY: u64 = 0xd000;
-const CONSTANT: u64 = 0xc000;
+pub(super) const KEY: u64 = 0xd000;
+pub(super) const CONSTANT: u64 = 0xc000;
 /// Where the method has the number with which it began.
-const ORIGINAL: u64 = 12;
+pub(super) const ORIGINAL: u64 = 12;
 /// Words of the method's frame.
-const FRAME: u64 = 4;
+pub(super) const FRAME: u64 = 4;
 
-fn layout() -> Layout {
+pub(super) fn layout() -> Layout {
     let mut heaps = [0; MOST_HEAPS];
     heaps[0] = 0x8000;
     Layout {
@@ -72,6 +72,7 @@ fn layout() -> Layout {
         metadata: At::Pointer(64),
         unsigned5_base: 1,
         method_const: 0,
+        method_code: None,
         const_pool: 0,
         const_idnum: 8,
         const_code_size: 10,
@@ -96,7 +97,7 @@ fn layout() -> Layout {
 }
 
 /// A method that calls itself at offset 0x20 of its code, and nothing else.
-fn memory() -> Fake {
+pub(super) fn memory() -> Fake {
     let mut m = Fake::default();
     m.put(0x8000, HEAP);
     m.put(0x8008, HEAP + 0x1000);
@@ -136,6 +137,16 @@ fn memory() -> Fake {
     m
 }
 
+/// Memory of which a part is not there: to read it is a fault.
+struct Mapped<'a>(&'a Fake, std::ops::Range<u64>);
+
+impl Memory for Mapped<'_> {
+    fn word(&self, at: u64) -> Option<u64> {
+        assert!(!self.1.contains(&at), "a fault at {at:#x}");
+        self.0.word(at)
+    }
+}
+
 fn walk(m: &Fake, place: Place) -> (Vec<Frame>, Option<Special>) {
     walk_by(Some(ORIGINAL), m, place)
 }
@@ -148,7 +159,18 @@ fn walk_with(
     layout: &Layout,
     memo: Memo,
     original: Option<u64>,
-    m: &Fake,
+    m: &impl Memory,
+    place: Place,
+) -> (Vec<Frame>, Option<Special>) {
+    walk_seeing(true, layout, memo, original, m, place)
+}
+
+fn walk_seeing(
+    with_native: bool,
+    layout: &Layout,
+    memo: Memo,
+    original: Option<u64>,
+    m: &impl Memory,
     place: Place,
 ) -> (Vec<Frame>, Option<Special>) {
     let mut space = vec![Frame::native(0); 65];
@@ -156,12 +178,13 @@ fn walk_with(
     let mut frames = unsafe { Frames::new(space.as_mut_ptr(), 64) };
     let walker = Walker {
         layout,
-        ids: IdRules { original, slots: true },
+        ids: IdRules { original, slots: true, plain: false },
+        chunks: None,
         memo,
         memory: m,
         native: &FramePointers,
         top: TOP,
-        with_native: true,
+        with_native,
     };
     let registers = Registers { place, ..Registers::default() };
     let end = walker.walk(THREAD, &registers, &mut frames);
@@ -257,6 +280,39 @@ fn native_code_leads_to_the_frame_that_the_thread_has_noted() {
     assert_eq!(end, None);
     assert_eq!(frames[0], Frame::native(0x7777_0000));
     assert_eq!(frames.len(), 3);
+}
+
+#[test]
+fn a_register_that_holds_no_frame_pointer_is_not_followed() {
+    let mut m = memory();
+    let sp = STACK + 0x100;
+    recursion(&mut m, sp, 2);
+    let seen = |m: &Fake, native, fp| {
+        // Nothing is mapped at the beginning of memory, nor above the stack.
+        let low = Mapped(m, 0x1000..0x8000);
+        let high = Mapped(m, TOP..u64::MAX);
+        let place = Place { pc: 0x7777_0000, sp: STACK, fp };
+        let low = walk_seeing(native, &layout(), Memo::NONE, Some(ORIGINAL), &low, place);
+        let high = walk_seeing(native, &layout(), Memo::NONE, Some(ORIGINAL), &high, place);
+        assert_eq!(low, high);
+        low
+    };
+    let pair = [Frame::java(KEY, 9, How::Inlined), Frame::java(KEY, 4, How::Compiled)];
+    let java = [pair; 2].concat();
+    let outside = [Frame::native(0x7777_0000)];
+    for fp in [0x1224, 0x1228, STACK - 8, STACK + 4, TOP + LARGEST_FRAME, u64::MAX - 7] {
+        // In the JVM or a native method, with a note of the last Java frame.
+        m.put(THREAD, sp);
+        m.put(THREAD + 8, CODE + 0x25);
+        assert_eq!(seen(&m, false, fp), (java.clone(), None), "{fp:#x}");
+        assert_eq!(seen(&m, true, fp), ([&outside[..], &java].concat(), None), "{fp:#x}");
+        // Without: native code that compiled code calls, which is found on the stack.
+        m.put(THREAD, 0);
+        m.bytes(THREAD + 32, &8_u32.to_le_bytes());
+        m.put(sp - 8, CODE + 0x25);
+        assert_eq!(seen(&m, false, fp), (java.clone(), None), "{fp:#x}");
+        m.bytes(THREAD + 32, &0_u32.to_le_bytes());
+    }
 }
 
 /// Makes the method an old version: its own number is beyond the ids. It began with another number.

@@ -7,9 +7,9 @@ use crate::jvm::Failure;
 use crate::stacks::{Exported, Stacks, StacksError};
 use crate::vm_tables::Missing;
 use std::fs::File;
-use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// Frames of a stack that can be asked for.
 const DEPTHS: RangeInclusive<u32> = 16..=8192;
@@ -19,9 +19,31 @@ const DEPTHS: RangeInclusive<u32> = 16..=8192;
 pub enum OpenError {
     /// This JVM does not say where something is.
     Unknown(String),
-    Stacks(StacksError),
+    Signal(io::Error),
     Memory(io::Error),
     Jvmti(Failure),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Unknown(what) => {
+                write!(f, "this JVM does not tell where to find {what}, so stacks cannot be walked")
+            }
+            OpenError::Signal(e) => write!(f, "no signal handler can be installed: {e}"),
+            OpenError::Memory(e) => write!(f, "no memory for what is to be recorded: {e}"),
+            OpenError::Jvmti(failure) => write!(f, "{failure}"),
+        }
+    }
+}
+
+impl From<StacksError> for OpenError {
+    fn from(error: StacksError) -> Self {
+        match error {
+            StacksError::Guard(e) => OpenError::Signal(e),
+            StacksError::Memory(e) => OpenError::Memory(e),
+        }
+    }
 }
 
 /// With descriptors for the front end, unless it has them already. Whoever has the stream leaves it.
@@ -41,8 +63,7 @@ pub fn join_or_open(
     let fields = jni.thread_fields();
     let fields = fields.ok_or_else(|| OpenError::Unknown("the fields of Thread".into()))?;
     let depth = depth.clamp(*DEPTHS.start(), *DEPTHS.end()) as usize;
-    let stacks = Stacks::new(exported, jvmti, jni, fields, depth, false);
-    let stacks = stacks.map_err(OpenError::Stacks)?;
+    let stacks = Stacks::new(exported, jvmti, jni, fields, depth, false)?;
     let stream = Stream::new(stacks, jvmti, jni, fields, memory);
     let stream = Arc::new(stream.map_err(OpenError::Memory)?);
     let files = stream.files().map_err(OpenError::Memory)?;

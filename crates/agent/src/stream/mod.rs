@@ -12,7 +12,7 @@
 //! way round: [`Stream::close`], and when no handler uses it any more, [`Stream::end`].
 
 pub mod classes;
-mod collections;
+pub mod engine;
 pub mod joined;
 mod kinds;
 mod names;
@@ -27,6 +27,7 @@ use crate::events::{self, Enabled, Subscriber};
 use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::kernel;
+use crate::pauses;
 use crate::rights::{self, Right};
 use crate::stacks::Stacks;
 use crate::stacks::frames::Frame;
@@ -40,7 +41,7 @@ use pace::Pace;
 pub use ring::Ring;
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_arena::samples::layout::header;
@@ -70,6 +71,9 @@ const SCAN_SHARE_UNCHANGED: u32 = 2_000;
 const CLOCK_AT_LEAST: Duration = Duration::from_millis(250);
 pub const SCAN_AT_LEAST: Duration = Duration::from_secs(10);
 
+/// How long the end of the JVM waits until names can be sent.
+const LAST_NAMES: Duration = Duration::from_millis(200);
+
 static OPEN: Mutex<Option<Arc<Stream>>> = Mutex::new(None);
 
 /// What engines append to, and what they need for it.
@@ -79,6 +83,8 @@ pub struct Stream {
     pub watch: Watch,
     /// The methods that the JVM knows.
     pub ids: MethodIds,
+    /// Nanoseconds that threads have spent on it while they linked classes.
+    pub preparing: AtomicU64,
     traces: Traces,
     numbers: Numbers,
     /// Engines that write to it.
@@ -116,6 +122,19 @@ pub fn is_open() -> bool {
     locked(&OPEN).is_some()
 }
 
+/// Sends all names that are missing: the JVM is about to end. Whoever sends some of them now is
+/// waited for, but not for long.
+pub fn name_all(jvmti: Jvmti, jni: Jni) {
+    let Some(stream) = current() else { return };
+    let limit = Instant::now() + LAST_NAMES;
+    while Instant::now() < limit {
+        if let Ok(mut upkeep) = stream.upkeep.try_lock() {
+            return stream.name_methods(&mut upkeep, jvmti, jni, true);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// The stream that is open, if one is.
 fn current() -> Option<Arc<Stream>> {
     locked(&OPEN).clone()
@@ -135,11 +154,13 @@ pub static SUBSCRIBER: Subscriber = Subscriber {
     // Its methods get ids before they can run.
     class_prepare: |jvmti, _, class| {
         if let Some(stream) = current() {
+            let began = kernel::monotonic();
             stream.ids.add_class(jvmti, class);
+            stream.preparing.fetch_add(kernel::monotonic().saturating_sub(began), Relaxed);
         }
     },
-    collection_start: collections::started,
-    collection_finish: collections::finished,
+    collection_start: pauses::started,
+    collection_finish: pauses::finished,
     ..Subscriber::NONE
 };
 
@@ -160,6 +181,7 @@ impl Stream {
             stacks,
             watch: Watch::new(table, fields, jni, own),
             ids: MethodIds::default(),
+            preparing: AtomicU64::new(0),
             traces: Traces::new(),
             numbers: Numbers::default(),
             users: AtomicU32::new(1),
@@ -197,7 +219,7 @@ impl Stream {
         rights::take(jvmti, &RIGHTS)?;
         locked(&self.upkeep).has_rights = true;
         *locked(&OPEN) = Some(Arc::clone(self));
-        collections::publish(self);
+        pauses::publish(self, jvmti);
         locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
         let classes = jni.frame(|| {
             jvmti.with_loaded_classes(jni, |classes| self.ids.add_classes(jvmti, classes))
@@ -264,7 +286,7 @@ impl Stream {
         if let Some(events) = locked(&self.upkeep).events.take() {
             events.off(jvmti);
         }
-        collections::withdraw(self);
+        pauses::withdraw(self);
         *locked(&OPEN) = None;
         self.watch.close();
         self.watch.tell(None);

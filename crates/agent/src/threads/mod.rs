@@ -3,17 +3,21 @@
 //! The look itself is Java (`runtime/java/lang/TareDump*`): the JVM dumps its platform threads in
 //! one safepoint, and tells of virtual threads one by one. Here it is asked for, what only HotSpot's
 //! own structures tell is added (`native`), and the text goes into memory that the front end gets.
-//! What waits for whom is worked out outside.
+//! What waits for whom is worked out outside. Where the JVM reaches no safepoint, `stalled` reads
+//! what can be read without it.
 
+mod light;
+mod memory;
 mod native;
+pub mod stalled;
 
 use crate::engines::{EngineError, Jvm};
 use crate::exact::inject::{self, DUMP};
 use crate::jvm::Jni;
 use crate::jvm::classes::OwnClass;
-use crate::shared_memory::{self, Writers};
+use crate::shared_memory;
+use native::Offsets;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use tare_protocol::ThreadsPlan;
 
@@ -34,12 +38,12 @@ pub fn dump(jvm: Jvm, plan: ThreadsPlan) -> Result<Vec<File>, EngineError> {
         )
     })?;
     let handles = jvm.jni.call_static_long_array(class, c"handles").unwrap_or_default();
-    let id_offset = jvm.jni.get_static_long(class, c"idOffset").unwrap_or(0).cast_unsigned();
-    native::append(&mut text, jvm.jvmti, &handles, id_offset);
-    let file = shared_memory::create(c"tare-threads").map_err(EngineError::Files)?;
-    file.write_all_at(&text, 0).map_err(EngineError::Files)?;
-    let sealed = shared_memory::seal(&file, Writers::Mapped);
-    let file = sealed.and_then(|()| shared_memory::read_only(&file)).map_err(EngineError::Files)?;
+    let offset = |name| jvm.jni.get_static_long(class, name).and_then(|at| u64::try_from(at).ok());
+    let continuation = offset(c"continuationOffset");
+    let elements = offset(c"firstElement").zip(offset(c"nextElement"));
+    let offsets = Offsets { id: offset(c"idOffset").unwrap_or(0), continuation, elements };
+    native::append(&mut text, jvm, class, &handles, offsets);
+    let file = shared_memory::text(c"tare-threads", &text).map_err(EngineError::Files)?;
     Ok(vec![file])
 }
 

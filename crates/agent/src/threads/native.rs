@@ -1,16 +1,20 @@
 //! What HotSpot's own structures and the kernel add to a dump: each thread's number there, its
 //! processor time, and who waits for which monitor where the JVM's dump does not tell.
 //!
-//! The structures are found by the exported tables and read through `/proc/self/mem`: a thread may
-//! end meanwhile, and a read of memory that is gone then fails instead of faulting. What is read may
-//! be of different moments; whoever concludes something from it looks again.
+//! The structures are found by the exported tables and read through the kernel (`memory`), because a
+//! thread may end meanwhile. What is read may be of different moments; whoever concludes something
+//! from it looks again.
 
-use crate::jvm::Jvmti;
+use super::light::{ANONYMOUS, InChunk, InHeap, LightLocks};
+use super::memory::ByKernel;
+use crate::engines::Jvm;
+use crate::jvm::classes::OwnClass;
 use crate::kernel;
+use crate::stacks::chunk_layout::Chunks;
+use crate::stacks::memory::Memory;
 use crate::vm_tables::Tables;
+use jvmti_bindings::sys::jni::jobject;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// Monitors, and threads in their queues, that are looked at.
 const MOST: usize = 200_000;
@@ -75,28 +79,19 @@ impl Layout {
     }
 }
 
-/// This process's memory, as far as it is there.
-struct Memory(File);
-
-impl Memory {
-    fn word(&self, at: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, at).ok()?;
-        Some(u64::from_ne_bytes(bytes))
-    }
-
-    fn field(&self, of: u64, offset: u64) -> Option<u64> {
-        self.word(of.checked_add(offset)?)
-    }
+/// Where Java's objects have what is looked for: a thread its id, a virtual one its continuation;
+/// an array of threads the first of them, and how far it is to the next.
+#[derive(Clone, Copy)]
+pub struct Offsets {
+    pub id: u64,
+    pub continuation: Option<u64>,
+    pub elements: Option<(u64, u64)>,
 }
 
 /// Adds to a dump what is known of these threads: pairs of a Java thread's id and HotSpot's thread.
-/// Objects of threads have their id at this offset.
-pub fn append(text: &mut Vec<u8>, jvmti: Jvmti, handles: &[i64], id_offset: u64) {
-    let tables = Tables::read(jvmti.inside_libjvm());
-    let layout = tables.ok().as_ref().and_then(Layout::new);
-    let (Some(at), Ok(memory)) = (layout, File::open("/proc/self/mem")) else { return };
-    let memory = Memory(memory);
+pub fn append(text: &mut Vec<u8>, jvm: Jvm, class: OwnClass, handles: &[i64], offsets: Offsets) {
+    let Ok(tables) = Tables::read(jvm.jvmti.inside_libjvm()) else { return };
+    let (Some(at), Ok(memory)) = (Layout::new(&tables), ByKernel::open()) else { return };
     let pairs = handles.chunks_exact(2);
     let threads: Vec<(u64, u64)> = pairs
         .map(|pair| (pair[0].cast_unsigned(), pair[1].cast_unsigned()))
@@ -110,23 +105,57 @@ pub fn append(text: &mut Vec<u8>, jvmti: Jvmti, handles: &[i64], id_offset: u64)
             add(format!("\nK\t{id}\t{tid}\t{time}"));
         }
     }
+    let waiting =
+        at.queues.map_or_else(Vec::new, |queues| waiters(&memory, queues, at.owner, offsets.id));
+    let light = at.queues.and_then(|_| LightLocks::new(&tables));
+    let pending = |thread: u64| {
+        let monitor = memory.field(thread, at.pending).filter(|monitor| *monitor != 0)?;
+        Some((monitor, memory.field(monitor, at.owner)?))
+    };
+    let look = |array: jobject, length: usize| {
+        // Where there is no virtual thread, the classes that it takes may not have been used yet.
+        if length == 0 {
+            return None;
+        }
+        let chunks = Chunks::default();
+        chunks.learn(&tables, jvm.jni, |at| memory.word(at));
+        let (continuation, rules) = (offsets.continuation?, chunks.rules()?);
+        let heap = InHeap { continuation, id: offsets.id, elements: offsets.elements?, rules };
+        heap.all(&memory, array as u64, length)
+    };
+    let is_unknown = waiting.iter().any(|one| one.owner == ANONYMOUS)
+        || threads.iter().filter_map(|(_, thread)| pending(*thread)).any(|(_, o)| o == ANONYMOUS);
+    // They are asked for in any case: Java lets go of them then.
+    let method = (c"virtuals", c"()[Ljava/lang/Thread;");
+    let virtuals = jvm.jni.with_static_array(class, method, |array, length| {
+        if is_unknown && light.is_some() { look(array, length) } else { None }
+    });
+    let virtuals: Vec<InChunk> = virtuals.unwrap_or_default();
     let owners = Owners::new(&threads, &at, &memory);
+    let owner = |monitor: u64, owner: u64| match &light {
+        Some(light) if owner == ANONYMOUS => light.owner(&memory, monitor, &threads, &virtuals),
+        _ => owners.id(owner),
+    };
     for (id, thread) in &threads {
-        let monitor = memory.field(*thread, at.pending).filter(|monitor| *monitor != 0);
-        if let Some(monitor) = monitor {
-            let owner = memory.field(monitor, at.owner).map_or(0, |owner| owners.id(owner));
-            add(format!("\nM\t{id}\t{monitor:x}\t{owner}"));
+        if let Some((monitor, was)) = pending(*thread) {
+            add(format!("\nM\t{id}\t{monitor:x}\t{}", owner(monitor, was)));
         }
     }
-    if let Some(queues) = at.queues {
-        for (id, monitor, owner) in waiters(&memory, queues, at.owner, id_offset) {
-            add(format!("\nM\t{id}\t{monitor:x}\t{}", owners.id(owner)));
-        }
+    for Waiter { id, monitor, owner: was } in waiting {
+        add(format!("\nM\t{id}\t{monitor:x}\t{}", owner(monitor, was)));
     }
 }
 
-/// Virtual threads in the queues of monitors: the id, the monitor, its owner.
-fn waiters(memory: &Memory, at: Queues, owner: u64, id_offset: u64) -> Vec<(u64, u64, u64)> {
+/// A virtual thread in the queue of a monitor, and what stands there as its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiter {
+    id: u64,
+    monitor: u64,
+    owner: u64,
+}
+
+/// Virtual threads in the queues of monitors.
+fn waiters(memory: &ByKernel, at: Queues, owner: u64, id_offset: u64) -> Vec<Waiter> {
     let mut found = Vec::new();
     let mut monitor = memory.word(at.first).unwrap_or(0);
     let mut steps = 0;
@@ -145,9 +174,10 @@ fn waiters(memory: &Memory, at: Queues, owner: u64, id_offset: u64) -> Vec<(u64,
             let virtual_thread = || {
                 memory.field(waiter, WAITER_THREAD).filter(|thread| *thread == 0)?;
                 let object = memory.word(memory.field(waiter, WAITER_VIRTUAL)?)?;
-                Some((memory.field(object, id_offset)?, memory.field(monitor, owner)?))
+                let (id, owner) = (memory.field(object, id_offset)?, memory.field(monitor, owner)?);
+                Some(Waiter { id, monitor, owner })
             };
-            found.extend(virtual_thread().map(|(id, owner)| (id, monitor, owner)));
+            found.extend(virtual_thread());
             waiter = memory.field(waiter, WAITER_NEXT).unwrap_or(0);
         }
         monitor = memory.field(monitor, at.next).unwrap_or(0);
@@ -165,7 +195,7 @@ struct Owners {
 }
 
 impl Owners {
-    fn new(threads: &[(u64, u64)], at: &Layout, memory: &Memory) -> Self {
+    fn new(threads: &[(u64, u64)], at: &Layout, memory: &ByKernel) -> Self {
         let stack = |(id, thread): &(u64, u64)| {
             let base = memory.field(*thread, at.stack_base)?;
             Some((base.checked_sub(memory.field(*thread, at.stack_size)?)?, base, *id))
@@ -225,9 +255,10 @@ mod tests {
         let platform = [0_u64, 0, 0x77, 0, place];
         let waiter = [platform.as_ptr() as u64, 0, 0, handle.as_ptr() as u64, place];
         monitor[3] = waiter.as_ptr() as u64;
-        let memory = Memory(File::open("/proc/self/mem").unwrap());
+        let memory = ByKernel::open().unwrap();
         std::hint::black_box((&monitor, &waiter, &platform, &handle, &thread));
-        assert_eq!(waiters(&memory, at(&place), 0, 8), [(41, place, 9)]);
+        let expected = Waiter { id: 41, monitor: place, owner: 9 };
+        assert_eq!(waiters(&memory, at(&place), 0, 8), [expected]);
         let other = [0_u64, 0, 0, handle.as_ptr() as u64, 0x1234];
         monitor[3] = other.as_ptr() as u64;
         std::hint::black_box((&monitor, &other));

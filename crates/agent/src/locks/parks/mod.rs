@@ -2,12 +2,13 @@
 //! sleep.
 //!
 //! Who does what: our code in the place of `Unsafe.park` (`hook`) sees platform threads park, and
-//! woven code (`woven`) virtual ones. Both have a Java class of ours look at what is waited for
-//! (`runtime/java/lang/TareParks`), which calls [`begin`] and later [`end`]. `table` has the waits
-//! that are under way and those that may go on. Where code is woven, `tasks` tells how long tasks
-//! were in the queues of executors.
+//! woven code (`woven`) virtual ones; where nothing is woven, the JVM tells of those (`mounts`).
+//! All have a Java class of ours look at what is waited for (`runtime/java/lang/TareParks`), which
+//! calls [`begin`] and later [`end`]. `table` has the waits that are under way and those that may
+//! go on. Where code is woven, `tasks` tells how long tasks were in the queues of executors.
 
 mod hook;
+pub mod mounts;
 mod table;
 mod tasks;
 mod woven;
@@ -19,6 +20,8 @@ pub use tasks::{started, submitted, waits_for_thread};
 use super::shared::{Shared, with_session};
 use super::waits::{Owner, Wait};
 use crate::engines::Jvm;
+use crate::events::Subscriber;
+use crate::events::extensions::Extended;
 use crate::exact::inject::{self, PARKS};
 use crate::jvm::classes::OwnClass;
 use crate::jvm::{Jni, Jvmti};
@@ -58,44 +61,53 @@ fn jvmti() -> Option<Jvmti> {
 }
 
 /// What is on for a session.
+#[derive(Default)]
 pub struct Parks {
     woven: Option<woven::Woven>,
+    mounts: Option<Extended>,
 }
 
 impl Parks {
-    /// Begins; with `weave`, also for virtual threads. What could not be done, in sentences for a
-    /// person, is no reason to do without the rest.
-    pub fn start(jvm: Jvm, weave: bool, notes: &mut Vec<String>) -> Self {
+    /// Begins; with `weave`, by probes in the JDK where that is surer. What could not be done, in
+    /// sentences for a person, is no reason to do without the rest.
+    pub fn start(jvm: Jvm, weave: bool, who: &'static Subscriber, notes: &mut Vec<String>) -> Self {
         SESSION.fetch_add(1, Relaxed);
         let begun = table().ok_or("memory for waits").and_then(|table| {
             table.clear();
             let class = class(jvm)?;
             *locked(&ENVIRONMENT) = Some(jvm.jvmti);
-            hook::begin(jvm.jvmti, jvm.jni, class)
+            hook::begin(jvm.jvmti, jvm.jni, class).map(|()| class)
         });
-        if let Err(missing) = begun {
-            notes.push(format!(
-                "Only waits for monitors are told: this JVM lacks {missing}, so threads that park or \
-                 sleep are not seen."
-            ));
-            return Parks { woven: None };
-        }
-        tasks::clear();
-        let what = match woven::has_virtual_threads(jvm.jni) {
-            true => "Virtual threads that park, and tasks in queues of executors,",
-            false => "Tasks in queues of executors",
+        let class = match begun {
+            Ok(class) => class,
+            Err(missing) => {
+                notes.push(format!(
+                    "Only waits for monitors are told: this JVM lacks {missing}, so threads that \
+                     park or sleep are not seen."
+                ));
+                return Parks::default();
+            }
         };
-        if !weave {
-            notes.push(format!(
-                "{what} are not told, because nothing is woven into a running JVM unless that is \
-                 asked for; `--lock=full` does."
-            ));
-            return Parks { woven: None };
+        tasks::clear();
+        let why = match weave {
+            true => match woven::Woven::start(jvm) {
+                Ok(woven) => return Parks { woven: Some(woven), mounts: None },
+                Err(why) => why,
+            },
+            false => "nothing is woven into a running JVM unless that is asked for; `--lock=full` \
+                      does"
+                .to_owned(),
+        };
+        let mut untold = vec!["tasks in queues of executors"];
+        let mut mounts = None;
+        if woven::has_virtual_threads(jvm.jni) {
+            mounts = mounts::begin(jvm.jvmti, jvm.jni, class, who).ok();
+            if mounts.is_none() {
+                untold.insert(0, "virtual threads that park");
+            }
         }
-        let woven = woven::Woven::start(jvm).map_err(|why| {
-            notes.push(format!("{what} are not told: {why}."));
-        });
-        Parks { woven: woven.ok() }
+        notes.push(format!("Not told are {}: {why}.", untold.join(", and ")));
+        Parks { woven: None, mounts }
     }
 
     /// Tells what is over.
@@ -107,6 +119,9 @@ impl Parks {
     /// Nobody is told of any more; what is woven is taken out.
     pub fn stop(&mut self, jvm: Jvm) {
         hook::end();
+        if let Some(mounts) = self.mounts.take() {
+            mounts.off(jvm.jvmti);
+        }
         if let Some(woven) = self.woven.take() {
             woven.end(jvm);
         }
@@ -147,10 +162,10 @@ fn class(jvm: Jvm) -> Result<OwnClass, &'static str> {
     Ok(known)
 }
 
-/// Whether a frame is one of the class that looks at what is waited for.
+/// Whether a frame is there only because it is looked at what is waited for.
 pub fn is_own(frame: &Frame) -> bool {
     let ids = OWN_METHODS.get().map_or(&[][..], Vec::as_slice);
-    frame.method().is_some_and(|id| ids.binary_search(&id).is_ok())
+    frame.method().is_some_and(|id| ids.binary_search(&id).is_ok() || mounts::is_telling(id))
 }
 
 /// What the probe runtime has seen.
@@ -183,6 +198,18 @@ pub fn end(token: Token) {
             shared.ended(&park.wait, now);
         }
     });
+}
+
+/// A virtual thread is mounted. If it has waited, it does no more, unless it could not leave its
+/// carrier. Calls no JNI.
+fn is_back(thread: u64, has_left: bool) {
+    let Some(token) = table().and_then(|table| table.token_of(thread)) else { return };
+    match has_left {
+        true => end(token),
+        // It parks on its carrier now, where the hook sees it: what has a node goes on with that,
+        // and the rest was no wait yet.
+        false => with_session(|_| _ = table().map(|table| table.end(token, kernel::monotonic()))),
+    }
 }
 
 impl Shared {

@@ -218,6 +218,13 @@ impl Table {
         (is_open && place.session.load(Relaxed) == token.session()).then_some((at, place))
     }
 
+    /// The wait that a thread has begun and not ended.
+    pub fn token_of(&self, thread: u64) -> Option<Token> {
+        let open = |at: &usize| self.places[*at].state.load(Acquire) == thread << STAGES | OPEN;
+        let at = self.near(thread).find(open)?;
+        Some(Token::new(self.places[at].session.load(Relaxed), at))
+    }
+
     /// What is known of a wait that was just begun.
     pub fn fill(&self, token: Token, park: &Park) {
         if let Some((_, place)) = self.place(token) {
@@ -318,6 +325,17 @@ mod tests {
         assert_eq!(table.end(token, 30), Some(Park { ended: 30, ..park(0, 10) }));
         assert_eq!(table.end(token, 40), None, "it has ended");
         assert_eq!(table.trace_of(7), None);
+    }
+
+    #[test]
+    fn a_wait_is_found_by_its_thread_while_it_lasts() {
+        let table = Table::new(64).unwrap();
+        assert_eq!(table.token_of(7), None);
+        let token = begun(&table, 7, 9, 10);
+        assert_eq!(table.token_of(7), Some(token));
+        assert_eq!(table.token_of(8), None);
+        table.end(token, 20);
+        assert_eq!(table.token_of(7), None, "it may go on, and does not wait");
     }
 
     #[test]
