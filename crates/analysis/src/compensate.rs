@@ -4,13 +4,14 @@
 //! are made of sums per context, so this can be done again, in another way, at any time afterwards.
 //! The derivation, and where it fails, is in docs/internals/times.md.
 
+mod groups;
+
 use crate::calibration::{Bounded, Calibration};
 use crate::pairs::{Pairs, Passed};
 use crate::probes::{PROBE_TIME, probes_of_calls};
+use groups::{Group, Groups, Node, Nodes};
 use std::collections::HashMap;
-use tare_profile::{
-    ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ThreadId, ValueKind,
-};
+use tare_profile::{ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ValueKind};
 
 /// The engine whose times are compensated, its calls that have no time of their own, and those that
 /// made timed calls.
@@ -58,7 +59,7 @@ pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
     let mut series = [Estimate::Compensated, Estimate::Lower, Estimate::Upper]
         .map(|estimate| Series::new(info.clone().with_estimate(estimate)));
     let calling = find(profile, |info| info.kind.name() == CALLING);
-    let groups = groups(profile, [Some(times), Some(calls), untimed, calling]);
+    let groups = Groups::of(profile, [Some(times), Some(calls), untimed, calling]);
     let mut model = Model {
         pairs: Pairs::calibrated(&calibration),
         interpreted: Pairs::interpreted(&calibration),
@@ -68,14 +69,15 @@ pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
         counts_calling: calling.is_some(),
         quicker: 0.0,
     };
-    model.learn(profile, groups.values());
-    for ((thread, time), nodes) in groups {
-        for (context, net) in model.nodes(profile, &nodes) {
+    let mut rows = vec![NOWHERE; profile.contexts.len()];
+    model.learn(profile, &groups, &mut rows);
+    for ((thread, time), nodes) in groups.iter() {
+        model.tell_nodes(profile, nodes, &mut rows, |context, net| {
             let values = [net.middle, net.low, net.high];
             for (series, value) in series.iter_mut().zip(values) {
                 series.push(Row::new(context, thread, value.round() as i64).at(time));
             }
-        }
+        });
     }
     series.into_iter().for_each(|series| _ = profile.add_made_series(series));
     true
@@ -140,39 +142,6 @@ fn find(profile: &Profile, fits: impl Fn(&SeriesInfo) -> bool) -> Option<SeriesI
     found.map(|(id, _)| id)
 }
 
-/// One context of one thread, at one time.
-#[derive(Clone, Copy, Default, Debug)]
-struct Node {
-    nanos: f64,
-    calls: f64,
-    untimed: f64,
-    /// Calls that made timed calls.
-    calling: f64,
-}
-
-type Group = (ThreadId, u64);
-
-/// The figures of all contexts: of times, calls, untimed calls and calls that made timed ones.
-fn groups(
-    profile: &Profile,
-    series: [Option<SeriesId>; 4],
-) -> HashMap<Group, HashMap<ContextId, Node>> {
-    let places: [fn(&mut Node) -> &mut f64; 4] = [
-        |node| &mut node.nanos,
-        |node| &mut node.calls,
-        |node| &mut node.untimed,
-        |node| &mut node.calling,
-    ];
-    let mut groups: HashMap<Group, HashMap<ContextId, Node>> = HashMap::new();
-    for (id, place) in series.into_iter().zip(places) {
-        for row in id.into_iter().flat_map(|id| profile.series(id).rows()) {
-            let group = groups.entry((row.thread, row.time)).or_default();
-            *place(group.entry(row.context).or_default()) += row.value as f64;
-        }
-    }
-    groups
-}
-
 /// How often each method was called in all.
 fn calls_by_method(profile: &Profile, calls: SeriesId) -> Vec<f64> {
     let mut sums = vec![0.0; profile.methods.len()];
@@ -210,18 +179,17 @@ struct Callees {
 
 impl Model {
     /// Net times of all contexts that have some: callees first, since callers pay for them.
-    fn nodes(
+    fn tell_nodes(
         &self,
         profile: &Profile,
-        nodes: &HashMap<ContextId, Node>,
-    ) -> Vec<(ContextId, Bounded)> {
-        let mut order: Vec<ContextId> = nodes.keys().copied().collect();
-        order.sort_unstable_by(|a, b| b.cmp(a));
-        let mut callees: HashMap<ContextId, Callees> = HashMap::new();
-        let mut found = Vec::new();
-        for context in order {
-            let node = nodes[&context];
-            let below = callees.get(&context).copied().unwrap_or_default();
+        nodes: Nodes<'_>,
+        rows: &mut [u32],
+        mut tell: impl FnMut(ContextId, Bounded),
+    ) {
+        note_rows(nodes, rows);
+        let mut callees = vec![Callees::default(); nodes.len()];
+        for (row, (context, node)) in nodes.iter().enumerate().rev() {
+            let below = callees[row];
             let timed = node.calls - node.untimed;
             let warmth = self.warmth(profile, context);
             let body = self.body(node, timed, below, warmth);
@@ -233,11 +201,11 @@ impl Model {
                     }
                     _ => body,
                 };
-                found.push((context, net));
+                tell(context, net);
             }
+            let Some(caller) = caller_row(profile, context, rows) else { continue };
             // A context that is not timed hands on to its caller what its callees weigh.
-            let caller = profile.contexts.parent(context).unwrap_or(ContextId::ROOT);
-            let caller = callees.entry(caller).or_default();
+            let caller = &mut callees[caller];
             if timed > 0.0 {
                 let weight = self.outside(body, timed, warmth);
                 caller.weight = caller.weight + weight;
@@ -254,7 +222,7 @@ impl Model {
                 caller.weight + Bounded { low: 0.0, middle: counted / 2.0, high: counted };
             caller.untimed += node.untimed;
         }
-        found
+        forget_rows(nodes, rows);
     }
 
     /// The share of a method's calls that the interpreter did, as far as can be guessed, and that
@@ -315,35 +283,55 @@ impl Model {
     }
 
     /// Learns what pairs cost from the contexts whose calls are all timed and were compiled early.
-    fn learn<'g>(
-        &mut self,
-        profile: &Profile,
-        groups: impl Iterator<Item = &'g HashMap<ContextId, Node>>,
-    ) {
+    fn learn(&mut self, profile: &Profile, groups: &Groups, rows: &mut [u32]) {
         if !self.counts_calling {
             return;
         }
         let mut contexts = Vec::new();
-        for nodes in groups {
-            let mut made: HashMap<ContextId, Callees> = HashMap::new();
-            for (context, node) in nodes {
-                let caller = profile.contexts.parent(*context).unwrap_or(ContextId::ROOT);
-                let caller = made.entry(caller).or_default();
-                caller.timed += node.calls - node.untimed;
-                caller.untimed += node.untimed;
-            }
-            for (context, node) in nodes.iter().filter(|(_, node)| node.untimed == 0.0) {
-                let below = made.get(context).copied().unwrap_or_default();
-                let is_warm = self.warmth(profile, *context).interpreted < 0.1;
-                if below.untimed == 0.0 && (is_warm || below.timed > 100.0 * node.calls) {
-                    contexts.push(self.passed(*node, node.calls, below));
+        for (_, nodes) in groups.iter() {
+            note_rows(nodes, rows);
+            let mut made = vec![[0.0; 2]; nodes.len()];
+            for (context, node) in nodes.iter() {
+                if let Some(caller) = caller_row(profile, context, rows) {
+                    made[caller][0] += node.calls - node.untimed;
+                    made[caller][1] += node.untimed;
                 }
             }
+            for ((context, node), [timed, untimed]) in nodes.iter().zip(made) {
+                if node.untimed != 0.0 || untimed != 0.0 {
+                    continue;
+                }
+                let is_warm = self.warmth(profile, context).interpreted < 0.1;
+                if is_warm || timed > 100.0 * node.calls {
+                    let below = Callees { timed, untimed, ..Callees::default() };
+                    let passed = self.passed(node, node.calls, below);
+                    contexts.extend(Some(passed).filter(Passed::teaches));
+                }
+            }
+            forget_rows(nodes, rows);
         }
         let calibrated = self.pairs;
         self.pairs = calibrated.learn(&contexts, self.calibration.call.unwrap_or(0.0));
         self.quicker = (calibrated.leaf() - self.pairs.leaf()).max(0.0);
     }
+}
+
+/// Where a context is among those of a group, for all contexts of a profile: of one group at a
+/// time, so that it is made once.
+const NOWHERE: u32 = u32::MAX;
+
+fn note_rows(nodes: Nodes<'_>, rows: &mut [u32]) {
+    (0..).zip(nodes.iter()).for_each(|(row, (context, _))| rows[context.index()] = row);
+}
+
+fn forget_rows(nodes: Nodes<'_>, rows: &mut [u32]) {
+    nodes.iter().for_each(|(context, _)| rows[context.index()] = NOWHERE);
+}
+
+/// Where the caller of a context is in its group, if it is there.
+fn caller_row(profile: &Profile, context: ContextId, rows: &[u32]) -> Option<usize> {
+    let caller = profile.contexts.parent(context)?;
+    Some(rows[caller.index()]).filter(|row| *row != NOWHERE).map(|row| row as usize)
 }
 
 #[derive(Clone, Copy)]
@@ -369,7 +357,7 @@ mod tests {
     use super::*;
     use crate::calibration::tests::costs;
     use tare_profile::facts::keys;
-    use tare_profile::{Frame, Method, MethodKind};
+    use tare_profile::{Frame, Method, MethodKind, ThreadId};
 
     /// A caller called once, and what it calls a million times.
     fn profile(caller_ns: i64, callee_ns: i64, untimed: bool) -> Profile {

@@ -4,11 +4,14 @@
 
 mod locks;
 mod memory;
+mod pauses;
 
-pub use locks::{blocked_samples, lock_findings};
+pub use locks::{blocked_samples, is_of_locks, lock_findings, nobody_waited};
 pub use memory::memory_findings;
+pub use pauses::{costliest, held_up, pause_findings, who_allocated, who_held_up};
 
 use crate::aside::{Aside, NATIVE_THREADS};
+use crate::classes::is_of_classes;
 use crate::collections::Collections;
 use crate::compensate::UNTIMED;
 use crate::hot::Hot;
@@ -21,7 +24,9 @@ use crate::threads::ThreadShare;
 use crate::tree::{Children, NodeId, Tree};
 use std::collections::HashSet;
 use tare_profile::facts::keys;
-use tare_profile::{Estimate, Loss, MethodKind, Profile, Row, SeriesId, Unit, ValueKind};
+use tare_profile::{
+    Estimate, JniReferences, Loss, MethodKind, Profile, Row, SeriesId, Unit, ValueKind,
+};
 
 /// Names given for a reason before the rest is counted.
 const NAMED: usize = 4;
@@ -58,9 +63,13 @@ pub fn findings(
         found.push(Finding { kind: FindingKind::Dominates, text: idle.told(tree.sum(0)) });
     }
     if tree.sum(0) == 0 {
-        // What was measured of regions has a table of its own.
-        if regions(profile).is_empty() {
-            let text = "nothing was measured, or the filters leave nothing of it".to_owned();
+        // What was measured of regions has a table of its own, and that nobody waited is an answer.
+        let is_of_locks = is_of_locks(&profile.series(metric).info().kind);
+        let is_answer = is_of_locks && nobody_waited(profile).is_some();
+        if regions(profile).is_empty() && !is_answer {
+            let text = nothing_there(profile, &profile.series(metric).info().kind);
+            let text = text.unwrap_or("nothing was measured, or the filters leave nothing of it");
+            let text = text.to_owned();
             found.push(Finding { kind: FindingKind::Dominates, text });
         }
     } else {
@@ -256,6 +265,22 @@ fn losses(profile: &Profile, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>)
     }
 }
 
+/// What taking samples took of the processor time that was measured, where it is much.
+fn sampling_itself(profile: &Profile) -> Option<String> {
+    let facts = &profile.run.facts;
+    let own = facts.get(keys::SAMPLER_TIME)?.as_secs_f64();
+    let all = facts.get(keys::PROCESS_CPU_TIME).or(facts.get(keys::SAMPLED_TIME))?.as_secs_f64();
+    // It is made up of what each sample took and what an interruption usually takes.
+    let share = (own / all).min(0.99);
+    (share >= 0.2).then(|| {
+        format!(
+            "taking samples took about {:.0} % of the processor time, and the program longer by \
+             as much; a longer --interval takes less",
+            share * 100.0
+        )
+    })
+}
+
 fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &mut Vec<Finding>) {
     let mut say = |text| found.push(Finding { kind: FindingKind::Trust, text });
     let info = profile.series(metric).info();
@@ -270,6 +295,9 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
                 counted(samples.unsigned_abs(), "sample"),
                 error * 100.0
             ));
+        }
+        if let Some(text) = sampling_itself(profile) {
+            say(text);
         }
     } else if let Some(error) = TargetError::of(profile, info) {
         let use_for = match error.has_compilers {
@@ -377,4 +405,17 @@ fn bound(profile: &Profile, metric: SeriesId, estimate: Estimate) -> Option<i64>
         other.name == info.name && other.kind == info.kind && other.estimate == estimate
     });
     fits.map(|(_, series)| series.total())
+}
+
+/// That there was nothing is an answer, if all of it was looked at.
+fn nothing_there(profile: &Profile, kind: &ValueKind) -> Option<&'static str> {
+    let facts = &profile.run.facts;
+    if is_of_classes(kind) && facts.get(keys::CLASSES_LOADED) == Some(0) {
+        return Some("no class was loaded while this was recorded");
+    }
+    JniReferences::of(kind)?;
+    match facts.get(keys::JNI_MADE)? {
+        0 => Some("native code has made no global reference while this was recorded"),
+        _ => None,
+    }
 }

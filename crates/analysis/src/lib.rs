@@ -11,9 +11,12 @@
 
 #![forbid(unsafe_code)]
 
+mod around;
 mod aside;
 mod calibration;
 mod calls;
+mod classes;
+pub mod climb;
 mod collections;
 mod compensate;
 mod diff;
@@ -22,15 +25,18 @@ mod findings;
 mod hash;
 mod hot;
 mod idle;
+mod jni_refs;
 mod join;
 mod labels;
 mod locks;
 mod memory;
 mod method_type;
 mod metrics;
+mod moment;
 mod narrow;
 mod noise;
 mod pairs;
+mod pauses;
 mod probes;
 mod regions;
 mod runs;
@@ -43,17 +49,24 @@ mod unstable;
 mod upside;
 mod waits;
 
+pub use around::{Around, EventRef, NoEvent};
 pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
 pub use calibration::{Bounded, Calibration};
 pub use calls::{ELAPSED, figures_of_calls};
+pub use classes::{
+    ClassCheck, ClassCosts, Classes, Duplicate, LoadSum, LoadedClass, LoaderSum, StartUp,
+    is_of_classes,
+};
 pub use collections::Collections;
 pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{
-    Finding, FindingKind, blocked_samples, findings, lock_findings, memory_findings,
+    Finding, FindingKind, blocked_samples, costliest, findings, held_up, is_of_locks,
+    lock_findings, memory_findings, nobody_waited, pause_findings, who_allocated, who_held_up,
 };
 pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
+pub use jni_refs::{JniRefs, JniSite};
 pub use join::{JOINED, Joined, JoinedSums, join};
 pub use labels::{Label, LabelKind};
 pub use locks::{
@@ -65,8 +78,10 @@ pub use memory::{
 };
 pub use method_type::MethodType;
 pub use metrics::{default_metrics, find_metric};
+pub use moment::{Moment, Ran, site_in_words};
 pub use narrow::narrow;
 pub use noise::Noise;
+pub use pauses::{PauseSum, Pauses, overlap};
 pub use probes::PROBE_TIME;
 pub use regions::{Passages, Region, regions};
 pub use runs::fold_path;

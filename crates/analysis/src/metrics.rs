@@ -62,7 +62,9 @@ fn rank(series: &Series) -> (u8, u8) {
         ValueKind::Invocations => 7,
         ValueKind::AllocatedObjects | ValueKind::LiveObjects | ValueKind::Contentions => 8,
         ValueKind::WaitingTime => 9,
-        ValueKind::Other { .. } => 10,
+        ValueKind::ClassLoadTime => 10,
+        ValueKind::ClassLoads => 11,
+        ValueKind::Other { .. } => 12,
     };
     let estimate = match series.info().estimate {
         Estimate::Compensated => 0,

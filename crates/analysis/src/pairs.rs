@@ -38,6 +38,11 @@ impl Passed {
         let calling = calling.min(timed).min(made).max(0.0);
         Passed { nanos, leaves: timed - calling, calling, between: made - calling }
     }
+
+    /// Whether there is enough of anything.
+    pub fn teaches(&self) -> bool {
+        [self.leaves, self.calling, self.between].iter().any(|count| *count >= ENOUGH)
+    }
 }
 
 impl Pairs {

@@ -5,6 +5,7 @@
 //! all that it called, what the calls took themselves adds up, and what they called besides is one.
 
 use crate::tree::{LabelId, NodeId, Tree};
+use std::borrow::Cow;
 use tare_profile::{ContextId, Contexts, FrameId};
 
 /// The longest circle of calls that is seen as one.
@@ -32,12 +33,11 @@ pub fn fold_path<T: PartialEq>(path: &[T]) -> Vec<(&[T], usize)> {
 
 impl Tree {
     /// The same tree with long runs of the same calls folded; see [`Tree::times`].
-    #[must_use]
-    pub fn fold_runs(&self) -> Tree {
+    pub fn fold_runs(&self) -> Cow<'_, Tree> {
         let runs = self.runs();
         let circles = self.circles(&runs);
         if circles.iter().all(|circle| *circle == 0) {
-            return self.clone();
+            return Cow::Borrowed(self);
         }
         let mut out = Tree::empty(self.all_labels().to_vec(), self.metrics());
         // A tree of labels is found as one of frames is.
@@ -63,7 +63,7 @@ impl Tree {
                 out.add_value(metric, place[at], self.own(metric, node));
             }
         }
-        out.finish()
+        Cow::Owned(out.finish())
     }
 
     /// The ancestor so many steps above a node.

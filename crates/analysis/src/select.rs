@@ -28,6 +28,11 @@ impl Selection {
         })
     }
 
+    /// Whether the tree begins somewhere below the profile's root.
+    pub(crate) fn has_roots(&self) -> bool {
+        !self.below_root.is_empty()
+    }
+
     pub(crate) fn is_below_root(&self, context: ContextId) -> bool {
         self.below_root.get(context.index()).copied().unwrap_or(true)
     }

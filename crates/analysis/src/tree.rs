@@ -5,7 +5,7 @@
 use crate::aside::NO_JAVA;
 use crate::filter::{AnalysisError, Filter, Grouping};
 use crate::hash::{PairMap, pair};
-use crate::labels::{Label, label_frames};
+use crate::labels::{Label, Labelling, label_frames};
 use crate::select::Selection;
 use tare_profile::{ContextId, Contexts, FrameId, Profile, SeriesId};
 
@@ -65,7 +65,10 @@ impl Tree {
         let selection = Selection::new(profile, filter)?;
         let values = metrics.iter().map(|id| selection.values(profile, *id, filter));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        let (tree, _) = from_contexts(profile, &selection, &values, filter);
+        let (mut tree, place) = from_contexts(profile, &selection, &values, filter);
+        // There may be millions of values of each metric: those that are in are let go.
+        values.into_iter().for_each(|column| tree.add_metric(&column, &place));
+        let tree = tree.finish();
         Ok(if filter.min_share > 0.0 { tree.fold_small(filter.min_share) } else { tree })
     }
 
@@ -76,7 +79,9 @@ impl Tree {
         values: &[Vec<i64>],
         filter: &Filter,
     ) -> (Tree, Vec<u32>) {
-        let (tree, mut place) = from_contexts(profile, selection, values, filter);
+        let (mut tree, mut place) = from_contexts(profile, selection, values, filter);
+        values.iter().for_each(|column| tree.add_metric(column, &place));
+        let tree = tree.finish();
         if filter.min_share <= 0.0 {
             return (tree, place);
         }
@@ -88,6 +93,17 @@ impl Tree {
     pub(crate) fn empty(labels: Vec<Label>, metrics: usize) -> Tree {
         let nodes = vec![Node { parent: 0, label: 0, folded: 0, times: 1 }];
         Tree { labels, nodes, own: vec![vec![0]; metrics], total: Vec::new() }
+    }
+
+    /// Another metric: the values of contexts, for each of which it is known where it is in the
+    /// tree.
+    fn add_metric(&mut self, values: &[i64], place: &[u32]) {
+        let mut own = vec![0_i64; self.nodes.len()];
+        for (node, value) in place.iter().zip(values).filter(|(_, value)| **value != 0) {
+            let own = &mut own[*node as usize];
+            *own = own.saturating_add(*value);
+        }
+        self.own.push(own);
     }
 
     /// Appends a node; its parent must be there.
@@ -283,6 +299,7 @@ impl Children {
     }
 }
 
+/// A tree that has no metrics yet, and for every context of the profile its node.
 fn from_contexts(
     profile: &Profile,
     selection: &Selection,
@@ -298,10 +315,17 @@ fn from_contexts(
         }
     }
     let labelling = label_frames(profile, filter);
-    let mut tree = Tree::empty(labelling.labels, values.len());
+    let of_one_frame = of_one_frame(&labelling);
+    let shows_all = !selection.has_roots() && labelling.of_frame.iter().all(Option::is_some);
+    let mut tree = Tree::empty(labelling.labels, 0);
     // Neighbours of one package are one node; neighbours of one line are a recursion.
     let joins = !matches!(filter.group, Grouping::Method | Grouping::Line);
-    // A tree of labels is found as a tree of frames is: the model's table does it, in little
+    // Where every frame is shown as itself, a context is a node: nothing needs to be looked up but
+    // what is in or below a label that several frames have.
+    let mut alone = vec![false; profile.contexts.len()];
+    alone[ContextId::ROOT.index()] = true;
+    let mut shared: PairMap<u32> = PairMap::default();
+    // Else a tree of labels is found as a tree of frames is: the model's table does it, in little
     // memory.
     let mut known = Contexts::default();
     let mut place = vec![0_u32; profile.contexts.len()];
@@ -314,6 +338,16 @@ fn from_contexts(
             place[id.index()] = above;
             continue;
         };
+        if shows_all && !joins && !filter.fold_recursion {
+            alone[id.index()] = alone[parent.index()] && of_one_frame[label as usize];
+            place[id.index()] = match alone[id.index()] {
+                true => tree.add(above, label),
+                false => {
+                    *shared.entry(pair(above, label)).or_insert_with(|| tree.add(above, label))
+                }
+            };
+            continue;
+        }
         let outer = if filter.fold_recursion {
             outermost(&tree, above, label)
         } else {
@@ -335,12 +369,14 @@ fn from_contexts(
             });
         }
     }
-    for (metric, column) in values.iter().enumerate() {
-        for (at, &value) in column.iter().enumerate().filter(|(_, value)| **value != 0) {
-            tree.add_value(metric, place[at], value);
-        }
-    }
-    (tree.finish(), place)
+    (tree, place)
+}
+
+/// By label, whether no two frames have it.
+fn of_one_frame(labelling: &Labelling) -> Vec<bool> {
+    let mut frames = vec![0_u32; labelling.labels.len()];
+    labelling.of_frame.iter().flatten().for_each(|label| frames[*label as usize] += 1);
+    frames.into_iter().map(|count| count <= 1).collect()
 }
 
 /// The node of a label on the path from `from` to the root.

@@ -1,10 +1,12 @@
 //! Small profiles as text, and what the analyses say of them.
 
+use std::time::Duration;
 use tare_analysis::{
     AnalysisError, Diff, DiffOptions, Filter, FindingKind, Grouping, NodeId, Tree, by_thread,
     findings, hot_list,
 };
 use tare_java_names::Pattern;
+use tare_profile::facts::keys;
 use tare_profile::{
     Event, EventKind, FieldValue, Frame, LossKind, Method, MethodKind, Profile, Row, SeriesId,
     SeriesInfo, StringId, ThreadId, ValueKind,
@@ -262,6 +264,24 @@ fn findings_tell_what_dominates_what_is_lost_and_what_to_trust() {
     );
     let trust = of(FindingKind::Trust).join("\n");
     assert!(trust.starts_with("only 55 samples: the first line of the list is right to ± 13.2"));
+}
+
+#[test]
+fn what_sampling_itself_took_is_told_where_it_is_much() {
+    let filter = Filter::default();
+    let told = |own_ms: u64| {
+        let mut shop = profile(SHOP);
+        shop.run.facts.set(keys::SAMPLER_TIME, &Duration::from_millis(own_ms));
+        shop.run.facts.set(keys::PROCESS_CPU_TIME, &Duration::from_secs(10));
+        let tree = Tree::build(&shop, &[FIRST], &filter).unwrap();
+        let threads = by_thread(&shop, FIRST, &filter).unwrap();
+        let found = findings(&shop, FIRST, &tree, &hot_list(&tree), &threads, None);
+        found.into_iter().map(|f| f.text).find(|text| text.starts_with("taking samples took"))
+    };
+    assert_eq!(told(1_900), None);
+    assert!(told(4_200).expect("a finding").contains("about 42 % of the processor time"));
+    // An estimate may be more than there was.
+    assert!(told(12_000).expect("a finding").contains("about 99 %"));
 }
 
 /// `name ×calls own/total` of a tree whose runs are folded.

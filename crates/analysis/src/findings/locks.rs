@@ -4,7 +4,8 @@
 use super::{Finding, FindingKind, percent};
 use crate::locks::{Doing, Executor, Holder, Lock, Locks, Names, Sum, VIRTUAL};
 use std::collections::HashMap;
-use tare_profile::{EventKind, MethodKind, Profile, SeriesId, ValueKind, Wait};
+use tare_profile::facts::keys;
+use tare_profile::{EventKind, Loss, LossKind, MethodKind, Profile, SeriesId, ValueKind, Wait};
 
 /// A share of the waiters' time that is worth a sentence.
 const LARGE: f64 = 0.1;
@@ -31,6 +32,36 @@ pub fn lock_findings(profile: &Profile, metric: SeriesId, locks: &Locks) -> Vec<
     told.extend(locks.executors.iter().filter(|pool| is_late(pool)).take(MOST).map(queued));
     told.extend(compared(profile, metric, locks));
     told.into_iter().map(|text| Finding { kind: FindingKind::Dominates, text }).collect()
+}
+
+/// Whether a recording of locks has such values.
+pub fn is_of_locks(kind: &ValueKind) -> bool {
+    matches!(kind, ValueKind::BlockedTime | ValueKind::Contentions | ValueKind::WaitingTime)
+}
+
+/// That locks were recorded and no wait is there: an answer, unless something else explains it.
+pub fn nobody_waited(profile: &Profile) -> Option<String> {
+    let run = &profile.run;
+    if run.facts.get(keys::LOCK_TOLD)? > 0 {
+        return None;
+    }
+    let is_lost = |loss: &&Loss| {
+        let is_missing = matches!(loss.kind, LossKind::Dropped | LossKind::Damaged);
+        is_missing && ["waits", "events", "streams"].contains(&&*loss.name)
+    };
+    if run.losses.iter().any(|loss| is_lost(&loss)) {
+        return Some("no wait is in the recording, but some were lost: nobody knows".to_owned());
+    }
+    let threshold = run.facts.get(keys::LOCK_THRESHOLD)?;
+    let long = match u64::try_from(threshold.as_nanos()).unwrap_or(u64::MAX) {
+        0 => String::new(),
+        nanos => format!(" of {} or longer", time(nanos).replace(".00 ", " ").replace(".0 ", " ")),
+    };
+    let notes = run.facts.rows(keys::NOTES).join(" ");
+    let covered = if notes.is_empty() { String::new() } else { format!(". {notes}") };
+    Some(format!(
+        "no wait for a lock, park or sleep{long} was seen to begin while this was recorded{covered}"
+    ))
 }
 
 /// Who has a lock for most of the time that it is waited for, whatever threads those are.
@@ -294,6 +325,31 @@ mod tests {
         let mut unknown = lock();
         unknown.owners[0].threads = String::new();
         assert!(told(vec![unknown])[0].ends_with("and nobody recorded who has it"));
+    }
+
+    #[test]
+    fn that_nobody_waited_is_said_unless_something_else_explains_it() {
+        use std::time::Duration;
+        let mut profile = Profile::new();
+        let facts = &mut profile.run.facts;
+        facts.set(keys::LOCK_THRESHOLD, &Duration::from_micros(10));
+        assert_eq!(nobody_waited(&profile), None, "nobody has counted");
+        profile.run.facts.set(keys::LOCK_TOLD, &0);
+        let text = "no wait for a lock, park or sleep of 10 µs or longer was seen to begin while \
+                    this was recorded";
+        assert_eq!(nobody_waited(&profile).as_deref(), Some(text));
+        profile.run.lose(LossKind::Skipped, "waits", 3, "they began before");
+        let notes = ["Tasks are not told.".to_owned(), "Nor more.".to_owned()];
+        profile.run.facts.set(keys::NOTES, &notes.to_vec());
+        let with_notes = format!("{text}. Tasks are not told. Nor more.");
+        assert_eq!(nobody_waited(&profile), Some(with_notes));
+        profile.run.facts.set(keys::LOCK_THRESHOLD, &Duration::ZERO);
+        assert!(nobody_waited(&profile).is_some_and(|text| text.contains("sleep was")));
+        profile.run.lose(LossKind::Dropped, "waits", 1, "too many at once");
+        assert!(nobody_waited(&profile).is_some_and(|text| text.ends_with("nobody knows")));
+        profile.run.losses.clear();
+        profile.run.facts.set(keys::LOCK_TOLD, &1);
+        assert_eq!(nobody_waited(&profile), None);
     }
 
     #[test]

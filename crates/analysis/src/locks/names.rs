@@ -18,6 +18,14 @@ const MACHINERY: [&str; 6] = [
     "java.lang.System",
 ];
 
+/// Whether a method is only how a thread waits. Threads of any kind wait for conditions by methods of
+/// the pool that has forks to join.
+fn is_machinery(class: &str, method: &str) -> bool {
+    let blocks = ["managedBlock", "unmanagedBlock", "compensatedBlock"].contains(&method);
+    MACHINERY.iter().any(|part| class.starts_with(part))
+        || blocks && class == "java.util.concurrent.ForkJoinPool"
+}
+
 /// A lock that is no other lock: its class, and where it is used if that is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
@@ -128,8 +136,10 @@ impl<'p> Names<'p> {
             let own =
                 |frame: &FrameId| !is_jdk(profile.strings.get(profile.method_of(*frame).class));
             let telling = |frame: &FrameId| {
-                let class = profile.strings.get(profile.method_of(*frame).class);
-                !MACHINERY.iter().any(|part| class.starts_with(part))
+                let method = profile.method_of(*frame);
+                let [class, name] =
+                    [method.class, method.name].map(|text| profile.strings.get(text));
+                !is_machinery(class, name)
             };
             let all = || profile.contexts.frames(context).filter(java);
             frames.find(own).or_else(|| all().find(telling)).or_else(|| all().next())
@@ -175,5 +185,8 @@ mod tests {
         assert_eq!(of_jdk(condition), "Condition");
         assert_eq!(of_jdk("java.util.Collections$SynchronizedMap"), "Collections$SynchronizedMap");
         assert!(is_jdk_lock("java.lang.Object") && !is_jdk_lock("com.acme.Pool"));
+        let pool = "java.util.concurrent.ForkJoinPool";
+        assert!(is_machinery(pool, "unmanagedBlock") && !is_machinery(pool, "awaitWork"));
+        assert!(!is_machinery("java.util.concurrent.LinkedBlockingQueue", "take"));
     }
 }

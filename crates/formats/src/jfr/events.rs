@@ -4,7 +4,7 @@ use super::DERIVED_FROM;
 use super::locks;
 use super::metadata::{Slot, Type};
 use super::pools::{Known, Missing, Pools};
-use super::track::{OwnSeries, Track, Tracks};
+use super::track::{OwnSeries, Track, Tracks, period};
 use crate::error::ReadError;
 use crate::prepared::as_read;
 use std::collections::HashMap;
@@ -21,6 +21,7 @@ enum What {
     Collection,
     HeapSummary,
     ClassLoad,
+    Task,
     ThreadStart,
     ThreadEnd,
     Jvm,
@@ -63,6 +64,7 @@ fn fields_of(what: What) -> &'static [&'static str] {
         What::Collection => &["gcId", "name", "cause", "sumOfPauses"],
         What::HeapSummary => &["gcId", "when", "heapUsed"],
         What::ClassLoad => &["loadedClass", "definingClassLoader"],
+        What::Task => &["taskClass", "executor"],
         What::ThreadStart | What::ThreadEnd => &["thread"],
         What::Jvm => &["jvmName", "jvmVersion", "jvmArguments", "jvmFlags", "javaArguments", "pid"],
         What::Os => &["osVersion"],
@@ -78,6 +80,7 @@ impl Plan {
     pub fn of(kind: usize, described: &Type) -> Option<Plan> {
         let what = match described.name.as_str() {
             "tare.Value" => What::Own,
+            "tare.TaskQueued" => What::Task,
             "jdk.GarbageCollection" => What::Collection,
             "jdk.GCHeapSummary" => What::HeapSummary,
             "jdk.ClassLoad" => What::ClassLoad,
@@ -208,7 +211,12 @@ impl Collected {
             What::Track(track) => self.take_row(track, &mut read),
             What::Own => self.take_own(&mut read),
             What::Collection | What::HeapSummary => self.take_collection(plan.what, &mut read),
-            What::ClassLoad => self.take_class_load(&mut read),
+            What::ClassLoad => {
+                let (source, number) = (FieldValue::Text(StringId::EMPTY), FieldValue::Integer(0));
+                let more = [source, number, number];
+                self.take_named(&EventKind::class_load(), &more, &mut read);
+            }
+            What::Task => self.take_named(&EventKind::task(), &[], &mut read),
             What::ThreadStart | What::ThreadEnd => {
                 let thread = match read.slot(0) {
                     Some(slot) => read.pools.thread(&mut self.known, &mut self.profile, slot),
@@ -366,16 +374,18 @@ impl Collected {
         self.collections.push(Collection { event, id, name, cause });
     }
 
-    fn take_class_load(&mut self, read: &mut Read<'_, '_>) {
+    /// An event of a class, and of a text beside it; its other fields are the same for all.
+    fn take_named(&mut self, kind: &EventKind, more: &[FieldValue], read: &mut Read<'_, '_>) {
         let thread = self.thread(read);
         let context = self.context(read);
         let class = read.slot(0).and_then(|slot| read.pools.class(slot)).unwrap_or_default();
-        let loader = read.text(1);
+        let text = read.text(1);
         let class = FieldValue::Text(self.profile.strings.intern(&class));
-        let loader = FieldValue::Text(self.profile.strings.intern(&loader));
+        let text = FieldValue::Text(self.profile.strings.intern(&text));
         let event = Event { time: read.time(), duration: read.duration(), thread, context };
-        let table = self.profile.events_of(&EventKind::class_load());
-        self.profile.events_mut(table).push(event, &[class, loader]);
+        let table = self.profile.events_of(kind);
+        let fields = [&[class, text], more].concat();
+        self.profile.events_mut(table).push(event, &fields);
     }
 
     fn take_run(&mut self, read: &mut Read<'_, '_>) {
@@ -454,34 +464,12 @@ fn jdk_of(version: &str) -> String {
     rest.split_once(')').map_or(rest, |(version, _)| version).to_owned()
 }
 
-/// Nanoseconds of `20 ms`, or a bare number of nanoseconds; bytes of `512 B`.
-fn period(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
-    let factor = match unit.trim() {
-        "" | "ns" | "B" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    number.checked_mul(factor)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn periods_and_versions() {
-        let check = |text, nanos| assert_eq!(period(text), nanos, "{text}");
-        check("20 ms", Some(20_000_000));
-        check("1000", Some(1000));
-        check("500/s", None);
-        check("everyChunk", None);
-        check("0 ms", None);
-        check("99999999999999999999 s", None);
+    fn versions_are_found() {
         let version =
             "OpenJDK 64-Bit Server VM (25.0.3+9) for linux JRE (25.0.3+9-LTS), built on x";
         assert_eq!(jdk_of(version), "25.0.3+9-LTS");

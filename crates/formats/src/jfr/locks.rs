@@ -1,11 +1,12 @@
 //! Waits of threads, in and out: `jdk.JavaMonitorEnter`, `jdk.JavaMonitorWait`, `jdk.ThreadPark`,
-//! `jdk.ThreadSleep`.
+//! `jdk.ThreadSleep`; and tasks that wait for a thread, which the JDK has no event for:
+//! `tare.TaskQueued`.
 //!
 //! The JDK's events have no place for the owner of a lock that is no monitor, for its stack and for
 //! what a thread parks for. Files of ours have fields of our own for these, behind the JDK's. In
 //! files of others a park is told by its stack.
 
-use super::schema::{MONITOR_ENTER, MONITOR_WAIT, THREAD_PARK, THREAD_SLEEP};
+use super::schema::{MONITOR_ENTER, MONITOR_WAIT, TASK_QUEUED, THREAD_PARK, THREAD_SLEEP};
 use super::track::Track;
 use super::write::Writer;
 use crate::error::WriteError;
@@ -161,6 +162,30 @@ impl Writer<'_, '_> {
             self.event.int(i32::try_from(number("queue")).unwrap_or(i32::MAX));
         }
         self.end()
+    }
+}
+
+impl Writer<'_, '_> {
+    pub(super) fn write_tasks(&mut self, table: &EventTable) -> Result<(), WriteError> {
+        for (row, event) in table.events().enumerate() {
+            let text = |name| match field(table, row, name) {
+                Some(FieldValue::Text(text)) => text,
+                _ => StringId::EMPTY,
+            };
+            self.begin(TASK_QUEUED, event.time);
+            let thread = self.constants.thread(event.thread);
+            let stack = self.constants.stack(event.context);
+            let class = match text("class") {
+                StringId::EMPTY => 0,
+                name => self.constants.class_named(name, StringId::EMPTY, StringId::EMPTY),
+            };
+            let duration = i64::try_from(event.duration).unwrap_or(i64::MAX);
+            let numbers = [duration, thread, stack, class];
+            numbers.into_iter().for_each(|number| self.event.long(number));
+            self.event.text(self.profile.strings.get(text("executor")));
+            self.end()?;
+        }
+        Ok(())
     }
 }
 

@@ -36,6 +36,7 @@ pub const OWN_VALUE: i64 = 112;
 pub const ACTIVE_SETTING: i64 = 113;
 pub const OLD_OBJECT_SAMPLE: i64 = 114;
 pub const THREAD_SLEEP: i64 = 115;
+pub const TASK_QUEUED: i64 = 120;
 
 const LABEL: i64 = 201;
 const TIMESTAMP: i64 = 202;
@@ -295,6 +296,20 @@ const CLASSES: &[Class] = &[
         "Java Thread Sleep",
         APPLICATION,
         &[START, DURATION, EVENT_THREAD, STACK, ("time", LONG, Stretch)],
+    ),
+    event(
+        TASK_QUEUED,
+        "tare.TaskQueued",
+        "Task in the Queue of an Executor",
+        APPLICATION,
+        &[
+            START,
+            DURATION,
+            EVENT_THREAD,
+            STACK,
+            ("taskClass", CLASS, Constant),
+            ("executor", STRING, Plain),
+        ],
     ),
     event(
         COLLECTION,

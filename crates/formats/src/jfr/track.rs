@@ -217,6 +217,21 @@ impl Rows {
     }
 }
 
+/// Nanoseconds of `20 ms`, or a bare number of nanoseconds; bytes of `512 B`.
+pub fn period(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
+    let factor = match unit.trim() {
+        "" | "ns" | "B" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,5 +241,16 @@ mod tests {
         for (row, (track, name)) in TRACKS.into_iter().enumerate() {
             assert_eq!((track as usize, Track::named(name)), (row, Some(track)));
         }
+    }
+
+    #[test]
+    fn periods_have_units() {
+        let check = |text, nanos| assert_eq!(period(text), nanos, "{text}");
+        check("20 ms", Some(20_000_000));
+        check("1000", Some(1000));
+        check("500/s", None);
+        check("everyChunk", None);
+        check("0 ms", None);
+        check("99999999999999999999 s", None);
     }
 }

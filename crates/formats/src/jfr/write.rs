@@ -116,6 +116,7 @@ pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Resul
     for (_, table) in profile.all_events() {
         match table.kind().name.as_str() {
             "lock" => writer.write_locks(table)?,
+            "task" => writer.write_tasks(table)?,
             "gc" => writer.write_collections(table)?,
             "survivor" => writer.write_survivors(table)?,
             _ => {}
@@ -391,7 +392,7 @@ impl Writer<'_, '_> {
             _ => "",
         };
         let number = |row, name| match table.field_named(name).and_then(|n| table.field(row, n)) {
-            Some(FieldValue::Integer(number)) => number,
+            Some(FieldValue::Integer(number)) => number.max(0),
             _ => 0,
         };
         for (row, event) in table.events().enumerate() {

@@ -79,13 +79,15 @@ fn jfr_keeps_methods_places_threads_times_and_all_series() {
         let made = ["BlockedTime", "Contentions", "WaitingTime"];
         found.retain(|(kind, ..), _| !made.iter().any(|made| kind.starts_with(made)));
         assert_eq!(found, sums(&before, &kept), "seed {seed}");
-        assert_eq!(locks(&after), locks(&before), "seed {seed}");
+        for kind in ["lock", "task"] {
+            assert_eq!(events(&after, kind), events(&before, kind), "seed {seed}");
+        }
         assert_eq!(after.run.started, before.run.started);
     }
 }
 
-fn locks(profile: &Profile) -> Vec<String> {
-    let tables = profile.all_events().filter(|(_, table)| table.kind().name == "lock");
+fn events(profile: &Profile, kind: &str) -> Vec<String> {
+    let tables = profile.all_events().filter(|(_, table)| table.kind().name == kind);
     let mut all: Vec<String> = tables
         .flat_map(|(_, table)| {
             (0..table.len()).map(|row| {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use tare_formats::{Format, Options};
 use tare_profile::{
-    ContextId, Event, EventKind, Execution, Frame, FrameId, LockFields, Method, MethodKind,
-    Profile, Row, SeriesInfo, StringId, Thread, ThreadId, ThreadKind, TimeAxis, ValueKind, Wait,
+    ContextId, Event, EventKind, Execution, FieldValue, Frame, FrameId, LockFields, Method,
+    MethodKind, Profile, Row, SeriesInfo, StringId, Thread, ThreadId, ThreadKind, TimeAxis,
+    ValueKind, Wait,
 };
 
 /// A generator of numbers that need not be good, only repeatable.
@@ -152,7 +153,23 @@ pub fn profile(seed: u64) -> Profile {
         }
     }
     locks(&mut profile, dice, &contexts, &threads);
+    tasks(&mut profile, dice, &contexts, &threads);
     profile
+}
+
+fn tasks(profile: &mut Profile, dice: &mut Dice, contexts: &[ContextId], threads: &[ThreadId]) {
+    let table = profile.events_of(&EventKind::task());
+    let names = ["com.acme.Order$Task", "java.util.concurrent.ForkJoinPool"];
+    let [class, executor] = names.map(|name| FieldValue::Text(profile.strings.intern(name)));
+    for _ in 0..dice.below(20) {
+        let event = Event {
+            time: dice.below(50_000_000_000) as u64,
+            duration: dice.below(1_000_000) as u64 + 1,
+            thread: dice.pick(threads),
+            context: dice.pick(contexts),
+        };
+        profile.events_mut(table).push(event, &[class, executor]);
+    }
 }
 
 fn locks(profile: &mut Profile, dice: &mut Dice, contexts: &[ContextId], threads: &[ThreadId]) {

@@ -217,10 +217,15 @@ fn chrome_draws_every_sample_of_every_thread() {
             let depth = profile.contexts.depth(row.context);
             assert!(slices.iter().filter(covers).count() >= depth, "seed {seed}, time {time}");
         }
-        let of_waits =
-            |event: &&Value| event["cat"] == "locks" && event["args"]["class"].is_string();
-        let locks = events.iter().filter(of_waits).count();
-        assert_eq!(locks, profile.all_events().map(|(_, table)| table.len()).sum::<usize>());
+        let drawn = |is_one: &dyn Fn(&Value) -> bool| {
+            events.iter().filter(|e| is_one(e) && e["args"]["class"].is_string()).count()
+        };
+        let recorded = |kind: &str| {
+            let tables = profile.all_events().filter(|(_, table)| table.kind().name == kind);
+            tables.map(|(_, table)| table.len()).sum::<usize>()
+        };
+        assert_eq!(drawn(&|e| e["cat"] == "locks"), recorded("lock"), "seed {seed}");
+        assert_eq!(drawn(&|e| e["name"] == "task"), recorded("task"), "seed {seed}");
     }
 }
 
