@@ -5,6 +5,7 @@
 //! business. An entry in the list below makes the engine's `Plan`, `Figures` and `Outcome` known to
 //! front ends.
 
+pub mod climb;
 pub mod counters;
 pub mod exact;
 pub mod stream;
@@ -45,7 +46,7 @@ macro_rules! engines {
 
             /// A word for it, as it stands in the names of files.
             #[must_use]
-            pub fn name(&self) -> &'static str {
+            pub fn name(&self) -> String {
                 self.engine().name()
             }
 
@@ -65,6 +66,8 @@ engines! {
     Exact: exact,
     /// Every entry and exit, with its time.
     Trace: trace,
+    /// Hot spots followed upwards, by hooks in a few methods at a time.
+    Climb: climb,
     /// Events of the whole JVM, which go into no file.
     Counters: counters,
 }
@@ -72,7 +75,7 @@ engines! {
 /// Something that can be recorded; the plan of it.
 pub trait Engine {
     /// A word for it, as it stands in the names of files.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> String;
 
     /// What a JVM that is started for it gets.
     fn settings(&self) -> Settings;

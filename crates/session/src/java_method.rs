@@ -69,7 +69,7 @@ impl<'a> JavaMethod<'a> {
 
 /// The JDK's own loaders by the names that its documentation gives them, others by class and
 /// number.
-fn loader_name(number: u32, class: &str) -> String {
+pub fn loader_name(number: u32, class: &str) -> String {
     match (number, class) {
         (0, _) => "boot".to_owned(),
         (_, "jdk/internal/loader/ClassLoaders$AppClassLoader") => "app".to_owned(),

@@ -63,6 +63,8 @@ pub struct Settings {
     pub exact: bool,
     /// They leave nothing to chance that can be had from elsewhere.
     pub fixed: bool,
+    /// They wait longer than usual until they are recorded.
+    pub held: bool,
     /// Flags before all others, so that the user's own win.
     pub flags: &'static [&'static str],
     /// What the user is told about them.
@@ -87,6 +89,7 @@ pub fn launch(
         rendezvous: Some(meeting.path()?),
         exact: settings.exact,
         fixed: settings.fixed,
+        held: settings.held,
         ..AgentOptions::default()
     };
     let flag = agent_flag(&library, &options)?;

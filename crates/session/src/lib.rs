@@ -72,6 +72,7 @@
 
 pub mod agents;
 pub mod client;
+mod climb;
 pub mod command_socket;
 pub mod completion;
 mod demotion;

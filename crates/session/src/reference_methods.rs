@@ -21,7 +21,7 @@ use tare_analysis::Passages;
 use tare_attach::Jvm;
 use tare_java_names::ClassChoice;
 use tare_profile::{ContextId, MethodId, MethodKind, Profile, ValueKind};
-use tare_protocol::{ExactPlan, Measure, Pattern, Region};
+use tare_protocol::{EngineName, ExactPlan, Measure, Pattern, Region};
 
 /// For so long it is sampled to find methods that may be taken.
 const FIRST: Duration = Duration::from_secs(1);
@@ -126,7 +126,7 @@ impl Counting {
     }
 
     pub fn stop(self, agent: &mut Agent, observer: &mut dyn Observer) -> Result<()> {
-        weaving::stop(agent, observer)
+        weaving::stop(agent, EngineName::Exact, observer)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::stream::{DRAIN, PROBE_DEPTH, ProbeSamples, Taken};
 use crate::weaving;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use tare_protocol::{EngineName, EnginePlan, Request, SamplePlan, SampleTrigger};
+use tare_protocol::{EngineChange, EngineName, EnginePlan, Request, SamplePlan, SampleTrigger};
 
 const INTERVAL: Duration = Duration::from_millis(1);
 const RING: u64 = 8 << 20;
@@ -62,7 +62,8 @@ impl Beside {
             let loads = looked_at(exact, &mut steering);
             if let Some(ids) = loads.and_then(|loads| steering.end(&loads, taken, exact.costs())) {
                 // A JVM that has ended meanwhile is noticed at the next turn.
-                let _ = weaving::demote(agent, ids, observer);
+                let change = EngineChange::Exact { demote: ids };
+                let _ = weaving::change(agent, change, observer);
             }
         } else if let Some(loads) = looked_at(exact, &mut steering) {
             steering.begin(loads);

@@ -56,6 +56,11 @@ pub fn look(
     loop {
         let dump = ask(agent, plan)?;
         looks += 1;
+        if dump.stalled.is_some() {
+            // Nothing is known of locks, and to ask again would take as long.
+            let (waits, unproven) = (Waits::default(), Vec::new());
+            return Ok(Looked { dump, waits, unproven, initialisers: None, looks });
+        }
         let mut waits = waits(&waiters(&dump));
         let proven = proofs.take(&dump, &waits);
         let most = if proofs.some_stand() { LONGEST } else { MOST_LOOKS };

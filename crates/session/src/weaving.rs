@@ -45,10 +45,10 @@ pub fn start<const N: usize>(
 
 /// Has some methods woven anew in a recording under way. Whoever wants it to end is not kept
 /// waiting: the agent hears of the end between two batches.
-pub fn demote(agent: &mut Agent, ids: Vec<u32>, observer: &mut dyn Observer) -> Result<()> {
-    let demote = Request::Change(EngineChange::Exact { demote: ids });
+pub fn change(agent: &mut Agent, change: EngineChange, observer: &mut dyn Observer) -> Result<()> {
+    let change = Request::Change(change);
     let mut watch = Weaving::new(observer, Unwanted::Leave);
-    let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&demote, &mut watch));
+    let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&change, &mut watch));
     watch.done();
     match answered? {
         Answered::With(Response::Ok) | Answered::Later => Ok(()),
@@ -56,10 +56,10 @@ pub fn demote(agent: &mut Agent, ids: Vec<u32>, observer: &mut dyn Observer) -> 
     }
 }
 
-/// Has it restore everything, however long that takes.
-pub fn stop(agent: &mut Agent, observer: &mut dyn Observer) -> Result<()> {
+/// Has an engine that weaves restore everything, however long that takes.
+pub fn stop(agent: &mut Agent, engine: EngineName, observer: &mut dyn Observer) -> Result<()> {
     let mut watch = Weaving::new(observer, Unwanted::Wait);
-    let stop = Request::Stop(EngineName::Exact);
+    let stop = Request::Stop(engine);
     let answered = agent.patiently(WEAVING, |agent| agent.ask_watched(&stop, &mut watch));
     watch.done();
     match answered? {

@@ -37,8 +37,8 @@ struct Counting {
 }
 
 impl Engine for Plan {
-    fn name(&self) -> &'static str {
-        "counters"
+    fn name(&self) -> String {
+        "counters".to_owned()
     }
 
     fn settings(&self) -> Settings {

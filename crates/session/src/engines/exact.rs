@@ -127,19 +127,21 @@ struct ExactRecording {
 }
 
 impl Engine for Plan {
-    fn name(&self) -> &'static str {
-        match () {
+    fn name(&self) -> String {
+        let name = match () {
             () if self.weave.blocks().is_some() => "bytecodes",
             () if self.weave.is_regions_only() => "regions",
             () if self.weave.has_sites() => "alloc-exact",
             () => "exact",
-        }
+        };
+        name.to_owned()
     }
 
     fn settings(&self) -> Settings {
         let fixed = Settings {
             exact: true,
             fixed: true,
+            held: false,
             flags: &HASH_CODES,
             word: Some(
                 "identity hash codes, the order of Set.of and Map.of, and seeds of Random are the same \
@@ -270,7 +272,7 @@ impl Running for ExactRecording {
             let _ = agent.tell(&Request::Stop(EngineName::Alloc));
             watched.end();
         }
-        weaving::stop(agent, observer).is_ok()
+        weaving::stop(agent, EngineName::Exact, observer).is_ok()
     }
 
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {

@@ -1,11 +1,13 @@
 //! What the agent tells by its stream: samples of what threads do, by their processor clocks or by
-//! the wall clock; sampled objects, and which of them live; waits for locks; or several of them in one
-//! recording.
+//! the wall clock; sampled objects, and which of them live; waits for locks; classes; or several of
+//! them in one recording.
 
 mod figures;
 mod store;
 
-pub use figures::{AllocFigures, Figures, LockFigures, Outcome, SampleFigures};
+pub use figures::{
+    AllocFigures, ClassFigures, Figures, JniRefsFigures, LockFigures, Outcome, SampleFigures,
+};
 pub(super) use store::rewrite;
 
 use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
@@ -25,9 +27,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tare_attach::Jvm;
 use tare_profile::RunInfo;
+use tare_profile::facts::keys;
 use tare_protocol::{
-    AllocPlan, EngineChange, EngineName, EnginePlan, LockPlan, Pattern, Request, SamplePlan,
-    SampleTrigger,
+    AllocPlan, ClassPlan, EngineChange, EngineName, EnginePlan, JniRefsPlan, LockPlan, Pattern,
+    Request, SamplePlan, SampleTrigger,
 };
 use tare_symbols::Ahead;
 
@@ -43,6 +46,10 @@ pub struct Plan {
     pub alloc: Option<Alloc>,
     /// What they wait for.
     pub locks: Option<Locks>,
+    /// Which classes they load.
+    pub classes: bool,
+    /// Which references native code makes.
+    pub jni_refs: bool,
     /// Frames that are taken of a stack at most.
     pub depth: Option<u32>,
     /// Classes whose methods are shown; none means all.
@@ -80,8 +87,8 @@ pub struct Alloc {
 pub struct Locks {
     /// Waits of this length and longer ones are told one by one.
     pub threshold: Option<Duration>,
-    /// Classes of the JDK are woven, for what cannot be seen otherwise: virtual threads that park, and
-    /// tasks in the queues of executors.
+    /// Classes of the JDK are woven, for what cannot be seen otherwise: tasks in the queues of
+    /// executors.
     pub weave: bool,
 }
 
@@ -96,29 +103,27 @@ struct StreamRecording {
 }
 
 impl Engine for Plan {
-    fn name(&self) -> &'static str {
-        let clock = self.samples.as_ref().map(|samples| samples.wall);
-        match (clock, self.alloc.is_some(), self.locks.is_some()) {
-            (None, _, false) => "alloc",
-            (None, false, true) => "lock",
-            (None, true, true) => "alloc-lock",
-            (Some(false), false, false) => "cpu",
-            (Some(false), true, false) => "cpu-alloc",
-            (Some(false), false, true) => "cpu-lock",
-            (Some(false), true, true) => "cpu-alloc-lock",
-            (Some(true), false, false) => "wall",
-            (Some(true), true, false) => "wall-alloc",
-            (Some(true), false, true) => "wall-lock",
-            (Some(true), true, true) => "wall-alloc-lock",
-        }
+    fn name(&self) -> String {
+        let clock = self.samples.as_ref().map(|samples| if samples.wall { "wall" } else { "cpu" });
+        let parts = [
+            clock,
+            self.alloc.as_ref().map(|_| "alloc"),
+            self.locks.as_ref().map(|_| "lock"),
+            self.classes.then_some("classes"),
+            self.jni_refs.then_some("jni-refs"),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("-")
     }
 
     fn settings(&self) -> Settings {
         // Allocations and waits are safepoints, which have this in any case.
+        // The first classes of a program are what its start-up is about.
+        let held = self.classes;
         if self.samples.is_none() {
-            return Settings::default();
+            return Settings { held, ..Settings::default() };
         }
         Settings {
+            held,
             flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
             word: Some(
                 "started with -XX:+DebugNonSafepoints, so that compiled code tells its lines and \
@@ -132,7 +137,9 @@ impl Engine for Plan {
         let Beginning { agent, jvm, plan, place, observer } = beginning;
         let plans = self.wire();
         if plans.is_empty() {
-            refuse!("nothing is to be recorded: neither samples nor allocation nor locks");
+            refuse!(
+                "nothing is to be recorded: neither samples nor allocation nor locks nor classes"
+            );
         }
         let trigger = self.samples.as_ref().and_then(|samples| samples.trigger);
         if is_perf(trigger) && jvm.is_filtered() {
@@ -167,7 +174,10 @@ impl Engine for Plan {
         }
         let fitting = Fitting { include: self.include.clone(), exclude: self.exclude.clone() };
         let source = StreamSource::new(stream, jvm, told, kernel)?.showing(fitting);
-        let run = run_info(jvm, self, started);
+        let mut run = run_info(jvm, self, started);
+        if self.classes && !plan.command.is_empty() {
+            run.facts.set(keys::CLASSES_FROM_START, &true);
+        }
         let store = Store::begin(output, self.keep, run, began)?;
         let drained = Instant::now();
         Ok(Begun::Running(Box::new(StreamRecording { source, engines, store, drained, wanted })))
@@ -209,7 +219,15 @@ impl Plan {
                 memory: RING,
             }))
         });
-        samples.into_iter().chain(alloc).chain(locks).collect()
+        let classes = self.classes.then(|| {
+            let depth = self.depth.unwrap_or(ClassPlan::default().depth);
+            EnginePlan::Classes(Box::new(ClassPlan { depth, memory: RING }))
+        });
+        let jni_refs = self.jni_refs.then(|| {
+            let depth = self.depth.unwrap_or(JniRefsPlan::default().depth);
+            EnginePlan::JniRefs(Box::new(JniRefsPlan { depth, memory: RING }))
+        });
+        samples.into_iter().chain(alloc).chain(locks).chain(classes).chain(jni_refs).collect()
     }
 }
 
@@ -282,19 +300,22 @@ impl Running for StreamRecording {
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {
         let StreamRecording { mut source, store, wanted, .. } = *self;
         let recorded = store.finish(&mut source, failed)?;
-        let Figures { samples, alloc, locks, .. } = figures(&source);
+        let Figures { samples, alloc, locks, classes, jni_refs, .. } = figures(&source);
         let samples = samples.map(|samples| samples.samples);
         let all = samples.unwrap_or(0) + alloc.as_ref().map_or(0, |alloc| alloc.samples);
         let all = all + locks.as_ref().map_or(0, |locks| locks.told);
+        let all = all + classes.as_ref().map_or(0, |classes| classes.loads);
+        let all = all + jni_refs.as_ref().map_or(0, |refs| refs.made);
         let is_short = locks.as_ref().is_some_and(|locks| locks.contentions + locks.waiting > 0);
         let outside = source.outside();
         let nothing = match all {
-            0 if is_short => None,
+            0 if is_short || source.saw_nobody_wait() || source.saw_none() => None,
             0 => Some(nothing(&source)),
             all if outside >= all => Some(wanted.but_no_sample(all)),
             _ => None,
         };
-        let outcome = Outcome { samples, alloc, locks, outside, elapsed: source.elapsed() };
+        let elapsed = source.elapsed();
+        let outcome = Outcome { samples, alloc, locks, classes, jni_refs, outside, elapsed };
         let outcome = super::Outcome::Stream(Box::new(outcome));
         Ok(Finished { recorded: Some(recorded), nothing, outcome })
     }
@@ -308,8 +329,8 @@ fn nothing(source: &StreamSource) -> String {
     let why = match (samples, alloc) {
         _ if lost > 0 => format!("{} could not be kept", roughly(lost, "sample")),
         (None, None) => {
-            "no thread waited for a monitor; record for longer, while the program is busy"
-                .to_owned()
+            let why = source.lost_waits().unwrap_or_else(|| "nobody knows why".to_owned());
+            format!("no wait could be kept ({why}); record again, for a shorter time")
         }
         (None, Some(alloc)) => format!(
             "no allocation was sampled, at {} from one sample to the next; record for longer, while \
@@ -352,6 +373,12 @@ impl StreamRecording {
         if self.has(EngineName::Locks) {
             let change = EngineChange::Locks { threshold_ns: None, paused };
             agent.tell(&Request::Change(change))?;
+        }
+        if self.has(EngineName::Classes) {
+            agent.tell(&Request::Change(EngineChange::Classes { paused: pause }))?;
+        }
+        if self.has(EngineName::JniRefs) {
+            agent.tell(&Request::Change(EngineChange::JniRefs { paused: pause }))?;
         }
         Ok(())
     }
@@ -400,7 +427,7 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 fn run_info(jvm: &Jvm, plan: &Plan, started: SystemTime) -> RunInfo {
-    let mut options = vec![("kind", "sampling".to_owned()), ("mode", plan.name().to_owned())];
+    let mut options = vec![("kind", "sampling".to_owned()), ("mode", plan.name())];
     for (key, patterns) in [("include", &plan.include), ("exclude", &plan.exclude)] {
         options.extend(patterns.iter().map(|pattern| (key, pattern.to_string())));
     }
@@ -434,9 +461,13 @@ mod tests {
             (None, alloc(), true, "alloc-lock", &[allocation, waits]),
             (samples(true), alloc(), true, "wall-alloc-lock", &[sampling, allocation, waits]),
         ] {
+            let classes = locks && samples.is_none();
+            let name = if classes { format!("{name}-classes") } else { name.to_owned() };
+            let more = classes.then_some(EngineName::Classes);
+            let engines: Vec<EngineName> = engines.iter().copied().chain(more).collect();
             let locks =
                 locks.then(|| Locks { threshold: Some(Duration::from_micros(7)), weave: true });
-            let plan = Plan { samples, alloc, locks, depth: Some(99), ..Plan::default() };
+            let plan = Plan { samples, alloc, locks, classes, depth: Some(99), ..Plan::default() };
             assert_eq!(plan.name(), name);
             let wire = plan.wire();
             assert_eq!(wire.iter().map(EnginePlan::engine).collect::<Vec<_>>(), engines, "{name}");
@@ -452,6 +483,7 @@ mod tests {
                     EnginePlan::Locks(plan) => {
                         assert_eq!((plan.depth, plan.threshold_ns), (99, 7_000));
                     }
+                    EnginePlan::Classes(plan) => assert_eq!(plan.depth, 99),
                     other => panic!("{other:?} writes to no stream"),
                 }
             }

@@ -15,7 +15,7 @@ use crate::weaving;
 use std::fs::File;
 use std::time::{Duration, Instant, SystemTime};
 use tare_profile::facts::keys;
-use tare_protocol::{ExactPlan, ExactStatus, Measure};
+use tare_protocol::{EngineName, ExactPlan, ExactStatus, Measure};
 
 /// How long to sleep when little comes: the rings hold much more than what comes meanwhile.
 const SHORTEST: Duration = Duration::from_micros(500);
@@ -75,8 +75,8 @@ struct TraceRecording {
 }
 
 impl Engine for Plan {
-    fn name(&self) -> &'static str {
-        "trace"
+    fn name(&self) -> String {
+        "trace".to_owned()
     }
 
     fn settings(&self) -> Settings {
@@ -164,7 +164,7 @@ impl Running for TraceRecording {
             self.trace.status = status;
             self.told_all = true;
         }
-        weaving::stop(agent, observer).is_ok()
+        weaving::stop(agent, EngineName::Exact, observer).is_ok()
     }
 
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {

@@ -1,10 +1,10 @@
 //! What is said of sampled objects and of waits beside their values: facts of the run, and what is missing.
 
-use super::collect::{Allocation, Live, Locks};
+use super::collect::{Allocation, Classes, JniRefs, Live, Locks};
 use std::time::Duration;
 use tare_profile::facts::{Bytes, keys};
 use tare_profile::{LossKind, RunInfo};
-use tare_protocol::{AllocStatus, LockStatus};
+use tare_protocol::{AllocStatus, ClassStatus, JniRefsStatus, LockStatus};
 
 /// Notes a loss, if there is any.
 pub fn lose(run: &mut RunInfo, kind: LossKind, what: &str, count: u64, reason: &str) {
@@ -66,6 +66,7 @@ pub fn of_live(
 pub fn of_locks(locks: &Locks, status: &LockStatus, run: &mut RunInfo) {
     let facts = &mut run.facts;
     facts.set(keys::LOCK_THRESHOLD, &Duration::from_nanos(status.threshold_ns));
+    facts.set(keys::LOCK_TOLD, &locks.told);
     facts.set(keys::LOCK_WAITS, &locks.contended);
     facts.set(keys::LOCK_OWNERS, &locks.owned);
     facts.set(keys::LOCK_OWNER_STACKS, &locks.with_owner_stack);
@@ -82,6 +83,69 @@ pub fn of_locks(locks: &Locks, status: &LockStatus, run: &mut RunInfo) {
     for (count, reason) in status.failures.iter().filter_map(|line| numbered(line)) {
         lose(run, LossKind::Failed, "stacks of waits", count, reason);
     }
+}
+
+/// Classes.
+pub fn of_classes(classes: &Classes, status: &ClassStatus, run: &mut RunInfo) {
+    let facts = &mut run.facts;
+    facts.set(keys::CLASSES_PRESENT, &classes.present);
+    facts.set(keys::CLASSES_LOADED, &classes.loads);
+    facts.set(keys::CLASSES_LINKED, &classes.links);
+    facts.set(keys::CLASSES_UNLOADED, &classes.unloads);
+    if let Some([loads, unloads, ours]) = classes.of_jvm {
+        facts.set(keys::CLASSES_LOADED_BY_JVM, &loads.saturating_sub(ours));
+        facts.set(keys::CLASSES_UNLOADED_BY_JVM, &unloads);
+    }
+    if status.jvm_loads.is_some() {
+        let [told, own, twice, shared] = classes.account().map(Duration::from_nanos);
+        facts.set(keys::CLASS_TIME, &Duration::from_nanos(classes.time));
+        facts.set(keys::CLASS_TIME_BY_JVM, &told);
+        facts.set(keys::CLASS_TIME_OWN, &own);
+        facts.set(keys::CLASS_TIME_TWICE, &twice);
+        facts.set(keys::CLASS_TIME_SHARED, &shared);
+        let before = status.jvm_before_ns.iter().sum();
+        facts.set(keys::CLASS_TIME_BEFORE, &Duration::from_nanos(before));
+    }
+    for (count, reason) in status.lost.iter().filter_map(|line| numbered(line)) {
+        let (kind, what, reason) = match reason.split_once(": ") {
+            Some(("without a stack", reason)) => (LossKind::Failed, "stacks of loads", reason),
+            Some(("not watched", reason)) => (LossKind::Skipped, "classes", reason),
+            Some((_, reason)) => (LossKind::Dropped, "events of classes", reason),
+            None => (LossKind::Dropped, "events of classes", reason),
+        };
+        lose(run, kind, what, count, reason);
+    }
+    for (count, reason) in status.failures.iter().filter_map(|line| numbered(line)) {
+        lose(run, LossKind::Failed, "stacks of loads", count, reason);
+    }
+}
+
+/// References of native code.
+pub fn of_jni_refs(refs: &JniRefs, status: &JniRefsStatus, run: &mut RunInfo) {
+    let facts = &mut run.facts;
+    facts.set(keys::JNI_MADE, &refs.made);
+    facts.set(keys::JNI_DELETED, &refs.deleted);
+    facts.set(keys::JNI_DELETED_OLDER, &status.before);
+    for (count, reason) in status.lost.iter().filter_map(|line| numbered(line)) {
+        let (kind, what, reason) = match reason.split_once(": ") {
+            Some(("without a stack", reason)) => (LossKind::Failed, "stacks of references", reason),
+            Some((_, reason)) => (LossKind::Skipped, "references", reason),
+            None => (LossKind::Skipped, "references", reason),
+        };
+        lose(run, kind, what, count, reason);
+    }
+    for (count, reason) in status.failures.iter().filter_map(|line| numbered(line)) {
+        lose(run, LossKind::Failed, "stacks of references", count, reason);
+    }
+}
+
+/// What the agent says of waits that it has lost, if there are any. Those that only lack a stack, or
+/// that it was not to tell, are none.
+pub fn lost_waits(status: &LockStatus) -> Option<String> {
+    let lost = status.lost.iter().filter_map(|line| numbered(line));
+    let lost = lost.filter_map(|(_, reason)| reason.strip_prefix("lost: "));
+    let reasons: Vec<&str> = lost.collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// A number and what it counts, as the agent writes it.
@@ -124,5 +188,18 @@ mod tests {
         let mut run = RunInfo::default();
         of_allocation(&Allocation::new(65_536, false), Some(&status), &mut run);
         assert!(!run.facts.has(keys::LIVE_TRACKED), "nothing was watched");
+    }
+
+    #[test]
+    fn waits_are_lost_only_if_they_were_to_be_told() {
+        for (line, lost) in [
+            ("2 lost: too many threads wait at once", Some("too many threads wait at once")),
+            ("3 not told: they began before the recording, or while it was paused", None),
+            ("4 without a stack: no buffer for walking it", None),
+        ] {
+            let status = LockStatus { lost: vec![line.to_owned()], ..LockStatus::default() };
+            assert_eq!(lost_waits(&status).as_deref(), lost);
+        }
+        assert_eq!(lost_waits(&LockStatus::default()), None);
     }
 }

@@ -1,18 +1,23 @@
 //! From the records of a stream to a profile: methods, contexts, and whose stack it was. What the
-//! engines tell is in `samples`, `allocation` (with `live`), `locks` and `events`.
+//! engines tell is in `samples`, `allocation` (with `live`), `locks`, `classes`, `jni_refs` and
+//! `events`.
 //!
 //! Names may come after the stacks that they are in, so stacks wait until all their names are
 //! there. The stream tells each thing once; what has been read is kept here, since the agent
 //! forgets it.
 
 mod allocation;
+mod classes;
 mod events;
+mod jni_refs;
 mod live;
 mod locks;
 mod naming;
 mod samples;
 
 pub use allocation::Allocation;
+pub use classes::Classes;
+pub use jni_refs::JniRefs;
 pub use live::{Live, Object};
 pub use locks::Locks;
 pub use naming::Addresses;
@@ -74,10 +79,12 @@ impl Fitting {
 const OUTSIDE: &str = "[no method that fits]";
 
 pub struct Collector<A> {
-    /// What was asked for: samples, allocation, locks, or several of them.
+    /// What was asked for: samples, allocation, locks, classes, or several of them.
     pub samples: Option<Samples>,
     pub allocation: Option<Allocation>,
     pub locks: Option<Locks>,
+    pub classes: Option<Classes>,
+    pub jni_refs: Option<JniRefs>,
     /// What the stream's clock said when the run began.
     zero: u64,
     addresses: A,
@@ -106,6 +113,8 @@ impl<A: Addresses> Collector<A> {
             samples,
             allocation,
             locks: None,
+            classes: None,
+            jni_refs: None,
             zero,
             addresses,
             origins: None,
@@ -132,6 +141,18 @@ impl<A: Addresses> Collector<A> {
         self
     }
 
+    /// Takes classes, too.
+    pub fn with_classes(mut self, classes: Option<Classes>) -> Self {
+        self.classes = classes;
+        self
+    }
+
+    /// Takes references of native code, too.
+    pub fn with_jni_refs(mut self, refs: Option<JniRefs>) -> Self {
+        self.jni_refs = refs;
+        self
+    }
+
     /// Has methods named with the jars that they come from.
     pub fn with_origins(mut self, origins: Origins) -> Self {
         self.origins = Some(origins);
@@ -142,7 +163,9 @@ impl<A: Addresses> Collector<A> {
     pub fn outside(&self) -> u64 {
         let samples = self.samples.as_ref().map_or(0, |samples| samples.outside);
         let objects = self.allocation.as_ref().map_or(0, |allocation| allocation.outside);
-        samples + objects + self.locks.as_ref().map_or(0, |locks| locks.outside)
+        let waits = self.locks.as_ref().map_or(0, |locks| locks.outside);
+        let loads = self.classes.as_ref().map_or(0, |classes| classes.outside);
+        samples + objects + waits + loads
     }
 
     /// Notes which files of code or classes were not read, and why.
@@ -190,6 +213,8 @@ impl<A: Addresses> Collector<A> {
         self.add_samples(profile, last);
         self.add_allocations(profile, last);
         self.add_waits(profile, last);
+        self.add_classes(profile, last);
+        self.add_jni_refs(profile, last);
     }
 
     /// A method's names. A key that comes again for another method leaves the stacks that came

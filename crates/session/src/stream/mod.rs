@@ -17,14 +17,14 @@ use crate::error::Result;
 use crate::origins::Origins;
 use crate::recorder::Source;
 use accounts::lose;
-use collect::{Allocation, Collector, Locks, Samples};
+use collect::{Allocation, Classes, Collector, JniRefs, Locks, Samples};
 use std::fs::File;
 use std::time::Duration;
 use tare_arena::samples::{Counter, Record, Special, Stream, Totals};
 use tare_attach::Jvm;
 use tare_profile::facts::keys;
 use tare_profile::{LossKind, Profile, RunInfo};
-use tare_protocol::{AllocStatus, LockStatus, SampleStatus, Status};
+use tare_protocol::{AllocStatus, ClassStatus, JniRefsStatus, LockStatus, SampleStatus, Status};
 use tare_symbols::{Ahead, Symbols};
 
 /// How often the stream is drained: the JVM keeps what was not, in a ring.
@@ -36,6 +36,8 @@ pub struct Told {
     pub samples: Option<SampleStatus>,
     pub alloc: Option<AllocStatus>,
     pub locks: Option<LockStatus>,
+    pub classes: Option<ClassStatus>,
+    pub jni_refs: Option<JniRefsStatus>,
 }
 
 impl Told {
@@ -44,13 +46,24 @@ impl Told {
         self.samples = status.sampling().cloned().or(self.samples.take());
         self.alloc = status.alloc().cloned().or(self.alloc.take());
         self.locks = status.locks().cloned().or(self.locks.take());
+        self.classes = status.classes().cloned().or(self.classes.take());
+        self.jni_refs = status.jni_refs().cloned().or(self.jni_refs.take());
     }
 
+    /// Each once: engines on one stream may say the same.
     pub fn notes(&self) -> Vec<String> {
         let samples = self.samples.iter().flat_map(|status| &status.notes);
         let alloc = self.alloc.iter().flat_map(|status| &status.notes);
         let locks = self.locks.iter().flat_map(|status| &status.notes);
-        samples.chain(alloc).chain(locks).cloned().collect()
+        let classes = self.classes.iter().flat_map(|status| &status.notes);
+        let refs = self.jni_refs.iter().flat_map(|status| &status.notes);
+        let mut notes: Vec<String> = Vec::new();
+        for note in samples.chain(alloc).chain(locks).chain(classes).chain(refs) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
     }
 }
 
@@ -85,8 +98,11 @@ impl StreamSource {
         let samples = clock.map(|clock| Samples::new(clock, interval));
         let alloc = told.alloc.as_ref().map(|a| Allocation::new(a.interval_bytes, a.live));
         let locks = told.locks.as_ref().map(|_| Locks::default());
+        let classes = told.classes.as_ref().map(|_| Classes::default());
         let collector = Collector::new(samples, alloc, totals.started, symbols)
             .with_locks(locks)
+            .with_classes(classes)
+            .with_jni_refs(told.jni_refs.as_ref().map(|_| JniRefs::default()))
             .with_origins(Origins::of(jvm));
         let records = Vec::new();
         Ok(StreamSource {
@@ -157,6 +173,39 @@ impl StreamSource {
     /// Waits for locks so far, if they are recorded.
     pub fn waits(&self) -> Option<&Locks> {
         self.collector.locks.as_ref()
+    }
+
+    /// Classes so far, if they are recorded.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.collector.classes.as_ref()
+    }
+
+    /// References of native code so far, if they are recorded.
+    pub fn jni_refs(&self) -> Option<&JniRefs> {
+        self.collector.jni_refs.as_ref()
+    }
+
+    /// Whether only waits were recorded, and none came because there was none: that is an answer.
+    pub fn saw_nobody_wait(&self) -> bool {
+        let Told { samples, alloc, locks, classes, jni_refs } = &self.told;
+        let is_other = samples.is_some() || alloc.is_some() || classes.is_some();
+        let is_other = is_other || jni_refs.is_some();
+        let only_locks = !is_other && locks.is_some();
+        only_locks && self.lost() == 0 && self.lost_waits().is_none()
+    }
+
+    /// Whether classes or references were recorded and there was none: that is an answer, too.
+    pub fn saw_none(&self) -> bool {
+        let Told { classes, jni_refs, .. } = &self.told;
+        let no_class = classes.as_ref().is_some_and(|classes| classes.loads == 0);
+        let no_reference = jni_refs.as_ref().is_some_and(|refs| refs.made == 0);
+        (no_class || no_reference) && self.lost() == 0 && self.broken.is_none()
+    }
+
+    /// Why waits are missing, if some may be that nobody has counted by time.
+    pub fn lost_waits(&self) -> Option<String> {
+        let told = self.told.locks.as_ref().and_then(accounts::lost_waits);
+        self.broken.clone().or(told)
     }
 
     /// Samples and events that were taken and could not be kept.
@@ -248,6 +297,14 @@ impl Source for StreamSource {
         }
         if let Some((locks, status)) = self.collector.locks.as_ref().zip(self.told.locks.as_ref()) {
             accounts::of_locks(locks, status, run);
+        }
+        let classes = self.collector.classes.as_ref().zip(self.told.classes.as_ref());
+        if let Some((classes, status)) = classes {
+            accounts::of_classes(classes, status, run);
+        }
+        let refs = self.collector.jni_refs.as_ref().zip(self.told.jni_refs.as_ref());
+        if let Some((refs, status)) = refs {
+            accounts::of_jni_refs(refs, status, run);
         }
         let events = totals.get(Counter::LostEvents);
         lose(run, LossKind::Dropped, "events", events, "the front end reads too slowly");

@@ -10,6 +10,8 @@ pub struct Figures {
     pub samples: Option<SampleFigures>,
     pub alloc: Option<AllocFigures>,
     pub locks: Option<LockFigures>,
+    pub classes: Option<Box<ClassFigures>>,
+    pub jni_refs: Option<Box<JniRefsFigures>>,
     /// What could not be kept.
     pub lost: u64,
     pub paused: bool,
@@ -52,6 +54,22 @@ pub struct LockFigures {
     pub threshold: u64,
 }
 
+/// Classes so far.
+#[derive(Clone, Debug, Default)]
+pub struct ClassFigures {
+    pub loads: u64,
+    pub unloads: u64,
+    /// What loading and linking took, in nanoseconds.
+    pub time: u64,
+}
+
+/// References of native code so far.
+#[derive(Clone, Debug, Default)]
+pub struct JniRefsFigures {
+    pub made: u64,
+    pub deleted: u64,
+}
+
 /// What was recorded.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -61,16 +79,22 @@ pub struct Outcome {
     pub alloc: Option<AllocFigures>,
     /// Waits for locks, if there were to be any.
     pub locks: Option<LockFigures>,
+    /// Classes, if there were to be any.
+    pub classes: Option<Box<ClassFigures>>,
+    /// References of native code, if there were to be any.
+    pub jni_refs: Option<Box<JniRefsFigures>>,
     /// Of all, those without any method that is to be shown.
     pub outside: u64,
     pub elapsed: Duration,
 }
 
 pub fn figures(source: &StreamSource) -> Figures {
-    let Told { samples, alloc, locks } = &source.told;
+    let Told { samples, alloc, locks, classes, jni_refs } = &source.told;
     let paused = samples.as_ref().map(|status| status.paused);
     let paused = paused.or(alloc.as_ref().map(|status| status.paused));
-    let paused = paused.or(locks.as_ref().map(|status| status.paused)).unwrap_or(false);
+    let paused = paused.or(locks.as_ref().map(|status| status.paused));
+    let paused = paused.or(classes.as_ref().map(|status| status.paused));
+    let paused = paused.or(jni_refs.as_ref().map(|status| status.paused)).unwrap_or(false);
     let samples = samples.as_ref().map(|status| SampleFigures {
         samples: source.samples(),
         threads: status.threads,
@@ -92,5 +116,13 @@ pub fn figures(source: &StreamSource) -> Figures {
         told: waits.told,
         threshold: status.threshold_ns,
     });
-    Figures { samples, alloc, locks, lost: source.lost(), paused, cpu: source.totals.cpu }
+    let classes = source.classes().map(|classes| {
+        let (loads, unloads, time) = (classes.loads, classes.unloads, classes.time);
+        Box::new(ClassFigures { loads, unloads, time })
+    });
+    let jni_refs = source
+        .jni_refs()
+        .map(|refs| Box::new(JniRefsFigures { made: refs.made, deleted: refs.deleted }));
+    let (lost, cpu) = (source.lost(), source.totals.cpu);
+    Figures { samples, alloc, locks, classes, jni_refs, lost, paused, cpu }
 }

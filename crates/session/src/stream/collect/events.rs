@@ -1,8 +1,10 @@
 //! Events of the stream as events of the profile: each declared kind becomes a table with its
-//! fields. Those of the engines for allocation and locks are more than rows of a table, and go to
-//! `allocation` and `locks`.
+//! fields. Those of the engines for allocation, locks, classes and references are more than rows of a table, and
+//! go to `allocation`, `locks`, `classes` and `jni_refs`.
 
 use super::allocation::AllocationKind;
+use super::classes::ClassRecordKind;
+use super::jni_refs::JniRefsRecordKind;
 use super::locks::LockRecordKind;
 use super::{Addresses, Collector, Place};
 use std::collections::HashMap;
@@ -11,6 +13,9 @@ use tare_profile::{
     ContextId, Event, EventKind, EventTableId, FieldType, FieldValue, Profile, StringId, ThreadId,
     Unit,
 };
+
+/// What the agent writes for a number that it does not know.
+const UNKNOWN: u64 = u64::MAX;
 
 /// What the stream has told of its events.
 #[derive(Default)]
@@ -31,6 +36,8 @@ enum Declared {
     },
     Allocation(AllocationKind),
     Locks(LockRecordKind),
+    Classes(ClassRecordKind),
+    JniRefs(JniRefsRecordKind),
 }
 
 impl Events {
@@ -69,6 +76,14 @@ impl<A: Addresses> Collector<A> {
             self.events.kinds.insert(kind.id, Declared::Locks(of_locks));
             return;
         }
+        if let Some(of_classes) = ClassRecordKind::of(kind) {
+            self.events.kinds.insert(kind.id, Declared::Classes(of_classes));
+            return;
+        }
+        if let Some(of_references) = JniRefsRecordKind::of(kind) {
+            self.events.kinds.insert(kind.id, Declared::JniRefs(of_references));
+            return;
+        }
         let known = kind.fields.iter().enumerate();
         let known: Vec<(&str, usize, FieldKind)> =
             known.filter_map(|(at, (name, kind))| Some((name.as_str(), at, (*kind)?))).collect();
@@ -90,6 +105,16 @@ impl<A: Addresses> Collector<A> {
             Some(Declared::Locks(kind)) => {
                 if let Some(locks) = &mut self.locks {
                     locks.push(kind, &event);
+                }
+            }
+            Some(Declared::Classes(kind)) => {
+                if let Some(classes) = &mut self.classes {
+                    classes.push(kind, &event);
+                }
+            }
+            Some(Declared::JniRefs(kind)) => {
+                if let Some(refs) = &mut self.jni_refs {
+                    refs.push(kind, &event);
                 }
             }
             None => self.events.undeclared += 1,
@@ -137,9 +162,10 @@ impl<A: Addresses> Collector<A> {
     ) -> Option<FieldValue> {
         let number = u32::try_from(raw).ok();
         Some(match kind {
-            FieldKind::Integer | FieldKind::Duration | FieldKind::Bytes => {
-                FieldValue::Integer(i64::try_from(raw).unwrap_or(i64::MAX))
-            }
+            FieldKind::Integer | FieldKind::Duration | FieldKind::Bytes => match raw {
+                UNKNOWN => FieldValue::Integer(-1),
+                known => FieldValue::Integer(i64::try_from(known).unwrap_or(i64::MAX)),
+            },
             FieldKind::Text => {
                 let text = number.and_then(|id| self.events.text_of(id));
                 FieldValue::Text(text.map_or(StringId::EMPTY, |text| profile.strings.intern(text)))

@@ -21,6 +21,9 @@ const MOST_WAITING: usize = 1 << 18;
 /// Answers that are kept. Of more, the oldest go: who waits for so long has no owner's stack.
 const MOST_ANSWERS: usize = 1 << 20;
 
+/// Who sleeps waits for this class.
+const SLEEPS: &str = "java.lang.Thread";
+
 /// Waits below the threshold, and waits that could not be told one by one.
 const SHORTER: &str = "[shorter waits]";
 const DROPPED: &str = "[dropped]";
@@ -202,15 +205,34 @@ struct Owner {
     held: bool,
 }
 
+/// Classes and names of the Java methods of a stack, innermost first.
+fn java_names(
+    profile: &Profile,
+    context: ContextId,
+) -> impl Iterator<Item = (&str, &str)> + use<'_> {
+    let methods = profile.contexts.frames(context).map(|frame| profile.method_of(frame));
+    let java = methods.filter(|method| method.kind == MethodKind::Java);
+    java.map(|m| (profile.strings.get(m.class), profile.strings.get(m.name)))
+}
+
+/// Whether a thread that parks for nothing known sleeps: a virtual thread parks for it.
+fn is_of_sleep(profile: &Profile, context: ContextId) -> bool {
+    let mut names = java_names(profile, context);
+    let caller = names.find(|(class, _)| !class.starts_with("java.lang.VirtualThread"));
+    caller.is_some_and(|(class, name)| class == SLEEPS && name.starts_with("sleep"))
+}
+
 /// Whether a thread that waits for a condition waits for something to come into a queue: that is
 /// told by who called the condition.
 fn is_of_queue(profile: &Profile, context: ContextId) -> bool {
-    const INSIDE: [&str; 3] =
-        ["java.util.concurrent.locks.", "jdk.internal.misc.", "java.util.concurrent.ForkJoinPool"];
-    let methods = profile.contexts.frames(context).map(|frame| profile.method_of(frame));
-    let java = methods.filter(|method| method.kind == MethodKind::Java);
-    let mut names = java.map(|m| (profile.strings.get(m.class), profile.strings.get(m.name)));
-    let caller = names.find(|(class, _)| !INSIDE.iter().any(|inside| class.starts_with(inside)));
+    const INSIDE: [&str; 4] = [
+        "java.util.concurrent.locks.",
+        "jdk.internal.misc.",
+        "java.util.concurrent.ForkJoinPool",
+        "java.lang.",
+    ];
+    let caller = java_names(profile, context)
+        .find(|(class, _)| !INSIDE.iter().any(|inside| class.starts_with(inside)));
     caller.is_some_and(|(class, name)| {
         let is_queue = class.starts_with("java.util.concurrent.")
             && ["Queue", "Deque"].iter().any(|end| class.ends_with(end));
@@ -285,10 +307,14 @@ impl<A: Addresses> Collector<A> {
         let kind = LockWait::of_code(operation).unwrap_or(LockWait::Park);
         let kind = match kind {
             LockWait::Condition if is_of_queue(profile, place.context) => LockWait::Queue,
+            LockWait::Park if class == 0 && is_of_sleep(profile, place.context) => LockWait::Sleep,
             kind => kind,
         };
         let class = u32::try_from(class).ok().and_then(|class| self.events.text_of(class));
-        let class = class.and_then(type_name);
+        let class = match class.and_then(type_name) {
+            None if kind == LockWait::Sleep => Some(SLEEPS.to_owned()),
+            class => class,
+        };
         let fields = LockFields {
             class: class.map_or(StringId::EMPTY, |class| profile.strings.intern(&class)),
             owner: owner.thread,

@@ -1,0 +1,268 @@
+//! A program's stacks and calls in, hooks out.
+
+use super::*;
+use tare_profile::{
+    ContextId, Event, EventKind, Execution, FieldType, FieldValue, Frame, FrameId, Method, Profile,
+    Row, SeriesId, SeriesInfo, ThreadId, TimeAxis, Unit, ValueKind,
+};
+
+/// A recording as it grows.
+struct Growing {
+    profile: Profile,
+    series: SeriesId,
+    climb: Climb,
+    hooks: i64,
+    time: u64,
+}
+
+impl Growing {
+    fn new() -> Self {
+        let mut profile = Profile::new();
+        let info = SeriesInfo::new("cpu", ValueKind::CpuTime).with_time(TimeAxis::Exact);
+        let series = profile.add_series(info);
+        Growing { profile, series, climb: Climb::default(), hooks: 0, time: 0 }
+    }
+
+    fn context(&mut self, stack: &[&str]) -> ContextId {
+        let profile = &mut self.profile;
+        let frame = |name: &&str| -> FrameId {
+            let mut intern = |text: &str| profile.strings.intern(text);
+            let (class, name, descriptor) = (intern("x.Y"), intern(name), intern("()V"));
+            let method = Method { class, name, descriptor, ..Method::default() };
+            let method = profile.methods.intern(method);
+            let execution = Execution::Unknown;
+            profile.frames.intern(Frame { method, bci: None, line: None, execution })
+        };
+        let frames: Vec<FrameId> = stack.iter().map(frame).collect();
+        profile.contexts.stack(frames)
+    }
+
+    fn sample(&mut self, stack: &[&str], value: i64) {
+        let context = self.context(stack);
+        self.profile.series_mut(self.series).push(Row::new(context, ThreadId::UNKNOWN, value));
+    }
+
+    fn key(&mut self, method: &str) -> MethodKey {
+        self.climb.names.key(&format!("x.Y.{method}()V"))
+    }
+
+    fn push(&mut self, kind: &str, fields: &[(&str, FieldValue)], context: ContextId) {
+        let kind_of = |value: &FieldValue| match value {
+            FieldValue::Text(_) => FieldType::Text,
+            _ => FieldType::Integer(Unit::Count),
+        };
+        let types: Vec<_> = fields.iter().map(|(name, value)| (*name, kind_of(value))).collect();
+        let table = self.profile.events_of(&EventKind::new(kind, &types));
+        let values: Vec<FieldValue> = fields.iter().map(|(_, value)| *value).collect();
+        let (time, duration) = (self.time, 100_000_000);
+        let event = Event { time, duration, thread: ThreadId::UNKNOWN, context };
+        self.profile.events_mut(table).push(event, &values);
+    }
+
+    /// A hook in a method that tells of so many calls a batch, by its callers, until it is stable.
+    fn hook(&mut self, method: &str, callers: &[(&str, i64)]) {
+        self.hooks += 1;
+        let number = ("number", FieldValue::Integer(self.hooks));
+        let text = self.profile.strings.intern(&format!("x/Y.{method}()V"));
+        let on = ("on", FieldValue::Integer(1));
+        self.push("hook", &[number, ("method", FieldValue::Text(text)), on], ContextId::ROOT);
+        for _ in 0..40 {
+            self.time += 100_000_000;
+            let all: i64 = callers.iter().map(|(_, calls)| calls).sum();
+            let all = FieldValue::Integer(all);
+            self.push("hook-calls", &[number, ("calls", all), ("told", all)], ContextId::ROOT);
+            for (caller, calls) in callers {
+                let context = self.context(&[caller, method]);
+                let cpu = FieldValue::Integer(calls * 1_000);
+                let calls = FieldValue::Integer(*calls);
+                let sums = [number, ("calls", calls), ("ended", calls), ("wall", cpu)];
+                let more = [("cpu", cpu), ("with-cpu", calls)];
+                self.push("hook-caller", &[&sums[..], &more].concat(), context);
+            }
+        }
+        self.look();
+    }
+
+    fn look(&mut self) {
+        self.climb.add(&self.profile);
+        self.profile.forget_rows();
+    }
+}
+
+fn aims() -> Aims {
+    Aims {
+        metric: ClimbMetric::Cpu,
+        top: 3,
+        min_share: 0.05,
+        overhead: 0.02,
+        again: false,
+        warm_up: Duration::ZERO,
+    }
+}
+
+/// run calls round, which calls left and right; a is called by both, b by right, leaf by a and b.
+fn program() -> Growing {
+    let mut growing = Growing::new();
+    for _ in 0..100 {
+        growing.sample(&["run", "round", "left", "a", "leaf"], 5);
+        growing.sample(&["run", "round", "right", "a", "leaf"], 2);
+        growing.sample(&["run", "round", "right", "b", "leaf"], 3);
+    }
+    growing.look();
+    growing
+}
+
+/// One that has waited for long enough.
+fn turn(climber: &mut Climber, growing: &mut Growing) -> Turn {
+    climber.since = Instant::now() - SAMPLING;
+    climber.turn(&mut growing.climb, 1e9, 1.0)
+}
+
+#[test]
+fn hooks_go_up_by_levels_to_the_roots() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    assert_eq!(climber.turn(&mut growing.climb, 1e9, 1.0), Turn::Wait, "samples take their time");
+    let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    climber.hooked(&mut growing.climb, &[leaf], &HashMap::new(), 0);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Wait);
+    growing.hook("leaf", &[("a", 70), ("b", 30)]);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![a, b]));
+    growing.hook("a", &[("left", 50), ("right", 20)]);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Wait, "b is not known yet");
+    growing.hook("b", &[("right", 30)]);
+    let [left, right] = ["left", "right"].map(|method| growing.key(method));
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![left, right]));
+    growing.hook("left", &[("round", 10)]);
+    growing.hook("right", &[("round", 10)]);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Done);
+    let [round, run] = ["round", "run"].map(|method| growing.key(method));
+    let state = |method| growing.climb.node(method).map(|node| (node.level, node.state));
+    assert_eq!(state(leaf), Some((0, State::Stable)));
+    assert_eq!(state(b), Some((1, State::Stable)));
+    assert_eq!(state(right), Some((2, State::Stable)));
+    assert_eq!(state(round), Some((3, State::Passed)));
+    assert_eq!(state(run), Some((3, State::Root)));
+    let notes = climber.notes();
+    assert!(notes.iter().any(|note| note.contains("paid by Y.a 70 %, Y.b 30 %")), "{notes:#?}");
+    assert_eq!(climber.decided().len(), 12, "each decision goes into the recording once");
+}
+
+#[test]
+fn without_a_hook_the_samples_show_the_way() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    let why = "it has no code of its own".to_owned();
+    climber.hooked(&mut growing.climb, &[leaf], &HashMap::from([(leaf, why.clone())]), 0);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![a, b]));
+    let node = growing.climb.node(leaf).unwrap();
+    assert_eq!((node.state, &node.why), (State::Sampled, &why));
+}
+
+#[test]
+fn the_only_caller_of_what_has_no_hook_gets_one() {
+    let mut growing = Growing::new();
+    for _ in 0..100 {
+        growing.sample(&["run", "serve", "parse", "trim"], 5);
+    }
+    growing.look();
+    let mut climber = Climber::new(aims());
+    let [trim, parse] = ["trim", "parse"].map(|method| growing.key(method));
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![trim]));
+    let why = HashMap::from([(trim, "an intrinsic".to_owned())]);
+    climber.hooked(&mut growing.climb, &[trim], &why, 0);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![parse]));
+    // That one is known then, and what is above it has one caller each.
+    growing.hook("parse", &[("serve", 50)]);
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Done);
+    let serve = growing.key("serve");
+    assert_eq!(growing.climb.node(serve).map(|node| node.state), Some(State::Passed));
+}
+
+#[test]
+fn a_method_that_is_called_too_often_loses_its_hook() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    growing.hook("leaf", &[("a", 7_000_000), ("b", 3_000_000)]);
+    // A nanosecond each, 100 million a second: 10 % of a processor, where 5 % are allowed.
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![a, b]));
+    let node = growing.climb.node(leaf).unwrap();
+    assert_eq!(node.state, State::Sampled);
+    assert!(node.why.contains("100.0 M calls a second"), "{}", node.why);
+}
+
+#[test]
+fn a_method_that_is_called_very_often_may_cost_more_and_that_is_said() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let leaf = growing.key("leaf");
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    growing.hook("leaf", &[("a", 2_800_000), ("b", 1_200_000)]);
+    climber.notes();
+    // 40 million calls a second take 4 %.
+    assert!(matches!(turn(&mut climber, &mut growing), Turn::Hook(_)));
+    assert_eq!(growing.climb.node(leaf).map(|node| node.state), Some(State::Stable));
+    let notes = climber.notes();
+    assert!(notes.iter().any(|note| note.contains("may take 5 %")), "{notes:#?}");
+    // 4 million take 4 % if a call takes 10 ns, and have no such allowance.
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    growing.hook("leaf", &[("a", 280_000), ("b", 120_000)]);
+    climber.since = Instant::now() - MEASURING;
+    assert!(matches!(climber.turn(&mut growing.climb, 1e9, 10.0), Turn::Hook(_)));
+    assert_eq!(growing.climb.node(leaf).map(|node| node.state), Some(State::Sampled));
+}
+
+#[test]
+fn never_more_hooks_than_sixteen() {
+    let mut growing = Growing::new();
+    let callers: Vec<String> = (0..40).map(|n| format!("c{n:02}")).collect();
+    for (weight, caller) in (1..).zip(&callers) {
+        growing.sample(&["run", caller, "leaf"], 100 + weight);
+    }
+    growing.look();
+    let mut climber = Climber::new(Aims { min_share: 0.0, ..aims() });
+    let leaf = growing.key("leaf");
+    climber.since = Instant::now() - SAMPLING_AT_MOST;
+    assert_eq!(climber.turn(&mut growing.climb, 1e9, 1.0), Turn::Hook(vec![leaf]));
+    let by: Vec<(&str, i64)> = callers.iter().take(25).map(|name| (name.as_str(), 10)).collect();
+    growing.hook("leaf", &by);
+    let Turn::Hook(next) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!(next.len(), MOST_HOOKS);
+    let left_out = growing.climb.nodes.iter().filter(|node| node.why.contains("more than 16"));
+    assert!(left_out.count() > 0);
+}
+
+#[test]
+fn in_the_background_it_begins_again() {
+    let mut growing = program();
+    let mut climber = Climber::new(Aims { again: true, ..aims() });
+    let leaf = growing.key("leaf");
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    climber.phase = Phase::Resting;
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Wait);
+    climber.since = Instant::now() - REST;
+    assert_eq!(climber.turn(&mut growing.climb, 1e9, 1.0), Turn::Wait);
+    assert_eq!(growing.climb.samples.count, 0, "the load may be another");
+    growing.sample(&["run", "other"], 1_000);
+    for _ in 0..SAMPLES {
+        growing.sample(&["run", "other"], 10);
+    }
+    growing.look();
+    let other = growing.key("other");
+    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![other]));
+}
+
+#[test]
+fn names_are_short() {
+    for (name, expected) in [("com.acme.Orders.place", "Orders.place"), ("A.b", "A.b"), ("x", "x")]
+    {
+        assert_eq!(short(name), expected);
+    }
+}
