@@ -13,6 +13,7 @@ macro_rules! patterns {
 
 mod calibrate;
 mod check;
+mod climb;
 mod export;
 mod heap;
 mod instrument;
@@ -23,6 +24,7 @@ mod values;
 
 pub use calibrate::CalibrateArgs;
 pub use check::CheckArgs;
+pub use climb::ClimbArgs;
 pub use export::{ExportArgs, help as help_of_export};
 pub use heap::{HeapArgs, HeapWhat, HistoBy, Keep};
 pub use instrument::InstrumentArgs;
@@ -56,6 +58,8 @@ use values::{any_interval, threshold};
                   tare threads 4711          deadlocks, and what every thread waits for\n  \
                   tare record --exact 4711   count and time every call, until Ctrl-C\n  \
                   tare doctor 4711           what works with that JVM, and what to change\n  \
+                  tare climb 4711            who calls what is hot, how often, and who pays
+  \
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
                   tare detach 4711           remove the agent again\n  \
                   tare report run.tare       findings, hot methods, the call tree\n  \
@@ -124,6 +128,9 @@ pub enum Command {
                       for how long; with --cpu or --wall, in one recording with those samples\n  \
                       --lock       waits for locks: how long, where, who had the lock and what it did; with\n               \
                       --cpu, --wall or --alloc, in one recording with those\n  \
+                      --classes    classes that are loaded and unloaded: why, by which loader, at what cost;\n               \
+                      with --cpu, --wall, --alloc or --lock, in one recording with those\n  \
+                      --jni-refs   global references of native code: who makes them, which are never deleted\n  \
                       --exact      every call in its context, by weaving the chosen methods; the original\n               \
                       code is restored at the end\n  \
                       --bytecodes  the same, with executed bytecodes in place of times\n  \
@@ -141,6 +148,7 @@ pub enum Command {
                       tare record --alloc 4711             who allocates, and what stays\n  \
                       tare record --alloc --cpu 4711       and where time goes, on one clock\n  \
                       tare record --lock 4711              who waits for whom, and why\n  \
+                      tare record --classes -- java -jar app.jar  what start-up spends on classes\n  \
                       tare record 4711 --keep 5m           the last five minutes, for `tare dump 4711`\n  \
                       tare record -- java -jar app.jar     from before main to the end\n  \
                       tare record --exact --include 'com.acme.**' Orders\n  \
@@ -150,6 +158,9 @@ pub enum Command {
         )
     )]
     Record(Box<RecordArgs>),
+    /// Follow hot spots upwards to who calls them, with hooks in a few methods at a time
+    #[command(after_help = climb::HELP)]
+    Climb(ClimbArgs),
     /// Write a recording in progress to a file; it goes on
     Dump {
         /// The JVM that is being recorded: a pid, or a part of its main class or jar

@@ -32,7 +32,8 @@ pub fn amount(number: i64, info: &SeriesInfo) -> String {
         _ => format!("{amount} of {word}"),
     };
     // `CPU time`, not `CPU time (cpu)`; but `wall-clock time (parked)`.
-    if !info.kind.name().starts_with(&info.name) {
+    let is_plain = tare_analysis::is_of_classes(&info.kind);
+    if !is_plain && !info.kind.name().starts_with(&info.name) {
         text.push_str(&format!(" ({})", plain(&info.name)));
     }
     text

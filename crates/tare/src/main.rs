@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         },
         Some(Command::Explain(args)) => commands::explain::run(&args),
         Some(Command::Record(args)) => return commands::record::run(*args),
+        Some(Command::Climb(args)) => return commands::climb::run(args),
         Some(Command::Dump { jvm, output }) => commands::under_way::dump(&jvm, output.as_deref()),
         Some(Command::Stop { jvm }) => commands::under_way::tell(&jvm, &Told::Stop),
         Some(Command::Pause { jvm }) => commands::under_way::tell(&jvm, &Told::Pause),

@@ -140,6 +140,13 @@ pub fn load_timed(
     Ok(timed)
 }
 
+/// What happened in a part of a recording of ours that was read already, with its times; nothing is
+/// said of what is wrong with the file once more.
+pub fn part(path: &Path, time: &Range<u64>) -> Option<Profile> {
+    let mut recording = Recording::open(path).ok()?;
+    Some(recording.load(&options(Some(time), false)).ok()?.profile)
+}
+
 fn was_sampled(profile: &Profile) -> bool {
     profile.run.facts.has(keys::SAMPLED_BEFORE)
 }

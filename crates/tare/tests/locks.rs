@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
+use tare_profile::facts::keys;
 use tare_profile::{
     ContextId, Event, EventKind, Frame, FrameId, LockFields, Method, MethodKind, Profile, Row,
     SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind, Wait,
@@ -224,4 +226,33 @@ fn a_recording_without_waits_says_how_to_get_some() {
     assert!(!output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("record them with `tare record --lock`"), "{errors}");
+}
+
+#[test]
+fn that_nobody_waited_is_an_answer() {
+    let directory = Directory::new("nobody");
+    let mut profile = Profile::new();
+    let contentions = SeriesInfo::new("lock", ValueKind::Contentions);
+    profile.add_series(contentions.with_time(TimeAxis::Exact));
+    let facts = &mut profile.run.facts;
+    facts.set(keys::LOCK_THRESHOLD, &Duration::from_millis(1));
+    facts.set(keys::LOCK_TOLD, &0);
+    let alone = directory.record("x.tare", &profile);
+    let cpu = profile.add_series(SeriesInfo::new("cpu", ValueKind::CpuTime));
+    let context = stack(&mut profile, &["shop.Main.main"]);
+    profile.series_mut(cpu).push(Row::new(context, ThreadId::UNKNOWN, 1));
+    let beside = directory.record("y.tare", &profile);
+    let answer = "no wait for a lock, park or sleep of 1 ms or longer was seen to begin while";
+    let words: [&[&str]; 4] = [
+        &["report", &alone],
+        &["report", &alone, "--locks"],
+        &["report", &alone, "--format", "json"],
+        &["report", &beside, "--locks"],
+    ];
+    for words in words {
+        let page = ok(words);
+        assert!(page.contains(answer) && !page.contains("nothing was measured"), "{page}");
+    }
+    let page = ok(&["report", &beside]);
+    assert!(!page.contains(answer), "{page}");
 }

@@ -57,6 +57,10 @@ pub struct HeapArgs {
     /// everything again
     #[arg(long, global = true)]
     pub no_index: bool,
+    /// The most memory that reading a dump may take: 800M, 4G. One that needs more is refused before
+    /// anything is taken [default: what the machine and its container have free]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = super::values::memory)]
+    pub memory: Option<u64>,
     /// Leave texts and numbers of a JVM's objects in the JVM; take sizes and references only
     #[arg(long)]
     pub redact: bool,

@@ -3,7 +3,8 @@
 use clap::{Args, Parser, ValueEnum};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tare_analysis::{Compensation, Filter, Grouping, SiteBy};
+use std::time::Duration;
+use tare_analysis::{Compensation, EventRef, Filter, Grouping, SiteBy};
 use tare_java_names::Pattern;
 
 #[derive(Args)]
@@ -21,8 +22,27 @@ pub struct ReportArgs {
     /// threads wait for
     #[arg(long, conflicts_with_all = ["method", "threads"])]
     pub locks: bool,
-    /// Invert the tree: hot methods first, below each its callers
+    /// Show classes: why they were loaded and what they cost, by loader and by jar; which were
+    /// unloaded, and which several loaders have; of a program that was started, its first seconds
     #[arg(long, conflicts_with_all = ["method", "threads", "locks"])]
+    pub classes: bool,
+    /// Show references of native code: who makes them, and which are not deleted
+    #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes"])]
+    pub jni_refs: bool,
+    /// Show collections and pauses: by kind, the longest with cause, heap before and after and time
+    /// to safepoint, and safepoints of every reason
+    #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs"])]
+    pub gc: bool,
+    /// Show what ran, was allocated and was waited for before an event and in it: gc:17,
+    /// safepoint:3, lock:5. The lists of --gc have the numbers
+    #[arg(long, value_name = "KIND:N", conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc", "bottom_up", "time"])]
+    pub around: Option<EventRef>,
+    /// With --around: how long before the event to look [default: since the one before it of the
+    /// same kind, but from 100ms to 10s]
+    #[arg(long, value_name = "TIME", requires = "around", value_parser = super::values::duration)]
+    pub before: Option<Duration>,
+    /// Invert the tree: hot methods first, below each its callers
+    #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc"])]
     pub bottom_up: bool,
     /// Show native, JVM and kernel frames, and the JVM's threads. By default such frames count as
     /// part of the Java method that called them, and the JVM's threads are one line

@@ -13,6 +13,8 @@ use tare_protocol::{
 const SAMPLING: &str = "Sampling";
 const ALLOCATION: &str = "Allocation";
 const LOCKS: &str = "Locks";
+const CLASSES: &str = "Classes";
+const NATIVE: &str = "Native code";
 const EXACT: &str = "Exact recordings";
 const TRACE: &str = "Traces";
 
@@ -69,7 +71,7 @@ pub struct RecordArgs {
     /// long, where, for which lock, and who had it and what that thread did; and waits for other
     /// threads, for queues and in sleep. With --cpu, --wall or --alloc, in one recording with those.
     /// In a running JVM `--lock=full` weaves a few classes of the JDK, as is done in a program that is
-    /// started here: then virtual threads that park and tasks in the queues of executors are told, too
+    /// started here: then tasks in the queues of executors are told, too
     #[arg(
         long,
         value_name = "full",
@@ -84,6 +86,15 @@ pub struct RecordArgs {
     /// ones are counted and summed up: 1ms, 50us [default: 10us]
     #[arg(long, value_parser = threshold, value_name = "TIME", requires = "lock", help_heading = LOCKS)]
     pub lock_threshold: Option<Duration>,
+    /// Record every class that is loaded: why (the stack), by which loader, from where, and what it
+    /// cost, without the other classes that had to be loaded for it; which classes are linked, and
+    /// which are unloaded. With --cpu, --wall, --alloc or --lock, in one recording with those
+    #[arg(long, conflicts_with_all = ["woven", "region"], help_heading = CLASSES)]
+    pub classes: bool,
+    /// Record global and weak global references that native code makes through JNI: who makes them,
+    /// by native and Java stack, and which are not deleted by the end. With others, in one recording
+    #[arg(long, conflicts_with_all = ["woven", "region"], help_heading = NATIVE)]
+    pub jni_refs: bool,
     /// Count and time every call in its calling context, by weaving probes
     #[arg(long, help_heading = EXACT)]
     pub exact: bool,

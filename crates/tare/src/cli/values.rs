@@ -12,6 +12,14 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// What an analysis may take: any amount that is worth trying.
+pub fn memory(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        Some(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        _ => Err("the memory must be at least 1M, as 800M or 4G".to_owned()),
+    }
+}
+
 /// `512K`, `64K`: from 1K, below which the JVM does little else, to 1G.
 pub fn interval_bytes(text: &str) -> Result<u64, String> {
     match bytes(text)? {
@@ -148,6 +156,13 @@ fn time(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_analysis_may_take_any_memory_from_a_megabyte_on() {
+        assert_eq!(memory("1M"), Ok(1 << 20));
+        assert_eq!(memory("300G"), Ok(300 << 30));
+        assert!(memory("100K").is_err() && memory("G").is_err() && memory("1T").is_err());
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -160,6 +160,7 @@ fn job(args: &CheckArgs, room: &Path) -> Result<Job> {
         quiet: true,
         mute: true,
         by_thread: false,
+        json: false,
         timeout: Patience::usual().map_err(anyhow::Error::msg)?,
     })
 }

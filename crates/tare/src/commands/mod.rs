@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod check;
 pub mod class;
+pub mod climb;
 pub mod detach;
 pub mod diff;
 pub mod explain;

@@ -44,20 +44,27 @@ pub struct Job {
     pub mute: bool,
     /// The report is shown by thread.
     pub by_thread: bool,
+    /// Of a climb, its caller list goes to standard output instead of the report.
+    pub json: bool,
     pub timeout: Duration,
 }
 
 pub fn run(args: RecordArgs) -> ExitCode {
+    let outcome = door::job(&args).and_then(|job| run_job(args.jvm.as_deref(), job));
+    outcome.unwrap_or_else(|e| crate::fail(&e))
+}
+
+/// Records a JVM that runs, or the program of the plan.
+pub fn run_job(who: Option<&str>, job: Job) -> Result<ExitCode> {
     // A file larger than the process may write is an error like any other, and not the end of us.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
-    let outcome = door::job(&args).and_then(|job| match args.jvm {
-        Some(who) => attached(&who, &job),
+    match who {
+        Some(who) => attached(who, &job),
         None => launched(job).map(|(status, recorded)| match status.success() {
             true if !recorded => ExitCode::FAILURE,
             _ => launch::exit_code(status),
         }),
-    });
-    outcome.unwrap_or_else(|e| crate::fail(&e))
+    }
 }
 
 /// What came of a recording whose file is complete.

@@ -1,12 +1,17 @@
 //! `tare report`: a profile as a page for people, as JSON, or as a listing like hprof's. What is
 //! computed comes from `tare-analysis`; how each form looks is in a file of its own.
 
+mod around;
+mod classes;
+mod climb;
 mod head;
 mod hprof;
+mod jni_refs;
 mod json;
 mod list;
 mod locks;
 mod page;
+mod pauses;
 mod regions;
 mod sites;
 mod tree;
@@ -19,10 +24,12 @@ use crate::cli::{By, ReportArgs, ReportFormat};
 use crate::source;
 use crate::term::plain;
 use anyhow::{Result, bail};
+use tare_analysis::climb::Climb;
 use tare_analysis::{
-    Aside, Asides, Filter, Finding, FindingKind, Hot, JoinedSums, LabelId, Locks, Memory, Region,
-    ThreadShare, Tree, blocked_samples, bounds_of, by_thread, findings, hot_list, is_memory,
-    lock_findings, memory_findings, narrow, set_aside,
+    Aside, Asides, Classes, Filter, Finding, FindingKind, Hot, JniRefs, JoinedSums, LabelId, Locks,
+    Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, bounds_of, by_thread,
+    costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings, memory_findings,
+    narrow, nobody_waited, pause_findings, set_aside, who_allocated, who_held_up,
 };
 use tare_java_names::Pattern;
 use tare_profile::{Profile, SeriesId, SeriesInfo};
@@ -44,6 +51,10 @@ pub struct Report<'a> {
     regions: Vec<Region>,
     memory: Option<Memory>,
     locks: Option<Locks>,
+    classes: Option<Classes>,
+    jni_refs: Option<JniRefs>,
+    climb: Option<Climb>,
+    pauses: Option<Pauses>,
 }
 
 /// Numbers of metrics.
@@ -84,13 +95,39 @@ impl Report<'_> {
 }
 
 pub fn run(args: &ReportArgs) -> Result<()> {
+    if let Some(event) = &args.around {
+        let window = around::find(&source::load(&args.file, None)?, args, event)?;
+        let profile = source::load(&args.file, Some(&window.window))?;
+        return around::show(&profile, &window, args);
+    }
     let profile = source::load_view(&args.file, &args.view)?;
     let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
     let filter = args.view.filter().restriction();
     let memory = Memory::of(&profile, Some(metrics[0]), &filter, args.view.sites())?;
     let locks = Locks::of(&profile, &filter)?;
+    let classes = Classes::of(&profile, &filter)?;
+    let jni_refs = JniRefs::of(&profile);
+    let pauses = Pauses::of(&profile, args.view.time.as_ref());
+    let story = story(&profile, pauses.as_ref(), args);
     let profile = narrow(profile, metrics[0], &filter)?;
-    show(&profile, metrics, memory, locks, args)
+    show(&profile, metrics, Parts { memory, locks, classes, jni_refs, pauses, story }, args)
+}
+
+/// What pauses explain. Who did what in a short time is read from the file once more, with times.
+fn story(profile: &Profile, pauses: Option<&Pauses>, args: &ReportArgs) -> Vec<Finding> {
+    let mut found = pause_findings(profile, pauses);
+    let Some(pauses) = pauses else { return found };
+    if let Some(safepoint) = held_up(pauses) {
+        let window = safepoint.time..safepoint.time.saturating_add(safepoint.reach);
+        found.extend(source::part(&args.file, &window).map(|part| who_held_up(&part, safepoint)));
+    }
+    if let Some((collection, since)) = costliest(pauses) {
+        let moment = source::part(&args.file, &since)
+            .and_then(|part| Moment::of(&part, &since, 1).ok())
+            .and_then(|moment| moment.allocated);
+        found.extend(moment.and_then(|memory| who_allocated(&memory, collection, &since)));
+    }
+    found
 }
 
 /// Whether values are by class and site, and not by method only.
@@ -103,17 +140,34 @@ pub fn whole(profile: &Profile, args: &ReportArgs) -> Result<()> {
     let metrics = source::metrics(profile, args.view.metric.as_deref())?;
     let memory = Memory::of(profile, Some(metrics[0]), &Filter::default(), args.view.sites())?;
     let locks = Locks::of(profile, &Filter::default())?;
-    show(profile, metrics, memory, locks, args)
+    let classes = Classes::of(profile, &Filter::default())?;
+    let jni_refs = JniRefs::of(profile);
+    let pauses = Pauses::of(profile, None);
+    let story = pause_findings(profile, pauses.as_ref());
+    show(profile, metrics, Parts { memory, locks, classes, jni_refs, pauses, story }, args)
+}
+
+/// What is told beside the tree.
+struct Parts {
+    memory: Option<Memory>,
+    locks: Option<Locks>,
+    classes: Option<Classes>,
+    jni_refs: Option<JniRefs>,
+    pauses: Option<Pauses>,
+    /// What pauses explain.
+    story: Vec<Finding>,
+}
+
+/// The caller list of a climb, for scripts.
+pub fn climb_json(profile: &Profile) -> Result<()> {
+    // One that ended before its first hook has met no method.
+    let climb = Climb::of(profile).unwrap_or_default();
+    crate::term::json(&climb::json(profile, &climb))
 }
 
 /// Reports on what the filters have left of a profile.
-fn show(
-    profile: &Profile,
-    metrics: Vec<SeriesId>,
-    memory: Option<Memory>,
-    locks: Option<Locks>,
-    args: &ReportArgs,
-) -> Result<()> {
+fn show(profile: &Profile, metrics: Vec<SeriesId>, parts: Parts, args: &ReportArgs) -> Result<()> {
+    let Parts { memory, locks, classes, jni_refs, pauses, story } = parts;
     let filter = args.view.filter().shape();
     let mut metrics = metrics;
     // Behind the invocations, which are the second wherever there are some.
@@ -146,13 +200,26 @@ fn show(
         Some(locks) => lock_findings(profile, metrics[0], locks),
         None => blocked_samples(profile, metrics[0], tree.sum(0)).into_iter().collect(),
     };
+    // Where locks are named, the stacks of who waits for them would say the same again.
+    if !of_locks.is_empty() && is_of_locks(&profile.series(metrics[0]).info().kind) {
+        findings.retain(|finding| finding.kind != FindingKind::Dominates);
+    }
     findings.splice(0..0, of_locks);
+    let of_locks = args.locks || is_of_locks(&profile.series(metrics[0]).info().kind);
+    let nobody = nobody_waited(profile).filter(|_| of_locks);
+    let is_answered = nobody.is_some();
+    let answer = nobody.map(|text| Finding { kind: FindingKind::Dominates, text });
+    findings.splice(0..0, answer);
+    let at = findings.iter().position(|finding| finding.kind != FindingKind::Dominates);
+    let at = at.unwrap_or(findings.len());
+    findings.splice(at..at, story);
     let by_line = matches!(args.view.by(), By::Line | By::Site);
     if by_line && tree.labels().all(|(_, label)| label.line.is_none()) {
         let text = "the recording knows no lines, so methods are shown".to_owned();
         findings.push(Finding { kind: FindingKind::Lost, text });
     }
     let regions = tare_analysis::regions(profile);
+    let climb = Climb::of(profile);
     // Scripts get all that there is; people what they asked for, if only by a function's name.
     let text = args.format == ReportFormat::Text;
     let names_native = || -> Result<bool> {
@@ -186,11 +253,33 @@ fn show(
         regions,
         memory,
         locks,
+        classes,
+        jni_refs,
+        climb,
+        pauses,
     };
-    if args.locks && report.locks.is_none() {
+    if args.gc && report.pauses.is_none() {
+        bail!(
+            "the recording has no pauses: none came while it was made, or it was made by a tool or a \
+             mode that does not tell of them"
+        );
+    }
+    if args.locks && report.locks.is_none() && !is_answered {
         bail!(
             "the recording has no waits of threads; record them with `tare record --lock`, or read \
              a recording of the JDK's flight recorder"
+        );
+    }
+    if args.jni_refs && report.jni_refs.is_none() {
+        bail!(
+            "the recording tells nothing of references of native code; record them with `tare record \
+             --jni-refs`"
+        );
+    }
+    if args.classes && report.classes.is_none() {
+        bail!(
+            "the recording tells nothing of classes; record them with `tare record --classes`, or \
+             read a recording of the JDK's flight recorder"
         );
     }
     match args.format {

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tare_session::launch::{self, Guest, Settings};
 
-const SETTINGS: Settings = Settings { exact: false, fixed: false, flags: &[], word: None };
+const SETTINGS: Settings =
+    Settings { exact: false, fixed: false, held: false, flags: &[], word: None };
 
 pub fn run(command: &[OsString], quiet: bool) -> ExitCode {
     let attend = move |guest: Guest| {

@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
-use tare_protocol::{AllocStatus, EventCounts, GRACE, LoadedBy, LockStatus, SampleStatus, Status};
+use tare_protocol::{
+    AllocStatus, ClassStatus, EventCounts, GRACE, HookStatus, LoadedBy, LockStatus, SampleStatus,
+    Status,
+};
 use tare_session::agents;
 use tare_session::client::Agent;
 use tare_session::engines::counters;
@@ -111,6 +114,20 @@ fn print(jvm: &Jvm, status: &Status) -> Result<()> {
             row("", note.clone())?;
         }
     }
+    if let Some(classes) = status.classes() {
+        row("classes", describe_classes(classes))?;
+        for note in &classes.notes {
+            row("", note.clone())?;
+        }
+    }
+    if let Some(refs) = status.jni_refs() {
+        let made = roughly(refs.made, "reference");
+        let text = format!("{made} made, {} not deleted", term::count(refs.alive));
+        row("JNI references", text + &missing(&refs.failures, &refs.lost))?;
+    }
+    if let Some(hooks) = status.hooks() {
+        row("hooks", describe_hooks(hooks))?;
+    }
     let others = status.front_ends.saturating_sub(1);
     row(
         "front ends",
@@ -201,6 +218,32 @@ fn describe_locks(locks: &LockStatus) -> String {
         several(locks.waiting, "thread"),
     ));
     text + &missing(&locks.failures, &locks.lost)
+}
+
+/// Classes in a few words.
+fn describe_classes(classes: &ClassStatus) -> String {
+    let mut text = format!(
+        "{} loaded, {} linked, {} unloaded; {} were there before",
+        roughly(classes.loads, "class"),
+        term::count(classes.links),
+        term::count(classes.unloads),
+        term::count(classes.present),
+    );
+    if classes.paused {
+        text.push_str(", paused");
+    }
+    text + &missing(&classes.failures, &classes.lost)
+}
+
+/// Hooks in a few words.
+fn describe_hooks(hooks: &HookStatus) -> String {
+    let share = hooks.spent_ns as f64 * 100.0 / (hooks.cpu_ns as f64).max(1.0);
+    let text = format!(
+        "{} set, {} ever; {share:.1} % of the program's processor time",
+        several(hooks.hooks.len(), "hook"),
+        hooks.ever,
+    );
+    text + &missing(&[], &hooks.lost)
 }
 
 fn missing(failures: &[String], lost: &[String]) -> String {

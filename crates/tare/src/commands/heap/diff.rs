@@ -14,7 +14,7 @@ pub fn run(asked: &Asked<'_>, new: &str) -> Result<()> {
     let old = asked.heap;
     let (new, unwritten) = read(take::open(asked.args, new, None, None)?, asked.args)?;
     // Before the answer, which has several ways out.
-    unwritten.keep(&new, asked.args.quiet);
+    unwritten.keep(&new, asked.args.quiet, || ());
     let (ways, new_ways) = (Ways::new(old)?, Ways::new(&new)?);
     let (paths, classes) = (diff::paths(&ways, &new_ways), diff::classes(old, &new));
     if asked.args.json {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tare_heapdump::analyses::histogram::By;
 use tare_heapdump::analyses::outline::Outline;
+use tare_heapdump::analyses::suspects::MANY;
 use tare_heapdump::{Heap, Level};
 
 const PAGE: &str = include_str!("page.html");
@@ -38,7 +39,7 @@ pub fn run(asked: &Asked<'_>, path: &Path) -> Result<()> {
         "bytes": held.bytes,
         "objects": held.objects,
         "tree": area(heap, &heap.outline(LEAST, MOST_CHILDREN)?)?,
-        "suspects": suspects::all_json(asked, &heap.suspects(0.01, 20)?)?,
+        "suspects": suspects::all_json(asked, &heap.suspects(MANY.0, MANY.1)?)?,
         "classes": histo::json(&rows[..rows.len().min(CLASSES)]),
     });
     // Nothing in a text of the program ends the script that it is in.

@@ -11,13 +11,15 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use tare_heapdump::index::{Key, Unusable};
 use tare_heapdump::{Heap, Options, Progress, Result};
 
 /// A smaller dump is read as quickly as its index.
 const LEAST: u64 = 16 << 20;
 
-/// What is left to do when the question has been answered.
+/// What is left to do beside answering the question.
 pub struct Unwritten(Option<(PathBuf, Key)>);
 
 /// Opens a dump, with its index if there is one.
@@ -59,26 +61,52 @@ fn beside(dump: &Path) -> PathBuf {
 }
 
 impl Unwritten {
-    /// Writes the index of a heap that was computed. It is no harm if that fails.
-    pub fn keep(self, heap: &Heap, quiet: bool) {
-        let Some((path, key)) = self.0 else { return };
+    /// Answers a question, and meanwhile writes the index of a heap that was computed, on another
+    /// processor. It is no harm if that fails; what is to be said of it comes after the answer.
+    pub fn keep<T>(self, heap: &Heap, quiet: bool, answer: impl FnOnce() -> T) -> T {
+        let Some((path, key)) = self.0 else { return answer() };
         let name = path.display();
-        match heap.index() {
-            Some(false) => {}
-            Some(true) => {
-                let _ = fs::remove_file(&path);
-                remark_aside(&format!(
-                    "{name} was damaged, and was removed; the dump was read instead"
-                ));
-            }
-            None => {
-                if let Err(error) = write(&path, heap, &key, &Line::new(quiet, None)) {
-                    remark_aside(&format!(
-                        "no index is kept beside the dump, which is read anew each time: {name} \
-                         cannot be written ({error})"
-                    ));
-                }
-            }
+        if heap.index().is_none() {
+            let progress = Later { line: Line::new(quiet, None), may_tell: AtomicBool::new(false) };
+            let (answer, written) = thread::scope(|scope| {
+                let writing = scope.spawn(|| write(&path, heap, &key, &progress));
+                let answer = answer();
+                progress.may_tell.store(true, Ordering::Relaxed);
+                (answer, writing.join())
+            });
+            let error = match written {
+                Ok(Ok(())) => return answer,
+                Ok(Err(error)) => error,
+                Err(_) => io::Error::other("the thread that writes it has failed"),
+            };
+            drop(progress);
+            remark_aside(&format!(
+                "no index is kept beside the dump, which is read anew each time: {name} cannot be \
+                 written ({error})"
+            ));
+            return answer;
+        }
+        let answer = answer();
+        if heap.index() == Some(true) {
+            let _ = fs::remove_file(&path);
+            remark_aside(&format!(
+                "{name} was damaged, and was removed; the dump was read instead"
+            ));
+        }
+        answer
+    }
+}
+
+/// Progress that nobody sees before the answer.
+struct Later {
+    line: Line,
+    may_tell: AtomicBool,
+}
+
+impl Progress for Later {
+    fn tell(&self, stage: &'static str, done: u64, all: u64) {
+        if self.may_tell.load(Ordering::Relaxed) {
+            self.line.tell(stage, done, all);
         }
     }
 }
@@ -89,7 +117,8 @@ fn write(path: &Path, heap: &Heap, key: &Key, progress: &dyn Progress) -> io::Re
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     // A heap has secrets: nobody else may read what is known of it.
     let file = File::from(open_at(directory, flags, Mode::RUSR | Mode::WUSR)?);
-    let mut out = BufWriter::with_capacity(1 << 20, &file);
+    // What is large passes it by.
+    let mut out = BufWriter::with_capacity(64 << 10, &file);
     heap.write_index(key, &mut out, progress)?;
     out.flush()?;
     drop(out);

@@ -11,6 +11,7 @@ mod html;
 mod index;
 mod live_histo;
 mod loaders;
+mod memory;
 mod names;
 mod object;
 mod overview;
@@ -27,9 +28,9 @@ use crate::cli::{HeapArgs, HeapWhat, Keep};
 use crate::figures::remark_aside;
 use crate::term;
 use allocations::Allocations;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use progress::Line;
-use tare_heapdump::{Heap, Options, Strength};
+use tare_heapdump::{Heap, HeapError, Options, Strength};
 
 /// Rows of a table if nobody wants more.
 const ROWS: usize = 25;
@@ -72,7 +73,7 @@ pub fn run(args: &HeapArgs) -> Result<()> {
     // In a pipe nothing is cut.
     let width = term::width().unwrap_or(usize::MAX);
     let asked = Asked { heap: &heap, allocations, args, width };
-    let answered = match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
+    let answer = || match args.what.as_ref().unwrap_or(&HeapWhat::Overview) {
         HeapWhat::Overview => overview::run(&asked),
         HeapWhat::Histo { by, .. } => histo::run(&asked, *by),
         HeapWhat::Dominators { object } => dominators::run(&asked, object.as_deref()),
@@ -89,9 +90,7 @@ pub fn run(args: &HeapArgs) -> Result<()> {
         HeapWhat::Html { file } => html::run(&asked, file),
         HeapWhat::Watch { .. } => unreachable!("it takes snapshots of its own"),
     };
-    // The answer comes first.
-    unwritten.keep(&heap, args.quiet);
-    answered
+    unwritten.keep(&heap, args.quiet, answer)
 }
 
 /// Reads a dump, with progress; and what is left to do about its index.
@@ -102,15 +101,33 @@ fn read(dump: take::Dump, args: &HeapArgs) -> Result<(Heap, index::Unwritten)> {
         Keep::Weak => Strength::Weak,
         Keep::All => Strength::Phantom,
     };
-    let options = Options { keep, ..Options::default() };
+    let memory = args.memory.or_else(memory::free).unwrap_or(u64::MAX);
+    let options = Options { keep, memory, ..Options::default() };
     let line = Line::new(args.quiet, dump.stop.clone());
     let is_usual = keep == Strength::Strong && !args.no_index;
     let beside = dump.path.as_deref().filter(|_| is_usual);
-    let (heap, unwritten) = index::open(dump.file, beside, &options, &line)
-        .with_context(|| format!("{} cannot be read as a heap dump", dump.name))?;
+    let opened = index::open(dump.file, beside, &options, &line);
+    if let Err(HeapError::Memory { objects, needed, allowed }) = opened {
+        drop(line);
+        return Err(no_room(&dump.name, objects, needed, allowed));
+    }
+    let (heap, unwritten) =
+        opened.with_context(|| format!("{} cannot be read as a heap dump", dump.name))?;
     drop(line);
     for note in heap.about().notes {
         remark_aside(&format!("{}: {note}", dump.name));
     }
     Ok((heap, unwritten))
+}
+
+/// Nothing was computed, since it would not fit.
+fn no_room(name: &str, objects: u64, needed: u64, allowed: u64) -> Error {
+    let (objects, allowed) = (names::number(objects), names::bytes(allowed));
+    // In the grammar of the option, and rounded up.
+    let enough = format!("{}M", needed.div_ceil(1 << 20));
+    anyhow!(
+        "{name} has {objects} objects, which take up to {} of memory to compute, and {allowed} may \
+         be taken; `--memory {enough}` takes it all the same, or read it where there is more",
+        names::bytes(needed)
+    )
 }

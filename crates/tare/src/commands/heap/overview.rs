@@ -8,16 +8,15 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 use tare_heapdump::analyses::histogram::By;
+use tare_heapdump::analyses::suspects::FEW;
 use tare_heapdump::{Heap, Level};
 
-/// Suspects of at least this share; fewer than that are rarely worth a look.
-const LEAST: f64 = 0.02;
-const MOST_SUSPECTS: usize = 5;
 const CLASSES: usize = 8;
 
 pub fn run(asked: &Asked<'_>) -> Result<()> {
     let heap = asked.heap;
-    let found = heap.suspects(LEAST, MOST_SUSPECTS)?;
+    let (least, most) = FEW;
+    let found = heap.suspects(least, most)?;
     let rows = heap.histogram(By::Class);
     if asked.args.json {
         let mut value = totals(heap);
@@ -29,7 +28,7 @@ pub fn run(asked: &Asked<'_>) -> Result<()> {
     head(asked, &mut out)?;
     writeln!(out, "\n{BOLD}Who holds it{BOLD:#}")?;
     if found.is_empty() {
-        let share = LEAST * 100.0;
+        let share = least * 100.0;
         writeln!(out, "  Nobody holds more than {share} % of it; see `dominators` and `histo`.")?;
     }
     suspects::print(asked, &mut out, &found)?;
@@ -37,7 +36,9 @@ pub fn run(asked: &Asked<'_>) -> Result<()> {
     let mut rows = rows;
     rows.sort_by_key(|row| std::cmp::Reverse(row.held.bytes));
     histo::print(asked, &mut out, &rows, CLASSES)?;
-    let file = &asked.args.target;
+    // A snapshot that is kept need not be taken again.
+    let kept = asked.args.output.as_ref().map(|path| path.display().to_string());
+    let file = term::plain(kept.as_deref().unwrap_or(&asked.args.target)).into_owned();
     writeln!(
         out,
         "\n{DIM}All of them:            tare heap {file} suspects\n\

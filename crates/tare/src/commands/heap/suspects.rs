@@ -7,14 +7,15 @@ use crate::term::{self, BOLD, DIM};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tare_heapdump::analyses::suspects::{Holder, Suspect};
+use tare_heapdump::analyses::suspects::{Holder, MANY, Suspect};
 use tare_heapdump::{Heap, Path};
 
 /// Of a long chain both ends tell the most.
 const LONGEST_CHAIN: usize = 12;
 
 pub fn run(asked: &Asked<'_>, least: f64) -> Result<()> {
-    let suspects = asked.heap.suspects(least / 100.0, asked.rows().min(200))?;
+    let suspects =
+        asked.heap.suspects(least / 100.0, asked.args.limit.unwrap_or(MANY.1).min(200))?;
     if asked.args.json {
         return term::json(&all_json(asked, &suspects)?);
     }
@@ -83,8 +84,11 @@ pub fn holder_text(heap: &Heap, suspect: &Suspect) -> Result<String> {
         Holder::JniGlobal => "JNI global references (native code)".to_owned(),
         Holder::Other(kind) => kind.name().to_owned(),
         Holder::Many(id) => {
-            let count = number(suspect.count);
-            format!("{count} objects of {}, which several hold", class(*id))
+            let objects = match suspect.count {
+                1 => "an object".to_owned(),
+                count => format!("{} objects", number(count)),
+            };
+            format!("{objects} of {}, which several hold", class(*id))
         }
     })
 }

@@ -43,17 +43,19 @@ pub fn job(args: &RecordArgs) -> Result<Job> {
         quiet: args.quiet,
         mute: false,
         by_thread: args.threads,
+        json: false,
         timeout: args.patience.timeout,
     })
 }
 
-/// Samples of threads, unless only allocation or locks are asked for.
+/// Samples of threads, unless only something else is asked for.
 fn stream(args: &RecordArgs) -> Result<stream::Plan> {
-    let with_samples = !(args.alloc || args.lock.is_some()) || args.cpu || args.wall;
+    let others = args.alloc || args.lock.is_some() || args.classes || args.jni_refs;
+    let with_samples = !others || args.cpu || args.wall;
     if !with_samples && (args.interval.is_some() || args.engine.is_some() || args.java_only) {
         bail!(
-            "--interval, --engine and --java-only are for samples of threads, which --alloc and --lock \
-             alone do not take; add --cpu or --wall. The interval of allocation samples is \
+            "--interval, --engine and --java-only are for samples of threads, which --alloc, --lock, \
+             --classes and --jni-refs alone do not take; add --cpu or --wall. The interval of allocation samples is \
              --interval-bytes, the shortest wait that is shown --lock-threshold"
         );
     }
@@ -72,6 +74,8 @@ fn stream(args: &RecordArgs) -> Result<stream::Plan> {
             // In a program that begins there is hardly any compiled code to lose.
             weave: depth == LockDepth::Full || !args.command.is_empty(),
         }),
+        classes: args.classes,
+        jni_refs: args.jni_refs,
         depth: args.depth,
         include: args.include.clone(),
         exclude: args.exclude.clone(),

@@ -13,17 +13,21 @@ use std::time::Duration;
 use tare_profile::Unit;
 use tare_protocol::{COST_PS, ExactStatus};
 use tare_session::engines::exact::{self, Steered};
-use tare_session::engines::{stream, trace};
+use tare_session::engines::{climb, stream, trace};
 use tare_session::{Finished, Outcome, Recorded};
 
 /// Makes the file that was asked for, and tells of it.
 pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
     let Some(recorded) = &finished.recorded else { return Ok(()) };
-    if job.quiet {
+    if job.quiet && !job.json {
         files.complete(recorded.size)?;
         return Ok(());
     }
     let profile = source::load(&files.recording, None)?;
+    if job.json {
+        files.complete(recorded.size)?;
+        return term::printed(report::climb_json(&profile));
+    }
     let is_recording = files.export.is_none();
     let (path, size) = files.complete(recorded.size)?;
     let size = size.div_ceil(1024);
@@ -31,6 +35,7 @@ pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
         Outcome::Stream(outcome) => say_stream(outcome, &path, size),
         Outcome::Exact(outcome) => say_exact(outcome, recorded, &path, size),
         Outcome::Trace(outcome) => say_trace(outcome, &path, size, is_recording),
+        Outcome::Climb(outcome) => say_climb(outcome, &path, size),
         Outcome::Counters(_) => {}
     }
     let page = ReportArgs { threads: job.by_thread, ..ReportArgs::plain(&path) };
@@ -48,12 +53,36 @@ fn say_stream(outcome: &stream::Outcome, path: &Path, size: u64) {
         let contentions = roughly(locks.contentions, "contention");
         format!("{contentions}, {} blocked", term::time(Duration::from_nanos(locks.blocked)))
     });
-    let what: Vec<String> = samples.into_iter().chain(alloc).chain(locks).collect();
+    let classes = outcome.classes.as_ref().map(|classes| {
+        let (loads, time) = (roughly(classes.loads, "class"), Duration::from_nanos(classes.time));
+        match classes.time {
+            0 => format!("{loads} loaded"),
+            _ => format!("{loads} loaded, which took {}", term::time(time)),
+        }
+    });
+    let refs = outcome.jni_refs.as_ref().map(|refs| {
+        let alive = refs.made.saturating_sub(refs.deleted);
+        let made = roughly(refs.made, "JNI reference");
+        format!("{made} made, {} not deleted", term::count(alive))
+    });
+    let others = alloc.into_iter().chain(locks).chain(classes).chain(refs);
+    let what: Vec<String> = samples.into_iter().chain(others).collect();
     headline(path, &format!("{} in {time}; {size} KiB", what.join(", ")));
     if outcome.outside > 0 {
         let outside =
             roughly(outcome.outside, if outcome.locks.is_some() { "record" } else { "sample" });
         remark(&format!("{outside} without any method that fits --include and --exclude"));
+    }
+}
+
+fn say_climb(outcome: &climb::Outcome, path: &Path, size: u64) {
+    let (hooks, samples) = (several(outcome.ever, "hook"), roughly(outcome.samples, "sample"));
+    let time = term::time(outcome.elapsed);
+    let once =
+        if outcome.ever > 1 { format!(" ({} at once)", outcome.most) } else { String::new() };
+    headline(path, &format!("{samples} and {hooks}{once} in {time}; {size} KiB"));
+    if !outcome.complete {
+        remark("it ended before it came to the roots; --for gives it more time");
     }
 }
 
@@ -167,8 +196,12 @@ fn say_overhead(steering: &Steered) {
 
 /// What changing the classes took.
 fn say_weaving(status: &ExactStatus) {
+    let calls = match status.whole_calls {
+        true => "; these are whole calls, since the JVM does not tell how long it stood still",
+        false => "",
+    };
     remark(&format!(
-        "weaving took {:.0} ms; {}, {:.0} ms in all, {:.0} ms the longest",
+        "weaving took {:.0} ms; {}, {:.0} ms in all, {:.0} ms the longest{calls}",
         status.weaving_ns as f64 / 1e6,
         several(status.pauses, "pause"),
         status.pause_ns as f64 / 1e6,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tare_profile::Unit;
 use tare_protocol::{Activity, BatchProgress};
 use tare_session::client::inside;
-use tare_session::engines::{exact, stream, trace};
+use tare_session::engines::{climb, exact, stream, trace};
 use tare_session::words::{bytes, interval};
 use tare_session::{Figures, Happening, Note, Observer, Plan, Progress, Weaving, What};
 
@@ -78,6 +78,7 @@ impl Screen {
                 of_trace(now, then.events, time, seconds)
             }
             (Figures::Trace(now), _) => of_trace(now, 0, time, seconds),
+            (Figures::Climb(now), _) => of_climb(now, time),
             // They go into no recording.
             (Figures::Counters(_), _) => return,
         };
@@ -188,6 +189,22 @@ fn of_stream(
             term::time(Duration::from_nanos(locks.blocked)),
         );
     }
+    if let Some(classes) = &now.classes {
+        let before = then.and_then(|then| then.classes.as_ref()).map_or(0, |then| then.loads);
+        let rate = classes.loads.saturating_sub(before) as f64 / seconds;
+        line += &format!(
+            "  {} loaded, {}/s, {} unloaded, {}",
+            roughly(classes.loads, "class"),
+            term::count(rate as u64),
+            term::count(classes.unloads),
+            term::time(Duration::from_nanos(classes.time)),
+        );
+    }
+    if let Some(refs) = &now.jni_refs {
+        let alive = refs.made.saturating_sub(refs.deleted);
+        let made = roughly(refs.made, "JNI reference");
+        line += &format!("  {made} made, {} not deleted", term::count(alive));
+    }
     if let Some(samples) = &now.samples {
         let before = then.and_then(|then| then.samples.as_ref()).map_or(0, |then| then.samples);
         let rate = samples.samples.saturating_sub(before) as f64 / seconds;
@@ -209,6 +226,36 @@ fn of_stream(
         line += &format!("  {collections}  {}", bytes(alloc.interval));
     }
     line
+}
+
+fn of_climb(now: &climb::Figures, time: f64) -> String {
+    let progress = &now.progress;
+    let cost = format!("cost {:.1} % of {:.0} %", now.cost * 100.0, now.overhead * 100.0);
+    let hooks = format!("{} now, {} ever", several(now.hooks, "hook"), now.ever);
+    let rest = match progress.doing {
+        climb::Doing::Sampling => {
+            format!("sampling what is hot: {}", roughly(now.samples, "sample"))
+        }
+        climb::Doing::Measuring => {
+            let one_in = match progress.calls.checked_div(progress.timed) {
+                Some(0 | 1) => "all timed".to_owned(),
+                Some(k) => format!("1 in {k} timed"),
+                None => "none timed yet".to_owned(),
+            };
+            let width = progress
+                .half_width
+                .map_or_else(String::new, |width| format!(", ± {:.0} %", width * 100.0));
+            format!(
+                "level {}  {hooks}, {cost}  {} calls/s, {one_in}  batch {} of 30{width}",
+                progress.level,
+                term::count(progress.calls_per_second.round() as u64),
+                progress.batches,
+            )
+        }
+        climb::Doing::Resting => format!("at the roots; the next climb begins soon  {cost}"),
+        climb::Doing::Done => "at the roots".to_owned(),
+    };
+    format!("{time:>4.0} s  {rest}")
 }
 
 fn of_exact(now: &exact::Figures, calls: u64, in_probes: f64, time: f64, seconds: f64) -> String {
@@ -295,6 +342,8 @@ mod tests {
             samples: None,
             alloc: Some(alloc),
             locks: None,
+            classes: None,
+            jni_refs: None,
             lost: 0,
             paused: false,
             cpu,

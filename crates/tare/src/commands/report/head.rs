@@ -110,7 +110,8 @@ fn facts(run: &RunInfo) -> Vec<String> {
 fn what(profile: &Profile, info: &SeriesInfo, compared: &str) -> String {
     // `cpu-time`, not `cpu cpu-time`; but `parked wall-time`.
     let kind = info.kind.name();
-    let mut what = match kind.starts_with(&info.name) {
+    let is_plain = kind.starts_with(&info.name) || tare_analysis::is_of_classes(&info.kind);
+    let mut what = match is_plain {
         true => kind.to_owned(),
         false => format!("{} {kind}", info.name),
     };

@@ -32,6 +32,9 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         let sum = json!({ "count": count, "total_ns": total, "longest_ns": longest });
         root.insert("collections".into(), sum);
     }
+    if let Some(pauses) = &report.pauses {
+        root.insert("pauses".into(), super::pauses::json(pauses));
+    }
     root.insert("grouped_by".into(), report.args.view.by().name().into());
     let hot = report.hot.iter().map(|hot| {
         let mut row = json!({
@@ -71,6 +74,15 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     }
     if let Some(locks) = &report.locks {
         root.insert("locks".into(), super::locks::json(locks));
+    }
+    if let Some(classes) = &report.classes {
+        root.insert("classes".into(), super::classes::json(classes));
+    }
+    if let Some(refs) = &report.jni_refs {
+        root.insert("jni_refs".into(), super::jni_refs::json(refs));
+    }
+    if let Some(climb) = &report.climb {
+        root.insert("climb".into(), super::climb::json(report.profile, climb));
     }
     root.insert("regions".into(), super::regions::json(report));
     if let Some(text) = &report.args.method {

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 use tare_analysis::{Doing, Executor, Holder, IdleWaits, Lock, Locks, OWNERS, Pair, Sum};
-use tare_profile::{Unit, ValueKind, Wait};
+use tare_profile::{Unit, Wait};
 
 /// Locks on the page of something else, and on their own.
 const FEW: usize = 3;
@@ -45,8 +45,7 @@ pub fn extent(report: &Report<'_>) -> Option<Extent> {
 
 pub fn is_of_locks(report: &Report<'_>) -> bool {
     let info = report.info();
-    let kinds = [ValueKind::BlockedTime, ValueKind::Contentions, ValueKind::WaitingTime];
-    kinds.contains(&info.kind) || info.name == OWNERS
+    tare_analysis::is_of_locks(&info.kind) || info.name == OWNERS
 }
 
 pub fn print(

@@ -1,8 +1,10 @@
 //! The page for people: findings first, then what to look at.
 
+use super::classes;
+use super::jni_refs;
 use super::list::{self, Outside, Which};
 use super::locks::{self, Extent};
-use super::{Report, head, labels_like, sites, tree};
+use super::{Report, head, labels_like, pauses, sites, tree};
 use crate::cli::By;
 use crate::figures::{fit, percent, value, wrap};
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
@@ -48,7 +50,24 @@ fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
     if report.args.locks {
         return locks::print(out, report, Extent::All, false, width);
     }
+    if report.args.classes || classes::is_of_classes(report) {
+        classes::print(out, report, width, brief)?;
+    }
+    if report.args.classes {
+        return Ok(());
+    }
+    jni_refs::print(out, report, width)?;
+    if report.args.jni_refs {
+        return Ok(());
+    }
+    if report.args.gc {
+        return pauses::print(out, report, true, width);
+    }
     super::regions::print(out, report, width)?;
+    super::climb::print(out, report, width)?;
+    if pauses::is_worth(report) {
+        pauses::print(out, report, false, width)?;
+    }
     let extent = locks::extent(report);
     if let Some(extent) = extent {
         locks::print(out, report, extent, brief, width)?;
@@ -60,7 +79,7 @@ fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
     match report.sites() {
         Some(memory) => sites::print(out, report, memory, width)?,
         // Locks by blocked time are what that list would have.
-        None if extent == Some(Extent::Page) => {}
+        None if extent == Some(Extent::Page) || classes::is_of_classes(report) => {}
         None => list::print(out, report, &outside, Which::Itself, width)?,
     }
     if brief {
@@ -273,6 +292,9 @@ impl Page<'_> {
                 out,
                 "{DIM}What is allocated, and stays:  tare report {file} --metric alloc{DIM:#}"
             )?;
+        }
+        if self.report.classes.is_some() {
+            writeln!(out, "{DIM}All about classes:        tare report {file} --classes{DIM:#}")?;
         }
         if locks::extent(self.report).is_some() {
             writeln!(out, "{DIM}All about locks:          tare report {file} --locks{DIM:#}")?;

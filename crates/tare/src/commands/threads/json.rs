@@ -20,11 +20,21 @@ struct Json<'a> {
     /// Static initialisers that perhaps wait for each other; none if there is no such suspicion.
     initialisers: Option<Initialising<'a>>,
     looks: u32,
+    /// The JVM reached no safepoint, and nothing is known of locks; none if it did.
+    stalled: Option<Stalling<'a>>,
     platform_threads_left_out: u64,
     virtual_threads_left_out: u64,
     /// What is missing, in words of the JVM.
     notes: Vec<&'a str>,
     threads: Vec<Thread<'a>>,
+}
+
+#[derive(Serialize)]
+struct Stalling<'a> {
+    /// For so many milliseconds, or longer.
+    ms: u64,
+    /// Ids of the threads that it waits for.
+    kept_by: &'a [u64],
 }
 
 #[derive(Serialize)]
@@ -109,6 +119,10 @@ pub fn print(jvm: &Jvm, looked: &Looked) -> Result<()> {
             }
         }),
         looks: looked.looks,
+        stalled: dump
+            .stalled
+            .as_ref()
+            .map(|stalled| Stalling { ms: stalled.ms, kept_by: &stalled.kept_by }),
         platform_threads_left_out: dump.platform_left_out,
         virtual_threads_left_out: dump.virtual_left_out,
         notes: notes.into_iter().filter_map(Option::as_deref).collect(),

@@ -1,13 +1,14 @@
 //! `tare threads`: all threads of a JVM, deadlocks first.
 //!
 //! Looking and proving is `tare_session::threads`; here it is asked for and shown: as a page
-//! (`page`), in the form of jstack (`jstack`), as JSON (`json`), and what the kernel alone tells of a
-//! JVM that does not answer (`outside`).
+//! (`page`), in the form of jstack (`jstack`), as JSON (`json`); of a JVM that reaches no safepoint
+//! (`stalled`), and what the kernel alone tells of one that does not answer (`outside`).
 
 mod json;
 mod jstack;
 mod outside;
 mod page;
+mod stalled;
 mod words;
 
 use crate::cli::ThreadsArgs;
@@ -57,13 +58,25 @@ pub fn run(args: &ThreadsArgs) -> Result<ExitCode> {
         json::print(&jvm, &looked)?;
     } else {
         let mut text = Vec::new();
-        page::write(&mut text, &jvm, &looked, args.full)?;
+        match &looked.dump.stalled {
+            Some(stalled) => stalled::write(&mut text, &called(&jvm), &looked.dump, stalled)?,
+            None => page::write(&mut text, &jvm, &looked, args.full)?,
+        }
         if args.full {
             jstack::write(&mut text, &looked.dump)?;
         }
         term::show(&text, true)?;
     }
+    // Whoever asks whether there is a deadlock must not take this for a no.
+    if looked.dump.stalled.is_some() {
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(code(!looked.waits.deadlocks.is_empty()))
+}
+
+/// `JVM 4711 (Main)`.
+fn called(jvm: &Jvm) -> String {
+    format!("JVM {} ({})", jvm.pid, plain(jvm.name()))
 }
 
 fn code(deadlock: bool) -> ExitCode {
@@ -71,7 +84,10 @@ fn code(deadlock: bool) -> ExitCode {
 }
 
 fn plan(args: &ThreadsArgs) -> ThreadsPlan {
-    let usual = ThreadsPlan::default();
+    // What can be read without the JVM comes before the time is up.
+    let timeout = args.target.patience.timeout.as_millis();
+    let stall_ms = u32::try_from(timeout / 10 * 8).unwrap_or(u32::MAX);
+    let usual = ThreadsPlan { stall_ms, ..ThreadsPlan::default() };
     match (args.no_virtual, args.full) {
         (true, _) => ThreadsPlan { virtuals: 0, ..usual },
         (_, true) => ThreadsPlan { virtuals: FULL_VIRTUALS, virtual_ms: FULL_MS, ..usual },
@@ -83,7 +99,7 @@ fn plan(args: &ThreadsArgs) -> ThreadsPlan {
 fn unanswered(jvm: &Jvm, error: anyhow::Error) -> anyhow::Error {
     let silent = |error: &Error| matches!(error.root(), Error::Silent(_) | Error::Attach(_));
     match error.downcast_ref::<Error>().is_some_and(silent) {
-        true => match outside::seen(jvm.pid) {
+        true => match outside::seen(jvm) {
             Some(seen) => anyhow!("{error:#}\n{seen}"),
             None => error,
         },
@@ -107,6 +123,12 @@ fn watch(jvm: &Jvm, agent: &mut Agent, args: &ThreadsArgs) -> Result<ExitCode> {
             }
             Err(error) => return Err(unanswered(jvm, error.into())),
         };
+        if let Some(stalled) = &looked.dump.stalled {
+            let mut text = Vec::new();
+            stalled::write(&mut text, &called(jvm), &looked.dump, stalled)?;
+            term::show(&text, false)?;
+            return Ok(ExitCode::FAILURE);
+        }
         let now = told(&looked, &known)?;
         if now.is_empty() && !known.is_empty() {
             outln!("{GOOD}{} No deadlock any more.{GOOD:#}", clock());

@@ -196,7 +196,7 @@ fn initialisers(out: &mut impl Write, dump: &ThreadDump, found: &Initialisers) -
     wrap(text, width).iter().try_for_each(|line| writeln!(out, "  {DIM}{line}{DIM:#}"))
 }
 
-fn stack(
+pub fn stack(
     out: &mut impl Write,
     dump: &ThreadDump,
     thread: &DumpedThread,
@@ -295,7 +295,7 @@ fn names(threads: &[&DumpedThread]) -> String {
 }
 
 /// Threads with equal stacks together, the largest groups first.
-fn groups(out: &mut impl Write, dump: &ThreadDump) -> io::Result<()> {
+pub fn groups(out: &mut impl Write, dump: &ThreadDump) -> io::Result<()> {
     let mut groups: BTreeMap<_, Vec<&DumpedThread>> = BTreeMap::new();
     for thread in &dump.threads {
         let key = (thread.stack, thread.state, thread.is_virtual);
