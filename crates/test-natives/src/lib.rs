@@ -1,5 +1,5 @@
 //! Native code that the tests bring into a JVM, as an agent: it stops threads wherever they are,
-//! calls Java from native frames, and puts threads under filters of system calls. The Java side is
+//! calls Java from native frames, makes references, and puts threads under filters of system calls. The Java side is
 //! `Natives` among the tests' targets.
 //!
 //! It serves tests, so any failure ends the process with a message.
@@ -9,6 +9,7 @@ use jvmti_bindings::sys::jvmti::{self, jvmtiCapabilities, jvmtiEnv};
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Environment {
     vm: *mut JavaVM,
@@ -135,6 +136,113 @@ pub unsafe extern "system" fn Java_Natives_callOnNewThread(
     if thread.join().is_err() {
         give_up("a thread panicked");
     }
+}
+
+/// Makes global references to an object, or weak ones, and deletes none.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_leakReferences(
+    jni: *mut JNIEnv,
+    _class: jclass,
+    object: jobject,
+    number: jint,
+    weak: jni::jboolean,
+) {
+    for _ in 0..number {
+        // SAFETY: a reference that is alive during this call.
+        unsafe {
+            if weak == 0 {
+                ((**jni).NewGlobalRef)(jni, object);
+            } else {
+                ((**jni).NewWeakGlobalRef)(jni, object);
+            }
+        }
+    }
+}
+
+/// Makes global references to an object, and deletes each.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_tidyReferences(
+    jni: *mut JNIEnv,
+    _class: jclass,
+    object: jobject,
+    number: jint,
+) {
+    for _ in 0..number {
+        // SAFETY: a reference that is alive during this call; the one that is made is used no more.
+        unsafe {
+            let made = ((**jni).NewGlobalRef)(jni, object);
+            ((**jni).DeleteGlobalRef)(jni, made);
+        }
+    }
+}
+
+/// The address of the function that makes global references now.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_referenceFunction(
+    jni: *mut JNIEnv,
+    _class: jclass,
+) -> jni::jlong {
+    // SAFETY: the calling thread's environment.
+    unsafe { (**jni).NewGlobalRef as usize as jni::jlong }
+}
+
+type NewGlobalRef = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jobject;
+
+static COUNTED: AtomicU64 = AtomicU64::new(0);
+static BELOW: OnceLock<NewGlobalRef> = OnceLock::new();
+
+extern "system" fn counting(env: *mut JNIEnv, object: jobject) -> jobject {
+    COUNTED.fetch_add(1, Ordering::Relaxed);
+    match BELOW.get() {
+        // SAFETY: the function that the table had before.
+        Some(below) => unsafe { below(env, object) },
+        None => ptr::null_mut(),
+    }
+}
+
+/// Puts a function that counts over whatever makes global references now, once, or puts what was
+/// there back; how often it was called.
+///
+/// # Safety
+/// Called by the JVM for the native method of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_Natives_countReferences(
+    _jni: *mut JNIEnv,
+    _class: jclass,
+    on: jni::jboolean,
+) -> jni::jlong {
+    let env = environment().jvmti;
+    let mut table = ptr::null_mut();
+    // SAFETY: as in `Agent_OnLoad`; the JVM hands out a copy of its table, which is ours.
+    unsafe {
+        let functions = &*(*env).functions;
+        let (Some(get), Some(set)) = (functions.GetJNIFunctionTable, functions.SetJNIFunctionTable)
+        else {
+            give_up("the JVM does not show its table of functions")
+        };
+        if get(env, &raw mut table) != jvmti::JVMTI_ERROR_NONE {
+            give_up("the JVM does not show its table of functions");
+        }
+        if on != 0 {
+            let _ = BELOW.set((*table).NewGlobalRef);
+            (*table).NewGlobalRef = counting;
+        } else if let Some(below) = BELOW.get() {
+            (*table).NewGlobalRef = *below;
+        }
+        if set(env, table.cast_const()) != jvmti::JVMTI_ERROR_NONE {
+            give_up("the JVM does not take a table of functions");
+        }
+    }
+    COUNTED.load(Ordering::Relaxed).cast_signed()
 }
 
 /// Puts the calling thread under a filter that ends the process for `perf_event_open`.

@@ -8,12 +8,18 @@ import java.io.InputStreamReader;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 
 public final class Idle {
     private static final List<FileInputStream> FILES = new ArrayList<>();
+    /** Only a program that is told to write has the memory. */
+    private static final class Written {
+        static final byte[] BYTES = new byte[32 << 20];
+    }
+
     private static volatile long sink;
 
     private Idle() {
@@ -30,6 +36,11 @@ public final class Idle {
                 case "gc" -> {
                     System.gc();
                     System.out.println("gc: done");
+                }
+                case "write" -> {
+                    // The same memory every time.
+                    Arrays.fill(Written.BYTES, (byte) 1);
+                    System.out.println("write: done");
                 }
                 case "collections" -> System.out.println("collections: " + collections());
                 case "files" -> System.out.println("files: opened " + useUpDescriptors());

@@ -1,9 +1,15 @@
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -11,9 +17,11 @@ import java.util.concurrent.atomic.AtomicLong;
  *
  * <p>Lines on its input, with {@code KIND} {@code platform} or {@code virtual}:
  * {@code enter KIND ROUNDS WAITERS MILLIS} has a thread hold a new lock until so many others wait for it, and then
- * for so long again; each waiter prints {@code entered ID OWNER NANOS}. {@code wait KIND ROUNDS MILLIS} has a
- * thread in {@code Object.wait} for so long; it prints {@code waited ID NANOS}. {@code hammer THREADS TIMES} has
- * threads fight for one lock, and prints {@code blocked COUNT}, by the JVM's own count of these threads.
+ * for so long again; each waiter prints {@code entered ID OWNER NANOS LEAST}: it waited no longer than from its
+ * own clock before to that afterwards, and no shorter than from when it was seen to wait to when that was ended.
+ * {@code wait KIND ROUNDS MILLIS} has a thread in {@code Object.wait} for so long; it prints {@code waited ID 0 NANOS
+ * LEAST}. {@code hammer THREADS TIMES} has threads fight for one lock, and prints {@code blocked COUNT}, by the
+ * JVM's own count of these threads.
  * {@code file PATH} waits until there is such a file. {@code block KIND WAITERS} has a lock held and waited for
  * until {@code release}. Each is answered by {@code LINE: done}.
  */
@@ -24,6 +32,12 @@ public final class LockTruth {
         volatile boolean held;
         long passes;
     }
+
+    /** When threads were seen to wait, and their numbers in the kernel, by their ids. */
+    static final Map<Long, Long> SEEN = new ConcurrentHashMap<>();
+    static final Map<Long, Path> KERNEL = new ConcurrentHashMap<>();
+    /** When the last wait was ended. */
+    static volatile long ended;
 
     static final List<Thread> BLOCKED = new ArrayList<>();
     static Gate blockedAt;
@@ -49,6 +63,7 @@ public final class LockTruth {
     }
 
     static void enter(Gate gate, long owner) {
+        noteKernel();
         long before = System.nanoTime();
         synchronized (gate) {
             long after = System.nanoTime();
@@ -69,17 +84,60 @@ public final class LockTruth {
 
     static final List<String> LINES = new ArrayList<>();
 
+    /** With how long each has waited at least, of those that were seen to. */
     static void print() {
         synchronized (LINES) {
-            LINES.forEach(System.out::println);
+            for (String line : LINES) {
+                Long seen = SEEN.get(Long.valueOf(line.split(" ")[1]));
+                System.out.println(line + " " + (seen == null ? 0 : Math.max(0, ended - seen)));
+            }
             LINES.clear();
+            SEEN.clear();
         }
     }
 
-    static void until(Thread thread, Thread.State state) throws InterruptedException {
-        while (thread.getState() != state) {
-            Thread.sleep(1);
+    /** The running thread, if it is one of the kernel's. */
+    static void noteKernel() {
+        try {
+            if (!Thread.currentThread().toString().startsWith("VirtualThread")) {
+                KERNEL.put(id(), Path.of("/proc").resolve(Files.readSymbolicLink(Path.of("/proc/thread-self"))));
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
+    }
+
+    /** Whether the kernel says that a thread sleeps: it may have a state of the JVM's and still be on its way. */
+    static boolean isAsleep(Path task) throws IOException {
+        String stat = Files.readString(task.resolve("stat"));
+        return stat.startsWith(" S ", stat.lastIndexOf(')') + 1);
+    }
+
+    static void until(Thread thread, Thread.State state) throws InterruptedException {
+        long soon = System.nanoTime() + 1_000_000;
+        while (thread.getState() != state) {
+            if (System.nanoTime() < soon) {
+                Thread.onSpinWait();
+            } else {
+                Thread.sleep(1);
+            }
+        }
+    }
+
+    /** Until it is sure that a thread has begun to wait, and notes when that was. */
+    static void untilAsleep(Thread thread) throws IOException, InterruptedException {
+        Path task = KERNEL.get(thread.getId());
+        // Of a virtual thread nobody knows it, as long as it keeps its carrier.
+        if (task == null) {
+            return;
+        }
+        for (int times = 0; times < 2; times++) {
+            Thread.sleep(1);
+            while (!isAsleep(task)) {
+                Thread.sleep(1);
+            }
+        }
+        SEEN.put(thread.getId(), System.nanoTime());
     }
 
     /** A lock that is held, and threads that wait for it, in this order. */
@@ -108,14 +166,19 @@ public final class LockTruth {
         for (int round = 0; round < rounds; round++) {
             Gate gate = new Gate();
             List<Thread> threads = blocked(gate, virtual, waiters);
+            for (Thread waiter : threads.subList(1, threads.size())) {
+                untilAsleep(waiter);
+            }
             Thread.sleep(millis);
+            ended = System.nanoTime();
             gate.open = true;
             join(threads);
+            print();
         }
-        print();
     }
 
     static void await(Gate gate) {
+        noteKernel();
         synchronized (gate) {
             long before = System.nanoTime();
             try {
@@ -125,7 +188,7 @@ public final class LockTruth {
             } catch (InterruptedException e) {
                 throw new IllegalStateException(e);
             }
-            report("waited " + id() + " " + (System.nanoTime() - before));
+            report("waited " + id() + " 0 " + (System.nanoTime() - before));
         }
     }
 
@@ -134,14 +197,16 @@ public final class LockTruth {
             Gate gate = new Gate();
             Thread waiter = start(virtual, "waiter", () -> await(gate));
             until(waiter, Thread.State.WAITING);
+            untilAsleep(waiter);
             Thread.sleep(millis);
+            ended = System.nanoTime();
             synchronized (gate) {
                 gate.open = true;
                 gate.notifyAll();
             }
             waiter.join();
+            print();
         }
-        print();
     }
 
     static void pass(Gate gate) {
@@ -190,6 +255,7 @@ public final class LockTruth {
                 BLOCKED.addAll(blocked(blockedAt, virtual, Integer.parseInt(words[2])));
             }
             case "release" -> {
+                ended = System.nanoTime();
                 blockedAt.open = true;
                 join(BLOCKED);
                 BLOCKED.clear();

@@ -2,7 +2,9 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -22,10 +24,13 @@ import java.util.concurrent.locks.StampedLock;
  *
  * <p>Lines on its input, with {@code KIND} {@code platform} or {@code virtual}:
  * {@code wait KIND WHAT ROUNDS WAITERS MILLIS} has so many threads wait for something that is held, or does not
- * happen, until all of them wait and for so long again; each prints {@code WHAT ID OWNER NANOS}, where nobody owns
- * it with 0. {@code barge ROUNDS} has a thread woken in vain. {@code block KIND WAITERS} has a lock held and waited
- * for until {@code release}. {@code tasks KIND TIMES MILLIS} has a pool of one thread run tasks that come at once;
- * each prints {@code task ID NANOS}. Each is answered by {@code LINE: done}.
+ * happen, until all of them wait and for so long again; each prints {@code WHAT ID OWNER NANOS LEAST}, where nobody
+ * owns it with 0: it waited no longer than from its own clock before to that afterwards, and no shorter than from
+ * when it was seen to wait to when that was ended. {@code barge ROUNDS} has a thread woken in vain.
+ * {@code sleep KIND ROUNDS MILLIS} has threads sleep, {@code pinned ROUNDS MILLIS} virtual threads park that cannot
+ * leave their carriers. {@code block KIND WAITERS} has a lock held and waited for until {@code release}.
+ * {@code tasks KIND TIMES MILLIS} has a pool of one thread run tasks that come at once; each prints
+ * {@code task ID NANOS}. Each is answered by {@code LINE: done}.
  */
 public final class ParkTruth {
     /** Something to wait for. */
@@ -234,6 +239,10 @@ public final class ParkTruth {
         }
     }
 
+    /** When threads were seen to wait, by their ids, and when that was ended. */
+    static final Map<Long, Long> SEEN = new ConcurrentHashMap<>();
+    static volatile long ended;
+
     static final List<String> LINES = new ArrayList<>();
     static final List<Thread> BLOCKED = new ArrayList<>();
     static volatile boolean open;
@@ -298,9 +307,15 @@ public final class ParkTruth {
         for (int i = 0; i < waiters; i++) {
             Thread waiter = start(virtual, "waiter-" + i, () -> await(what, name, owner));
             threads.add(waiter);
+            long soon = System.nanoTime() + 1_000_000;
             while (waiter.getState() != Thread.State.WAITING) {
-                Thread.sleep(1);
+                if (System.nanoTime() < soon) {
+                    Thread.onSpinWait();
+                } else {
+                    Thread.sleep(1);
+                }
             }
+            SEEN.put(waiter.getId(), System.nanoTime());
         }
         return threads;
     }
@@ -311,10 +326,20 @@ public final class ParkTruth {
         }
     }
 
+    static void open() {
+        ended = System.nanoTime();
+        open = true;
+    }
+
+    /** With how long each has waited at least, of those that were seen to. */
     static void print() {
         synchronized (LINES) {
-            LINES.forEach(System.out::println);
+            for (String line : LINES) {
+                Long seen = SEEN.get(Long.valueOf(line.split(" ")[1]));
+                System.out.println(line + " " + (seen == null ? 0 : Math.max(0, ended - seen)));
+            }
             LINES.clear();
+            SEEN.clear();
         }
     }
 
@@ -334,6 +359,29 @@ public final class ParkTruth {
         print();
     }
 
+    /** Virtual threads that park and cannot leave their carriers. */
+    static void pinned(int rounds, long millis) throws Exception {
+        // By reflection, because it is exported by an option of the JVM.
+        Class<?> continuation = Class.forName("jdk.internal.vm.Continuation");
+        var pin = continuation.getMethod("pin");
+        var unpin = continuation.getMethod("unpin");
+        for (int round = 0; round < rounds; round++) {
+            Thread parked = start(true, "", () -> {
+                try {
+                    pin.invoke(null);
+                    long before = System.nanoTime();
+                    java.util.concurrent.locks.LockSupport.parkNanos(millis * 1_000_000);
+                    report("pinned " + id() + " 0 " + (System.nanoTime() - before));
+                    unpin.invoke(null);
+                } catch (ReflectiveOperationException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            parked.join();
+        }
+        print();
+    }
+
     /** Wakes a thread that waits for a lock, which it does not get: it goes on waiting. */
     static void barge(int rounds) throws Exception {
         for (int round = 0; round < rounds; round++) {
@@ -342,10 +390,10 @@ public final class ParkTruth {
                 Thread.sleep(1);
                 java.util.concurrent.locks.LockSupport.unpark(threads.get(1));
             }
-            open = true;
+            open();
             join(threads);
+            print();
         }
-        print();
     }
 
     /** Tasks that come at once, for one thread. */
@@ -380,19 +428,20 @@ public final class ParkTruth {
                 for (int round = Integer.parseInt(words[3]); round > 0; round--) {
                     List<Thread> threads = blocked(what(words[2]), words[2], virtual, waiters);
                     Thread.sleep(Long.parseLong(words[5]));
-                    open = true;
+                    open();
                     join(threads);
+                    print();
                 }
-                print();
             }
             case "sleep" -> sleep(virtual, Integer.parseInt(words[2]), Long.parseLong(words[3]));
+            case "pinned" -> pinned(Integer.parseInt(words[1]), Long.parseLong(words[2]));
             case "barge" -> barge(Integer.parseInt(words[1]));
             case "block" -> {
                 blockedFor = new Locked();
                 BLOCKED.addAll(blocked(blockedFor, "lock", virtual, Integer.parseInt(words[2])));
             }
             case "release" -> {
-                open = true;
+                open();
                 join(BLOCKED);
                 BLOCKED.clear();
                 print();

@@ -71,3 +71,32 @@ pub fn assert_no_java_thread(target: &mut Target) {
     let threads = target.ask("threads");
     assert!(!threads.contains("tare"), "{threads}");
 }
+
+/// A wait that was recorded, and what the program knows of it, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    pub recorded: u64,
+    /// By the waiting thread's own clock, before and afterwards.
+    pub most: u64,
+    /// From when another thread saw it wait to when that one ended the wait.
+    pub least: u64,
+}
+
+/// By how much a time may be wrong: nanoseconds, or one part in so many of it.
+const BAND: u64 = 100_000;
+const PART: u64 = 20;
+
+/// Every wait is as long as the program says, to 100 µs or 5 %. It knows two bounds, between which
+/// anything may come in between on a busy machine; half of the waits are near the upper one.
+#[track_caller]
+pub fn assert_times(what: &str, all: &[Timed]) {
+    let band = |time: u64| BAND.max(time / PART);
+    for one in all {
+        let Timed { recorded, most, least } = *one;
+        assert!(least <= most, "{what}: the program's own clocks disagree: {one:?}");
+        assert!(recorded <= most + band(most), "{what}: too long: {one:?}");
+        assert!(recorded + band(least) >= least, "{what}: too short: {one:?}");
+    }
+    let near = all.iter().filter(|one| one.most.abs_diff(one.recorded) <= band(one.most));
+    assert!(near.count() * 2 >= all.len(), "{what}: {all:?}");
+}

@@ -82,6 +82,40 @@ on_each_jdk! {
         target.finish();
     }
 
+    /// The program writes while there is a copy of it, and the container has no room for what is
+    /// there twice then: the kernel ends the copy, and nobody else.
+    fn a_container_that_runs_full_beside_a_copy(jdk) {
+        let Some(group) = Group::new() else {
+            skip("a container's limit of memory", "no control group for memory can be made here");
+            return;
+        };
+        let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.path.display());
+        let mut target = Target::idle(jdk)
+            .through(&["sh", "-c", &join, "sh"]).vm("-Xms96m").vm("-Xmx96m")
+            .vm("-XX:+AlwaysPreTouch").vm("-XX:+UseSerialGC").vm(agentpath("")).start();
+        target.tell("write");
+        target.wait_for("write: done");
+        let mut control = Control::connect(target.pid());
+        control.greet();
+        group.leave_room(200 << 20);
+        let plan = EnginePlan::Heap(HeapPlan::default());
+        assert_eq!(control.ask(&Request::Start(plan)), Response::Ok);
+        group.leave_room(8 << 20);
+        target.tell("write");
+        let mut how = None;
+        wait_until("the copy has ended", || {
+            how = control.status().heap().and_then(|copy| copy.ended.clone());
+            how.is_some()
+        });
+        let how = how.expect("it has");
+        assert!(how.contains("signal 9"), "{how}");
+        assert_eq!(group.killed(), 1, "{how}");
+        drop(control);
+        target.check_works();
+        target.finish();
+        assert_eq!(group.killed(), 1);
+    }
+
     /// There is not even room for the beginning: that is said, and the program goes on.
     fn a_container_that_is_full(jdk) {
         let Some(group) = Group::new() else {

@@ -1,10 +1,12 @@
 //! Heap dumps of HotSpot and snapshots of ours, of a program whose objects are known: what `tare
 //! heap` tells of them is the truth, and the same of both.
 
+use crate::heap::shapes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use tare_heapdump::{FieldValue, Heap, Inside, Node, Options, Silent};
 use tare_jvm_tests::{Jdk, Scratch, Tare, Target, demo_classes, env, on_each_jdk};
 
 /// Lines of a terminal of ordinary size.
@@ -12,9 +14,13 @@ const SCREEN: usize = 40;
 
 /// Has HotSpot dump its heap.
 fn dump(pid: u32, file: &Path) {
-    let jcmd = env().javac.home.join("bin/jcmd");
-    let words = [pid.to_string(), "GC.heap_dump".to_owned(), file.display().to_string()];
-    let said = Command::new(jcmd).args(words).output().expect("jcmd runs");
+    dump_with(pid, &[], file);
+}
+
+fn dump_with(pid: u32, options: &[&str], file: &Path) {
+    let mut jcmd = Command::new(env().javac.home.join("bin/jcmd"));
+    jcmd.args([&pid.to_string(), "GC.heap_dump"]).args(options).arg(file);
+    let said = jcmd.output().expect("jcmd runs");
     assert!(file.exists(), "no dump: {}", String::from_utf8_lossy(&said.stdout));
 }
 
@@ -143,6 +149,71 @@ fn compare_sizes(jdk: &Jdk, options: &[&str]) {
     assert!(compared > 200, "only {compared} classes could be compared");
 }
 
+/// What is inside an object, in words that mean the same in every file of one JVM.
+fn content(heap: &Heap, node: Node) -> Vec<String> {
+    let value = |value: &tare_heapdump::Value| match value {
+        tare_heapdump::Value::Object(node) => format!("@{:x}", heap.address(*node)),
+        value => value.to_string(),
+    };
+    match heap.inside(node, 0, 1000).expect("it can be read") {
+        Inside::Fields(fields) => {
+            let text = |field: &FieldValue| format!("{} = {}", field.name, value(&field.value));
+            let mut all: Vec<String> = fields.iter().map(text).collect();
+            all.sort();
+            all
+        }
+        Inside::Elements(length, values) => {
+            let mut all: Vec<String> = values.iter().map(value).collect();
+            all.push(format!("length {length}"));
+            all
+        }
+    }
+}
+
+/// One in so many of the JDK's own objects is compared.
+const SOME: usize = 20;
+
+/// The copy's graph and HotSpot's own, which is walked in place: objects of one quiet JVM, at the
+/// same addresses as long as no collection comes between, are compared by each of their fields.
+fn compare_graphs(jdk: &Jdk, collector: &str) {
+    let scratch = Scratch::new();
+    let target = shapes(jdk, collector).vm("-Xms256m").vm("-XX:-UseAdaptiveSizePolicy").start();
+    let (hprof, file) = (scratch.join("x.hprof"), scratch.join("x.tareheap"));
+    let (name, path) = (target.name(), file.display().to_string());
+    Tare::this().run(&["heap", &name, "-o", &path]).ok();
+    dump_with(target.pid(), &["-all"], &hprof);
+    target.finish();
+    let open = |path: &Path| Heap::open(path, &Options::default(), &Silent).expect("a heap");
+    let (ours, theirs) = (open(&file), open(&hprof));
+    let (mut compared, mut own, mut different) = (0, 0, Vec::new());
+    for (at, node) in ours.nodes().enumerate() {
+        let class = &ours.class(node).name;
+        // Hidden classes have other names in a dump.
+        let is_own = class.starts_with("HeapShapes") && !class.contains("$$");
+        // Of a class the two files tell different things beside its static fields. Of the JDK's own
+        // objects some will do.
+        if class == "java.lang.Class" || !is_own && at % SOME != 0 {
+            continue;
+        }
+        let same = theirs.find(ours.address(node)).filter(|n| theirs.class(*n).name == *class);
+        // HotSpot leaves out fields of its own that no Java class declares.
+        let has_all =
+            |here: Vec<String>, there: Vec<String>| there.iter().all(|f| here.contains(f));
+        let is_same =
+            same.is_some_and(|same| has_all(content(&ours, node), content(&theirs, same)));
+        assert!(is_same || !is_own, "{collector}: {class} @{:x}", ours.address(node));
+        compared += 1;
+        own += usize::from(is_own);
+        if !is_same {
+            let there = same.map(|same| content(&theirs, same));
+            different.push(format!("{class}: {:?} {there:?}", content(&ours, node)));
+        }
+    }
+    assert!(compared > own + 500 && own > 3000, "{collector}: only {compared}, {own} of its own");
+    // Threads of the JDK and of ours went on between the two, and hold other things by then.
+    assert!(different.len() * 200 < compared, "{collector}: of {compared}: {different:#?}");
+}
+
 /// How many a progress line of the demo tells.
 fn orders(line: &str) -> u64 {
     let number = line.split_whitespace().find_map(|word| word.strip_prefix("orders="));
@@ -150,6 +221,12 @@ fn orders(line: &str) -> u64 {
 }
 
 on_each_jdk! {
+    fn the_copy_has_the_graph_that_hotspot_dumps(jdk) {
+        for collector in ["Serial", "G1"] {
+            compare_graphs(jdk, collector);
+        }
+    }
+
     fn sizes_in_a_dump_are_those_of_the_jvm(jdk) {
         compare_sizes(jdk, &[]);
         compare_sizes(jdk, &["-XX:-UseCompressedOops"]);

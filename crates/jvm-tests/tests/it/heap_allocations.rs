@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
-use tare_jvm_tests::{Control, Scratch, Tare, Target, on_each_jdk, wait_until};
+use tare_jvm_tests::{Control, Jdk, Scratch, Tare, Target, on_each_jdk, wait_until};
 
 /// Objects that are kept. Each is so large that the sampler meets it.
 const KEPT: u64 = 300;
@@ -49,29 +49,36 @@ fn text(path: &Path) -> String {
 
 on_each_jdk! {
     fn holders_are_told_with_where_their_objects_come_from(jdk) {
-        let scratch = Scratch::new();
-        let mut target = Target::java(jdk).vm("-Xmx256m").main("Allocates").start();
-        let pid = target.pid().to_string();
-        let (file, kept) = (text(&scratch.join("x.tare")), text(&scratch.join("x.tareheap")));
-        let words = ["record", "--alloc", "--interval-bytes", "1K", &pid, "-o", &file];
-        let recording = Tare::this().start(&words);
-        let mut control = Control::connect(target.pid());
-        control.greet();
-        wait_until("the recording samples", || {
-            target.ask("waste 50");
-            samples(&mut control) > 50
-        });
-        drop(control);
-        target.ask(&format!("keep {KEPT}"));
-        wait_until("all of them are proven to live", || {
-            target.ask("gc 1");
-            let found = allocated(&[&pid]);
-            found["sites"][0]["sampled"].as_u64().is_some_and(is_enough)
-        });
-        check(&allocated(&[&pid, "-o", &kept]));
-        recording.signal(Signal::INT);
-        recording.wait().ok();
-        check(&allocated(&[&kept, "--recording", &file]));
-        assert_eq!(allocated(&[&kept]), Value::Null, "without a recording nothing is claimed");
+        // The second one moves objects while the program runs.
+        for collector in ["-XX:+UseG1GC", "-XX:+UseShenandoahGC"] {
+            whole(jdk, collector);
+        }
     }
+}
+
+fn whole(jdk: &Jdk, collector: &str) {
+    let scratch = Scratch::new();
+    let mut target = Target::java(jdk).vm("-Xmx256m").vm(collector).main("Allocates").start();
+    let pid = target.pid().to_string();
+    let (file, kept) = (text(&scratch.join("x.tare")), text(&scratch.join("x.tareheap")));
+    let words = ["record", "--alloc", "--interval-bytes", "1K", &pid, "-o", &file];
+    let recording = Tare::this().start(&words);
+    let mut control = Control::connect(target.pid());
+    control.greet();
+    wait_until("the recording samples", || {
+        target.ask("waste 50");
+        samples(&mut control) > 50
+    });
+    drop(control);
+    target.ask(&format!("keep {KEPT}"));
+    wait_until("all of them are proven to live", || {
+        target.ask("gc 1");
+        let found = allocated(&[&pid]);
+        found["sites"][0]["sampled"].as_u64().is_some_and(is_enough)
+    });
+    check(&allocated(&[&pid, "-o", &kept]));
+    recording.signal(Signal::INT);
+    recording.wait().ok();
+    check(&allocated(&[&kept, "--recording", &file]));
+    assert_eq!(allocated(&[&kept]), Value::Null, "without a recording nothing is claimed");
 }

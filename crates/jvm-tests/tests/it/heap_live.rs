@@ -6,8 +6,11 @@ use crate::heap::shapes;
 use crate::heap_hostile::{assert_no_copy, copies};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
 use tare_jvm_tests::{
-    Control, Outcome, Scratch, Tare, Target, class_histogram, on_each_jdk, wait_until,
+    Control, Outcome, Scratch, Tare, Target, can, class_histogram, env, on_each_jdk,
+    shared_classes, skip, wait_until,
 };
 use tare_protocol::{EnginePlan, HeapPlan, Request, Response};
 
@@ -26,6 +29,38 @@ fn histo(target: &Target, options: &[&str]) -> (Value, Outcome) {
     let words = [&["heap", &name, "--json", "histo"], options].concat();
     let outcome = Tare::this().run(&words);
     (outcome.json(), outcome)
+}
+
+/// Its dump lies in the file system of the container, from where it is fetched; nothing is left.
+#[test]
+fn hotspots_dump_of_a_jvm_in_a_container() {
+    const TEST: &str = "a dump of a JVM in a container";
+    const OWN_TMP: &str = "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"";
+    let Some(jdk) = env().jdks.iter().find(|jdk| !jdk.home.starts_with("/tmp")) else {
+        skip(TEST, "all Java runtimes here are below /tmp");
+        return;
+    };
+    let words = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork"];
+    let more = ["--mount-proc", "--kill-child", "--net", "sh", "-c", OWN_TMP, "sh"];
+    let words = [&words[..], &more].concat();
+    if !can(TEST, &[&words[..], &["true"]].concat()) {
+        return;
+    }
+    let scratch = Scratch::below(Path::new("/var/tmp"));
+    let classes = shared_classes(&scratch);
+    let builder = shapes(jdk, "Z").class_path(&classes).directory(scratch.path());
+    let mut target = builder.through(&words).start();
+    let path = scratch.join("x.hprof").display().to_string();
+    let outcome = Tare::this().run(&["heap", &target.name(), "--fallback", "-o", &path]);
+    outcome.ok();
+    let rows = Tare::this().run(&["heap", &path, "--json", "histo"]).json();
+    assert_eq!(row(&rows, LEAF)["objects"], 3000);
+    let tmp = fs::read_dir(format!("/proc/{}/root/tmp", target.pid())).expect("its /tmp");
+    let left: Vec<_> = tmp.flatten().map(|entry| entry.file_name()).collect();
+    let is_dump = |name: &std::ffi::OsString| name.to_string_lossy().contains("hprof");
+    assert!(!left.iter().any(is_dump), "{left:?}");
+    target.check_works();
+    target.finish();
 }
 
 on_each_jdk! {

@@ -49,7 +49,9 @@ const EXPECTED: &[Expected] = &[
     ("tare record 4711 --wall", Ends::ByItself, &["wall-time", SERVER], ""),
     ("tare record 4711 --alloc", Ends::ByItself, &["allocated", SERVER], ""),
     ("tare record 4711 --lock", Ends::ByItself, &["contentions, ", "waiting-time"], ""),
+    ("tare record 4711 --classes", Ends::ByItself, &["classes loaded", "were there before"], ""),
     ("tare heap 4711", Ends::ByItself, &["Who holds it"], ""),
+    ("tare climb 4711", Ends::With("--for 5s"), &["Climb, by processor time", "hot methods"], ""),
     ("tare record 4711 --include", Ends::ByItself, &[SERVER], ""),
     (
         "tare record --exact --include 'com.acme.**' 4711",

@@ -119,13 +119,8 @@ on_each_jdk! {
         let (code, dump) = dump(&target);
         assert_eq!(code, 3);
         let found = deadlocks(&dump);
-        // JDK 24 and newer do not note who has a monitor until it has changed hands once.
-        let known: &[&str] = match jdk.major < 24 {
-            true => &["monitor-0 monitor-1", "lock-0 lock-1", "mixed-0 mixed-1"],
-            false => &["lock-0 lock-1"],
-        };
-        for members in known {
-            assert!(found.contains_key(*members), "no {members} in {found:?}");
+        for members in ["monitor-0 monitor-1", "lock-0 lock-1", "mixed-0 mixed-1"] {
+            assert!(found.contains_key(members), "no {members} in {found:?}");
         }
         target.finish();
     }
@@ -236,18 +231,13 @@ on_each_jdk! {
         let (code, dump) = dump(&target);
         assert_eq!(code, 3);
         let found = deadlocks(&dump);
-        let locks = expected(&[("locks-0 locks-1 locks-2", &["locks-0 < behind"])]);
         let all = expected(&[
             ("locks-0 locks-1 locks-2", &["locks-0 < behind"]),
             ("monitors-0 monitors-1", &[]),
             ("mixed-0 mixed-1", &[]),
             ("both-0 both-1", &[]),
         ]);
-        // JDK 24 and newer do not note who has a monitor until it has changed hands once.
-        let (least, known) = (&locks, if jdk.major < 24 { &all } else { &locks });
-        assert!(least.iter().all(|(members, behind)| found.get(members) == Some(behind)));
-        assert!(known.keys().all(|members| found.contains_key(members)), "{found:?}");
-        assert!(found.keys().all(|members| all.contains_key(members)), "{found:?}");
+        assert_eq!(found, all);
         let without = look(&target, &["--no-virtual"]);
         assert!(without.ok().contains(" platform threads; no deadlock"), "{}", without.out);
         target.check_works();
