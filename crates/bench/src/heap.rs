@@ -1,16 +1,19 @@
 //! `cargo xtask bench heap`: what a heap snapshot costs the program beside HotSpot's own dump, and
-//! what reading a dump costs beside another reader, by the size of the heap.
+//! what reading a dump costs beside other readers, by the size of the heap.
 //!
-//! `measure` measures, `plot` draws; this file reads the command line and writes the page.
+//! `measure` measures, `peers` has the other readers, `plot` draws; this file reads the command line
+//! and writes the page.
 
 mod measure;
+mod peers;
 mod plot;
 
 use super::machine;
 use super::options::Options;
 use super::ready::Ready;
 use anyhow::{Context, Result, bail};
-use measure::{Peer, Point, Reading};
+use measure::{Point, Reading};
+use peers::Peers;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,7 +21,7 @@ use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
 Measures the pause of a heap snapshot beside that of HotSpot's own dump, and what reading a dump takes beside
-hprof-slurp, for heaps of several sizes.
+Eclipse MAT, hprof-analyzer and hprof-slurp, for heaps of several sizes.
 
 Usage: cargo xtask bench heap [OPTION…]
 
@@ -62,11 +65,8 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut stages = Stages::new();
     let jdks = super::jdks(&[options.jdk], &mut stages)?;
     let jdk = jdks.first().context("no JDK")?;
-    let slurp = match slurp {
-        Some(file) => Some(file),
-        None => measure::install_slurp(&ready.workspace, &mut stages),
-    };
-    let peer = slurp.map(|file| Peer { name: "hprof-slurp", file });
+    let Ready { workspace, work, javac, .. } = &ready;
+    let peers = Peers::prepare(workspace, work, javac, slurp, &mut stages);
     let load = machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}"));
     let revision = super::revision(&ready.workspace).unwrap_or_default();
     let about = format!(
@@ -85,7 +85,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
         let mut point = None;
         stages.run(&format!("{entries} entries"), || {
-            point = Some(measure::point(&ready, jdk, entries, snapshots, peer.as_ref())?);
+            point = Some(measure::point(&ready, jdk, entries, snapshots, &peers)?);
             Ok(())
         });
         points.extend(point);
@@ -149,31 +149,42 @@ fn page(command: &str, about: &str, points: &[Point]) -> String {
         text,
         "\n## Reading a dump\n\n\
          `tare heap FILE` prints who holds the memory, which takes dominators and retained sizes; **again** is the \
-         second time. hprof-slurp counts classes and strings and knows nothing of who holds what. \
-         The same file, which HotSpot wrote; time on the wall, and the most memory that the process had. The goals \
-         for the largest are {READ_GOAL:.0} s, {:.1} GB, and {REOPEN_GOAL} s again.\n\n\
-         | objects | dump | tare | memory | again | hprof-slurp | memory | beside |\n\
-         |--:|--:|--:|--:|--:|--:|--:|--:|\n",
+         second time. MAT is its parser without Eclipse (`com.squareup.haha`), until the dump is open, which has \
+         dominators and retained sizes in its index. hprof-analyzer writes its report of suspects and \
+         dominators. hprof-slurp counts classes and strings and knows nothing of who holds what. \
+         All read the same file, which HotSpot wrote; time on the wall, the most memory that the process had, and \
+         **beside**, what tare takes beside it. The goals for the largest are {READ_GOAL:.0} s, {:.1} GB, and \
+         {REOPEN_GOAL} s again.\n\n\
+         | objects | dump | tare | memory | again |",
         MEMORY_GOAL / GB
     );
+    for peer in peers::ALL {
+        let _ = write!(text, " {} | memory | beside |", peer.name());
+    }
+    let _ = writeln!(text, "\n|--:|--:|--:|--:|--:|{}", "--:|--:|--:|".repeat(peers::ALL.len()));
     for point in points {
         let Reading { seconds, memory } = point.ours;
-        let (peer, peer_memory, beside) = match &point.peer {
-            Some(peer) => (
-                format!("{:.1} s", peer.seconds),
-                format!("{:.2} GB", peer.memory / GB),
-                format!("{:.2}", seconds / peer.seconds.max(1e-3)),
-            ),
-            None => ("–".to_owned(), "–".to_owned(), "–".to_owned()),
-        };
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "| {:.1} M | {:.2} GB | {seconds:.1} s | {:.2} GB | {:.2} s | {peer} | {peer_memory} | {beside} |",
+            "| {:.1} M | {:.2} GB | {seconds:.1} s | {:.2} GB | {:.2} s |",
             point.objects / 1e6,
             point.dump / GB,
             memory / GB,
             point.again.seconds,
         );
+        for peer in point.peers {
+            let _ = match peer {
+                Some(peer) => write!(
+                    text,
+                    " {:.1} s | {:.2} GB | {:.2} |",
+                    peer.seconds,
+                    peer.memory / GB,
+                    seconds / peer.seconds.max(1e-3)
+                ),
+                None => write!(text, " – | – | – |"),
+            };
+        }
+        text.push('\n');
     }
     text
 }
@@ -194,19 +205,20 @@ pub mod tests {
             dump: 3e8,
             ours: Reading { seconds: 2.0, memory: 5e8 },
             again: Reading { seconds: 0.1, memory: 2e8 },
-            peer: Some(Reading { seconds: 4.0, memory: 1e9 }),
+            peers: [20.0, 8.0, 4.0].map(|seconds| Some(Reading { seconds, memory: 1e9 })),
         }
     }
 
     #[test]
     fn the_page_has_pauses_per_gigabyte_and_ratios() {
-        let lonely = Point { peer: None, ..point(2e9) };
+        let lonely = Point { peers: [None; 3], ..point(2e9) };
         let text = page("cargo xtask bench heap", "Here.", &[point(1e9), lonely]);
         let has = |part: &str| assert!(text.contains(part), "{part}\n{text}");
         has("| 5.0 M | 1.00 GB | 30 ms | 30 ms | 40 ms | 500 ms | 3000 ms | 100× | 1.5 s |");
         has("| 5.0 M | 2.00 GB | 30 ms | 15 ms |");
-        has("| 5.0 M | 0.30 GB | 2.0 s | 0.50 GB | 0.10 s | 4.0 s | 1.00 GB | 0.50 |");
-        has("| 0.10 s | – | – | – |");
+        has("| 5.0 M | 0.30 GB | 2.0 s | 0.50 GB | 0.10 s | 20.0 s | 1.00 GB | 0.10 | 8.0 s |");
+        has(" 1.00 GB | 0.25 | 4.0 s | 1.00 GB | 0.50 |\n");
+        has("| 0.10 s | – | – | – | – | – | – | – | – | – |\n");
     }
 
     #[test]

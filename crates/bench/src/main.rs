@@ -8,6 +8,8 @@
 
 mod accuracy;
 mod alloc;
+mod climb;
+mod comparison;
 mod config;
 mod demotion;
 mod docs;
@@ -33,6 +35,7 @@ mod stats;
 mod subgraph;
 mod table;
 mod target;
+mod threads;
 mod trace;
 mod versions;
 mod warm;
@@ -61,7 +64,9 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench alloc [OPTION…] [NAME…]       sampling allocation beside others; see its --help
        cargo xtask bench locks [OPTION…] [NAME…]       recording locks beside others; see its --help
                                                        (the workload of that name is not to be the first)
+       cargo xtask bench climb [OPTION…] [NAME…]       a climb beside the exact recording; see its --help
        cargo xtask bench heap [OPTION…]                heap snapshots beside HotSpot's dump; see its --help
+       cargo xtask bench threads [OPTION…]             how long a dump of threads stops a JVM; see its --help
        cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
        cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
@@ -124,6 +129,7 @@ fn run(words: &[&str]) -> Result<()> {
         }
         ["alloc", options @ ..] => alloc::run(options),
         ["locks", options @ ..] => locks::run(options),
+        ["climb", options @ ..] => climb::run(options),
         ["accuracy", options @ ..] => accuracy::run(options),
         ["sampling", options @ ..] => sampling::run(options),
         ["heap", options @ ..] => heap::run(options),
@@ -134,6 +140,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["self", options @ ..] => own::run(options),
         ["subgraph", options @ ..] => subgraph::run(options),
         ["target", options @ ..] => target::run(options),
+        ["threads", options @ ..] => threads::run(options),
         ["server", options @ ..] => server::run(options),
         ["versions", options @ ..] => versions::run(options),
         options => modes::run(options),

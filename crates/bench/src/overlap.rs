@@ -73,7 +73,8 @@ impl Leaves {
 /// The sum of all values of a collapsed profile, Java's or not.
 pub fn sum(text: &str) -> f64 {
     let value = |line: &str| line.rsplit_once(' ')?.1.parse::<f64>().ok();
-    text.lines().filter_map(value).sum()
+    // The sum of nothing is a negative zero.
+    text.lines().filter_map(value).sum::<f64>() + 0.0
 }
 
 /// `com.acme.Orders.place` of a frame that is a Java method, without the numbers that a JVM makes

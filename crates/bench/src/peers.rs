@@ -141,14 +141,19 @@ fn unpack_packages(work: &Path) -> Result<PathBuf> {
 }
 
 fn build_events(kitchen: &Kitchen<'_>, jdk: &Jdk) -> Result<PathBuf> {
-    // A runtime has no headers; those of the compiler's JDK say the same.
-    let homes = [&jdk.home, &kitchen.javac.home].map(|home| home.join("include"));
+    build(&kitchen.workspace.root, kitchen.work, [jdk, kitchen.javac], "method_events")
+}
+
+/// A library of `bench/peers`, by the headers of the first of these JDKs that has some: those of
+/// all versions say the same.
+pub fn build(root: &Path, work: &Path, jdks: [&Jdk; 2], name: &str) -> Result<PathBuf> {
+    let homes = jdks.map(|jdk| jdk.home.join("include"));
     let include = homes.into_iter().find(|place| place.join("jvmti.h").is_file());
     let include = include.context("no JDK here has jvmti.h")?;
-    let library = kitchen.work.join("method_events.so");
+    let library = work.join(format!("{name}.so"));
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O2"]).arg(format!("-I{}", include.display()));
     cc.arg(format!("-I{}", include.join("linux").display())).arg("-o").arg(&library);
-    shell::run(cc.arg(kitchen.workspace.root.join("bench/peers/method_events.c")))?;
+    shell::run(cc.arg(root.join(format!("bench/peers/{name}.c"))))?;
     Ok(library)
 }

@@ -84,6 +84,12 @@ impl Recorder {
         let began = Instant::now();
         let kill = format!("kill -INT {}", self.child.id());
         shell::run(Command::new("sh").args(["-c", &kill]))?;
+        while self.child.try_wait()?.is_none() {
+            if began.elapsed() > PATIENCE {
+                bail!("tare record has not ended two minutes after it was to");
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
         self.wait()?;
         Ok(began.elapsed().as_secs_f64() * 1e3)
     }

@@ -73,7 +73,7 @@ const fn real(
 }
 
 /// Real programs first, then small ones that are nothing but one hard case.
-const RECIPES: [Recipe; 17] = [
+const RECIPES: [Recipe; 18] = [
     real("javac", "com.sun.tools.javac.**", &[SOURCES], [0, 0], ""),
     real("h2", "org.h2.**", &["com.h2database:h2:2.3.232"], [500, 3000], "in memory, orders:"),
     real("scala", "scala.tools.**", &["org.scala-lang:scala-compiler:2.13.16"], [0, 0], ""),
@@ -140,6 +140,7 @@ const RECIPES: [Recipe; 17] = [
     micro("trees", "bench.Trees*", [500, 20_000]),
     micro("throws", "bench.Throws*", [50_000, 1_500_000]),
     micro("locks", "bench.Locks*", [100_000, 3_000_000]),
+    micro("parks", "bench.Parks*", [10_000, 300_000]),
     micro("garbage", "bench.Garbage*", [2_000_000, 200_000_000]),
     Recipe { since: 21, ..micro("virtual", "bench.Virtual*", [10_000, 300_000]) },
 ];

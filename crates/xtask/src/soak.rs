@@ -3,8 +3,10 @@
 //! here and not by a test of seconds.
 //!
 //! What counts as a failure: a program or `tare` that does not end well, and any crash report of
-//! the JVM. Snapshots of the heap are in `snapshots`.
+//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`.
 
+mod deadlocks;
+mod running;
 mod snapshots;
 
 use anyhow::{Context, Result, bail};
@@ -19,7 +21,7 @@ use tare_toolbox::shell::{self, Workspace};
 use tare_toolbox::stages::Stages;
 
 pub const HELP: &str = "\
-Whether sampling or a heap snapshot ever ends a JVM.
+Whether sampling or a heap snapshot ever ends a JVM, and whether a deadlock is ever told of that is none.
 
 Usage: cargo xtask soak launches [N]   compile the demo's sources N times (500) on each JDK: start-up and class loading
        cargo xtask soak churn [MIN]    MIN minutes (60), divided among the JDKs: programs that load and unload classes,
@@ -28,6 +30,8 @@ Usage: cargo xtask soak launches [N]   compile the demo's sources N times (500) 
        cargo xtask soak snapshots [N]  take N heap snapshots (1000) of the same program on each JDK, with each collector
                                        in turn whose heap can be copied; fails if more than 0.1 % of them fail, if a
                                        program is hurt or if a copy is left
+       cargo xtask soak deadlocks [N]  look N times (1000) at threads that nearly are in deadlocks, on each JDK, platform
+                                       and virtual ones; fails if one is told of
 
 Options:
   --jdk LIST        only these versions: 17,21,25
@@ -39,6 +43,9 @@ A failed run keeps its output and the JVM's crash report in target/soak, and the
 
 /// For runtimes without a compiler of their own.
 const ECJ: &str = "org.eclipse.jdt:ecj:3.37.0";
+
+/// The program of the churn and the snapshots.
+const CHURN: &str = "targets/Soak.java";
 
 const COLLECTORS: [&str; 5] = ["G1", "Serial", "Parallel", "Z", "Shenandoah"];
 
@@ -117,6 +124,13 @@ pub fn run(words: &[&str]) -> Result<()> {
                 stages.run(&name, || snapshots::run(&soak, jdk, times));
             }
         }
+        ["deadlocks", ref number @ ..] => {
+            let times = count(number.first(), 1000)?;
+            for jdk in runtimes {
+                let name = format!("deadlocks, JDK {}", jdk.version);
+                stages.run(&name, || deadlocks::run(&soak, jdk, times));
+            }
+        }
         _ => bail!("say what to do\n\n{HELP}"),
     }
     stages.finish()
@@ -155,18 +169,19 @@ impl Soak {
         tally.close()
     }
 
-    /// Compiles the program of the churn.
-    fn compile(&self, directory: &Path) -> Result<PathBuf> {
+    /// Compiles a program of the tests.
+    fn compile(&self, directory: &Path, source: &str, release: u32) -> Result<PathBuf> {
         let classes = directory.join("classes");
-        let source = self.root.join("crates/jvm-tests/java/targets/Soak.java");
+        let source = self.root.join("crates/jvm-tests/java").join(source);
         let mut javac = Command::new(self.javac.home.join("bin/javac"));
-        shell::run(javac.args(["--release", "17", "-nowarn", "-d"]).arg(&classes).arg(source))?;
+        let release = release.to_string();
+        shell::run(javac.args(["--release", &release, "-nowarn", "-d"]).arg(&classes).arg(source))?;
         Ok(classes)
     }
 
     fn churn(&self, jdk: &Jdk, span: Duration) -> Result<()> {
         let directory = self.directory("churn", jdk)?;
-        let classes = self.compile(&directory)?;
+        let classes = self.compile(&directory, CHURN, 17)?;
         let there: Vec<&str> =
             COLLECTORS.into_iter().filter(|name| has_collector(jdk, name)).collect();
         let mut tally = Tally::new(&directory);

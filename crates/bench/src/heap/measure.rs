@@ -1,18 +1,17 @@
 //! One heap: pauses of its JVM, and what reading its dump takes.
 
+use super::peers::{self, Peers};
 use crate::ready::Ready;
 use crate::stats::median;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tare_toolbox::jdks::Jdk;
-use tare_toolbox::runtimes::cache_dir;
-use tare_toolbox::shell::{self, Workspace};
-use tare_toolbox::stages::Stages;
+use tare_toolbox::shell;
 
 /// How often a process is asked for its memory.
 const LOOK: Duration = Duration::from_millis(10);
@@ -31,7 +30,8 @@ pub struct Point {
     pub dump: f64,
     pub ours: Reading,
     pub again: Reading,
-    pub peer: Option<Reading>,
+    /// By [`peers::ALL`].
+    pub peers: [Option<Reading>; peers::ALL.len()],
 }
 
 /// A command that read a dump.
@@ -42,32 +42,12 @@ pub struct Reading {
     pub memory: f64,
 }
 
-/// Another reader of dumps.
-pub struct Peer {
-    pub name: &'static str,
-    pub file: PathBuf,
-}
-
-/// hprof-slurp from crates.io, kept with what else was fetched.
-pub fn install_slurp(workspace: &Workspace, stages: &mut Stages) -> Option<PathBuf> {
-    let place = cache_dir().ok()?.join("hprof-slurp");
-    let file = place.join("bin/hprof-slurp");
-    if !file.exists() {
-        let mut install = workspace.cargo(&["install", "--locked", "hprof-slurp", "--root"]);
-        if let Err(error) = shell::run(install.arg(&place)) {
-            stages.note(format!("NOT COVERED: hprof-slurp cannot be installed: {error:#}"));
-            return None;
-        }
-    }
-    Some(file)
-}
-
 pub fn point(
     ready: &Ready,
     jdk: &Jdk,
     entries: u32,
     snapshots: usize,
-    peer: Option<&Peer>,
+    peers: &Peers,
 ) -> Result<Point> {
     let dump = ready.work.join("heap.hprof");
     let snapshot = ready.work.join("heap.tareheap");
@@ -104,11 +84,13 @@ pub fn point(
     let _ = fs::remove_file(&snapshot);
     let size = fs::metadata(&dump).context("HotSpot wrote no dump")?.len() as f64;
     let ours = |ready: &Ready| read(Command::new(&ready.tare).arg("heap").arg(&dump));
-    // Both find the file in the system's memory.
+    // All find the file in the system's memory.
     let _ = std::io::copy(&mut File::open(&dump)?, &mut std::io::sink());
-    let peer = peer.and_then(|peer| {
-        let read = read(Command::new(&peer.file).arg(&dump));
-        read.inspect_err(|error| println!("NOT COVERED: {}: {error:#}", peer.name)).ok()
+    let others = peers::ALL.map(|peer| {
+        let command = peers.command(peer, &dump, &ready.work);
+        let read = command.and_then(|mut command| read(&mut command));
+        peers::tidy(&dump);
+        read.inspect_err(|error| println!("NOT COVERED: {}: {error:#}", peer.name())).ok()
     });
     let (first, again) = (ours(ready)?, ours(ready)?);
     println!(
@@ -131,7 +113,7 @@ pub fn point(
         dump: size,
         ours: first,
         again,
-        peer,
+        peers: others,
     })
 }
 
@@ -143,6 +125,7 @@ impl Files<'_> {
         for file in self.0 {
             let _ = fs::remove_file(file);
             let _ = fs::remove_file(format!("{}.tare-index", file.display()));
+            peers::tidy(file);
         }
     }
 }

@@ -35,7 +35,9 @@ const PLOTS: [Plot; 3] = [
         lines: &[
             ("tare heap FILE", OURS, |point| Some(point.ours.seconds)),
             ("again", "#2ca02c", |point| Some(point.again.seconds)),
-            ("hprof-slurp", THEIRS, |point| Some(point.peer?.seconds)),
+            ("MAT", THEIRS, |point| Some(point.peers[0]?.seconds)),
+            ("hprof-analyzer", "#9467bd", |point| Some(point.peers[1]?.seconds)),
+            ("hprof-slurp", "#8c564b", |point| Some(point.peers[2]?.seconds)),
         ],
     },
     Plot {
@@ -43,7 +45,9 @@ const PLOTS: [Plot; 3] = [
         x: |point| point.dump / 1e9,
         lines: &[
             ("tare heap FILE", OURS, |point| Some(point.ours.memory / 1e9)),
-            ("hprof-slurp", THEIRS, |point| Some(point.peer?.memory / 1e9)),
+            ("MAT", THEIRS, |point| Some(point.peers[0]?.memory / 1e9)),
+            ("hprof-analyzer", "#9467bd", |point| Some(point.peers[1]?.memory / 1e9)),
+            ("hprof-slurp", "#8c564b", |point| Some(point.peers[2]?.memory / 1e9)),
         ],
     },
 ];
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn each_figure_is_a_line_and_each_size_a_mark() {
         let svg = svg(&[point(1e9), point(2e9)]);
-        assert_eq!(svg.matches("<polyline").count(), 8, "{svg}");
+        assert_eq!(svg.matches("<polyline").count(), 12, "{svg}");
         assert!(svg.contains(">1.00</text>") && svg.contains(">2.00</text>"), "{svg}");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     }

@@ -2,13 +2,13 @@
 //! program ever hurt? It loads classes, starts processes, overflows its stacks and checks its own
 //! results meanwhile.
 
-use super::{Soak, Tally, has_collector};
+use super::running::{Running, until};
+use super::{CHURN, Soak, Tally, has_collector};
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 use tare_toolbox::jdks::Jdk;
 
 /// Those whose heap can be copied.
@@ -16,9 +16,6 @@ const COLLECTORS: [&str; 4] = ["G1", "Serial", "Parallel", "Shenandoah"];
 
 /// Snapshots of one JVM; then there is another one, with the next collector.
 const EACH: u32 = 25;
-
-/// Nothing here takes longer on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Of a thousand snapshots so many may fail after all attempts.
 const MOST_FAILED: u32 = 1;
@@ -37,7 +34,7 @@ struct Counts {
 
 pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<()> {
     let directory = soak.directory("snapshots", jdk)?;
-    soak.compile(&directory)?;
+    soak.compile(&directory, CHURN, 17)?;
     let there: Vec<&str> = COLLECTORS.into_iter().filter(|name| has_collector(jdk, name)).collect();
     let begun = Instant::now();
     let mut counts = Counts::default();
@@ -81,48 +78,38 @@ impl Soak {
         counts: &mut Counts,
     ) -> Result<()> {
         let log = directory.join("program.log");
-        let out = File::create(&log)?;
         let mut java = Command::new(jdk.home.join("bin/java"));
         java.current_dir(directory).arg(format!("-XX:+Use{collector}GC")).arg("-Xmx256m");
         java.arg("-cp").arg(directory.join("classes")).arg("Soak");
-        let said = || fs::read_to_string(&log).unwrap_or_default();
-        java.stdin(Stdio::piped()).stdout(out.try_clone()?).stderr(out);
-        let mut program = java.spawn().context("java")?;
-        until("the program is ready", || said().contains("ready"))?;
+        let mut program = Running::start(&mut java, &log)?;
         let before = counts.failed;
         for _ in 0..number {
-            self.snapshot(&program, directory, counts)?;
-            if program.try_wait()?.is_some() {
+            self.snapshot(program.pid(), directory, counts)?;
+            if program.has_ended()? {
                 break;
             }
         }
-        let pid = program.id();
+        let pid = program.pid();
         if until("no copy is left", || !has_copy(pid)).is_err() {
             counts.left += 1;
         }
-        drop(program.stdin.take());
-        let waited =
-            until("the program ends", || program.try_wait().is_ok_and(|status| status.is_some()));
-        if waited.is_err() {
-            program.kill()?;
-        }
-        let status = program.wait()?;
-        if !status.success() || !said().contains("done") || said().contains("WRONG") {
+        let ended = program.end();
+        if ended.is_err() || !program.said().contains("done") {
             counts.hurt += 1;
             let kept = directory.join(format!("bad-{collector}-{}.log", counts.hurt));
             fs::rename(&log, &kept)?;
-            println!("{collector}: the program ended with {status}; see {}", kept.display());
+            println!("{collector}: {ended:?}; see {}", kept.display());
         } else if counts.failed > before {
             println!("{collector}: {} snapshots failed", counts.failed - before);
         }
         Ok(())
     }
 
-    fn snapshot(&self, program: &Child, directory: &Path, counts: &mut Counts) -> Result<()> {
+    fn snapshot(&self, pid: u32, directory: &Path, counts: &mut Counts) -> Result<()> {
         let file = directory.join("x.tareheap");
         let _ = fs::remove_file(&file);
         let mut command = Command::new(&self.tare);
-        command.args(["heap", &program.id().to_string(), "--no-index", "--json", "-o"]).arg(&file);
+        command.args(["heap", &pid.to_string(), "--no-index", "--json", "-o"]).arg(&file);
         let output = command.stdin(Stdio::null()).output().context("tare")?;
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
@@ -148,15 +135,4 @@ fn has_copy(pid: u32) -> bool {
         .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         .filter_map(|child| fs::read_to_string(format!("/proc/{child}/comm")).ok());
     names.any(|name| name.trim() == "tare-heap")
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
-    let begun = Instant::now();
-    while !holds() {
-        if begun.elapsed() > PATIENCE {
-            bail!("not within {} s: {what}", PATIENCE.as_secs());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }
