@@ -225,6 +225,7 @@ fn start(
     let follow = plan.follows_threads().then(follow::Follow::new).transpose();
     forget_gone(jni, None);
     let known_before = locked(&REGISTRY).get_or_insert_default().size().bytes;
+    let batches = Batches::new(Duration::from_nanos(plan.max_pause_ns));
     let recording = Arc::new(Recording {
         jvmti,
         plan,
@@ -241,7 +242,7 @@ fn start(
         methods: AtomicU64::new(0),
         weaving_ns: AtomicU64::new(0),
         pauses: Mutex::default(),
-        batches: Batches::default(),
+        batches,
         flight_recorder: AtomicBool::new(false),
         candidates: Mutex::default(),
         known_before,

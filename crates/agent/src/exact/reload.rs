@@ -168,7 +168,7 @@ impl Recording {
         let call = began.elapsed();
         let still = stood_still.zip(perf_memory::safepoint_ns());
         let still = still.map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
-        self.batches.took(batch.len(), call.saturating_sub(still.unwrap_or_default()));
+        self.batches.took(batch.len(), call.saturating_sub(still.unwrap_or_default()), still);
         if let Some(still) = still {
             let rate = (ticks() - ticks_before) as f64 / call.as_nanos().max(1) as f64;
             let still = (still.as_nanos() as f64 * rate) as u64;

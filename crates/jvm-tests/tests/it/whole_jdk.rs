@@ -3,7 +3,12 @@
 
 use crate::common::assert_no_trace;
 use crate::recording::{Recorded, begin, end, java, record};
-use tare_jvm_tests::{Demo, Jdk, Scratch, Tare, classes, on_each_jdk, run};
+use rustix::process::Signal;
+use std::thread::sleep;
+use std::time::Duration;
+use tare_jvm_tests::{
+    Demo, Jdk, Scratch, Seeded, Tare, classes, control_socket, on_each_jdk, run,
+};
 
 const ALL: [&str; 6] = ["--include", "java.**", "--include", "jdk.**", "--include", "sun.**"];
 const PROGRAM: [&str; 2] = ["Everything", "500"];
@@ -55,6 +60,34 @@ on_each_jdk! {
             demo.check_answers();
         }
         assert_no_trace(demo.target.pid());
+        demo.finish();
+    }
+
+    /// Ctrl-C at ten moments, most of them while classes are woven: everything is as it was, and
+    /// requests are answered.
+    fn ended_while_it_is_woven(jdk) {
+        let demo = Demo::from(Demo::command(jdk));
+        let (name, scratch) = (demo.target.name(), Scratch::new());
+        let mut seeded = Seeded::new(u64::from(jdk.major));
+        let mut woven = 0;
+        for round in 0..10 {
+            let file = scratch.join(&format!("{round}.tare"));
+            let words = record(&[&["--count"], &ALL[..], &[&name]].concat(), &file);
+            let recording = Tare::this().start(&words);
+            control_socket(demo.target.pid());
+            sleep(Duration::from_millis(seeded.below(1_500)));
+            recording.signal(Signal::INT);
+            let outcome = recording.wait();
+            // 130: nothing was woven to the end, so there is nothing to keep.
+            match outcome.code {
+                130 => assert!(!file.exists(), "{}", outcome.describe()),
+                0 => woven += 1,
+                _ => drop(outcome.fails(1, &["nothing was recorded"]).len()),
+            }
+            assert_no_trace(demo.target.pid());
+            demo.check_answers();
+        }
+        assert!(woven < 10, "no end came while classes were woven");
         demo.finish();
     }
 }

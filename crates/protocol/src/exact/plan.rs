@@ -99,6 +99,9 @@ pub struct ExactPlan {
     pub skip_trivial: bool,
     /// Weave methods that pass 8,000 bytes by it, which HotSpot does not compile.
     pub allow_huge: bool,
+    /// How long the program may stand still while classes are loaded again, as far as that can be
+    /// chosen; zero means no limit.
+    pub max_pause_ns: u64,
     /// Bytes that what is measured may take.
     pub memory: u64,
     pub measure: Measure,

@@ -18,6 +18,7 @@ impl ExactPlan {
             .with_all("exclude", &self.exclude)
             .with("skip-trivial", self.skip_trivial)
             .with("allow-huge", self.allow_huge)
+            .with("max-pause-ns", self.max_pause_ns)
             .with("memory", self.memory);
         match &self.measure {
             Measure::Trees(trees) => trees.add_to(message),
@@ -42,6 +43,7 @@ impl ExactPlan {
             exclude: all(m, "exclude")?,
             skip_trivial: m.parse("skip-trivial")?,
             allow_huge: m.parse("allow-huge")?,
+            max_pause_ns: m.parse("max-pause-ns")?,
             memory: m.parse("memory")?,
             measure: match m.text("measure")?.as_str() {
                 "samples" => Measure::Samples(BytecodeSamples::from_message(m)?),

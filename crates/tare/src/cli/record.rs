@@ -231,6 +231,10 @@ pub struct RecordArgs {
     /// Weave methods even if they become too large for HotSpot to compile
     #[arg(long, requires = "changed", help_heading = EXACT)]
     pub allow_huge: bool,
+    /// How long the program may stand still at once while code is woven and put back, as far as
+    /// fewer classes at a time make it shorter
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "50ms", requires = "changed", help_heading = EXACT)]
+    pub max_pause: Duration,
     /// How long to record, once all is woven [default: until Ctrl-C or the end of the program]
     #[arg(long, short, value_parser = duration, value_name = "TIME")]
     pub duration: Option<Duration>,

@@ -19,6 +19,7 @@ pub fn plan(args: &RecordArgs) -> Result<ExactPlan> {
         // for.
         skip_trivial: args.skip_trivial || (!args.root.is_empty() && !args.no_skip_trivial),
         allow_huge: args.allow_huge,
+        max_pause_ns: u64::try_from(args.max_pause.as_nanos()).unwrap_or(u64::MAX),
         memory: args.memory,
         measure: measure(args)?,
     })
