@@ -34,6 +34,7 @@ pub fn java() -> String {
 fn constants() -> Vec<(&'static str, i64)> {
     let mut all = Vec::new();
     all.extend(all_of!["", node: COUNT, LAST, METHOD, NEXT, PARENT, SIBLING, KIDS, START, TOTAL]);
+    all.extend(all_of!["", node: FIRST_TOTAL, TIMED_CALLS, AT, SQUARES, FIRST_CALLS]);
     all.extend(all_of!["", node: CALLING, BYTECODES, OBJECTS, BYTES, MADE, MADE_BYTES]);
     all.extend(all_of!["H_", header: HOLDS, BUMP, LIMIT, RESERVE, REFUSED, LOST, NODE, LOCK]);
     all.extend(all_of!["H_", header: POOL, ROOTS, TREES, ENDED, DEPTH, CPU, FOLD, FULL, PAUSED]);
@@ -70,6 +71,7 @@ fn constants() -> Vec<(&'static str, i64)> {
         ("HOLDS_TRACE", holds(Holds::Trace)),
         ("HOLDS_SAMPLES", holds(Holds::Samples)),
         ("HOLDS_SITES", holds(Holds::Sites)),
+        ("HOLDS_SOME_TIMES", holds(Holds::SomeTimes)),
         ("STACK", stack::BYTES as i64),
         ("TABLE", threads::AT as i64),
         ("NAME_PART", i64::from(record::NAME)),

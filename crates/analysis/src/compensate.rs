@@ -19,6 +19,11 @@ const ENGINE: &str = "exact";
 pub const UNTIMED: &str = "untimed-calls";
 pub const CALLING: &str = "calling-calls";
 
+/// Where only some calls of a context are timed: how many were, and the variance of its own time,
+/// in microseconds squared.
+pub const TIMED_CALLS: &str = "timed-calls";
+pub const TIME_VARIANCE: &str = "time-variance";
+
 /// Calls of a method that the interpreter does, as a JVM is set up by default; and up to how many
 /// calls a method may run in code that is not yet as quick as it will be.
 const INTERPRETED: f64 = 200.0;
@@ -58,13 +63,16 @@ pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
     let info = profile.series(times).info().clone();
     let mut series = [Estimate::Compensated, Estimate::Lower, Estimate::Upper]
         .map(|estimate| Series::new(info.clone().with_estimate(estimate)));
-    let calling = find(profile, |info| info.kind.name() == CALLING);
-    let groups = Groups::of(profile, [Some(times), Some(calls), untimed, calling]);
+    let some = find(profile, |info| info.kind.name() == TIMED_CALLS);
+    let calling = find(profile, |info| info.kind.name() == CALLING).filter(|_| some.is_none());
+    let groups = Groups::of(profile, [Some(times), Some(calls), untimed, some.or(calling)]);
     let mut model = Model {
         pairs: Pairs::calibrated(&calibration),
         interpreted: Pairs::interpreted(&calibration),
         calibration,
-        how,
+        // Pairs of transitions are known only where every call has both.
+        how: if some.is_some() { Compensation::Calibrated } else { how },
+        some: some.is_some(),
         calls: calls_by_method(profile, calls),
         counts_calling: calling.is_some(),
         quicker: 0.0,
@@ -156,6 +164,8 @@ fn calls_by_method(profile: &Profile, calls: SeriesId) -> Vec<f64> {
 struct Model {
     calibration: Calibration,
     how: Compensation,
+    /// Only some calls were timed.
+    some: bool,
     calls: Vec<f64>,
     /// What pairs of transitions cost, compiled and interpreted.
     pairs: Pairs,
@@ -207,8 +217,11 @@ impl Model {
             // A context that is not timed hands on to its caller what its callees weigh.
             let caller = &mut callees[caller];
             if timed > 0.0 {
+                let share =
+                    if self.some { (node.calling / node.calls).clamp(0.0, 1.0) } else { 1.0 };
                 let weight = self.outside(body, timed, warmth);
-                caller.weight = caller.weight + weight;
+                caller.weight =
+                    caller.weight + weight * share + self.counted(timed) * (1.0 - share);
                 caller.timed += timed;
                 caller.interpreted += timed * warmth.interpreted;
             } else {
@@ -217,9 +230,7 @@ impl Model {
                 caller.interpreted += below.interpreted;
                 caller.untimed += below.untimed;
             }
-            let counted = self.calibration.counted * node.untimed;
-            caller.weight =
-                caller.weight + Bounded { low: 0.0, middle: counted / 2.0, high: counted };
+            caller.weight = caller.weight + self.counted(node.untimed);
             caller.untimed += node.untimed;
         }
         forget_rows(nodes, rows);
@@ -265,6 +276,12 @@ impl Model {
             middle: (outside.middle + cold * warmth.interpreted) * timed,
             high: (outside.high + cold * warmth.warming) * timed,
         }
+    }
+
+    /// What calls weigh on their caller's time that are only counted.
+    fn counted(&self, calls: f64) -> Bounded {
+        let counted = self.calibration.counted * calls;
+        Bounded { low: 0.0, middle: counted / 2.0, high: counted }
     }
 
     /// By what each pair of transitions costs, and each call that is only counted.
@@ -349,6 +366,15 @@ impl std::ops::Add for Bounded {
             middle: self.middle + other.middle,
             high: self.high + other.high,
         }
+    }
+}
+
+impl std::ops::Mul<f64> for Bounded {
+    type Output = Bounded;
+
+    fn mul(self, factor: f64) -> Bounded {
+        let Bounded { low, middle, high } = self;
+        Bounded { low: low * factor, middle: middle * factor, high: high * factor }
     }
 }
 
@@ -445,6 +471,26 @@ mod tests {
         let [low, net, high] = totals(&profile);
         assert!((48_000_000..50_000_000).contains(&net), "{net}");
         assert!(low >= 48_000_000 && high >= 50_000_000, "{low} {high}");
+    }
+
+    #[test]
+    fn calls_that_were_not_timed_weigh_less_on_their_caller() {
+        let net_of = |timed: i64| {
+            let mut profile = profile(13_000_000, 1_000_000_000, false);
+            let calls = find(&profile, |info| info.kind == ValueKind::Invocations).unwrap();
+            let callee = profile.series(calls).rows().last().unwrap();
+            let unit = tare_profile::Unit::Count;
+            let kind = ValueKind::Other { name: TIMED_CALLS.to_owned(), unit };
+            let id = profile.add_series(SeriesInfo::new(ENGINE, kind));
+            profile.series_mut(id).push(Row::new(callee.context, callee.thread, timed));
+            assert!(compensate(&mut profile, Compensation::Calibrated));
+            totals(&profile)[1]
+        };
+        // All timed: as where every call is. 13 ns a call are the weight, or half a nanosecond.
+        let (all, few) = (net_of(1_000_000), net_of(10_000));
+        assert!((995..=1_005).contains(&(all / 1_000_000)), "{all}");
+        let more = few - all;
+        assert!((11_000_000..13_000_000).contains(&more), "{more}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod locks;
 mod memory;
 mod pauses;
+mod some_times;
 
 pub use locks::{blocked_samples, is_of_locks, lock_findings, nobody_waited};
 pub use memory::memory_findings;
@@ -328,6 +329,9 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
                 counted(methods, "method"),
             ));
         }
+    }
+    if info.kind.unit() == Unit::Nanoseconds && info.name != JOINED {
+        some_times::told(profile, metric).into_iter().for_each(&mut say);
     }
     let facts = &profile.run.facts;
     let methods = [keys::METHODS_REACHED, keys::METHODS_WOVEN, keys::METHODS_RUN];

@@ -58,7 +58,9 @@ pub use classes::{
     is_of_classes,
 };
 pub use collections::Collections;
-pub use compensate::{CALLING, Compensation, UNTIMED, bounds_of, compensate};
+pub use compensate::{
+    CALLING, Compensation, TIME_VARIANCE, TIMED_CALLS, UNTIMED, bounds_of, compensate,
+};
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{

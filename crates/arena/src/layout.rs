@@ -290,6 +290,14 @@ pub mod node {
     pub const TOTAL: usize = 40;
     /// Twice the calls that made timed calls, odd while the one under way is such a call.
     pub const CALLING: usize = 48;
+    /// Where some calls are timed: the time of the first ones. `TOTAL` is that of others.
+    pub const FIRST_TOTAL: usize = 48;
+    /// How many of the others were timed, and the low bits of the number of the call that is timed
+    /// next: one that is timed is under way when it is not above the count.
+    pub const TIMED_CALLS: usize = 56;
+    pub const AT: usize = 60;
+    /// The sum of the squares of their times, a floating-point number.
+    pub const SQUARES: usize = 64;
     pub const BYTECODES: usize = 32;
     pub const OBJECTS: usize = 40;
     pub const BYTES: usize = 48;
@@ -298,6 +306,9 @@ pub mod node {
     pub const MADE_BYTES: usize = 40;
     pub const SIZE_COUNTED: usize = 32;
     pub const SIZE_TIMED: usize = 56;
+    pub const SIZE_SOME_TIMED: usize = 72;
+    /// Calls of a context that are all timed where only some others are.
+    pub const FIRST_CALLS: u64 = 64;
     pub const SIZE_BYTECODES: usize = 40;
     pub const SIZE_ALLOCATIONS: usize = 56;
     pub const SIZE_SITES: usize = 48;
@@ -318,10 +329,12 @@ pub enum Holds {
     Samples,
     /// Objects and bytes, in nodes of their own for each allocation site and class.
     Sites,
+    /// Times of the first calls of each context, and of some others.
+    SomeTimes,
 }
 
 impl Holds {
-    const ALL: [Holds; 7] = [
+    const ALL: [Holds; 8] = [
         Holds::Nothing,
         Holds::Times,
         Holds::Bytecodes,
@@ -329,6 +342,7 @@ impl Holds {
         Holds::Trace,
         Holds::Samples,
         Holds::Sites,
+        Holds::SomeTimes,
     ];
 
     #[must_use]
@@ -350,6 +364,7 @@ impl Holds {
             Holds::Bytecodes | Holds::Samples => node::SIZE_BYTECODES,
             Holds::Allocations => node::SIZE_ALLOCATIONS,
             Holds::Sites => node::SIZE_SITES,
+            Holds::SomeTimes => node::SIZE_SOME_TIMED,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! error or less data, never a panic.
 #![forbid(unsafe_code)]
 
+mod estimate;
 pub mod layout;
 mod names;
 mod regions;

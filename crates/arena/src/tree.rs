@@ -5,6 +5,7 @@
 //! order afterwards. What is half-written in the moment of reading has no method yet and is left
 //! out; it will be there the next time.
 
+use crate::estimate::Estimate;
 use crate::layout::{self, Holds, PAGE, header, node, page, tree};
 use crate::regions::{self, RegionFigures};
 use std::collections::HashSet;
@@ -39,8 +40,12 @@ pub struct Node {
     /// A method's id, or one of the ids in [`layout`] that no method has.
     pub method: i32,
     pub count: u64,
-    /// Ticks spent in finished invocations; zero when the session is not timed.
+    /// Ticks spent in finished invocations; zero when the session is not timed. Where only some
+    /// are timed, an estimate for all.
     pub total: u64,
+    /// Where only some are timed: how many were, and the standard error of that estimate, in ticks.
+    pub some_timed: u64,
+    pub error: u64,
     /// When the invocation under way began; zero if there is none or the session is not timed.
     pub start: u64,
     /// Finished invocations that made timed calls; zero when the session is not timed.
@@ -290,7 +295,8 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
 /// The nodes of one page, from `from` on.
 fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at: &mut [u32]) {
     let size = holds.node_size();
-    let timed = holds == Holds::Times;
+    let some = holds == Holds::SomeTimes;
+    let timed = holds == Holds::Times || some;
     let counted = matches!(holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples);
     let (objects, made) = match holds {
         Holds::Sites => (node::MADE, node::MADE_BYTES),
@@ -312,15 +318,22 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
             *place = mine;
         }
         let field = |is: bool, field| if is { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
+        let count = u64_at(bytes, at + node::COUNT).unwrap_or(0);
+        let estimate = some.then(|| Estimate::read(bytes, at, method, count));
+        // A call that was to be timed and never ended has left the time of its beginning.
+        let next = u32_at(bytes, at + node::AT).unwrap_or(0);
+        let waits = some && (count as u32).wrapping_sub(next).cast_signed() < 0;
         tree.nodes.push(Node {
             at: at as u32,
             // An offset; `settle` makes it a position.
             parent: u32_at(bytes, at + node::PARENT).unwrap_or(0),
             method,
-            count: u64_at(bytes, at + node::COUNT).unwrap_or(0),
-            total: field(timed, node::TOTAL),
-            start: field(timed, node::START),
-            calling: field(timed, node::CALLING) / 2,
+            count,
+            total: estimate.map_or_else(|| field(timed, node::TOTAL), |estimate| estimate.total),
+            some_timed: estimate.map_or(0, |estimate| estimate.timed),
+            error: estimate.map_or(0, |estimate| estimate.error),
+            start: field(timed && !waits, node::START),
+            calling: field(timed && !some, node::CALLING) / 2,
             bytecodes: field(counted, node::BYTECODES),
             objects: field(allocates, objects),
             bytes: field(allocates, made),

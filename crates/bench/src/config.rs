@@ -10,6 +10,8 @@ use crate::workloads::Workload;
 pub enum Mode {
     Count,
     Time,
+    /// Times of a context's first calls and of one in so many.
+    SomeTimes,
     /// Times, with the probes held to a budget.
     Budget,
     /// Everything woven to count, but below a root that is never called.
@@ -164,9 +166,10 @@ pub const BRIEF: [Config; 7] = [
     Config::Launched(Mode::Time),
 ];
 
-pub const ALL: [Config; 12] = [
+pub const ALL: [Config; 13] = [
     Config::Plain,
     Config::Launched(Mode::Count),
+    Config::Launched(Mode::SomeTimes),
     Config::Launched(Mode::Time),
     Config::Launched(Mode::Outside),
     Config::Attached(Mode::Count),
@@ -191,6 +194,8 @@ impl Config {
             Config::Plain => "plain",
             Config::Launched(Mode::Count) => "count, launched",
             Config::Launched(Mode::Time) => "time, launched",
+            Config::Launched(Mode::SomeTimes) => "time of some calls, launched",
+            Config::Attached(Mode::SomeTimes) => "time of some calls, attached",
             Config::Launched(Mode::Budget) => "time within 20 %, launched",
             Config::Attached(Mode::Budget) => "time within 20 %, attached",
             Config::Launched(Mode::Outside) => "outside, launched",
@@ -311,6 +316,7 @@ pub fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'
         Mode::Trace => words.extend(["--events", "2G"]),
         Mode::Count => words.push("--count"),
         Mode::Time => {}
+        Mode::SomeTimes => words.push("--time-some"),
         Mode::Budget => words.extend(["--overhead", "20%"]),
         Mode::Rooted => words.extend(["--root", root]),
         Mode::Bytecodes => words.push("--bytecodes"),

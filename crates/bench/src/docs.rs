@@ -91,6 +91,7 @@ pub fn quoted_in(readme: &str, rows: &[Row]) -> Option<String> {
 fn quoted(rows: &[Row]) -> String {
     let configs = [
         Config::Launched(Mode::Count),
+        Config::Launched(Mode::SomeTimes),
         Config::Launched(Mode::Time),
         Config::Launched(Mode::Outside),
         Config::AsyncProfiler,

@@ -37,8 +37,8 @@ pub use machine::{
     PATIENCE, Scratch, Seeded, can, is_root, no_crash_files, shared_classes, shared_jdk, wait_until,
 };
 pub use proc::{
-    Usage, descendants, exists, is_ours, jvm_below, mappings, open_files, own_mappings,
-    thread_names,
+    Usage, cpu_of_threads, descendants, exists, is_ours, jvm_below, mappings, open_files,
+    own_mappings, thread_names,
 };
 pub use sampling::{Samples, Sampling, Stack};
 pub use tare::{Outcome, Running, Tare};

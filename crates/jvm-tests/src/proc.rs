@@ -46,6 +46,17 @@ pub fn thread_names(pid: u32) -> Vec<String> {
     tasks.iter().filter_map(name).collect()
 }
 
+/// Nanoseconds that the threads of a process whose names begin so have been on a processor.
+pub fn cpu_of_threads(pid: u32, names: &str) -> u64 {
+    let of = |task: &PathBuf| {
+        let name = fs::read_to_string(task.join("comm")).ok()?;
+        let times = fs::read_to_string(task.join("schedstat")).ok()?;
+        name.starts_with(names).then_some(())?;
+        times.split(' ').next()?.parse::<u64>().ok()
+    };
+    list(format!("/proc/{pid}/task")).iter().filter_map(of).sum()
+}
+
 /// What each open descriptor refers to.
 pub fn open_files(pid: u32) -> Vec<String> {
     let target = |fd: &PathBuf| Some(fs::read_link(fd).ok()?.to_string_lossy().into_owned());

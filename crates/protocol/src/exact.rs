@@ -6,7 +6,7 @@ mod plan_message;
 use crate::{Message, Region, WireError};
 pub use plan::{
     BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, Figures, Measure, Roots, Scheme,
-    TracePlan, TreePlan, TreeRoots,
+    SomeTimes, TracePlan, TreePlan, TreeRoots,
 };
 use std::fmt;
 use std::str::FromStr;

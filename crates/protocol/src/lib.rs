@@ -32,7 +32,7 @@ pub use counters::EventCounts;
 pub use engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 pub use exact::{
     BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, ExactStatus, Figures, Measure,
-    Refusal, Roots, Scheme, SubgraphStatus, TracePlan, TreePlan, TreeRoots,
+    Refusal, Roots, Scheme, SomeTimes, SubgraphStatus, TracePlan, TreePlan, TreeRoots,
 };
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};

@@ -16,7 +16,7 @@ pub use memory::{Arena, NameFile};
 pub use naming::add_frame;
 
 use naming::{add_thread, rest_name, thread_name};
-use times::{has_time, nanos, net_ticks, of_method};
+use times::{has_time, nanos, net_ticks, net_variance, of_method, square_micros};
 
 use crate::completion;
 use crate::demotion::Steering;
@@ -27,7 +27,7 @@ use crate::regions::Regions;
 use crate::stream::Watched;
 use missing::Missing;
 use std::collections::HashMap;
-use tare_analysis::{CALLING, Calibration, TARGET_TIME, UNTIMED};
+use tare_analysis::{CALLING, Calibration, TARGET_TIME, TIME_VARIANCE, TIMED_CALLS, UNTIMED};
 use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
 use tare_profile::facts::ProbeCost;
@@ -44,6 +44,8 @@ pub struct Totals {
     pub samples: bool,
     /// Of those, in a timed recording, the ones that were only counted.
     pub untimed: u64,
+    /// And where only some are timed, those of the others that were.
+    pub some_timed: Option<u64>,
     pub bytecodes: u64,
     /// Allocated.
     pub objects: u64,
@@ -104,7 +106,8 @@ struct AllSeries {
     counted: [Option<SeriesId>; COUNTED],
 }
 
-/// What a node may count beside its calls: bytecodes, objects, bytes.
+/// What a node may count beside its calls: bytecodes, objects, bytes; or, where some calls are timed,
+/// how many were, and the variance of the time.
 const COUNTED: usize = 3;
 
 /// A node as it was at the last look. There may be many millions, so it is as small as can be.
@@ -128,7 +131,7 @@ struct Figures {
     calling: u64,
     /// Ticks of its own.
     net: i64,
-    /// Bytecodes, objects and bytes, as far as the session counts them.
+    /// As far as the session counts it.
     counted: [u64; COUNTED],
 }
 
@@ -201,10 +204,11 @@ impl Exact {
 
     /// What the calls so far cost in probes, at least, in nanoseconds.
     pub fn in_probes(&self) -> f64 {
-        let Totals { calls, untimed, .. } = self.totals;
+        let Totals { calls, untimed, some_timed, .. } = self.totals;
         let a_call = self.status.probe_ps as f64 / 1e3;
         let counted = self.calibration().map_or(a_call, |c| c.counted);
-        (calls - untimed) as f64 * a_call + untimed as f64 * counted
+        let timed = some_timed.unwrap_or(calls - untimed);
+        timed as f64 * a_call + (calls - timed.min(calls)) as f64 * counted
     }
 
     /// How many methods were woven, and how many of them were seen to run.
@@ -221,7 +225,13 @@ impl Exact {
         let rest = rest_name(snapshot);
         let samples = snapshot.holds == Holds::Samples;
         let more_than_calls = snapshot.holds != Holds::Nothing;
-        self.totals = Totals { trees: snapshot.trees.len(), samples, ..Totals::default() };
+        let some = snapshot.holds == Holds::SomeTimes;
+        self.totals = Totals {
+            trees: snapshot.trees.len(),
+            samples,
+            some_timed: some.then_some(0),
+            ..Totals::default()
+        };
         self.look += 1;
         let pruned = snapshot.pruned != self.missing.pruned;
         let threads: Vec<ThreadId> =
@@ -232,6 +242,7 @@ impl Exact {
         completion::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
+            let variance = some.then(|| net_variance(tree));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
                 if at % STRETCH == 0 {
@@ -277,7 +288,10 @@ impl Exact {
                     untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
                     calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
-                    counted: [self.bytecodes(node), node.objects, node.bytes],
+                    counted: match &variance {
+                        Some(all) => [node.some_timed, square_micros(snapshot, all[at]), 0],
+                        None => [self.bytecodes(node), node.objects, node.bytes],
+                    },
                 };
                 if times.is_some() && has.untimed > 0 {
                     *of_method(&mut self.untimed, node.method) += has.untimed;
@@ -319,6 +333,7 @@ impl Exact {
                 }
                 self.totals.calls += node.count;
                 self.totals.untimed += if times.is_some() { has.untimed } else { 0 };
+                self.totals.some_timed.iter_mut().for_each(|timed| *timed += node.some_timed);
                 self.totals.bytecodes += node.bytecodes;
                 self.totals.objects += node.objects;
                 self.totals.bytes += node.bytes;
@@ -389,12 +404,17 @@ impl Exact {
             let kind = if snapshot.cpu_time { ValueKind::CpuTime } else { ValueKind::WallTime };
             let of_calls =
                 |name: &str| ValueKind::Other { name: name.to_owned(), unit: Unit::Count };
-            let times = (snapshot.holds == Holds::Times).then(|| Timed {
+            let some = snapshot.holds == Holds::SomeTimes;
+            let times = (some || snapshot.holds == Holds::Times).then(|| Timed {
                 net: add(kind),
                 untimed: add(of_calls(UNTIMED)),
                 calling: add(of_calls(CALLING)),
             });
             let mut counted = [None; COUNTED];
+            if some {
+                counted[0] = Some(add(of_calls(TIMED_CALLS)));
+                counted[1] = Some(add(of_calls(TIME_VARIANCE)));
+            }
             if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples) {
                 let estimated =
                     ValueKind::Other { name: TARGET_TIME.to_owned(), unit: Unit::Nanoseconds };

@@ -333,14 +333,14 @@ public final class TareProbe {
         return root == 0 ? 0 : leaving(root, down(thread, entry(thread), root, id, false));
     }
 
-    private static long outermost(Thread thread) {
+    static long outermost(Thread thread) {
         long mark = session;
         boolean trees = mark != -1 && U.getInt((mark << 32) + H_HOLDS) != HOLDS_TRACE;
         return trees ? arrive(thread, mark) : 0;
     }
 
     /** The token of an entry from outside, whose exit may be more than the step back. */
-    private static long leaving(long root, long token) {
+    static long leaving(long root, long token) {
         boolean leaves = (U.getInt(page(root) + T_FLAGS) & FLAG_LEAVES) != 0;
         return token != 0 && leaves ? ~token : token;
     }

@@ -54,8 +54,9 @@ final class TarePruning {
     private static int prune(long base, long tree, long node, int sieve) {
         int size = U.getInt(base + H_NODE);
         int holds = U.getInt(base + H_HOLDS);
-        boolean timed = holds == HOLDS_TIMES;
-        boolean counted = holds >= HOLDS_BYTECODES;
+        boolean some = holds == HOLDS_SOME_TIMES;
+        boolean timed = holds == HOLDS_TIMES || some;
+        boolean counted = holds >= HOLDS_BYTECODES && !some;
         int weight = holds == HOLDS_SITES ? 0 : 6; // Objects are as many as calls are.
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
             U.putInt(at + MARK, 0);
@@ -70,7 +71,7 @@ final class TarePruning {
             }
             all++;
             if (method < 0 && method != REST || U.getLong(at + COUNT) > sieve
-                || timed && U.getLong(at + TOTAL) > (long) sieve << 12
+                || timed && (some ? estimate(at) : U.getLong(at + TOTAL)) > (long) sieve << 12
                 || counted && U.getLong(at + BYTECODES) > (long) sieve << weight) {
                 stay(at);
             }
@@ -94,7 +95,11 @@ final class TarePruning {
                 U.putInt(parent + MARK, STAYS | KNOWN);
                 if (rest != at) {
                     U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(at + COUNT));
-                    if (timed) {
+                    if (some) {
+                        U.putLong(rest + FIRST_TOTAL, estimate(rest) + estimate(at));
+                        U.putLong(rest + TOTAL, 0);
+                        U.putInt(rest + TIMED_CALLS, 0);
+                    } else if (timed) {
                         U.putLong(rest + TOTAL, U.getLong(rest + TOTAL) + U.getLong(at + TOTAL));
                     } else {
                         hand(at, rest, size);
@@ -165,6 +170,19 @@ final class TarePruning {
         for (int at = BYTECODES; at < size; at += 8) {
             U.putLong(to + at, U.getLong(to + at) + U.getLong(from + at));
         }
+    }
+
+    /** The time of all calls of a node of which some are timed. */
+    private static long estimate(long node) {
+        long first = U.getLong(node + FIRST_TOTAL);
+        long others = U.getLong(node + COUNT) - FIRST_CALLS;
+        int timed = U.getInt(node + TIMED_CALLS);
+        if (others <= 0 || U.getInt(node + METHOD) == REST) {
+            return first;
+        }
+        double mean = timed > 0
+            ? (double) U.getLong(node + TOTAL) / timed : (double) first / FIRST_CALLS;
+        return first + (long) (mean * others);
     }
 
     private static void stay(long node) {

@@ -115,7 +115,7 @@ final class TareTree {
         if (holds == HOLDS_TRACE) {
             return 0; // Woven for an earlier session; there are no trees now.
         }
-        if (holds != HOLDS_TIMES) {
+        if (holds != HOLDS_TIMES && holds != HOLDS_SOME_TIMES) {
             return make(base, node, id, length, call);
         }
         long tree = page(node);

@@ -24,6 +24,7 @@ pub fn holds(plan: &ExactPlan) -> Holds {
         Measure::Regions(_) => Holds::Times,
         Measure::Trees(trees) => match &trees.figures {
             Figures::Counts { .. } => Holds::Nothing,
+            Figures::Times { some: Some(_), .. } => Holds::SomeTimes,
             Figures::Times { .. } => Holds::Times,
             Figures::Bytecodes { .. } if plan.allocations() => Holds::Allocations,
             Figures::Bytecodes { .. } => Holds::Bytecodes,

@@ -30,9 +30,10 @@ pub enum Part {
     Discovery,
     Calibration,
     Trace,
+    Some,
 }
 
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 15] = [
     Part::Probe,
     Part::Threads,
     Part::Clock,
@@ -47,6 +48,7 @@ const PARTS: [Part; 14] = [
     Part::Discovery,
     Part::Calibration,
     Part::Trace,
+    Part::Some,
 ];
 
 impl Part {
@@ -66,6 +68,7 @@ impl Part {
             Part::Discovery => "java/lang/TareDiscovery",
             Part::Calibration => "java/lang/TareCalibration",
             Part::Trace => "java/lang/TareTrace",
+            Part::Some => "java/lang/TareSome",
         }
     }
 

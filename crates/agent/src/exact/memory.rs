@@ -41,6 +41,9 @@ pub const SMALLEST: u64 = 8 << 20;
 /// The part of the memory that only "all the rest" nodes may take.
 const RESERVE_SHARE: u64 = 16;
 
+/// Between two calls of a context that are timed, on average, at most.
+const LARGEST_DISTANCE: u32 = 1 << 16;
+
 /// A node's last child is found by a signed distance of 32 bits.
 const LARGEST: u64 = 1 << 31;
 
@@ -76,7 +79,8 @@ pub struct Shape {
     /// No context is pruned.
     pub keeps: bool,
     pub depth: u32,
-    /// With samples: how far apart they are, and the seed of what is random in that.
+    /// With samples, and where some calls are timed: how far apart they are, and the seed of what
+    /// is random in that.
     pub every: u32,
     pub random: Option<u64>,
     pub budget: u64,
@@ -90,7 +94,10 @@ impl Shape {
     pub fn of(plan: &ExactPlan) -> Self {
         let (every, random) = match &plan.measure {
             Measure::Samples(samples) => (samples.every, samples.random),
-            _ => (agents::FIRST, None),
+            _ => match plan.some_times() {
+                Some(some) => (some.one_in.clamp(1, LARGEST_DISTANCE), Some(some.seed)),
+                None => (agents::FIRST, None),
+            },
         };
         let (ring, wait) = match &plan.measure {
             Measure::Trace(trace) => (

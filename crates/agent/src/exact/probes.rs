@@ -56,10 +56,22 @@ impl Kind {
 
 pub(super) const UNFIT: &str = "the probes do not fit their runtime";
 
+/// Which calls are timed.
+#[derive(Clone, Copy)]
+enum Times {
+    None,
+    Some,
+    All,
+}
+
 /// What woven methods call.
-fn probes(timed: bool, region: Option<&RegionProbe>) -> Result<(Probes, Probes), &'static str> {
-    let owner = Part::Probe.name();
-    let suffix = if timed { "Timed" } else { "" };
+fn probes(times: Times, region: Option<&RegionProbe>) -> Result<(Probes, Probes), &'static str> {
+    let (part, suffix) = match times {
+        Times::None => (Part::Probe, ""),
+        Times::Some => (Part::Some, "Some"),
+        Times::All => (Part::Probe, "Timed"),
+    };
+    let owner = part.name();
     let set = |enter: &str| {
         let call = |name: &str, descriptor: &str, arguments: &[Arg]| {
             Call::new(&owner, &format!("{name}{suffix}"), descriptor, arguments)
@@ -99,8 +111,13 @@ impl AllProbes {
     pub fn new(plan: &ExactPlan) -> Result<Self, &'static str> {
         let probe = region_probe();
         let with = (!plan.regions().is_empty()).then_some(&probe);
-        let (root, inner) = probes(false, with)?;
-        let (root_timed, inner_timed) = probes(plan.is_timed(), with)?;
+        let (root, inner) = probes(Times::None, with)?;
+        let times = match () {
+            () if plan.some_times().is_some() => Times::Some,
+            () if plan.is_timed() => Times::All,
+            () => Times::None,
+        };
+        let (root_timed, inner_timed) = probes(times, with)?;
         let (root_leaf, inner_leaf) = (leaf_probes("leafRoot", with)?, leaf_probes("leaf", with)?);
         let bytecodes = plan.blocks().map(|blocks| BytecodeProbes::new(blocks, plan));
         let bytecodes = bytecodes.transpose()?;

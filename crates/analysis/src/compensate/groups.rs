@@ -11,7 +11,7 @@ pub struct Node {
     pub nanos: f64,
     pub calls: f64,
     pub untimed: f64,
-    /// Calls that made timed calls.
+    /// Calls that made timed calls; where only some calls are timed, those that were.
     pub calling: f64,
 }
 

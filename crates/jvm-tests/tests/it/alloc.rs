@@ -121,13 +121,15 @@ on_each_jdk! {
             assert!(ages.len() >= 198, "{collector}: {} of 200 live", ages.len());
             let wasted = came.living("[J", "Allocates.waste").len();
             assert!(wasted <= 1, "{collector}: {wasted} that were dropped live");
+            let held = recording.status().entries;
             target.ask("drop");
             wait_until("they are gone", || {
                 target.ask("gc 1");
                 keeps(recording.drain()).is_empty()
             });
+            // What the JDK keeps is in the table, too, and may be more by now.
             let status = recording.status();
-            assert!(status.entries < 200, "{collector}: {status:?}");
+            assert!(status.entries + 100 <= held, "{collector}: {held}, {status:?}");
             assert_eq!(status.lost, Vec::<String>::new(), "{collector}");
             let (came, _) = recording.stop();
             assert!(came.gone >= 198, "{collector}: {}", came.gone);

@@ -189,6 +189,7 @@ on_each_jdk! {
         for round in 0..100 {
             let times = Figures::Times {
                 cpu_time: false,
+                some: None,
                 all: false,
                 count_only: Vec::new(),
                 regions: Vec::new(),

@@ -14,9 +14,13 @@ fn recorded_ns(recorded: &Recorded) -> i64 {
 
 /// Nanoseconds of one method and what it called.
 fn recorded_total_ns(recorded: &Recorded, wanted: &str) -> i64 {
+    recorded_of(recorded, &ValueKind::WallTime, wanted)
+}
+
+fn recorded_of(recorded: &Recorded, kind: &ValueKind, wanted: &str) -> i64 {
     let profile = &recorded.profile;
     let series = profile.all_series().map(|(_, series)| series);
-    let times = series.filter(|series| series.info().kind == ValueKind::WallTime);
+    let times = series.filter(|series| series.info().kind == *kind);
     let name = |frame| {
         let method = profile.method_of(frame);
         format!("{}.{}", profile.strings.get(method.class), profile.strings.get(method.name))
@@ -114,6 +118,39 @@ on_each_jdk! {
             let page = Tare::this().run(&["report", &file.display().to_string()]).ok().to_owned();
             assert_eq!(page.contains("--time-all"), !timed, "{page}");
         }
+    }
+
+    /// Where some calls are timed all are counted, and what the others took is estimated rightly:
+    /// here beside a caller that was timed as a whole.
+    fn some_calls_stand_for_all(jdk) {
+        const CALLS: i64 = 60_000;
+        let scratch = Scratch::new();
+        let file = scratch.path().join("x.tare");
+        // Processor time, which does not tell what else the machine does.
+        let mut words = record(&["--time-some=8", "--cpu-time"], &file);
+        words.extend(java(jdk, classes(), &["SomeTimes"]));
+        Tare::this().run(&words).ok();
+        let recorded = Recorded::open(&file);
+        let counts = recorded.counts();
+        assert_eq!((counts["SomeTimes.work"], counts["SomeTimes.spin"]), (CALLS, CALLS));
+        let of = |name: &str| {
+            let mut series = recorded.profile.all_series().map(|(_, series)| series);
+            series.find(|series| series.info().kind.name() == name)
+        };
+        let timed = of("timed-calls").expect("timed calls").total();
+        // Two contexts with so many calls; the first ones are all timed.
+        let expected = 2 * (64 + (CALLS - 64) / 8);
+        assert!((expected - 1_500..expected + 1_500).contains(&timed), "{timed} of {expected}");
+        assert!(of("time-variance").is_some_and(|variance| variance.total() > 0));
+        let cpu = |method: &str| {
+            recorded_of(&recorded, &ValueKind::CpuTime, &format!("SomeTimes.{method}"))
+        };
+        // Whatever the estimates say, drive and all that it calls is one call: that is exact.
+        let (drive, work) = (cpu("drive"), cpu("work"));
+        let share = work as f64 / drive as f64;
+        assert!((0.85..1.15).contains(&share), "{work} of {drive}");
+        let page = Tare::this().run(&["report", &file.display().to_string()]).ok().to_owned();
+        assert!(page.contains("were timed: the first 64 of each context"), "{page}");
     }
 
     fn a_wait_is_nobodys_time(jdk) {

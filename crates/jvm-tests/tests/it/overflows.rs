@@ -13,7 +13,7 @@ fn skipped(text: &str) -> u64 {
 on_each_jdk! {
     fn nothing_is_skipped_and_all_is_counted(jdk) {
         for (vm, rounds) in [("-Xmixed", "32"), ("-Xint", "16")] {
-            for mode in [&["--count"][..], &[], &["--bytecodes"]] {
+            for mode in [&["--count"][..], &[], &["--time-some=3"], &["--bytecodes"]] {
                 let (text, found) = launched(jdk, mode, classes(), &[vm, "Overflows", rounds]);
                 assert_eq!(skipped(&text), 0, "{vm} {mode:?}: {text}");
                 let truth = counted(&text);

@@ -6,9 +6,7 @@ use crate::recording::{Recorded, begin, end, java, record};
 use rustix::process::Signal;
 use std::thread::sleep;
 use std::time::Duration;
-use tare_jvm_tests::{
-    Demo, Jdk, Scratch, Seeded, Tare, classes, control_socket, on_each_jdk, run,
-};
+use tare_jvm_tests::{Demo, Jdk, Scratch, Seeded, Tare, classes, control_socket, on_each_jdk, run};
 
 const ALL: [&str; 6] = ["--include", "java.**", "--include", "jdk.**", "--include", "sun.**"];
 const PROGRAM: [&str; 2] = ["Everything", "500"];

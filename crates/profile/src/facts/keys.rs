@@ -122,6 +122,8 @@ keys! {
     METHODS_RUN: u64 = "methods-run";
     /// Methods that are empty, or only read or store a field, were left alone.
     SKIPS_TRIVIAL: bool = "skips-trivial";
+    /// Of each context's calls after the first ones, one in so many was timed.
+    TIMED_ONE_IN: u64 = "timed-one-in";
     /// Identity hash codes and seeds were the same as in any other such run.
     CHANCE_FIXED: bool = "chance-fixed";
     /// Bytecodes between two samples of them.

@@ -150,6 +150,8 @@ pub enum Figures {
     Times {
         /// Time that threads spent on a processor, instead of time that passed.
         cpu_time: bool,
+        /// Time the first calls of each context, and then some that are drawn.
+        some: Option<SomeTimes>,
         /// Time even methods that are over sooner than a clock can be read, which are else counted.
         all: bool,
         /// Methods that are counted but not timed.
@@ -171,6 +173,15 @@ impl Default for Figures {
     fn default() -> Self {
         Figures::Counts { fold: false, regions: Vec::new() }
     }
+}
+
+/// Which calls are timed, if not all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SomeTimes {
+    /// One in so many, on average.
+    pub one_in: u32,
+    /// Of what is random in that.
+    pub seed: u64,
 }
 
 /// What executed bytecodes are counted as.
@@ -262,6 +273,16 @@ impl ExactPlan {
     pub fn is_cpu_time(&self) -> bool {
         let Measure::Trees(trees) = &self.measure else { return false };
         matches!(trees.figures, Figures::Times { cpu_time: true, .. })
+    }
+
+    /// Which calls are timed, if not all of them.
+    #[must_use]
+    pub fn some_times(&self) -> Option<SomeTimes> {
+        let Measure::Trees(trees) = &self.measure else { return None };
+        match trees.figures {
+            Figures::Times { some, .. } => some,
+            Figures::Counts { .. } | Figures::Bytecodes { .. } | Figures::Sites { .. } => None,
+        }
     }
 
     /// Whether methods are timed that are over sooner than a clock can be read.

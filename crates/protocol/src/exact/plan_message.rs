@@ -5,8 +5,8 @@
 
 use super::all;
 use super::plan::{
-    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, Scheme, TracePlan, TreePlan,
-    TreeRoots,
+    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, Scheme, SomeTimes, TracePlan,
+    TreePlan, TreeRoots,
 };
 use crate::{Message, WireError};
 
@@ -73,9 +73,11 @@ impl TreePlan {
             Figures::Counts { fold, regions } => {
                 message.with("measure", "counts").with("fold", fold).with_all("region", regions)
             }
-            Figures::Times { cpu_time, all, count_only, regions } => message
+            Figures::Times { cpu_time, some, all, count_only, regions } => message
                 .with("measure", "times")
                 .with("cpu-time", cpu_time)
+                .with_some("time-one-in", some.map(|some| some.one_in))
+                .with_some("time-seed", some.map(|some| some.seed))
                 .with("time-all", all)
                 .with_all("count-only", count_only)
                 .with_all("region", regions),
@@ -106,6 +108,13 @@ impl TreePlan {
             "counts" => Figures::Counts { fold: m.parse("fold")?, regions: all(m, "region")? },
             "times" => Figures::Times {
                 cpu_time: m.parse("cpu-time")?,
+                some: match m.get("time-one-in") {
+                    Some(_) => Some(SomeTimes {
+                        one_in: m.parse("time-one-in")?,
+                        seed: m.parse("time-seed")?,
+                    }),
+                    None => None,
+                },
                 all: m.parse("time-all")?,
                 count_only: all(m, "count-only")?,
                 regions: all(m, "region")?,
@@ -184,6 +193,7 @@ mod tests {
             Figures::Counts { fold: true, regions: regions.clone() },
             Figures::Times {
                 cpu_time: true,
+                some: Some(SomeTimes { one_in: 32, seed: u64::MAX }),
                 all: true,
                 count_only: vec!["**.get*".parse().unwrap()],
                 regions: regions.clone(),

@@ -397,6 +397,11 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
     if plan.times_all() {
         options.push(("time-all", "yes".to_owned()));
     }
+    if let Some(some) = plan.some_times() {
+        options.push(("time-one-in", some.one_in.to_string()));
+        options.push(("time-seed", some.seed.to_string()));
+        facts.set(keys::TIMED_ONE_IN, &u64::from(some.one_in));
+    }
     options.extend(plan.regions().iter().map(|region| ("region", region.to_string())));
     options.extend(plan.blocks().map(|blocks| ("blocks", blocks.to_string())));
     if let Measure::Samples(samples) = &plan.measure {

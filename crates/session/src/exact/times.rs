@@ -25,6 +25,27 @@ pub(super) fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
     net
 }
 
+/// For each node the variance of its own time where only some calls were timed, in ticks squared: a
+/// caller's is without what it called, so it is as uncertain as that is, too.
+pub(super) fn net_variance(tree: &Tree) -> Vec<f64> {
+    let mut variance = vec![0.0; tree.nodes.len()];
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let own = (node.error as f64).powi(2);
+        variance[at] += own;
+        let caller = in_time_of(tree, node);
+        if caller != at {
+            variance[caller] += own;
+        }
+    }
+    variance
+}
+
+/// A variance in microseconds squared, which add up to no number that is too large.
+pub(super) fn square_micros(snapshot: &Snapshot, variance: f64) -> u64 {
+    let deviation = nanos(snapshot, variance.sqrt() as i64) as f64 / 1_000.0;
+    (deviation * deviation) as u64
+}
+
 /// The place of a method in a table by id; what is no method has the first.
 pub(super) fn of_method<T: Clone + Default>(table: &mut Vec<T>, method: i32) -> &mut T {
     let id = usize::try_from(method).unwrap_or(0);

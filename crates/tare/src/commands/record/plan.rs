@@ -6,7 +6,8 @@ use crate::cli::RecordArgs;
 use crate::target_costs::TargetCosts;
 use anyhow::Result;
 use tare_protocol::{
-    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, TracePlan, TreePlan, TreeRoots,
+    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, SomeTimes, TracePlan, TreePlan,
+    TreeRoots,
 };
 
 /// What the agent is to weave and measure.
@@ -68,6 +69,7 @@ fn figures(args: &RecordArgs) -> Result<Figures> {
     } else {
         Figures::Times {
             cpu_time: args.cpu_time,
+            some: args.time_some.map(|one_in| SomeTimes { one_in, seed: args.seed }),
             all: args.time_all,
             count_only: args.count_only.clone(),
             regions,

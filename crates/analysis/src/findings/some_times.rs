@@ -1,0 +1,51 @@
+//! How far times can be trusted where only some calls were timed.
+
+use super::percent;
+use crate::compensate::{TIME_VARIANCE, TIMED_CALLS};
+use tare_profile::facts::keys;
+use tare_profile::{MethodId, Profile, Row, Series, SeriesId, ValueKind};
+
+/// Standard errors to either side that hold 95 of 100.
+const NINETY_FIVE: f64 = 1.96;
+
+/// One sentence, of a recording in which some calls were timed.
+pub(super) fn told(profile: &Profile, metric: SeriesId) -> Option<String> {
+    let one_in = profile.run.facts.get(keys::TIMED_ONE_IN)?;
+    let series = |fits: &dyn Fn(&ValueKind) -> bool| {
+        profile.all_series().map(|(_, series)| series).find(|series| fits(&series.info().kind))
+    };
+    let timed = series(&|kind| kind.name() == TIMED_CALLS)?.total();
+    let calls = series(&|kind| *kind == ValueKind::Invocations)?.total();
+    let variance = series(&|kind| kind.name() == TIME_VARIANCE)?;
+    let times = by_method(profile, profile.series(metric));
+    let variances = by_method(profile, variance);
+    // Of those that are estimates at all.
+    let estimated =
+        (0..).zip(times.iter().zip(&variances)).filter(|(_, (_, variance))| **variance > 0);
+    let largest = estimated.max_by_key(|(_, (time, _))| **time);
+    let mut text = format!(
+        "{timed} of {calls} calls were timed: the first 64 of each context, then one in {one_in}, at \
+         random"
+    );
+    if let Some((method, (time, variance))) = largest.filter(|(_, (time, _))| **time > 0) {
+        // Variances are in microseconds squared.
+        let error = NINETY_FIVE * (*variance as f64).sqrt() * 1e3 / *time as f64;
+        let method = profile.methods.get(MethodId::new(method));
+        let name = |id| profile.strings.get(id);
+        let (class, method) = (name(method.class), name(method.name));
+        text += &format!("; {class}.{method} is known to ± {} by that", percent(error));
+    }
+    Some(text)
+}
+
+fn by_method(profile: &Profile, series: &Series) -> Vec<i64> {
+    let mut sums = vec![0_i64; profile.methods.len()];
+    let method =
+        |row: &Row| Some(profile.frames.get(profile.contexts.frame(row.context)?).method.index());
+    for row in series.rows() {
+        if let Some(at) = method(&row) {
+            sums[at] = sums[at].saturating_add(row.value);
+        }
+    }
+    sums
+}

@@ -1,0 +1,42 @@
+/**
+ * Calls of different lengths, in turns: every tenth takes ten times as long, and every seventh ends by an
+ * exception. {@code drive} does nothing else, so its own time, which is that of one call, tells what all
+ * of them took.
+ */
+public final class SomeTimes {
+    private static final int CALLS = 60_000;
+
+    private static long sum;
+
+    public static void main(String[] args) {
+        drive();
+        System.out.println("sum " + sum);
+    }
+
+    private static void drive() {
+        for (int i = 0; i < CALLS; i++) {
+            try {
+                work(i);
+            } catch (IllegalStateException e) {
+                sum++;
+            }
+        }
+    }
+
+    private static void work(int i) {
+        spin(i % 10 == 0 ? 20_000 : 2_000);
+        if (i % 7 == 0) {
+            throw REFUSED;
+        }
+    }
+
+    private static void spin(int rounds) {
+        long x = sum;
+        for (int i = 0; i < rounds; i++) {
+            x = x * 6364136223846793005L + 1442695040888963407L;
+        }
+        sum = x;
+    }
+
+    private static final IllegalStateException REFUSED = new IllegalStateException();
+}
