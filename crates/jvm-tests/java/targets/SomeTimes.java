@@ -4,7 +4,7 @@
  * of them took.
  */
 public final class SomeTimes {
-    private static final int CALLS = 60_000;
+    private static final int CALLS = 30_000;
 
     private static long sum;
 
@@ -24,16 +24,19 @@ public final class SomeTimes {
     }
 
     private static void work(int i) {
-        spin(i % 10 == 0 ? 20_000 : 2_000);
+        spin(i % 10 == 0 ? 100_000 : 10_000);
         if (i % 7 == 0) {
             throw REFUSED;
         }
     }
 
     private static void spin(int rounds) {
-        long x = sum;
+        // Each step waits for the one before, and no compiler makes fewer of them.
+        long x = sum | 1;
         for (int i = 0; i < rounds; i++) {
-            x = x * 6364136223846793005L + 1442695040888963407L;
+            x ^= x << 13;
+            x ^= x >>> 7;
+            x ^= x << 17;
         }
         sum = x;
     }
