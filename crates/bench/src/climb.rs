@@ -1,6 +1,8 @@
 //! `cargo xtask bench climb`: what a climb costs a warm program while its hooks are in, beside the
 //! full exact recording; and whether the edges that it finds are those of the exact recording.
 
+mod edges;
+
 use super::launch::Bench;
 use super::machine;
 use super::options::Options;
@@ -12,8 +14,8 @@ use super::stats::{beside, median, shown};
 use super::warm::{Cost, Warm};
 use super::workloads::{self, Workload};
 use anyhow::{Context, Result, bail};
+use edges::{Edges, agreement, edges_of_climbs, edges_of_tree};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -30,37 +32,34 @@ Measures what `tare climb` costs a warm program, beside `tare record --exact`, a
 Usage: cargo xtask bench climb [OPTION…] [NAME…]
 
 NAMEs are workloads (see `cargo xtask bench --help`); without NAMEs it is h2, json and saxon. In each round there is a
-plain window and one with a climb, in the same JVM; at the end there are two with an exact recording of the program's
-own classes.
+plain window and one with a climb whose hooks are in, in the same JVM; what it takes until then and afterwards is told
+apart. At the end there are two windows with an exact recording of the program's own classes.
 
 Options:
   --quick         a smoke test: small inputs and one round
-  --rounds N      windows of each kind (default: 5; 1 with --quick)
+  --rounds N      windows of each kind (default: 4; 1 with --quick)
   --minutes N     begin no further round when a program has had its part of this time (default: 11)
   --jdk N         the JDK to run on (default: 25)
   --tare FILE     measure this `tare` instead of building one
   --write-docs    write docs/measured/climb.md
 ";
 
-/// Until samples are taken and the first hooks are in, and what was woven is compiled again.
-const LEAD_IN: Amount = Amount { iterations: 1, seconds: 4.0 };
+/// Until samples are taken, hooks are in, and what was woven is compiled again; and until what was
+/// restored is.
+const LEAD_IN: Amount = Amount { iterations: 1, seconds: 9.0 };
 const WINDOW: Amount = Amount { iterations: 1, seconds: 8.0 };
+const LEAD_OUT: Amount = Amount { iterations: 1, seconds: 5.0 };
 
-/// The first climb in a JVM makes HotSpot throw its compiled code away, once: no steady cost.
-const FIRST: Amount = Amount { iterations: 1, seconds: 8.0 };
-const AFTERWARDS: Amount = Amount { iterations: 2, seconds: 8.0 };
+/// The first climb in a JVM makes HotSpot throw its compiled code away, once: no steady cost. It has
+/// the time to come to the roots.
+const FIRST: Amount = Amount { iterations: 1, seconds: 31.0 };
+const AFTERWARDS: Amount = Amount { iterations: 2, seconds: 12.0 };
 
 /// Windows with an exact recording, which is so dear that they need not be many.
 const EXACT: usize = 2;
 
-/// Edges that are compared.
-const EDGES: usize = 10;
-
 /// What is over when the time was, and something hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// Calls by caller and callee.
-type Edges = BTreeMap<(String, String), f64>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -68,8 +67,6 @@ enum Kind {
     Climb,
     Exact,
 }
-
-const PAIR: [Kind; 2] = [Kind::Plain, Kind::Climb];
 
 impl Kind {
     fn name(self) -> &'static str {
@@ -102,7 +99,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     if names.is_empty() {
         names = vec!["h2", "json", "saxon"];
     }
-    let rounds = rounds.unwrap_or(if options.quick { 1 } else { 5 });
+    let rounds = rounds.unwrap_or(if options.quick { 1 } else { 4 });
     let ready = Ready::alone(options.tare.clone())?;
     let mut stages = Stages::new();
     let kitchen = ready.kitchen(options.quick);
@@ -115,9 +112,9 @@ pub fn run(words: &[&str]) -> Result<()> {
         work: ready.work.clone(),
     };
     let jcmd = ready.javac.home.join("bin/jcmd");
-    let mut table = "| program | rounds | climb, processor time | exact, processor time | \
-                     hooks at once | hooks ever | hooks were in | by its own account | \
-                     heaviest edges that agree |\n\
+    let mut table = "| program | rounds | climb, hooks are in | to set them and take them out | \
+                     exact recording | hooks at once | set anew in the window | \
+                     by its own account | heaviest edges that agree |\n\
                      |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     // What is built and fetched is not part of the time.
@@ -158,16 +155,22 @@ pub fn run(words: &[&str]) -> Result<()> {
 
 const PAGE: &str = "\
 A program is warm; in each round there is a plain window of eight seconds and one with `tare climb`,
-four seconds after it began, so that its hooks are in. Weaving, samples and hooks are all part of it.
-A first climb is not measured: it makes HotSpot throw its compiled code away, once in a JVM that was
-started without the agent. At the end there are two windows with `tare record --exact` of the
-program's own classes.
+nine seconds after it began, so that its hooks are in and what was woven is compiled. Samples and
+hooks are part of it. A first climb of forty seconds is not measured: it makes HotSpot throw its
+compiled code away, once in a JVM that was started without the agent. At the end there are two windows with
+`tare record --exact` of the program's own classes.
 
-- **Processor time** is that of the whole process for an iteration beside the plain window of the
-  same round: the median over rounds, and in brackets the bounds of 95 % of 4,000 bootstrap draws of
-  rounds. The goal of a climb is 1.02; 1.05 where hot methods are called more than 5 M times a
-  second. For the exact recording it is beside the median of all plain windows.
-- **Hooks were in** says for how much of the windows, by the median.
+- **Climb, hooks are in**, and **exact recording**: processor time of the whole process for an
+  iteration beside the plain windows before and after: the median over rounds, and in brackets the
+  bounds of 95 % of 4,000 bootstrap draws of rounds. The goal of a climb is 1.02; 1.05 where hot
+  methods are called more than 5 M times a second. For the exact recording it is beside the median
+  of all plain windows.
+- **To set them and take them out**: what the process took more than plain iterations would have,
+  in the nine seconds before the window and the five after the climb, once a climb. In seconds of
+  the plain program: as much processor time as it uses in that time. Most of it are the JVM's
+  compilers, which compile woven classes, and all that these are inlined into, anew.
+- **Set anew in the window**: how often classes were loaded again there, on average, since the climb
+  came to methods that samples had not foretold.
 - **By its own account** is the part of the program's processor time that the climbs say their hooks
   took, by the median.
 - **Edges** are calls from one method to another that had a hook in any of the climbs; the ten with
@@ -188,8 +191,10 @@ struct Measured {
     costs: [Vec<Cost>; 3],
     /// The climbs, as their reports tell them.
     climbs: Vec<Value>,
-    /// For what part of its window each had hooks in.
-    hooked: Vec<f64>,
+    /// How often each had classes loaded again in its window.
+    changes: Vec<f64>,
+    /// What each took beside its window, in seconds of the plain program.
+    around: Vec<f64>,
     agree: Option<(usize, usize)>,
 }
 
@@ -198,24 +203,23 @@ impl Measured {
         let cpu =
             |kind: Kind| self.costs[kind as usize].iter().map(|cost| cost.cpu).collect::<Vec<_>>();
         let (plain, exact) = (cpu(Kind::Plain), cpu(Kind::Exact));
+        // Each climb is beside the plain window before it and the one after it.
+        let around: Vec<f64> = plain.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect();
         let usual = vec![median(&plain).unwrap_or(0.0); exact.len()];
-        let most = |key: &str| self.climbs.iter().filter_map(|climb| climb[key].as_u64()).max();
+        let most = self.climbs.iter().filter_map(|climb| climb["hooks_most"].as_u64()).max();
         let account: Vec<f64> =
             self.climbs.iter().filter_map(|climb| climb["overhead"].as_f64()).collect();
-        let share = |values: &[f64]| {
-            median(values).map_or("–".to_owned(), |v| format!("{:.1} %", v * 1e2))
-        };
-        let agree =
-            self.agree.map_or_else(|| "–".to_owned(), |(same, of)| format!("{same} of {of}"));
+        let changes = self.changes.iter().sum::<f64>() / self.changes.len().max(1) as f64;
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {agree} |",
+            "| {name} | {} | {} | {} | {} | {} | {changes:.1} | {} | {} |",
             self.climbs.len(),
-            shown(beside(&cpu(Kind::Climb), &plain)),
+            shown(beside(&cpu(Kind::Climb), &around)),
+            or_none(median(&self.around).map(|seconds| format!("{seconds:.1} s"))),
             shown(beside(&exact, &usual)),
-            most("hooks_most").unwrap_or(0),
-            most("hooks_ever").unwrap_or(0),
-            share(&self.hooked),
-            share(&account),
+            most.unwrap_or(0),
+            or_none(median(&account).map(|share| format!("{:.1} %", share * 1e2))),
+            or_none(self.agree.map(|(same, of)| format!("{same} of {of}"))),
         )
     }
 }
@@ -234,10 +238,11 @@ fn measure(
     let once = Amount { iterations: 1, seconds: 5.0 };
     let (lead_in, window) = if quick { (once, once) } else { (LEAD_IN, WINDOW) };
     let mut measured = Measured::default();
-    one_window(&mut warm, workload, Kind::Climb, LEAD_IN, FIRST)?;
+    let long = if quick { window } else { FIRST };
+    let first = one_window(&mut warm, workload, Kind::Climb, LEAD_IN, long)?;
     warm.run(AFTERWARDS)?;
-    // What exact recordings take at the end is about what all of this took.
-    let exact_takes = began.elapsed();
+    // What exact recordings take at the end is about half of what all of this took.
+    let exact_takes = began.elapsed() / 2;
     let mut round_takes = Duration::ZERO;
     for round in 0..rounds {
         let start = Instant::now();
@@ -245,44 +250,54 @@ fn measure(
             eprintln!("{}: {round} rounds of {rounds} fit into its time", workload.name);
             break;
         }
-        for step in 0..PAIR.len() {
-            // Whoever comes before another in one round comes after it in the next.
-            let kind = PAIR[if round.is_multiple_of(2) { step } else { PAIR.len() - 1 - step }];
-            let one = one_window(&mut warm, workload, kind, lead_in, window)?;
-            measured.take(workload, round, kind, one);
-        }
+        let plain = warm.run(window)?;
+        measured.take(workload, round, Kind::Plain, plain);
+        let one = one_window(&mut warm, workload, Kind::Climb, lead_in, window)?;
+        let out = warm.run(LEAD_OUT)?;
+        measured.take(workload, round, Kind::Climb, one.cost);
+        measured.take_climb(&one, plain, out);
         round_takes = start.elapsed();
     }
+    let last = warm.run(window)?;
+    measured.take(workload, measured.climbs.len(), Kind::Plain, last);
     let mut exact = Edges::new();
     for round in 0..if quick { 1 } else { EXACT } {
-        let one = one_window(&mut warm, workload, Kind::Exact, lead_in, window)?;
+        let one = one_window(&mut warm, workload, Kind::Exact, LEAD_OUT, window)?;
         exact = edges_of_tree(&one.report)?;
-        measured.take(workload, round, Kind::Exact, one);
+        measured.take(workload, round, Kind::Exact, one.cost);
     }
     warm.program.quit()?;
-    measured.agree = Some(agreement(&edges_of_climbs(&measured.climbs), &exact));
+    let climbs = [&[first.report["climb"].clone()][..], &measured.climbs].concat();
+    measured.agree = Some(agreement(&edges_of_climbs(&climbs), &exact));
     Ok(measured)
 }
 
 impl Measured {
-    fn take(&mut self, workload: &Workload, round: usize, kind: Kind, one: Window) {
-        let Cost { wall, cpu } = one.cost;
+    fn take(&mut self, workload: &Workload, round: usize, kind: Kind, cost: Cost) {
+        let Cost { wall, cpu, .. } = cost;
         let (name, kind_name) = (workload.name, kind.name());
         eprintln!(
             "{name}: round {}: {kind_name}: {wall:.1} ms, {cpu:.1} ms on processors",
             round + 1
         );
-        self.costs[kind as usize].push(one.cost);
-        if kind == Kind::Climb {
-            self.hooked.push(hooked_share(&one.report["climb"], one.from, one.to));
-            self.climbs.push(one.report["climb"].clone());
-        }
+        self.costs[kind as usize].push(cost);
+    }
+
+    fn take_climb(&mut self, one: &Window, plain: Cost, out: Cost) {
+        let climb = &one.report["climb"];
+        let changes = changes(climb, one.from, one.to);
+        let around = one.lead_in.beyond(plain) + out.beyond(plain);
+        eprintln!("  {changes} changes in the window, {around:.2} s more around it");
+        self.changes.push(changes as f64);
+        self.around.push(around);
+        self.climbs.push(climb.clone());
     }
 }
 
 /// What a window brought, and when it was, in seconds since the recording began.
 struct Window {
     cost: Cost,
+    lead_in: Cost,
     report: Value,
     from: f64,
     to: f64,
@@ -299,11 +314,7 @@ fn one_window(
     let _ = fs::remove_file(&recording);
     let mut command = Command::new(&warm.bench.tare);
     match kind {
-        Kind::Plain => {
-            warm.run(lead_in)?;
-            let cost = warm.run(window)?;
-            return Ok(Window { cost, report: Value::Null, from: 0.0, to: 0.0 });
-        }
+        Kind::Plain => bail!("a plain window has no recording"),
         Kind::Climb => command.args(["climb", "--again", "-q"]),
         Kind::Exact => command.args(["record", "--exact", "-q", "--include", workload.include]),
     };
@@ -311,7 +322,7 @@ fn one_window(
     let mut recorder = Recorder::start(&mut command, &warm.file("record.log"))?;
     recorder.wait_for(&recording)?;
     let began = Instant::now();
-    warm.run(lead_in)?;
+    let lead_in = warm.run(lead_in)?;
     let from = began.elapsed().as_secs_f64();
     let cost = warm.run(window)?;
     let to = began.elapsed().as_secs_f64();
@@ -319,89 +330,14 @@ fn one_window(
     let mut report = Command::new(&warm.bench.tare);
     report.arg("report").arg(&recording).args(["--format", "json"]);
     let report = serde_json::from_str(&shell::output(report.stderr(Stdio::null()))?)?;
-    Ok(Window { cost, report, from, to })
+    Ok(Window { cost, lead_in, report, from, to })
 }
 
-/// For what part of the time between two moments, in seconds, any method had a hook.
-fn hooked_share(climb: &Value, from: f64, to: f64) -> f64 {
-    let methods = climb["methods"].as_array().into_iter().flatten();
-    let mut spans: Vec<(f64, f64)> = methods
-        .filter_map(|method| {
-            let at = |key: &str| method["hook"][key].as_f64().map(|nanos| nanos / 1e9);
-            Some((at("from_ns")?.max(from), at("to_ns")?.min(to)))
-        })
-        .collect();
-    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut sum, mut end) = (0.0, from);
-    for (start, stop) in spans {
-        sum += (stop - start.max(end)).max(0.0);
-        end = end.max(stop);
-    }
-    if to > from { sum / (to - from) } else { 0.0 }
-}
-
-/// Without what tells overloads apart.
-fn bare(name: &str) -> String {
-    name.split_once('(').map_or(name, |(name, _)| name).to_owned()
-}
-
-/// Calls a second into each method that had a hook, on average over the climbs in which it had one.
-fn edges_of_climbs(climbs: &[Value]) -> Edges {
-    let mut all: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
-    for (edge, rate) in climbs.iter().flat_map(edges_of_climb) {
-        all.entry(edge).or_default().push(rate);
-    }
-    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-    all.into_iter().map(|(edge, rates)| (edge, mean(&rates))).collect()
-}
-
-/// The same of one.
-fn edges_of_climb(climb: &Value) -> Edges {
-    let mut edges = Edges::new();
-    for method in climb["methods"].as_array().into_iter().flatten() {
-        let hook = &method["hook"];
-        let calls = hook["calls"].as_f64().unwrap_or(0.0);
-        let rate = hook["calls_per_second"].as_f64().unwrap_or(0.0);
-        if calls == 0.0 {
-            continue;
-        }
-        for caller in method["callers"].as_array().into_iter().flatten() {
-            let names = caller["method"].as_str().zip(method["method"].as_str());
-            let Some((from, to)) = names else { continue };
-            let by_caller = caller["calls"].as_f64().unwrap_or(0.0);
-            *edges.entry((bare(from), bare(to))).or_default() += rate * by_caller / calls;
-        }
-    }
-    edges
-}
-
-/// Calls from each method to each other, in the tree of an exact recording.
-fn edges_of_tree(report: &Value) -> Result<Edges> {
-    let nodes = report["tree"].as_array().context("a tree")?;
-    let mut edges = Edges::new();
-    for node in nodes {
-        let parent = node["parent"].as_u64().and_then(|at| nodes.get(usize::try_from(at).ok()?));
-        let names = parent.and_then(|parent| parent["name"].as_str()).zip(node["name"].as_str());
-        let Some((from, to)) = names else { continue };
-        let calls = node["invocations"].as_f64().unwrap_or(0.0);
-        *edges.entry((bare(from), bare(to))).or_default() += calls;
-    }
-    Ok(edges)
-}
-
-/// How many of the climb's heaviest edges are among those of the exact recording, and of how many.
-/// Of both only what both can know: methods that had a hook, and callers that were woven.
-fn agreement(climb: &Edges, exact: &Edges) -> (usize, usize) {
-    let woven = |name: &String| exact.keys().any(|(from, to)| from == name || to == name);
-    let hooked = |name: &String| climb.keys().any(|(_, to)| to == name);
-    let heaviest = |edges: &Edges| {
-        let known = edges.iter().filter(|((from, to), _)| woven(from) && woven(to) && hooked(to));
-        let mut known: Vec<_> = known.filter(|((from, to), _)| from != to).collect();
-        known.sort_by(|a, b| b.1.total_cmp(a.1));
-        known.into_iter().take(EDGES).map(|(edge, _)| edge.clone()).collect::<Vec<_>>()
-    };
-    let (ours, theirs) = (heaviest(climb), heaviest(exact));
-    (ours.iter().filter(|edge| theirs.contains(edge)).count(), ours.len())
+/// How often classes were loaded again between two moments, in seconds.
+fn changes(climb: &Value, from: f64, to: f64) -> usize {
+    let batches = climb["batches"].as_array().into_iter().flatten();
+    let at = batches.filter_map(|batch| Some(batch["at_ns"].as_f64()? / 1e9));
+    at.filter(|at| (from..to).contains(at)).count()
 }
 
 #[cfg(test)]
@@ -409,65 +345,44 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn edge(from: &str, to: &str) -> (String, String) {
-        (from.to_owned(), to.to_owned())
-    }
-
-    #[test]
-    fn edges_agree_where_both_know_the_methods() {
-        let climb = json!({ "methods": [
-            { "method": "a.B.leaf(I)V", "hook": { "calls": 100, "calls_per_second": 50.0 }, "callers": [
-                { "method": "a.B.one()V", "calls": 70 },
-                { "method": "a.B.two()V", "calls": 30 },
-                { "method": "java.util.List.forEach()V", "calls": 5 },
-            ] },
-            { "method": "a.B.cold()V", "callers": [{ "method": "a.B.one()V", "calls": 1 }] },
-        ] });
-        let climb = edges_of_climbs(&[climb.clone(), climb]);
-        assert_eq!(climb[&edge("a.B.one", "a.B.leaf")], 35.0);
-        let tree = json!({ "tree": [
-            { "parent": null, "name": "all" },
-            { "parent": 0, "name": "a.B.one", "invocations": 1 },
-            { "parent": 1, "name": "a.B.leaf", "invocations": 700 },
-            { "parent": 0, "name": "a.B.three", "invocations": 1 },
-            { "parent": 3, "name": "a.B.leaf", "invocations": 300 },
-        ] });
-        let exact = edges_of_tree(&tree).unwrap();
-        assert_eq!(exact[&edge("a.B.one", "a.B.leaf")], 700.0);
-        // Of two callers one is known to both; the JDK was not woven.
-        assert_eq!(agreement(&climb, &exact), (1, 1));
-    }
-
     #[test]
     fn a_line_has_ratios_of_the_same_round() {
-        let cost = |cpu| Cost { wall: cpu, cpu };
+        let cost = |cpu| Cost { wall: cpu, cpu, iterations: 1 };
         let measured = Measured {
             costs: [
-                vec![cost(10.0), cost(20.0)],
-                vec![cost(10.1), cost(20.2)],
+                vec![cost(10.0), cost(20.0), cost(30.0)],
+                vec![cost(15.15), cost(25.25)],
                 vec![cost(40.0), cost(80.0)],
             ],
             climbs: vec![
-                json!({ "hooks_most": 3, "hooks_ever": 9, "overhead": 0.012 }),
-                json!({ "hooks_most": 4, "hooks_ever": 7, "overhead": 0.016 }),
+                json!({ "hooks_most": 3, "overhead": 0.012 }),
+                json!({ "hooks_most": 4, "overhead": 0.016 }),
             ],
-            hooked: vec![0.9, 0.95],
+            changes: vec![0.0, 1.0],
+            around: vec![1.5, 2.5],
             agree: Some((9, 10)),
         };
         let line = measured.line("h2");
-        assert!(
-            line.starts_with(
-                "| h2 | 2 | 1.010 (1.010–1.010) | 4.000 (2.667–5.333) | 4 | 9 | 92.5 % | 1.4 % | 9 of 10 |"
-            ),
-            "{line}"
+        assert_eq!(
+            line,
+            "| h2 | 2 | 1.010 (1.010–1.010) | 2.0 s | 3.000 (2.000–4.000) | 4 | 0.5 | 1.4 % | 9 of 10 |"
         );
     }
 
     #[test]
-    fn times_with_several_hooks_count_once() {
-        let hook = |from: u64, to: u64| json!({ "hook": { "from_ns": from * 1_000_000_000, "to_ns": to * 1_000_000_000 } });
-        let climb = json!({ "methods": [hook(2, 6), hook(3, 5), {}, hook(8, 20), hook(0, 1)] });
-        assert_eq!(hooked_share(&climb, 4.0, 12.0), 0.75);
-        assert_eq!(hooked_share(&Value::Null, 4.0, 12.0), 0.0);
+    fn what_is_beyond_the_plain_program_is_told_in_its_seconds() {
+        // An iteration takes a tenth of a second, and two processors.
+        let plain = Cost { wall: 100.0, cpu: 200.0, iterations: 80 };
+        let dearer = Cost { wall: 150.0, cpu: 300.0, iterations: 40 };
+        assert!((dearer.beyond(plain) - 2.0).abs() < 1e-9);
+        assert_eq!(plain.beyond(plain), 0.0);
+    }
+
+    #[test]
+    fn batches_count_in_their_window() {
+        let at = |second: u64| json!({ "at_ns": second * 1_000_000_000 });
+        let climb = json!({ "batches": [at(2), at(5), at(9), at(20)] });
+        assert_eq!(changes(&climb, 4.0, 12.0), 2);
+        assert_eq!(changes(&Value::Null, 4.0, 12.0), 0);
     }
 }

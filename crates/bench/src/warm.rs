@@ -23,6 +23,17 @@ const DEBUG: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepo
 pub struct Cost {
     pub wall: f64,
     pub cpu: f64,
+    /// How many there were.
+    pub iterations: usize,
+}
+
+impl Cost {
+    /// What these iterations took more than plain ones, as the time in which the plain program
+    /// takes as much, in seconds.
+    pub fn beyond(self, plain: Cost) -> f64 {
+        let more = (self.cpu - plain.cpu) * self.iterations as f64;
+        more / plain.cpu * plain.wall / 1e3
+    }
 }
 
 pub struct Warm<'a> {
@@ -57,7 +68,8 @@ impl<'a> Warm<'a> {
         let times = self.program.run(amount)?;
         let used = self.processor_time()? - before;
         let wall = median(&times.wall).context("no iteration")?;
-        Ok(Cost { wall, cpu: used / times.wall.len() as f64 })
+        let iterations = times.wall.len();
+        Ok(Cost { wall, cpu: used / iterations as f64, iterations })
     }
 
     /// Of the whole process, in milliseconds.

@@ -183,6 +183,9 @@ pub enum EngineChange {
         /// `com/acme/Orders.place(I)V`. Classes that gain hooks and that lose them are loaded again
         /// in one batch.
         methods: Vec<String>,
+        /// These have hooks as well, which tell nothing until a later change says so; then no class
+        /// needs to be loaded again.
+        waiting: Vec<String>,
     },
 }
 
@@ -216,7 +219,9 @@ impl EngineChange {
             EngineChange::Classes { paused } | EngineChange::JniRefs { paused } => {
                 message.with("paused", *paused)
             }
-            EngineChange::Hooks { methods } => message.with_all("method", methods),
+            EngineChange::Hooks { methods, waiting } => {
+                message.with_all("method", methods).with_all("waiting", waiting)
+            }
         }
     }
 
@@ -240,7 +245,9 @@ impl EngineChange {
             },
             EngineName::Classes => EngineChange::Classes { paused: m.parse("paused")? },
             EngineName::JniRefs => EngineChange::JniRefs { paused: m.parse("paused")? },
-            EngineName::Hooks => EngineChange::Hooks { methods: m.list("method") },
+            EngineName::Hooks => {
+                EngineChange::Hooks { methods: m.list("method"), waiting: m.list("waiting") }
+            }
             engine @ (EngineName::Counters | EngineName::Heap) => {
                 return Err(WireError::Unchangeable(engine));
             }
@@ -350,8 +357,11 @@ mod tests {
             EngineChange::Locks { threshold_ns: Some(7), paused: Some(false) },
             EngineChange::Classes { paused: true },
             EngineChange::JniRefs { paused: true },
-            EngineChange::Hooks { methods: vec!["a/B.c(I)V".into(), "a/B.<init>()V".into()] },
-            EngineChange::Hooks { methods: Vec::new() },
+            EngineChange::Hooks {
+                methods: vec!["a/B.c(I)V".into(), "a/B.<init>()V".into()],
+                waiting: vec!["a/D.e()V".into()],
+            },
+            EngineChange::Hooks { methods: Vec::new(), waiting: Vec::new() },
         ];
         let requests = plans
             .map(Request::Start)

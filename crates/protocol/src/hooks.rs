@@ -36,6 +36,8 @@ pub struct HookStatus {
     pub session: u32,
     /// Methods that have a hook now, each as its number, a blank, and `com/acme/Orders.place(I)V`.
     pub hooks: Vec<String>,
+    /// Methods whose hooks tell nothing yet, or no more.
+    pub waiting: Vec<String>,
     /// Those of the last change that got none: the method, a blank, and the reason.
     pub refused: Vec<String>,
     /// Hooks that were ever set in this session.
@@ -62,6 +64,7 @@ impl HookStatus {
         Message::new("status")
             .with("session", self.session)
             .with_all("hook", &self.hooks)
+            .with_all("waiting", &self.waiting)
             .with_all("refused", &self.refused)
             .with("ever", self.ever)
             .with("batches", self.batches)
@@ -79,6 +82,7 @@ impl HookStatus {
         Ok(HookStatus {
             session: m.parse("session")?,
             hooks: m.list("hook"),
+            waiting: m.list("waiting"),
             refused: m.list("refused"),
             ever: m.parse("ever")?,
             batches: m.parse("batches")?,
@@ -118,6 +122,7 @@ mod tests {
         let status = HookStatus {
             session: 2,
             hooks: vec!["3 a/B.c()V".into(), "4 a/B.<init>(I)V".into()],
+            waiting: vec!["a/B.e()V".into()],
             refused: vec!["a/B.d()V it is native".into()],
             ever: 5,
             pass_ps: 7,

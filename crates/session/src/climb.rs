@@ -5,15 +5,19 @@
 //! whose calls come from several callers passes the walk on to each of them. One with a single
 //! caller tells nothing of who pays, so the walk goes on to the next method above that has several.
 
+mod progress;
+mod spine;
 mod words;
 
+pub use progress::{Doing, Progress};
 pub use words::short;
 
 use crate::words::{count, interval, plain, several};
+use spine::{Above, above, ahead, is_known, is_root, payers};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tare_analysis::climb::{
-    Climb, ClimbMetric, MethodKey, Node, OFTEN, OFTEN_ALLOWED, Payer, Stability, State, stability,
+    Climb, ClimbMetric, MethodKey, Node, OFTEN, OFTEN_ALLOWED, State, stability,
 };
 use words::{told, well};
 
@@ -33,11 +37,10 @@ const UNCALLED: Duration = Duration::from_secs(3);
 /// A rate is believed after this time.
 pub const TRIAL: Duration = Duration::from_millis(300);
 
-/// Callers are followed until they cover this share, and none that has less than the other.
-const COVER: f64 = 0.9;
-const LEAST: f64 = 0.03;
-/// A caller with this share is the only one.
-const ONLY: f64 = 0.97;
+/// Compilers that take less of a processor than this have settled, and after so long nobody waits
+/// for them.
+const SETTLED: f64 = 0.1;
+const SETTLING: Duration = Duration::from_secs(8);
 
 /// Levels at most: a walk that finds no root does not go on for ever.
 const LEVELS: u32 = 50;
@@ -65,10 +68,32 @@ pub struct Aims {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     Wait,
-    /// Just these have hooks from now on.
-    Hook(Vec<MethodKey>),
+    Hook(Hooks),
     /// It has come to the roots.
     Done,
+}
+
+/// Which methods have hooks from now on, and no others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Those that tell.
+    pub telling: Vec<MethodKey>,
+    /// Those that are there for later levels: what sets one sets all, since the JVM compiles all
+    /// code anew that has to do with a class that is loaded again.
+    pub waiting: Vec<MethodKey>,
+    /// What they told so far is forgotten.
+    pub anew: bool,
+}
+
+/// What the agent and the JVM tell, beside calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Load {
+    /// The program's processor time a second, in nanoseconds.
+    pub cpu: f64,
+    /// What a call of a hooked method takes that is not even counted, in nanoseconds.
+    pub pass_ns: f64,
+    /// How much of a processor the JVM's compilers take.
+    pub compiling: f64,
 }
 
 enum Phase {
@@ -97,33 +122,11 @@ pub struct Climber {
     is_warm: bool,
     /// Those that are called very often, as was said.
     often: HashSet<MethodKey>,
-}
-
-/// How far a climb is, for who watches.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    pub doing: Doing,
-    pub level: u32,
-    pub round: u32,
-    /// Calls that were counted and timed of the hooked methods.
-    pub calls_per_second: f64,
-    pub calls: u64,
-    pub timed: u64,
-    /// Of the method that is known worst.
-    pub batches: usize,
-    pub half_width: Option<f64>,
-    /// Of those with hooks, how many are known well.
-    pub stable: usize,
-    pub hooked: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Doing {
-    #[default]
-    Sampling,
-    Measuring,
-    Resting,
-    Done,
+    /// Those that have hooks, and those that are to have none.
+    woven: Vec<MethodKey>,
+    refused: HashMap<MethodKey, String>,
+    /// Code that was woven is being compiled: what hooks tell is of no use yet.
+    is_settling: bool,
 }
 
 impl Climber {
@@ -142,6 +145,9 @@ impl Climber {
             notes: Vec::new(),
             said_idle: false,
             often: HashSet::new(),
+            woven: Vec::new(),
+            refused: HashMap::new(),
+            is_settling: false,
         }
     }
 
@@ -163,12 +169,11 @@ impl Climber {
         self.decided.push(node);
     }
 
-    /// What is to be done, now that more is known. `cpu` is the program's processor time a second,
-    /// and `pass_ns` what a call of a hooked method takes that is not even counted.
-    pub fn turn(&mut self, climb: &mut Climb, cpu: f64, pass_ns: f64) -> Turn {
+    /// What is to be done, now that more is known.
+    pub fn turn(&mut self, climb: &mut Climb, load: Load) -> Turn {
         match self.phase {
             Phase::Sampling => self.choose_leaves(climb),
-            Phase::Measuring => self.measure(climb, cpu, pass_ns),
+            Phase::Measuring => self.measure(climb, load),
             Phase::Resting if self.since.elapsed() >= REST => {
                 self.begin_again(climb);
                 Turn::Wait
@@ -176,6 +181,11 @@ impl Climber {
             Phase::Resting => Turn::Wait,
             Phase::Done => Turn::Done,
         }
+    }
+
+    /// It has come to the roots, and does not go on, or not yet.
+    pub fn is_at_the_roots(&self) -> bool {
+        matches!(self.phase, Phase::Resting | Phase::Done)
     }
 
     fn begin_again(&mut self, climb: &mut Climb) {
@@ -232,33 +242,74 @@ impl Climber {
             listed.join(", ")
         ));
         self.current = leaves.into_iter().map(|(method, _)| method).collect();
-        for method in self.current.clone() {
-            self.decide(climb, method, State::Hooked, String::new());
-        }
-        self.enter(Phase::Measuring);
-        Turn::Hook(self.current.clone())
+        self.hook_level(climb)
     }
 
-    /// What became of hooks that were asked for: those that there are, and why others are not.
+    /// The methods of a level get hooks, or those that wait there tell.
+    fn hook_level(&mut self, climb: &mut Climb) -> Turn {
+        self.enter(Phase::Measuring);
+        for method in self.current.clone() {
+            match self.refused.get(&method).cloned() {
+                Some(why) => self.decide(climb, method, State::Sampled, why),
+                None => self.decide(climb, method, State::Hooked, String::new()),
+            }
+        }
+        let current = self.current.iter().copied();
+        let telling: Vec<MethodKey> = current.filter(|m| Self::is_open(climb, *m)).collect();
+        let is_woven = |method: &MethodKey| self.woven.contains(method);
+        let waiting = match telling.iter().all(is_woven) {
+            true => self.woven.clone(),
+            false => self.ahead(climb, telling.len()),
+        };
+        Turn::Hook(self.hooks(telling, waiting))
+    }
+
+    /// What later levels will need, beside so many hooks.
+    fn ahead(&self, climb: &Climb, taken: usize) -> Vec<MethodKey> {
+        let without: HashSet<MethodKey> = self.refused.keys().copied().collect();
+        let most = MOST_HOOKS.saturating_sub(taken);
+        ahead(climb, &self.current, self.aims.metric, &without, most)
+    }
+
+    fn hooks(&self, telling: Vec<MethodKey>, mut waiting: Vec<MethodKey>) -> Hooks {
+        let is_new = |method: &MethodKey| !telling.contains(method);
+        waiting.retain(|method| is_new(method) && !self.refused.contains_key(method));
+        waiting.truncate(MOST_HOOKS.saturating_sub(telling.len()));
+        Hooks { telling, waiting, anew: false }
+    }
+
+    /// What became of hooks that were asked for: why some are not there, and how long the program
+    /// stood still. `is_batch` if classes were loaded again.
     pub fn hooked(
         &mut self,
         climb: &mut Climb,
-        asked: &[MethodKey],
+        asked: &Hooks,
         refused: &HashMap<MethodKey, String>,
+        is_batch: bool,
         pause: u64,
     ) {
         // Weaving is not a part of measuring.
         self.since = Instant::now();
-        let set = asked.iter().filter(|method| !refused.contains_key(method)).count();
-        if set > 0 {
+        let all = asked.telling.iter().chain(&asked.waiting).copied();
+        self.woven = all.filter(|method| !refused.contains_key(method)).collect();
+        let is_set = |method: &&MethodKey| !refused.contains_key(method);
+        let set = asked.telling.iter().filter(is_set).count();
+        self.is_settling = is_batch && set > 0;
+        if set > 0 && !asked.anew {
+            let later = match asked.waiting.iter().filter(is_set).count() {
+                later if is_batch && later > 0 => format!(", and {later} for later"),
+                _ => String::new(),
+            };
             let stood = match pause {
                 0 => String::new(),
                 pause => format!(", the program stood still for {}", interval(pause)),
             };
-            self.notes.push(format!("level {}: {}{stood}", self.level, several(set, "hook")));
+            let hooks = several(set, "hook");
+            self.notes.push(format!("level {}: {hooks}{later}{stood}", self.level));
         }
         for (method, why) in refused {
-            if self.current.contains(method) {
+            self.refused.insert(*method, why.clone());
+            if asked.telling.contains(method) {
                 let name = short(climb.names.name(*method));
                 self.notes.push(format!("{name} has no hook: {}", plain(why)));
                 self.decide(climb, *method, State::Sampled, why.clone());
@@ -276,7 +327,7 @@ impl Climber {
         climb.node(method).is_some_and(|node| node.state == State::Hooked)
     }
 
-    fn measure(&mut self, climb: &mut Climb, cpu: f64, pass_ns: f64) -> Turn {
+    fn measure(&mut self, climb: &mut Climb, load: Load) -> Turn {
         let passed = self.since.elapsed();
         let open: Vec<MethodKey> =
             self.current.iter().copied().filter(|m| Self::is_open(climb, *m)).collect();
@@ -287,7 +338,8 @@ impl Climber {
             let known = hook.map(|hook| stability(hook, self.aims.metric)).unwrap_or_default();
             let rate = hook.map_or(0.0, |hook| hook.calls_per_second());
             let allowed = self.allowed(rate);
-            if passed >= TRIAL && rate > OFTEN && self.often.insert(*method) {
+            let is_trusted = passed >= TRIAL && !self.is_settling;
+            if is_trusted && rate > OFTEN && self.often.insert(*method) {
                 let name = short(climb.names.name(*method));
                 self.notes.push(format!(
                     "{name}: {} calls a second are counted for a part of the time; hooks of such \
@@ -296,8 +348,11 @@ impl Climber {
                     allowed * 100.0
                 ));
             }
-            if passed >= TRIAL && rate * pass_ns > cpu * allowed {
+            if passed >= TRIAL && rate * load.pass_ns > load.cpu * allowed {
                 too_many.push((*method, rate, allowed));
+            } else if self.is_settling {
+                // Not yet what a call takes.
+                continue;
             } else if known.is_stable() {
                 self.decide(climb, *method, State::Stable, well(&known));
                 self.notes.push(told(climb, *method, self.aims.metric, &known));
@@ -322,22 +377,24 @@ impl Climber {
             let name = short(climb.names.name(*method)).to_owned();
             self.decide(climb, *method, State::Sampled, why.clone());
             self.notes.push(format!("{name}: {why}"));
+            self.refused.insert(*method, why);
         }
         let still: Vec<MethodKey> =
             open.iter().copied().filter(|method| Self::is_open(climb, *method)).collect();
-        match still.is_empty() {
-            true => self.climb_up(climb),
-            // Those that cost too much go at once.
-            false if !too_many.is_empty() => {
-                let all = self.current.iter().copied();
-                let kept = all.filter(|method| {
-                    let state = climb.node(*method).map(|node| node.state);
-                    !matches!(state, Some(State::Sampled) | None)
-                });
-                Turn::Hook(kept.collect())
-            }
-            false => Turn::Wait,
+        if still.is_empty() {
+            return self.climb_up(climb);
         }
+        // Those that cost too much go at once, and what will be next comes with it.
+        if !too_many.is_empty() {
+            let waiting = self.ahead(climb, still.len());
+            return Turn::Hook(self.hooks(still, waiting));
+        }
+        let is_quiet = load.compiling < SETTLED || passed >= SETTLING;
+        if self.is_settling && passed >= TRIAL && is_quiet {
+            let hooks = self.hooks(still, self.woven.clone());
+            return Turn::Hook(Hooks { anew: true, ..hooks });
+        }
+        Turn::Wait
     }
 
     /// The level is known: its callers are next.
@@ -377,14 +434,14 @@ impl Climber {
             let levels = several(self.level, "level");
             self.notes.push(format!("{levels} climbed, to the roots"));
             self.enter(if self.aims.again { Phase::Resting } else { Phase::Done });
-            return if self.aims.again { Turn::Hook(Vec::new()) } else { Turn::Done };
+            // They will be wanted again, and to wait is cheaper than to be set anew.
+            return match self.aims.again {
+                true => Turn::Hook(self.hooks(Vec::new(), self.woven.clone())),
+                false => Turn::Done,
+            };
         }
         self.current = next;
-        for method in self.current.clone() {
-            self.decide(climb, method, State::Hooked, String::new());
-        }
-        self.enter(Phase::Measuring);
-        Turn::Hook(self.current.clone())
+        self.hook_level(climb)
     }
 
     /// From the only caller of a method on, the first that has several callers, by samples; none if
@@ -396,29 +453,22 @@ impl Climber {
         next: &[MethodKey],
     ) -> Option<MethodKey> {
         let mut method = from;
-        loop {
-            if self.met.contains(&method) || next.contains(&method) {
-                return None;
-            }
-            let callers = climb.samples.callers(method);
-            let within = climb.samples.within(method) as f64;
-            match callers.first() {
-                Some((first, weight)) if *weight as f64 >= within * ONLY => match first {
-                    None => {
-                        let why = "a thread begins with it".to_owned();
-                        self.decide(climb, method, State::Root, why);
-                        return None;
-                    }
-                    Some(caller) => {
-                        let name = short(climb.names.name(*caller)).to_owned();
-                        let why = format!("samples know one caller, {name}");
-                        self.decide(climb, method, State::Passed, why);
-                        method = *caller;
-                    }
-                },
-                _ => return Some(method),
+        while !self.met.contains(&method) && !next.contains(&method) {
+            match above(climb, method) {
+                Above::Several => return Some(method),
+                Above::Nobody => {
+                    let why = "a thread begins with it".to_owned();
+                    self.decide(climb, method, State::Root, why);
+                }
+                Above::One(caller) => {
+                    let name = short(climb.names.name(caller)).to_owned();
+                    let why = format!("samples know one caller, {name}");
+                    self.decide(climb, method, State::Passed, why);
+                    method = caller;
+                }
             }
         }
+        None
     }
 
     /// The hooks that are left when it ends before its time.
@@ -432,59 +482,6 @@ impl Climber {
             }
         }
     }
-
-    pub fn progress(&self, climb: &Climb) -> Progress {
-        let of = |method: &MethodKey| climb.measured(*method).filter(|hook| hook.off.is_none());
-        let hooks: Vec<_> = self.current.iter().filter_map(of).collect();
-        let known: Vec<Stability> =
-            hooks.iter().map(|hook| stability(hook, self.aims.metric)).collect();
-        Progress {
-            doing: match self.phase {
-                Phase::Sampling => Doing::Sampling,
-                Phase::Measuring => Doing::Measuring,
-                Phase::Resting => Doing::Resting,
-                Phase::Done => Doing::Done,
-            },
-            level: self.level,
-            round: self.round,
-            calls_per_second: hooks.iter().map(|hook| hook.calls_per_second()).sum(),
-            calls: hooks.iter().map(|hook| hook.calls).sum(),
-            timed: hooks.iter().map(|hook| hook.told).sum(),
-            batches: known.iter().map(|known| known.batches).min().unwrap_or(0),
-            half_width: known
-                .iter()
-                .map(|known| known.half_width)
-                .filter(|width| width.is_finite())
-                .reduce(f64::max),
-            stable: known.iter().filter(|known| known.is_stable()).count(),
-            hooked: hooks.len(),
-        }
-    }
-}
-
-/// The callers that matter: together they pay for most of a method.
-fn payers(climb: &Climb, method: MethodKey, metric: ClimbMetric) -> Vec<MethodKey> {
-    let mut covered = 0.0;
-    let mut followed = Vec::new();
-    for payer in climb.payers(method, metric) {
-        let Payer { method: Some(caller), .. } = payer else { continue };
-        if covered >= COVER || payer.share() < LEAST || caller == method {
-            continue;
-        }
-        covered += payer.share();
-        followed.push(caller);
-    }
-    followed
-}
-
-/// Whether hooks have told of a method for as long as it took.
-fn is_known(climb: &Climb, method: MethodKey) -> bool {
-    let state = climb.node(method).map(|node| node.state);
-    matches!(state, Some(State::Stable | State::Unstable))
-}
-
-fn is_root(climb: &Climb, method: MethodKey) -> bool {
-    climb.samples.callers(method).first().is_some_and(|(caller, _)| caller.is_none())
 }
 
 #[cfg(test)]

@@ -231,7 +231,7 @@ pub fn settle(agent: &mut Agent, jvm: &Jvm, observer: &dyn Observer) {
 }
 
 /// What the JVM's compiler threads have taken of the processor so far.
-fn compiling(pid: u32) -> Duration {
+pub fn compiling(pid: u32) -> Duration {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of_task = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm")).ok()?;

@@ -31,7 +31,7 @@ pub struct Budget {
 }
 
 /// What a look brought of one hook: calls that were counted, those that were not, and those that
-/// would be until the next look.
+/// would be until the next look, of which some are to be timed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     pub calls: u64,
@@ -90,7 +90,7 @@ impl Budget {
             let known = self.a_second.unwrap_or(now);
             self.a_second = Some(known.saturating_mul(3).saturating_add(now) / 4);
         }
-        let expected: Vec<u64> = seen.iter().map(|seen| seen.expected.max(seen.calls)).collect();
+        let expected: Vec<u64> = seen.iter().map(|seen| seen.expected).collect();
         parts(&expected, self.room, self.costs.time_ps.max(1))
     }
 
@@ -101,9 +101,9 @@ impl Budget {
     }
 
     /// For what part of the time each hook is to count, of 2^32, of hooks with so many calls a
-    /// second.
-    pub fn duties(&self, rates: &[u64]) -> Vec<u64> {
-        let all = rates.iter().fold(0_u64, |all, rate| all.saturating_add(*rate));
+    /// second. Others have so many that are passed by.
+    pub fn duties(&self, rates: &[u64], others: u64) -> Vec<u64> {
+        let all = rates.iter().fold(others, |all, rate| all.saturating_add(*rate));
         let passing = all.saturating_mul(self.costs.pass_ps) / 1000;
         let least = IDLE_PPM * self.ppm / 1_000;
         let a_second = self.a_second.unwrap_or(least).max(least);
@@ -169,18 +169,18 @@ mod tests {
         let budget = Budget::new(20_000, COSTS);
         // 36 M calls at 1.7 ns more than nothing are 61 ms. A quarter of a millisecond is left in any
         // case; the other hook needs next to nothing.
-        let [rare, frequent] = budget.duties(&[1_000, 36_000_000])[..] else { panic!() };
+        let [rare, frequent] = budget.duties(&[1_000, 36_000_000], 0)[..] else { panic!() };
         assert_eq!(rare, ALL);
         let part = frequent as f64 / ALL as f64;
         assert!((0.002..0.004).contains(&part), "{part}");
         // 100,000 calls need a fifth of it.
-        assert_eq!(budget.duties(&[100_000]), [ALL]);
+        assert_eq!(budget.duties(&[100_000], 0), [ALL]);
     }
 
     #[test]
     fn the_first_look_tells_what_a_program_allows() {
         let mut budget = Budget::new(500_000, COSTS);
-        assert_ne!(budget.duties(&[100_000_000]), [ALL]);
+        assert_ne!(budget.duties(&[100_000_000], 0), [ALL]);
         let began = budget.cpu;
         while budget.cpu < began + 20_000_000 {
             budget.cpu = kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
@@ -188,7 +188,7 @@ mod tests {
         budget.cpu = began;
         // It has kept a processor busy; half of one is room for 100 M calls a second at 2 ns.
         budget.share(20_000_000, &[], (0, 0));
-        assert_eq!(budget.duties(&[100_000_000]), [ALL]);
+        assert_eq!(budget.duties(&[100_000_000], 0), [ALL]);
     }
 
     #[test]

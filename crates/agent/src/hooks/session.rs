@@ -3,26 +3,26 @@
 //! It ends in this order: the classes are as they were, hooks find nothing, those inside are waited
 //! for, the last sums are told.
 
-use super::blocks::{Blocks, HOOKS, REHEARSED, blocks};
-use super::budget::{self, Budget, Seen};
+use super::blocks::{ALL, Blocks, HOOKS, blocks};
+use super::budget::{Budget, Seen};
 use super::calls::{self, Loss, Shared};
 use super::edges::{Edges, step};
+use super::kinds::Kinds;
 use super::open::Open;
+use super::rehearsal::rehearse;
 use super::window::Window;
 use super::woven::{Method, Woven};
 use super::{HookError, TICK, class};
 use crate::engines::Jvm;
-use crate::jvm::classes::OwnClass;
 use crate::kernel;
 use crate::stacks::fault_guard;
-use crate::stream::Stream;
 use crate::stream::joined;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::{Duration, Instant};
-use tare_arena::samples::{EventHead, FieldKind};
+use tare_arena::samples::EventHead;
 use tare_protocol::{HookPlan, HookStatus};
 
 /// How often sums go out: a batch of calls, of which a front end tells how much they scatter.
@@ -39,47 +39,16 @@ const DEPTH: u32 = 64;
 
 /// Of a hook that has just been set, this part of the calls is told until it is known how many there
 /// are.
-const AT_FIRST: u64 = super::blocks::ALL / 1024;
+const AT_FIRST: u64 = ALL / 1024;
+
+/// For this part of the time a hook counts that tells nothing, so that it is known what it takes.
+const WAITING: u64 = ALL / 64;
 
 const SECOND: u64 = 1_000_000_000;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The kinds of events in the stream.
-struct Kinds {
-    hook: u32,
-    calls: u32,
-    caller: u32,
-    times: u32,
-    cost: u32,
-}
-
-impl Kinds {
-    fn declare(stream: &Stream) -> Option<Self> {
-        use FieldKind::{Duration, Integer, Text};
-        let hook = [("number", Integer), ("method", Text), ("on", Integer), ("pause", Duration)];
-        let calls = [("number", Integer), ("calls", Integer), ("told", Integer)];
-        let caller = [
-            ("number", Integer),
-            ("calls", Integer),
-            ("ended", Integer),
-            ("wall", Duration),
-            ("cpu", Duration),
-            ("with-cpu", Integer),
-        ];
-        let times = [("number", Integer), ("from", Duration), ("to", Duration), ("count", Integer)];
-        let cost = [("spent", Duration), ("cpu", Duration), ("hooks", Integer)];
-        Some(Kinds {
-            hook: stream.declare("hook", &hook)?,
-            calls: stream.declare("hook-calls", &calls)?,
-            caller: stream.declare("hook-caller", &caller)?,
-            times: stream.declare("hook-times", &times)?,
-            cost: stream.declare("hook-cost", &cost)?,
-        })
-    }
-}
-
-/// A hook that is set.
+/// A hook that is set. One without a number waits: it tells nothing until it is its turn.
 struct Set {
     method: Method,
     slot: usize,
@@ -87,6 +56,12 @@ struct Set {
     text: u32,
     calls: u64,
     window: Window,
+}
+
+impl Set {
+    fn tells(&self) -> bool {
+        self.number != 0
+    }
 }
 
 /// Owned by the control thread.
@@ -168,30 +143,66 @@ impl HookSession {
         Ok((session, files))
     }
 
-    /// Just these methods have hooks from now on.
-    pub fn change(&mut self, jvm: Jvm, methods: &[String]) -> Result<(), HookError> {
-        let mut wanted: Vec<Method> = Vec::new();
-        for text in methods {
-            let method = Method::parse(text).ok_or_else(|| HookError::Name(text.clone()))?;
-            if !wanted.contains(&method) {
-                wanted.push(method);
-            }
-        }
+    /// Just these methods have hooks from now on: those that tell, and those that wait. Classes are
+    /// loaded again only if there are others than before.
+    pub fn change(
+        &mut self,
+        jvm: Jvm,
+        telling: &[String],
+        waiting: &[String],
+    ) -> Result<(), HookError> {
+        let (telling, waiting) = (methods(telling)?, methods(waiting)?);
+        let mut wanted: Vec<Method> = telling.clone();
+        wanted.extend(waiting.into_iter().filter(|method| !telling.contains(method)));
         if wanted.len() > HOOKS / 2 {
             return Err(HookError::TooMany(wanted.len()));
         }
+        self.silence(|set| telling.contains(&set.method));
+        self.status.refused.clear();
+        if !self.has_just(&wanted) {
+            self.weave(jvm, wanted)?;
+        }
+        let now = kernel::monotonic();
+        let mut set = std::mem::take(&mut self.set);
+        for set in set.iter_mut().filter(|set| !set.tells() && telling.contains(&set.method)) {
+            self.numbers = self.numbers.saturating_add(1);
+            set.number = self.numbers;
+            set.text = self.text(&set.method);
+            set.calls = self.blocks.calls(set.slot);
+            set.window = Window::new(now, set.calls, AT_FIRST);
+            self.shared.numbers[set.slot].store(set.number, Relaxed);
+            self.blocks.time(set.slot, AT_FIRST);
+            self.tell_hook(set, true, now);
+        }
+        self.set = set;
+        let numbers: Vec<u32> = self.set.iter().map(|set| set.number).collect();
+        self.shared.edges.forget(|number| !numbers.contains(&number));
+        Ok(())
+    }
+
+    fn has_just(&self, wanted: &[Method]) -> bool {
+        let is_set = |method: &Method| self.set.iter().any(|set| set.method == *method);
+        wanted.len() == self.set.len() && wanted.iter().all(is_set)
+    }
+
+    /// Whether no class needs to be loaded again for just these, of which none is named twice.
+    pub fn is_woven(&self, telling: &[String], waiting: &[String]) -> bool {
+        let all = [telling, waiting].concat();
+        methods(&all).is_ok_and(|wanted| self.has_just(&wanted))
+    }
+
+    /// Sets hooks, and takes those out that are not wanted: one batch. New ones tell nothing yet.
+    fn weave(&mut self, jvm: Jvm, wanted: Vec<Method>) -> Result<(), HookError> {
         let mut hooks: Vec<(Method, u32)> = Vec::new();
         for method in wanted {
             let slot = match self.set.iter().find(|set| set.method == method) {
                 Some(set) => set.slot,
-                None => self.free_slot(&hooks),
+                None => {
+                    let slot = self.free_slot(&hooks);
+                    self.blocks.clear(slot);
+                    slot
+                }
             };
-            if !self.set.iter().any(|set| set.slot == slot) {
-                self.blocks.clear(slot);
-                self.numbers = self.numbers.saturating_add(1);
-                let number = self.numbers;
-                self.shared.numbers[slot].store(number, Relaxed);
-            }
             hooks.push((method, slot as u32));
         }
         let Some(woven) = self.woven.as_mut() else { return Ok(()) };
@@ -201,37 +212,51 @@ impl HookSession {
         self.status.pause_ns += nanos(batch.pause);
         let refused = batch.refused.iter();
         self.status.refused = refused.map(|(m, why)| format!("{} {why}", m.text())).collect();
-        // What was counted by hooks that are out is told before they are forgotten.
-        self.tell();
-        let is_on = |method: &Method| batch.woven.contains(method);
-        let pause = nanos(batch.pause);
-        let now = kernel::monotonic();
-        let over: Vec<Set> = self.set.extract_if(.., |set| !is_on(&set.method)).collect();
-        for set in &over {
-            self.tell_times(set);
-            self.tell_hook(set, false, now, pause);
-            self.shared.numbers[set.slot].store(0, Relaxed);
+        let is_woven = |set: &Set| batch.woven.contains(&set.method);
+        self.silence(is_woven);
+        for set in self.set.extract_if(.., |set| !is_woven(set)) {
+            self.blocks.close(set.slot);
         }
+        let now = kernel::monotonic();
+        let before = self.set.len();
         for (method, slot) in hooks {
             let slot = slot as usize;
-            let known = self.set.iter().any(|set| set.method == method);
-            if !is_on(&method) {
-                self.shared.numbers[slot].store(0, Relaxed);
-            } else if !known {
-                let number = self.shared.numbers[slot].load(Relaxed);
-                let text = self.text(&method);
+            let is_known = self.set.iter().any(|set| set.slot == slot);
+            if !is_known && batch.woven.contains(&method) {
                 // While classes were loaded again nobody looked, so nothing was counted.
-                let window = Window::new(now, AT_FIRST);
-                let set = Set { method, slot, number, text, calls: 0, window };
-                self.blocks.time(slot, AT_FIRST);
-                self.tell_hook(&set, true, now, pause);
-                self.status.ever += 1;
-                self.set.push(set);
+                self.blocks.time(slot, 0);
+                let window = Window::new(now, 0, 0);
+                self.set.push(Set { method, slot, number: 0, text: 0, calls: 0, window });
             }
         }
-        let numbers: Vec<u32> = self.set.iter().map(|set| set.number).collect();
-        self.shared.edges.forget(|number| !numbers.contains(&number));
+        let new = (self.set.len() - before) as u64;
+        self.status.ever += new;
+        let values = [self.set.len() as u64, new, nanos(batch.pause)];
+        self.event(self.kinds.batch, now, 0, 0, &values);
         Ok(())
+    }
+
+    /// Those that are not to tell any more tell what they have, and wait.
+    fn silence(&mut self, goes_on: impl Fn(&Set) -> bool) {
+        let is_over = |set: &Set| set.tells() && !goes_on(set);
+        let over = self.set.iter().filter(|set| is_over(set));
+        let over: Vec<usize> = over.map(|set| set.slot).collect();
+        if over.is_empty() {
+            return;
+        }
+        over.iter().for_each(|slot| self.blocks.close(*slot));
+        self.tell();
+        let now = kernel::monotonic();
+        let mut sets = std::mem::take(&mut self.set);
+        for set in sets.iter_mut().filter(|set| over.contains(&set.slot)) {
+            self.tell_times(set);
+            self.tell_hook(set, false, now);
+            self.shared.numbers[set.slot].store(0, Relaxed);
+            set.number = 0;
+            set.window.part = 0;
+            self.blocks.time(set.slot, 0);
+        }
+        self.set = sets;
     }
 
     /// A slot that nobody has, nor had just before: a thread may be between its call and the hook.
@@ -263,8 +288,8 @@ impl HookSession {
         self.shared.stream.ring.append_event(&head, values)
     }
 
-    fn tell_hook(&self, set: &Set, is_on: bool, time: u64, pause: u64) {
-        let values = [set.number.into(), set.text.into(), u64::from(is_on), pause];
+    fn tell_hook(&self, set: &Set, is_on: bool, time: u64) {
+        let values = [set.number.into(), set.text.into(), u64::from(is_on)];
         self.event(self.kinds.hook, time, 0, 0, &values);
     }
 
@@ -288,7 +313,7 @@ impl HookSession {
         self.tell();
         self.rounds += 1;
         if self.rounds.is_multiple_of(REST_EVERY) {
-            self.set.iter().for_each(|set| self.tell_times(set));
+            self.set.iter().filter(|set| set.tells()).for_each(|set| self.tell_times(set));
             self.tell_cost();
         }
     }
@@ -303,10 +328,13 @@ impl HookSession {
         if self.budget.is_overdrawn(spent) {
             self.set.iter_mut().for_each(|set| set.window.part = 0);
         }
-        let rates: Vec<u64> = self.set.iter().map(|set| set.window.expected(SECOND)).collect();
-        let duties = self.budget.duties(&rates);
-        for (set, duty) in self.set.iter_mut().zip(duties) {
-            set.window.allow(duty);
+        let rate = |set: &Set| set.window.expected(SECOND);
+        let rates: Vec<u64> = self.set.iter().filter(|set| set.tells()).map(rate).collect();
+        let waiting = self.set.iter().filter(|set| !set.tells()).map(rate).sum();
+        let mut duties = self.budget.duties(&rates, waiting).into_iter();
+        for set in &mut self.set {
+            let duty = if set.tells() { duties.next() } else { Some(WAITING) };
+            set.window.allow(duty.unwrap_or(0));
             match set.window.is_open {
                 true => self.blocks.time(set.slot, set.window.part),
                 false => self.blocks.close(set.slot),
@@ -345,7 +373,8 @@ impl HookSession {
             let (counting, missed) = set.window.take();
             // Where it counts now and then, the next time is a short one.
             let ahead = if set.window.is_always_open() { 0 } else { nanos(TICK) };
-            let expected = set.window.expected(ahead);
+            let expected = set.window.expected(ahead).max(calls);
+            let expected = if set.tells() { expected } else { 0 };
             seen.push(Seen { calls, missed, expected });
             open.push(counting);
         }
@@ -357,7 +386,7 @@ impl HookSession {
         });
         for ((set, seen), open) in self.set.iter().zip(&seen).zip(&open) {
             let told = told.get(&set.number).copied().unwrap_or(0);
-            if *open > 0 || seen.calls > 0 || told > 0 {
+            if set.tells() && (*open > 0 || seen.calls > 0 || told > 0) {
                 let values = [set.number.into(), seen.calls, told];
                 self.event(self.kinds.calls, now, *open, 0, &values);
             }
@@ -369,7 +398,7 @@ impl HookSession {
         }
         let spent = (self.shared.spent.load(Relaxed), self.shared.told.load(Relaxed));
         let parts = self.budget.share(since, &seen, spent);
-        for (set, part) in self.set.iter_mut().zip(parts) {
+        for (set, part) in self.set.iter_mut().zip(parts).filter(|(set, _)| set.tells()) {
             set.window.part = part;
             if set.window.is_open {
                 self.blocks.time(set.slot, part);
@@ -387,9 +416,7 @@ impl HookSession {
 
     /// Nothing of ours is left in the JVM.
     pub fn end(&mut self, jvm: Jvm) {
-        if let Some(woven) = self.woven.take() {
-            let _ = woven.end(jvm.jni);
-        }
+        let pause = self.woven.take().map_or(Duration::ZERO, |woven| woven.end(jvm.jni));
         self.shared.numbers.iter().for_each(|number| number.store(0, Relaxed));
         calls::publish(std::ptr::null_mut());
         let limit = Instant::now() + PATIENCE;
@@ -400,11 +427,10 @@ impl HookSession {
             // A thread is stopped inside a hook: what it uses must stay.
             std::mem::forget(Arc::clone(&self.shared));
         }
-        self.tell();
-        let now = kernel::monotonic();
-        for set in &self.set {
-            self.tell_times(set);
-            self.tell_hook(set, false, now, 0);
+        self.silence(|_| false);
+        if !self.set.is_empty() {
+            self.set.drain(..).for_each(|set| self.blocks.close(set.slot));
+            self.event(self.kinds.batch, kernel::monotonic(), 0, 0, &[0, 0, nanos(pause)]);
         }
         self.tell_cost();
         joined::leave(jvm, &self.shared.stream);
@@ -415,12 +441,11 @@ impl HookSession {
         let lost = Loss::ALL.into_iter().zip(&self.shared.losses);
         let lost = lost.map(|(why, count)| (why.name(), count.load(Relaxed)));
         let lost = lost.filter(|(_, count)| *count > 0);
+        let (tell, wait): (Vec<&Set>, Vec<&Set>) = self.set.iter().partition(|set| set.tells());
+        let hooks = tell.iter().map(|set| format!("{} {}", set.number, set.method.text()));
         HookStatus {
-            hooks: self
-                .set
-                .iter()
-                .map(|set| format!("{} {}", set.number, set.method.text()))
-                .collect(),
+            hooks: hooks.collect(),
+            waiting: wait.iter().map(|set| set.method.text()).collect(),
             spent_ns,
             cpu_ns,
             lost: lost.map(|(why, count)| format!("{count} {why}")).collect(),
@@ -429,60 +454,18 @@ impl HookSession {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// Each once.
+fn methods(texts: &[String]) -> Result<Vec<Method>, HookError> {
+    let mut methods = Vec::new();
+    for text in texts {
+        let method = Method::parse(text).ok_or_else(|| HookError::Name(text.clone()))?;
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    Ok(methods)
 }
 
-/// Measures in this JVM what counting a call takes, and what timing one does: the best of some
-/// rounds, since compilers come in between.
-fn rehearse(jvm: Jvm, runtime: OwnClass, shared: &Shared, blocks: &Blocks) -> budget::Costs {
-    const ROUNDS: usize = 6;
-    let round = |calls: u64| {
-        let began = Instant::now();
-        jvm.jni.call_static_long(runtime, c"rehearse", calls.cast_signed());
-        nanos(began.elapsed()) * 1000 / calls
-    };
-    blocks.clear(REHEARSED);
-    shared.numbers[REHEARSED].store(u32::MAX, Relaxed);
-    // Counting first: compilers lay out what they have seen run.
-    blocks.time(REHEARSED, 0);
-    // The compilers get some time, since the program's code is compiled by the last of them.
-    let best = || {
-        let rounds = (0..ROUNDS * 4).map(|_| {
-            std::thread::sleep(Duration::from_millis(4));
-            round(50_000)
-        });
-        rounds.min().unwrap_or(0)
-    };
-    let count_ps = best();
-    blocks.close(REHEARSED);
-    let pass_ps = best().min(count_ps);
-    blocks.time(REHEARSED, super::blocks::ALL);
-    let mut best = budget::Costs { pass_ps, count_ps, time_ps: u64::MAX, inside_ps: 0 };
-    let (mut empty, mut empty_cpu) = (u64::MAX, u64::MAX);
-    for _ in 0..ROUNDS {
-        let before = (shared.spent.load(Relaxed), shared.told.load(Relaxed));
-        let time_ps = round(500);
-        let spent = shared.spent.load(Relaxed) - before.0;
-        let told = (shared.told.load(Relaxed) - before.1).max(1);
-        if time_ps < best.time_ps {
-            let inside_ps = spent * 1000 / told;
-            best = budget::Costs { pass_ps, count_ps, time_ps, inside_ps };
-        }
-        shared.edges.take(|_, _, sums| {
-            empty = empty.min(sums.wall / sums.ended.max(1));
-            empty_cpu = empty_cpu.min(sums.cpu / sums.with_cpu.max(1));
-        });
-    }
-    shared.numbers[REHEARSED].store(0, Relaxed);
-    blocks.clear(REHEARSED);
-    shared.edges.forget(|_| true);
-    for (to, least) in [(&shared.empty, empty), (&shared.empty_cpu, empty_cpu)] {
-        to.store(if least == u64::MAX { 0 } else { least }, Relaxed);
-    }
-    [&shared.spent, &shared.told]
-        .into_iter()
-        .chain(&shared.losses)
-        .for_each(|n| n.store(0, Relaxed));
-    best
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

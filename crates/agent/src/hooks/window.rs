@@ -36,8 +36,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Open, for one look.
-    pub fn new(now: u64, part: u64) -> Self {
+    /// Open, for one look; so many calls were counted before.
+    pub fn new(now: u64, calls: u64, part: u64) -> Self {
         Window {
             is_open: true,
             part,
@@ -47,7 +47,7 @@ impl Window {
             credit: AHEAD,
             rate: 0.0,
             at: now,
-            calls: 0,
+            calls,
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
 
     /// Ten seconds of ticks with so many calls a nanosecond; how long it was open, and calls.
     fn run(rate: f64, duty: u64, tick: u64) -> (Window, u64, f64) {
-        let mut window = Window::new(0, 0);
+        let mut window = Window::new(0, 0, 0);
         let (mut calls, mut open, mut missed) = (0.0, 0, 0);
         for now in (tick..=10_000_000_000).step_by(tick as usize) {
             if window.is_open {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_late_look_is_paid_for() {
-        let mut window = Window::new(0, 0);
+        let mut window = Window::new(0, 0, 0);
         window.look(1_000_000_000, 1_000_000);
         window.allow(ALL / 100);
         assert!(!window.is_open);

@@ -215,10 +215,11 @@ impl Woven {
         Ok(())
     }
 
-    /// Every class is as it was.
-    pub fn end(mut self, jni: Jni) -> Result<(), Failure> {
-        let done = if self.classes.is_empty() { Ok(()) } else { self.set(jni, &[]).map(|_| ()) };
-        done.and(self.environment.dispose())
+    /// Every class is as it was. How long the program stood still for it.
+    pub fn end(mut self, jni: Jni) -> Duration {
+        let done = if self.classes.is_empty() { None } else { self.set(jni, &[]).ok() };
+        let _ = self.environment.dispose();
+        done.map_or(Duration::ZERO, |batch| batch.pause)
     }
 }
 

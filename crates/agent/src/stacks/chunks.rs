@@ -62,7 +62,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             frames.truncate(before);
             return broken;
         }
-        if frames.count() >= frames.capacity() {
+        if frames.is_enough() {
             return Next::Broken(Special::Cut);
         }
         match walked.and_then(|()| self.entered_by(rules)) {
@@ -141,7 +141,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                 // What calls out of Java ends in no chunk, or is the first to leave it.
                 BlobKind::Wrapper | BlobKind::Stub => return None,
             };
-            if next <= sp || frames.count() >= frames.capacity() {
+            if next <= sp || frames.is_enough() {
                 return None;
             }
             (sp, begins) = (next, next_begins);

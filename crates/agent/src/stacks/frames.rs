@@ -64,13 +64,15 @@ pub struct Frames {
     start: *mut Frame,
     capacity: usize,
     count: usize,
+    /// With so many nobody wants more.
+    enough: usize,
 }
 
 impl Frames {
     /// # Safety
     /// `start` has room for `capacity` frames and one more, which nobody else uses meanwhile.
     pub unsafe fn new(start: *mut Frame, capacity: usize) -> Self {
-        Frames { start, capacity, count: 0 }
+        Frames { start, capacity, count: 0, enough: capacity }
     }
 
     /// False when there is no more room.
@@ -125,13 +127,18 @@ impl Frames {
         self.count = self.count().min(count);
     }
 
-    /// No more than this many frames are taken.
+    /// This many frames are enough. What is inlined where the last one is comes as well.
     pub fn limit(&mut self, frames: usize) {
-        self.capacity = self.capacity.min(frames);
+        self.enough = self.capacity.min(frames);
     }
 
-    pub fn capacity(&self) -> usize {
-        self.capacity
+    pub fn is_enough(&self) -> bool {
+        self.count() >= self.enough
+    }
+
+    /// Whether there was no room for some, perhaps.
+    pub fn is_full(&self) -> bool {
+        self.count() >= self.capacity
     }
 
     pub fn count(&self) -> usize {

@@ -109,7 +109,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
                 Next::Whole => return None,
                 Next::Broken(why) => return Some(why),
             }
-            if frames.count() >= frames.capacity() {
+            if frames.is_enough() {
                 return Some(Special::Cut);
             }
             leaf = false;
@@ -354,7 +354,7 @@ impl<M: Memory, N: NativeStep> Walker<'_, M, N> {
             }
             if self.scopes(blob, pc, leaf, how, frames).is_none() {
                 frames.push(self.version(method)?.frame(-1, how));
-            } else if let Some(code) = code.filter(|_| pc == place.pc) {
+            } else if let Some(code) = code.filter(|_| pc == place.pc && !frames.is_full()) {
                 self.memo.keep(pc, code, frames.as_slice().get(before..).unwrap_or(&[]));
             }
         }

@@ -173,9 +173,21 @@ fn walk_seeing(
     m: &impl Memory,
     place: Place,
 ) -> (Vec<Frame>, Option<Special>) {
-    let mut space = vec![Frame::native(0); 65];
-    // SAFETY: room for 64 frames and one more.
-    let mut frames = unsafe { Frames::new(space.as_mut_ptr(), 64) };
+    walk_into(64, with_native, layout, memo, original, m, place)
+}
+
+fn walk_into(
+    room: usize,
+    with_native: bool,
+    layout: &Layout,
+    memo: Memo,
+    original: Option<u64>,
+    m: &impl Memory,
+    place: Place,
+) -> (Vec<Frame>, Option<Special>) {
+    let mut space = vec![Frame::native(0); room + 1];
+    // SAFETY: room for as many frames and one more.
+    let mut frames = unsafe { Frames::new(space.as_mut_ptr(), room) };
     let walker = Walker {
         layout,
         ids: IdRules { original, slots: true, plain: false },
@@ -226,6 +238,10 @@ fn what_an_address_stands_for_is_read_once_in_a_compilation() {
         walk_with(&layout, memo, Some(ORIGINAL), m, place).0
     };
     let pair = |bci| [Frame::java(KEY, bci, How::Inlined), Frame::java(KEY, 4, How::Compiled)];
+    // One that has no room for all of them leaves nothing wrong behind.
+    let place = Place { pc: CODE + 0x22, sp: STACK, fp: 0 };
+    let (few, _) = walk_into(3, true, &layout, memo, Some(ORIGINAL), &m, place);
+    assert_eq!(few.len(), 3);
     assert_eq!(walk(&m), [pair(9); 3].concat());
     // The note that it was read from says something else: only the leaf is read anew.
     m.bytes(0xb103, &[1 + 11]);

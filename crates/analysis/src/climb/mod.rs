@@ -126,11 +126,20 @@ pub struct Climb {
     pub nodes: Vec<Node>,
     /// What hooks took, and the program's processor time meanwhile, in nanoseconds.
     pub spent: (u64, u64),
-    /// The most hooks that there were at once.
-    pub most: usize,
-    /// How often classes were loaded again, and how long the program stood still for it.
-    pub pauses: (u64, u64),
-    paused_at: u64,
+    /// Each time that classes were loaded again.
+    pub batches: Vec<Batch>,
+}
+
+/// Hooks were set or taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// In nanoseconds since the start of the run.
+    pub time: u64,
+    /// Those that are set from then on, also those that tell nothing yet, and the new ones.
+    pub hooks: u64,
+    pub new: u64,
+    /// For how long the program stood still, in nanoseconds.
+    pub pause: u64,
 }
 
 /// A caller as hooks and samples see it, by its share of what is spent in the method.
@@ -220,6 +229,14 @@ impl Climb {
         for (_, table) in profile.all_events() {
             let rows = Rows { profile, table };
             match table.kind().name.as_str() {
+                "hook-batch" => rows.each(|row| {
+                    self.batches.push(Batch {
+                        time: row.time,
+                        hooks: row.count("hooks"),
+                        new: row.count("new"),
+                        pause: row.count("pause"),
+                    });
+                }),
                 "hook" => rows.each(|row| self.add_hook(&row)),
                 "hook-calls" => rows.each(|row| {
                     let (number, time) = (row.number("number"), row.time);
@@ -277,13 +294,6 @@ impl Climb {
             0 => hook.off = Some(row.time),
             _ => hook.on = row.time,
         }
-        // All hooks of a batch are told at the same time.
-        if self.paused_at != row.time {
-            self.paused_at = row.time;
-            self.pauses.0 += 1;
-            self.pauses.1 += row.count("pause");
-        }
-        self.most = self.most.max(self.now());
     }
 
     /// Who called, of the stack of a hooked method and its caller.
@@ -314,19 +324,29 @@ impl Climb {
         self.nodes.iter().find(|node| node.method == method)
     }
 
-    /// Hooks that were ever set.
-    pub fn ever(&self) -> usize {
-        self.hooks.values().filter(|hook| hook.method.is_some()).count()
+    /// Hooks that are set, those that tell nothing as well.
+    pub fn now(&self) -> u64 {
+        self.batches.last().map_or(0, |batch| batch.hooks)
+    }
+
+    /// The most that there were at once.
+    pub fn most(&self) -> u64 {
+        self.batches.iter().map(|batch| batch.hooks).max().unwrap_or(0)
+    }
+
+    /// Those that were ever set.
+    pub fn ever(&self) -> u64 {
+        self.batches.iter().map(|batch| batch.new).sum()
+    }
+
+    /// For how long the program stood still, in nanoseconds.
+    pub fn stood_still(&self) -> u64 {
+        self.batches.iter().map(|batch| batch.pause).sum()
     }
 
     /// Whether a method with a hook was called very often.
     pub fn has_often_called(&self) -> bool {
         self.hooks.values().any(|hook| hook.calls_per_second() > OFTEN)
-    }
-
-    /// Hooks that are set.
-    pub fn now(&self) -> usize {
-        self.hooks.values().filter(|hook| hook.off.is_none() && hook.method.is_some()).count()
     }
 
     /// What was measured of a method last.

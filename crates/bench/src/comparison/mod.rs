@@ -217,7 +217,7 @@ mod tests {
     use crate::warm::Cost;
 
     fn windows(kind: Option<&'static Kind>, cpu: &[f64], other: &[f64]) -> Windows {
-        let costs = cpu.iter().map(|&cpu| Cost { wall: cpu * 2.0, cpu }).collect();
+        let costs = cpu.iter().map(|&cpu| Cost { wall: cpu * 2.0, cpu, iterations: 1 }).collect();
         Windows { kind, costs, counted: vec![10.0, 30.0, 20.0], other: other.to_vec() }
     }
 

@@ -79,11 +79,16 @@ impl Came {
         self.events.iter().filter(is)
     }
 
-    /// The number of the hook in a method.
-    fn number(&self, method: &str) -> u64 {
+    /// The numbers by which the hook in a method has told, one after the other.
+    fn numbers(&self, method: &str) -> Vec<u64> {
         let text = wire(method);
         let of = |row: &&StreamEvent| self.texts.get(&(row.values[1] as u32)) == Some(&text);
-        self.rows("hook").find(of).unwrap_or_else(|| panic!("no hook in {text}")).values[0]
+        let begins = self.rows("hook").filter(of).filter(|row| row.values[2] == 1);
+        begins.map(|row| row.values[0]).collect()
+    }
+
+    fn number(&self, method: &str) -> u64 {
+        *self.numbers(method).last().unwrap_or_else(|| panic!("no hook in {method}"))
     }
 
     /// The Java methods of a stack; none while their names are on their way.
@@ -148,9 +153,15 @@ impl Hooking {
     }
 
     fn set(&mut self, methods: &[&str]) {
-        let methods = methods.iter().map(|method| wire(method)).collect();
+        self.set_beside(methods, &[]);
+    }
+
+    /// Others have hooks that tell nothing.
+    fn set_beside(&mut self, methods: &[&str], waiting: &[&str]) {
+        let wires = |methods: &[&str]| methods.iter().map(|method| wire(method)).collect();
+        let (methods, waiting) = (wires(methods), wires(waiting));
         // Before the answer the agent tells how far it is.
-        let change = Request::Change(EngineChange::Hooks { methods });
+        let change = Request::Change(EngineChange::Hooks { methods, waiting });
         let mut answer = self.control.ask(&change);
         while let Response::Progress(_) = answer {
             let message = self.control.receive().expect("an answer").expect("an answer");
@@ -259,6 +270,39 @@ on_each_jdk! {
         let status = hooking.control.status();
         let status = status.hooks().expect("hooks");
         assert!(status.spent_ns > 0 && status.count_ps > 0, "{status:?}");
+    }
+
+    /// Hooks that wait tell nothing; they begin and end to tell without any class being loaded
+    /// again, and count right each time.
+    fn hooks_that_wait_tell_when_it_is_their_turn(jdk) {
+        let target = truth(jdk, &[agentpath("").as_str()], "100000");
+        control_socket(target.pid());
+        let mut hooking = Hooking::start(target.pid(), 500_000, false);
+        hooking.set_beside(&["leaf"], &["a", "b"]);
+        hooking.wait_for("leaf", 5_000);
+        assert!(hooking.came.numbers("a").is_empty());
+        hooking.set_beside(&["a"], &["leaf", "b"]);
+        let rows = |came: &Came| {
+            let number = came.number("leaf");
+            came.rows("hook-calls").filter(|row| row.values[0] == number).count()
+        };
+        let before = rows(hooking.drain());
+        wait_until("the other tells", || !hooking.drain().numbers("a").is_empty());
+        hooking.wait_for("a", 5_000);
+        assert_eq!(rows(&hooking.came), before, "it was to wait");
+        let status = hooking.control.status();
+        let status = status.hooks().expect("hooks");
+        assert_eq!((status.hooks.len(), status.waiting.len(), status.ever), (1, 2, 3));
+        assert_eq!(status.batches, 1, "classes were loaded again");
+        // Once more: by another number, from nothing on.
+        hooking.set_beside(&["leaf"], &["a", "b"]);
+        wait_until("it tells again", || hooking.drain().numbers("leaf").len() == 2);
+        hooking.wait_for("leaf", 20_000);
+        let (from, to, calls) = hooking.came.counted("leaf");
+        wait_until("the program has told", || said(&target).last().is_some_and(|l| l[0] > to));
+        assert_within("leaf", calls, taken(&said(&target), &[0, 1], from, to));
+        hooking.set(&[]);
+        assert_eq!(hooking.control.status().hooks().expect("hooks").batches, 2);
     }
 
     /// Hooks that are taken out leave nothing in the code that runs.

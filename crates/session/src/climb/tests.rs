@@ -115,25 +115,48 @@ fn program() -> Growing {
 /// One that has waited for long enough.
 fn turn(climber: &mut Climber, growing: &mut Growing) -> Turn {
     climber.since = Instant::now() - SAMPLING;
-    climber.turn(&mut growing.climb, 1e9, 1.0)
+    climber.turn(&mut growing.climb, LOAD)
+}
+
+/// A processor is busy, and a call takes a nanosecond to pass by.
+const LOAD: Load = Load { cpu: 1e9, pass_ns: 1.0, compiling: 0.0 };
+
+/// The methods that are to tell.
+#[track_caller]
+fn telling(turn: Turn) -> Vec<MethodKey> {
+    let Turn::Hook(hooks) = turn else { panic!("no hooks: {turn:?}") };
+    hooks.telling
+}
+
+/// All that was asked for is there, and the code is compiled again.
+fn settled(climber: &mut Climber, growing: &mut Growing, hooks: &Hooks) {
+    climber.hooked(&mut growing.climb, hooks, &HashMap::new(), true, 0);
+    let anew = turn(climber, growing);
+    assert_eq!(anew, Turn::Hook(Hooks { anew: true, ..hooks.clone() }));
+    climber.hooked(&mut growing.climb, hooks, &HashMap::new(), false, 0);
 }
 
 #[test]
 fn hooks_go_up_by_levels_to_the_roots() {
     let mut growing = program();
     let mut climber = Climber::new(aims());
-    assert_eq!(climber.turn(&mut growing.climb, 1e9, 1.0), Turn::Wait, "samples take their time");
+    assert_eq!(climber.turn(&mut growing.climb, LOAD), Turn::Wait, "samples take their time");
     let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
-    climber.hooked(&mut growing.climb, &[leaf], &HashMap::new(), 0);
+    let [left, right] = ["left", "right"].map(|method| growing.key(method));
+    let hooks = Hooks { telling: vec![leaf], waiting: vec![a, b, left, right], anew: false };
+    let Turn::Hook(first) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!(first, hooks, "samples know what is above");
+    settled(&mut climber, &mut growing, &hooks);
     assert_eq!(turn(&mut climber, &mut growing), Turn::Wait);
     growing.hook("leaf", &[("a", 70), ("b", 30)]);
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![a, b]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![a, b]);
     growing.hook("a", &[("left", 50), ("right", 20)]);
     assert_eq!(turn(&mut climber, &mut growing), Turn::Wait, "b is not known yet");
     growing.hook("b", &[("right", 30)]);
-    let [left, right] = ["left", "right"].map(|method| growing.key(method));
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![left, right]));
+    // Nothing is woven for it: those that wait are others.
+    let Turn::Hook(last) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!(last.telling, [left, right]);
+    assert_eq!(last.waiting, [leaf, a, b]);
     growing.hook("left", &[("round", 10)]);
     growing.hook("right", &[("round", 10)]);
     assert_eq!(turn(&mut climber, &mut growing), Turn::Done);
@@ -154,10 +177,12 @@ fn without_a_hook_the_samples_show_the_way() {
     let mut growing = program();
     let mut climber = Climber::new(aims());
     let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![leaf]);
     let why = "it has no code of its own".to_owned();
-    climber.hooked(&mut growing.climb, &[leaf], &HashMap::from([(leaf, why.clone())]), 0);
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![a, b]));
+    let hooks = Hooks { telling: vec![leaf], ..Hooks::default() };
+    let refused = HashMap::from([(leaf, why.clone())]);
+    climber.hooked(&mut growing.climb, &hooks, &refused, true, 0);
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![a, b]);
     let node = growing.climb.node(leaf).unwrap();
     assert_eq!((node.state, &node.why), (State::Sampled, &why));
 }
@@ -171,10 +196,11 @@ fn the_only_caller_of_what_has_no_hook_gets_one() {
     growing.look();
     let mut climber = Climber::new(aims());
     let [trim, parse] = ["trim", "parse"].map(|method| growing.key(method));
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![trim]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![trim]);
     let why = HashMap::from([(trim, "an intrinsic".to_owned())]);
-    climber.hooked(&mut growing.climb, &[trim], &why, 0);
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![parse]));
+    let hooks = Hooks { telling: vec![trim], ..Hooks::default() };
+    climber.hooked(&mut growing.climb, &hooks, &why, true, 0);
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![parse]);
     // That one is known then, and what is above it has one caller each.
     growing.hook("parse", &[("serve", 50)]);
     assert_eq!(turn(&mut climber, &mut growing), Turn::Done);
@@ -187,10 +213,10 @@ fn a_method_that_is_called_too_often_loses_its_hook() {
     let mut growing = program();
     let mut climber = Climber::new(aims());
     let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![leaf]);
     growing.hook("leaf", &[("a", 7_000_000), ("b", 3_000_000)]);
     // A nanosecond each, 100 million a second: 10 % of a processor, where 5 % are allowed.
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![a, b]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![a, b]);
     let node = growing.climb.node(leaf).unwrap();
     assert_eq!(node.state, State::Sampled);
     assert!(node.why.contains("100.0 M calls a second"), "{}", node.why);
@@ -201,7 +227,7 @@ fn a_method_that_is_called_very_often_may_cost_more_and_that_is_said() {
     let mut growing = program();
     let mut climber = Climber::new(aims());
     let leaf = growing.key("leaf");
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![leaf]);
     growing.hook("leaf", &[("a", 2_800_000), ("b", 1_200_000)]);
     climber.notes();
     // 40 million calls a second take 4 %.
@@ -212,10 +238,13 @@ fn a_method_that_is_called_very_often_may_cost_more_and_that_is_said() {
     // 4 million take 4 % if a call takes 10 ns, and have no such allowance.
     let mut growing = program();
     let mut climber = Climber::new(aims());
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![leaf]);
     growing.hook("leaf", &[("a", 280_000), ("b", 120_000)]);
     climber.since = Instant::now() - MEASURING;
-    assert!(matches!(climber.turn(&mut growing.climb, 1e9, 10.0), Turn::Hook(_)));
+    assert!(matches!(
+        climber.turn(&mut growing.climb, Load { pass_ns: 10.0, ..LOAD }),
+        Turn::Hook(_)
+    ));
     assert_eq!(growing.climb.node(leaf).map(|node| node.state), Some(State::Sampled));
 }
 
@@ -230,11 +259,11 @@ fn never_more_hooks_than_sixteen() {
     let mut climber = Climber::new(Aims { min_share: 0.0, ..aims() });
     let leaf = growing.key("leaf");
     climber.since = Instant::now() - SAMPLING_AT_MOST;
-    assert_eq!(climber.turn(&mut growing.climb, 1e9, 1.0), Turn::Hook(vec![leaf]));
+    assert_eq!(telling(climber.turn(&mut growing.climb, LOAD)), [leaf]);
     let by: Vec<(&str, i64)> = callers.iter().take(25).map(|name| (name.as_str(), 10)).collect();
     growing.hook("leaf", &by);
     let Turn::Hook(next) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
-    assert_eq!(next.len(), MOST_HOOKS);
+    assert_eq!((next.telling.len(), next.waiting.len()), (MOST_HOOKS, 0));
     let left_out = growing.climb.nodes.iter().filter(|node| node.why.contains("more than 16"));
     assert!(left_out.count() > 0);
 }
@@ -244,11 +273,11 @@ fn in_the_background_it_begins_again() {
     let mut growing = program();
     let mut climber = Climber::new(Aims { again: true, ..aims() });
     let leaf = growing.key("leaf");
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![leaf]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![leaf]);
     climber.phase = Phase::Resting;
     assert_eq!(turn(&mut climber, &mut growing), Turn::Wait);
     climber.since = Instant::now() - REST;
-    assert_eq!(climber.turn(&mut growing.climb, 1e9, 1.0), Turn::Wait);
+    assert_eq!(climber.turn(&mut growing.climb, LOAD), Turn::Wait);
     assert_eq!(growing.climb.samples.count, 0, "the load may be another");
     growing.sample(&["run", "other"], 1_000);
     for _ in 0..SAMPLES {
@@ -256,7 +285,7 @@ fn in_the_background_it_begins_again() {
     }
     growing.look();
     let other = growing.key("other");
-    assert_eq!(turn(&mut climber, &mut growing), Turn::Hook(vec![other]));
+    assert_eq!(telling(turn(&mut climber, &mut growing)), vec![other]);
 }
 
 #[test]
@@ -265,4 +294,33 @@ fn names_are_short() {
     {
         assert_eq!(short(name), expected);
     }
+}
+
+#[test]
+fn what_is_met_above_and_was_not_foretold_is_set_in_another_batch() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let [leaf, a, b, c] = ["leaf", "a", "b", "c"].map(|method| growing.key(method));
+    let Turn::Hook(first) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    settled(&mut climber, &mut growing, &first);
+    growing.hook("leaf", &[("a", 40), ("b", 30), ("c", 30)]);
+    let Turn::Hook(next) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!(next.telling, [a, b, c]);
+    let [left, right] = ["left", "right"].map(|method| growing.key(method));
+    assert_eq!(next.waiting, [left, right], "{leaf:?} is below");
+}
+
+#[test]
+fn until_the_compilers_have_settled_nothing_is_stable() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let Turn::Hook(first) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    climber.hooked(&mut growing.climb, &first, &HashMap::new(), true, 0);
+    growing.hook("leaf", &[("a", 70), ("b", 30)]);
+    let busy = Load { compiling: 0.8, ..LOAD };
+    climber.since = Instant::now() - SAMPLING;
+    assert_eq!(climber.turn(&mut growing.climb, busy), Turn::Wait);
+    climber.since = Instant::now() - SETTLING;
+    let Turn::Hook(anew) = climber.turn(&mut growing.climb, busy) else { panic!("for ever") };
+    assert_eq!(anew, Hooks { anew: true, ..first });
 }

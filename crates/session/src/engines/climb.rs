@@ -5,13 +5,14 @@
 
 use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
 use crate::client::Agent;
-use crate::climb::{Aims, Climber, Progress, TRIAL, Turn};
+use crate::climb::{Aims, Climber, Hooks, Load, Progress, TRIAL, Turn};
 use crate::command_socket::Command;
 use crate::error::{Error, Result, refuse};
 use crate::exact;
 use crate::launch::Settings;
 use crate::observer::{Happening, Note, Observer};
 use crate::recorder::{Recorder, Source};
+use crate::reference_methods::compiling;
 use crate::stream::{DRAIN, Fitting, StreamSource, Told};
 use crate::weaving;
 use crate::words::plain;
@@ -82,7 +83,7 @@ pub struct Outcome {
     pub complete: bool,
     pub samples: u64,
     pub ever: u64,
-    pub most: usize,
+    pub most: u64,
     pub cost: f64,
     pub elapsed: Duration,
 }
@@ -105,8 +106,10 @@ struct Climbing {
     due: Instant,
     /// When new hooks are looked at for the first time.
     early: Option<Instant>,
-    /// Processor time at the last look, and when that was.
-    cpu: (u64, Instant),
+    /// Processor time at the last look, of the program and of the JVM's compilers, and when that
+    /// was.
+    cpu: (u64, Duration, Instant),
+    pid: u32,
     complete: bool,
     again: bool,
 }
@@ -185,7 +188,8 @@ impl Engine for Plan {
             drained: Instant::now(),
             due: Instant::now() + TURN,
             early: None,
-            cpu: (0, Instant::now()),
+            cpu: (0, compiling(jvm.pid), Instant::now()),
+            pid: jvm.pid,
             complete: false,
             again: self.again,
         })))
@@ -241,13 +245,22 @@ impl Climbing {
     fn hook(
         &mut self,
         agent: &mut Agent,
-        methods: &[MethodKey],
+        hooks: &Hooks,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        let names: Vec<String> =
-            methods.iter().map(|method| self.source.climb.names.wire(*method)).collect();
-        let before = self.source.status.as_ref().map_or(0, |status| status.pause_ns);
-        let change = EngineChange::Hooks { methods: names.clone() };
+        let wire = |methods: &[MethodKey]| -> Vec<String> {
+            methods.iter().map(|method| self.source.climb.names.wire(*method)).collect()
+        };
+        let (telling, waiting) = (wire(&hooks.telling), wire(&hooks.waiting));
+        let of = |status: &HookStatus| (status.batches, status.pause_ns);
+        let before = self.source.status.as_ref().map(of).unwrap_or_default();
+        if hooks.anew {
+            let waiting = [&telling[..], &waiting].concat();
+            let silent = EngineChange::Hooks { methods: Vec::new(), waiting };
+            weaving::change(agent, silent, observer)?;
+        }
+        let names = [&telling[..], &waiting].concat();
+        let change = EngineChange::Hooks { methods: telling, waiting };
         weaving::change(agent, change, observer)?;
         observer.happening(&Happening::Nothing);
         if observer.wants_end() {
@@ -256,16 +269,34 @@ impl Climbing {
         self.ask(agent);
         let Some(status) = &self.source.status else { return Ok(()) };
         let mut refused = HashMap::new();
-        for (method, name) in methods.iter().zip(&names) {
+        for (method, name) in hooks.telling.iter().chain(&hooks.waiting).zip(&names) {
             let why = status.refused.iter().find_map(|text| text.strip_prefix(name.as_str()));
             if let Some(why) = why {
                 refused.insert(*method, why.trim().to_owned());
             }
         }
-        let pause = status.pause_ns.saturating_sub(before);
-        self.climber.hooked(&mut self.source.climb, methods, &refused, pause);
+        let (batches, pause) = of(status);
+        let pause = pause.saturating_sub(before.1);
+        let is_batch = batches > before.0;
+        self.climber.hooked(&mut self.source.climb, hooks, &refused, is_batch, pause);
         self.early = Some(Instant::now() + TRIAL + EARLY);
         Ok(())
+    }
+
+    /// What the JVM has done since the last time.
+    fn load(&mut self) -> Load {
+        let (cpu, pass_ps) = match &self.source.status {
+            Some(status) => (status.cpu_ns, status.pass_ps),
+            None => (0, 0),
+        };
+        let now = (cpu, compiling(self.pid), Instant::now());
+        let before = std::mem::replace(&mut self.cpu, now);
+        let passed = before.2.elapsed().as_secs_f64().max(1e-3);
+        Load {
+            cpu: cpu.saturating_sub(before.0) as f64 / passed,
+            pass_ns: pass_ps as f64 / 1e3,
+            compiling: now.1.saturating_sub(before.1).as_secs_f64() / passed,
+        }
     }
 
     fn take_decisions(&mut self, observer: &mut dyn Observer) {
@@ -280,7 +311,7 @@ impl Climbing {
         Figures {
             progress: self.climber.progress(&self.source.climb),
             samples: self.source.stream.samples(),
-            hooks: status.map_or(0, |status| status.hooks.len() as u64),
+            hooks: status.map_or(0, |status| (status.hooks.len() + status.waiting.len()) as u64),
             ever: status.map_or(0, |status| status.ever),
             cost: cost(status),
             overhead: self.overhead,
@@ -314,20 +345,14 @@ impl Running for Climbing {
         self.due = Instant::now() + TURN;
         self.ask(agent);
         self.recorder.append(&mut [&mut self.source])?;
-        let (cpu, pass) = match &self.source.status {
-            Some(status) => (status.cpu_ns, status.pass_ps as f64 / 1e3),
-            None => (0, 0.0),
-        };
-        let before = std::mem::replace(&mut self.cpu, (cpu, Instant::now()));
-        let passed = before.1.elapsed().as_secs_f64().max(1e-3);
-        let a_second = cpu.saturating_sub(before.0) as f64 / passed;
-        let turn = self.climber.turn(&mut self.source.climb, a_second, pass);
+        let load = self.load();
+        let turn = self.climber.turn(&mut self.source.climb, load);
         self.take_decisions(observer);
         match turn {
             Turn::Wait => {}
-            Turn::Hook(methods) => {
-                self.complete |= methods.is_empty();
-                self.hook(agent, &methods, observer)?;
+            Turn::Hook(hooks) => {
+                self.complete |= self.climber.is_at_the_roots();
+                self.hook(agent, &hooks, observer)?;
                 self.take_decisions(observer);
             }
             Turn::Done => {
@@ -381,7 +406,7 @@ impl Running for Climbing {
             complete,
             samples,
             ever: status.map_or(0, |status| status.ever),
-            most: source.climb.most,
+            most: source.climb.most(),
             cost: cost(status),
             elapsed: source.stream.elapsed(),
         };

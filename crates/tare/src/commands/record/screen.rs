@@ -252,6 +252,9 @@ fn of_climb(now: &climb::Figures, time: f64) -> String {
                 progress.batches,
             )
         }
+        climb::Doing::Settling => {
+            format!("level {}, the JVM compiles what was woven  {cost}", progress.level)
+        }
         climb::Doing::Resting => format!("at the roots; the next climb begins soon  {cost}"),
         climb::Doing::Done => "at the roots".to_owned(),
     };

@@ -62,7 +62,7 @@ pub fn print(out: &mut Vec<u8>, report: &Report<'_>, width: usize) -> Result<()>
     writeln!(out, "\n{BOLD}Climb, by {by}{BOLD:#}")?;
     let often = match climb.has_often_called() {
         true => format!(
-            ", and {} for hooks of methods with more than 5 M calls a second",
+            ", and {} for hooks of methods with more than 5 million calls a second",
             percent(OFTEN_ALLOWED).trim()
         ),
         false => String::new(),
@@ -74,11 +74,11 @@ pub fn print(out: &mut Vec<u8>, report: &Report<'_>, width: usize) -> Result<()>
         "{} now, {} at once at most, {} ever; they took {} of the program's processor \
          time{allowed}; weaving stopped the program {}, for {} in all",
         several(climb.now(), "hook"),
-        climb.most,
+        climb.most(),
         climb.ever(),
         percent(cost(climb)).trim(),
-        several(climb.pauses.0, "time"),
-        value(climb.pauses.1.cast_signed(), Unit::Nanoseconds),
+        several(climb.batches.len(), "time"),
+        value(climb.stood_still().cast_signed(), Unit::Nanoseconds),
     );
     for line in wrap(&head, width.saturating_sub(2).clamp(40, LINE)) {
         writeln!(out, "{DIM}  {line}{DIM:#}")?;
@@ -149,11 +149,11 @@ impl Page<'_> {
         )?;
         let why = if node.why.is_empty() { String::new() } else { format!(", {}", node.why) };
         let state = plain(&format!("{}{why}", node.state.name())).into_owned();
-        let indent = " ".repeat(FIGURES);
         // Beside the figures there is little room on a narrow page.
         let left = if self.name < NARROW { 12 } else { FIGURES };
-        for line in wrap(&state, self.name + FIGURES - left) {
-            writeln!(out, "{}{DIM}  {line}{DIM:#}", " ".repeat(left))?;
+        let (indent, room) = (" ".repeat(left), self.name + FIGURES - left);
+        for line in wrap(&state, room) {
+            writeln!(out, "{indent}{DIM}  {line}{DIM:#}")?;
         }
         if matches!(node.state, State::Passed | State::Root) {
             return Ok(());
@@ -170,7 +170,7 @@ impl Page<'_> {
             }
             let caller = payer.method.map_or_else(
                 || "a caller that could not be told".to_owned(),
-                |caller| self.method(caller, self.name.saturating_sub(10)),
+                |caller| self.method(caller, room.saturating_sub(10)),
             );
             write!(out, "{indent}  {:>7}  {caller}", percent(payer.share()))?;
             match payer.sampled.filter(|_| payer.is_disputed()) {
@@ -242,15 +242,24 @@ pub fn json(profile: &Profile, climb: &Climb) -> Value {
         }
         row
     });
+    let batches = climb.batches.iter().map(|batch| {
+        json!({
+            "at_ns": batch.time,
+            "hooks": batch.hooks,
+            "new": batch.new,
+            "pause_ns": batch.pause,
+        })
+    });
     json!({
         "metric": metric.name(),
         "overhead_allowed": allowed(profile),
         "overhead": cost(climb),
         "hooks_now": climb.now(),
         "hooks_ever": climb.ever(),
-        "hooks_most": climb.most,
-        "pauses": climb.pauses.0,
-        "pause_ns": climb.pauses.1,
+        "hooks_most": climb.most(),
+        "pauses": climb.batches.len(),
+        "pause_ns": climb.stood_still(),
+        "batches": batches.collect::<Value>(),
         "samples": climb.samples.count,
         "methods": methods.collect::<Value>(),
     })
