@@ -37,6 +37,7 @@ mod exact;
 mod exact_bounded;
 mod exact_intrinsics;
 mod exact_loaders;
+mod exact_pauses;
 mod exact_times;
 mod exports;
 mod filtered_calls;
