@@ -4,6 +4,7 @@
 //! the other. Run them with `cargo xtask test`, or some of them with `cargo xtask test WORD`.
 #![forbid(unsafe_code)]
 
+mod all_at_once;
 mod alloc;
 mod alloc_chaos;
 mod alloc_demo;
