@@ -18,6 +18,7 @@ use crate::hooks;
 use crate::jni_refs;
 use crate::jvm::{Failure, Jni, Jvmti, Vm};
 use crate::locks;
+use crate::pauses;
 use crate::sampling;
 use std::fmt;
 use std::fs::File;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use tare_protocol::{Activity, EngineChange, EngineName, EnginePlan, EngineStatus};
 
 /// Every engine. Those further down are switched off first.
-pub static ALL: [&dyn Engine; 9] = [
+pub static ALL: [&dyn Engine; 10] = [
     &counters::Counters,
     &exact::Exact,
     &sampling::Sampling,
@@ -36,6 +37,7 @@ pub static ALL: [&dyn Engine; 9] = [
     &classes::Classes::ENGINE,
     &jni_refs::JniRefs::ENGINE,
     &hooks::Hooks,
+    &pauses::Pauses,
 ];
 
 /// The JVM, as the control thread talks to it.

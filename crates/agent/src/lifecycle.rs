@@ -13,6 +13,7 @@ use crate::exact;
 use crate::gate;
 use crate::jni_refs;
 use crate::jvm::{Failure, Group, Jni, Jvmti, Vm};
+use crate::pauses;
 use crate::rendezvous;
 use crate::rights;
 use crate::socket::{self, Place};
@@ -226,6 +227,7 @@ pub fn vm_death(jvmti: Jvmti, jni: Jni) {
     gate::enter((), exact::agents::finish);
     gate::enter((), classes::last_sums);
     gate::enter((), jni_refs::last);
+    gate::enter((), pauses::last);
     gate::enter((), || stream::name_all(jvmti, jni));
     gate::enter((), || {
         if let State::Active(stay) = &*state() {

@@ -18,6 +18,7 @@ mod calls;
 mod classes;
 pub mod climb;
 mod collections;
+mod comings;
 mod compensate;
 mod diff;
 mod filter;
@@ -58,6 +59,7 @@ pub use classes::{
     is_of_classes,
 };
 pub use collections::Collections;
+pub use comings::{Coming, Comings};
 pub use compensate::{
     CALLING, Compensation, TIME_VARIANCE, TIMED_CALLS, UNTIMED, bounds_of, compensate,
 };
@@ -83,7 +85,7 @@ pub use metrics::{default_metrics, find_metric};
 pub use moment::{Moment, Ran, site_in_words};
 pub use narrow::narrow;
 pub use noise::Noise;
-pub use pauses::{PauseSum, Pauses, overlap};
+pub use pauses::{Compilers, PauseSum, Pauses, overlap};
 pub use probes::PROBE_TIME;
 pub use regions::{Passages, Region, regions};
 pub use runs::fold_path;

@@ -1,8 +1,12 @@
-//! Collections and pauses of a run: sums by kind, the longest, and how much of other waits they are.
+//! Collections and pauses of a run: sums by kind, the longest, and how much of other waits they are;
+//! and what the JVM's compilers did.
 
 use std::collections::HashMap;
 use std::ops::Range;
-use tare_profile::{Collection, Profile, Safepoint, collections, safepoints};
+use tare_profile::{Collection, Profile, Safepoint, collections, compiled, safepoints, traps};
+
+/// A pause of so many nanoseconds is worth a word.
+const LONG: u64 = 10_000_000;
 
 /// Some pauses, summed up; times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,57 @@ impl PauseSum {
 pub struct Pauses {
     pub collections: Vec<Collection>,
     pub safepoints: Vec<Safepoint>,
+    /// `None` if nothing is told of them.
+    pub compilers: Option<Compilers>,
+    /// The recording has changed the program's code, which takes safepoints, too.
+    pub weaves: bool,
+}
+
+/// HotSpot's operation in which it exchanges the code of classes.
+const REDEFINES: &str = "RedefineClasses";
+
+/// What the JVM's compilers did in all; times in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compilers {
+    pub methods: u64,
+    /// How long all of them worked.
+    pub work: u64,
+    pub bailouts: u64,
+    pub invalidated: u64,
+    /// How often compiled code was left for something unexpected; `None` if that is not known.
+    pub traps: Option<u64>,
+    /// The same by HotSpot's reason, the most frequent first.
+    pub reasons: Vec<(String, u64)>,
+    /// The second with the most work: when it began, and how much work.
+    pub busiest: (u64, u64),
+}
+
+impl Compilers {
+    fn of(profile: &Profile, within: impl Fn(u64, u64) -> bool) -> Option<Self> {
+        let all = compiled(profile);
+        let all = all.iter().filter(|one| within(one.time, one.time.saturating_add(one.duration)));
+        let sum = all.fold(None, |sum: Option<Compilers>, one| {
+            let mut sum = sum.unwrap_or_default();
+            sum.methods += one.methods;
+            sum.work = sum.work.saturating_add(one.work);
+            sum.bailouts += one.bailouts;
+            sum.invalidated += one.invalidated;
+            sum.traps = one.traps.map(|traps| sum.traps.unwrap_or(0) + traps).or(sum.traps);
+            if one.work > sum.busiest.1 {
+                sum.busiest = (one.time, one.work);
+            }
+            Some(sum)
+        });
+        let mut reasons: HashMap<String, u64> = HashMap::new();
+        for one in traps(profile) {
+            if within(one.time, one.time.saturating_add(one.duration)) {
+                *reasons.entry(one.reason).or_default() += one.count;
+            }
+        }
+        let mut reasons: Vec<(String, u64)> = reasons.into_iter().collect();
+        reasons.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        sum.map(|sum| Compilers { reasons, ..sum })
+    }
 }
 
 impl Pauses {
@@ -46,12 +101,41 @@ impl Pauses {
     pub fn of(profile: &Profile, time: Option<&Range<u64>>) -> Option<Self> {
         let within =
             |from: u64, to: u64| time.is_none_or(|time| from < time.end && to >= time.start);
-        let mut pauses =
-            Pauses { collections: collections(profile), safepoints: safepoints(profile) };
+        let mut pauses = Pauses {
+            collections: collections(profile),
+            safepoints: safepoints(profile),
+            compilers: Compilers::of(profile, within),
+            weaves: profile.run.options.contains(&("kind".into(), "exact".into())),
+        };
         pauses.collections.retain(|one| within(one.time, one.end()));
         pauses.safepoints.retain(|one| within(one.time, one.end()));
-        let none = pauses.collections.is_empty() && pauses.safepoints.is_empty();
+        let none = pauses.collections.is_empty()
+            && pauses.safepoints.is_empty()
+            && pauses.compilers.is_none();
         (!none).then_some(pauses)
+    }
+
+    /// Whether a safepoint is, as far as can be told, one in which the recording has changed the
+    /// program's code: its own doing, and told elsewhere.
+    #[must_use]
+    pub fn is_own(&self, reason: &str) -> bool {
+        self.weaves && reason == REDEFINES
+    }
+
+    /// Safepoints that are not the recording's own doing.
+    fn of_program(&self) -> impl Iterator<Item = &Safepoint> {
+        self.safepoints.iter().filter(|one| !self.is_own(&one.reason))
+    }
+
+    /// Whether they are worth a place in what is about something else: those that take one per cent
+    /// of a run, or one of ten milliseconds. What the recording does itself does not count.
+    #[must_use]
+    pub fn are_worth(&self, run: u64) -> bool {
+        let stops = self.of_program().map(|one| one.duration).sum::<u64>();
+        let collections = self.collections.iter().map(|one| one.duration);
+        let longest = self.of_program().filter(|one| one.count == 1).map(|one| one.duration);
+        let is_long = collections.clone().chain(longest).any(|length| length >= LONG);
+        is_long || stops.max(collections.sum()).saturating_mul(100) >= run.max(1)
     }
 
     /// Collections by kind, those that took most first. A pause that has more than one cause is
@@ -94,10 +178,10 @@ impl Pauses {
         all
     }
 
-    /// The safepoint that took longest to reach.
+    /// The safepoint that took longest to reach, of those that the program, or the JVM, asked for.
     #[must_use]
     pub fn slowest_to_reach(&self) -> Option<&Safepoint> {
-        let alone = self.safepoints.iter().filter(|one| one.count == 1);
+        let alone = self.of_program().filter(|one| one.count == 1);
         alone.max_by_key(|one| one.reach)
     }
 
@@ -149,7 +233,7 @@ fn sums<'a>(all: impl Iterator<Item = (&'a str, u64, u64, u64)>) -> Vec<(&'a str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_profile::ThreadId;
+    use tare_profile::{Event, EventKind, FieldType, FieldValue, ThreadId, Unit};
 
     fn collection(number: u64, kind: &str, time: u64, duration: u64) -> Collection {
         Collection {
@@ -181,6 +265,7 @@ mod tests {
                 collection(3, "young", 90, 7),
             ],
             safepoints: vec![safepoint(9, 8, 1), safepoint(60, 100, 7)],
+            ..Pauses::default()
         };
         let [full, young] = pauses.by_kind()[..] else { panic!("two kinds") };
         assert_eq!((full.0, full.1.count, full.1.longest), ("full", 1, 40));
@@ -191,6 +276,48 @@ mod tests {
         assert_eq!(pauses.longest_safepoints(5).len(), 1);
         assert_eq!(pauses.stopped(), 108);
         assert_eq!(pauses.stretches(), [9..17, 30..70, 90..97]);
+    }
+
+    #[test]
+    fn what_a_recording_does_itself_is_not_the_programs() {
+        let redefines = Safepoint { reason: REDEFINES.to_owned(), ..safepoint(9, LONG, 1) };
+        let own = Pauses {
+            safepoints: vec![redefines, safepoint(60, 9, 1)],
+            weaves: true,
+            ..Pauses::default()
+        };
+        assert!(!own.are_worth(LONG));
+        assert_eq!(own.slowest_to_reach().map(|one| one.time), Some(60));
+        assert_eq!((own.stopped(), own.longest_safepoints(1)[0].time), (LONG + 9, 9), "still told");
+        let theirs = Pauses { weaves: false, ..own };
+        assert!(theirs.are_worth(LONG) && theirs.are_worth(u64::MAX));
+    }
+
+    #[test]
+    fn the_work_of_compilers_is_summed_up_also_of_a_part() {
+        let (count, time) =
+            (FieldType::Integer(Unit::Count), FieldType::Integer(Unit::Nanoseconds));
+        let mut profile = Profile::new();
+        assert!(Pauses::of(&profile, None).is_none());
+        let fields = [("compilations", count), ("compile-time", time), ("uncommon-traps", count)];
+        let work = profile.events_of(&EventKind::new("compilers", &fields));
+        let fields = [("reason", FieldType::Text), ("count", count)];
+        let traps = profile.events_of(&EventKind::new("uncommon-traps", &fields));
+        for (time, methods, spent, left, reason) in
+            [(0, 5, 700, 3, "unstable_if"), (10, 2, 900, -1, "class_check"), (20, 1, 40, 4, "null")]
+        {
+            let event = Event { time, duration: 9, ..Event::default() };
+            let values = [methods, spent, left].map(FieldValue::Integer);
+            profile.events_mut(work).push(event, &values);
+            let reason = FieldValue::Text(profile.strings.intern(reason));
+            profile.events_mut(traps).push(event, &[reason, FieldValue::Integer(methods)]);
+        }
+        let all = Pauses::of(&profile, None).and_then(|all| all.compilers).expect("compilers");
+        assert_eq!((all.methods, all.work, all.traps, all.busiest), (8, 1640, Some(7), (10, 900)));
+        let reasons: Vec<_> = all.reasons.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        assert_eq!(reasons, [("unstable_if", 5), ("class_check", 2), ("null", 1)]);
+        let part = Pauses::of(&profile, Some(&(10..15))).and_then(|all| all.compilers);
+        assert_eq!(part.map(|part| (part.methods, part.traps)), Some((2, None)));
     }
 
     #[test]

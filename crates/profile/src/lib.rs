@@ -57,7 +57,9 @@ pub use frames::{Execution, Frame, Frames};
 pub use handle::{ContextId, EventTableId, FrameId, MethodId, SeriesId, StringId, ThreadId};
 pub use merge::Merger;
 pub use methods::{Method, MethodKind, Methods};
-pub use pauses::{Collection, Safepoint, collections, safepoints};
+pub use pauses::{
+    Collection, Compiled, Safepoint, Traps, collections, compiled, safepoints, traps,
+};
 pub use profile::{Invalid, Profile};
 pub use run::{Loss, LossKind, RunInfo};
 pub use series::{Row, Series, SeriesInfo, TimeAxis};

@@ -1,5 +1,6 @@
 //! Pauses of the JVM, read out of `gc` and `safepoint` events, whoever wrote them: what kind a
-//! collection was, and what it did. Fields that a table lacks are not known.
+//! collection was, and what it did; and what its compilers did (`compilers`, `uncommon-traps`).
+//! Fields that a table lacks are not known.
 
 use crate::events::{EventKind, EventTable, FieldValue};
 use crate::handle::ThreadId;
@@ -61,6 +62,31 @@ impl Safepoint {
     pub fn end(&self) -> u64 {
         self.time.saturating_add(self.duration)
     }
+}
+
+/// What the JVM's compilers did in a second or so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Compiled {
+    pub time: u64,
+    pub duration: u64,
+    /// Methods, and how long all compilers worked on them, in nanoseconds.
+    pub methods: u64,
+    pub work: u64,
+    /// What compilers gave up, and what was thrown away before it could be used.
+    pub bailouts: u64,
+    pub invalidated: u64,
+    /// How often compiled code was left because of something that its compiler had not expected.
+    pub traps: Option<u64>,
+}
+
+/// Why compiled code was left in such a second, and how often.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Traps {
+    pub time: u64,
+    pub duration: u64,
+    /// HotSpot's word for it.
+    pub reason: String,
+    pub count: u64,
 }
 
 /// The fields of one row, by their names.
@@ -205,6 +231,41 @@ fn safepoint(row: &Row<'_>) -> Option<Safepoint> {
         reach: row.number("reach").unwrap_or(0),
         running: row.number("running"),
     })
+}
+
+/// What compilers did, in order.
+pub fn compiled(profile: &Profile) -> Vec<Compiled> {
+    let mut all: Vec<Compiled> = rows(profile, "compilers")
+        .filter_map(|row| {
+            let event = row.table.event(row.row)?;
+            let number = |name| row.number(name).unwrap_or(0);
+            Some(Compiled {
+                time: event.time,
+                duration: event.duration,
+                methods: number("compilations"),
+                work: number("compile-time"),
+                bailouts: number("bailouts"),
+                invalidated: number("invalidated"),
+                traps: row.number("uncommon-traps"),
+            })
+        })
+        .collect();
+    all.sort_by_key(|one| one.time);
+    all
+}
+
+/// Why compiled code was left, in order.
+pub fn traps(profile: &Profile) -> Vec<Traps> {
+    let mut all: Vec<Traps> = rows(profile, "uncommon-traps")
+        .filter_map(|row| {
+            let event = row.table.event(row.row)?;
+            let (time, duration) = (event.time, event.duration);
+            let reason = row.text("reason").to_owned();
+            Some(Traps { time, duration, reason, count: row.number("count").unwrap_or(0) })
+        })
+        .collect();
+    all.sort_by_key(|one| one.time);
+    all
 }
 
 #[cfg(test)]

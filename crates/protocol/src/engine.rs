@@ -1,9 +1,8 @@
 //! The engines by name, and what is the same for all of them: starting, changing, telling.
 //!
 //! What one engine is asked to do and how it tells its state is its own file's job: `alloc`,
-//! `classes`, `counters`, `exact`, `heap`, `hooks`, `jni_refs`, `locks`, `sampling`. A new engine
-//! is such a file and an entry in each
-//! list here.
+//! `classes`, `counters`, `exact`, `heap`, `hooks`, `jni_refs`, `locks`, `pauses`, `sampling`. A new
+//! engine is such a file and an entry in each list here.
 
 use crate::alloc::{AllocPlan, AllocStatus};
 use crate::classes::{ClassPlan, ClassStatus};
@@ -13,6 +12,7 @@ use crate::heap::{HeapPlan, HeapStatus};
 use crate::hooks::{HookPlan, HookStatus};
 use crate::jni_refs::{JniRefsPlan, JniRefsStatus};
 use crate::locks::{LockPlan, LockStatus};
+use crate::pauses::PausesStatus;
 use crate::sampling::{SamplePlan, SampleStatus};
 use crate::{Message, WireError};
 use std::fmt;
@@ -30,10 +30,11 @@ pub enum EngineName {
     Classes,
     JniRefs,
     Hooks,
+    Pauses,
 }
 
 impl EngineName {
-    pub const ALL: [EngineName; 9] = [
+    pub const ALL: [EngineName; 10] = [
         EngineName::Counters,
         EngineName::Exact,
         EngineName::Sampling,
@@ -43,6 +44,7 @@ impl EngineName {
         EngineName::Classes,
         EngineName::JniRefs,
         EngineName::Hooks,
+        EngineName::Pauses,
     ];
 
     #[must_use]
@@ -57,6 +59,7 @@ impl EngineName {
             EngineName::Classes => "classes",
             EngineName::JniRefs => "jni-refs",
             EngineName::Hooks => "hooks",
+            EngineName::Pauses => "pauses",
         }
     }
 
@@ -103,6 +106,9 @@ pub enum EnginePlan {
     JniRefs(Box<JniRefsPlan>),
     /// Hooks in methods that are named later, by changes. Answered like sampled allocations.
     Hooks(HookPlan),
+    /// Collections, safepoints and compilers, for recordings that have no stream. Answered with the
+    /// descriptors of a stream of its own and of its tail.
+    Pauses,
 }
 
 impl EnginePlan {
@@ -118,13 +124,14 @@ impl EnginePlan {
             EnginePlan::Classes(_) => EngineName::Classes,
             EnginePlan::JniRefs(_) => EngineName::JniRefs,
             EnginePlan::Hooks(_) => EngineName::Hooks,
+            EnginePlan::Pauses => EngineName::Pauses,
         }
     }
 
     pub(crate) fn to_message(&self) -> Message {
         let message = Message::new("start").with("engine", self.engine());
         match self {
-            EnginePlan::Counters => message,
+            EnginePlan::Counters | EnginePlan::Pauses => message,
             EnginePlan::Exact(plan) => plan.add_to(message),
             EnginePlan::Sampling(plan) => plan.add_to(message),
             EnginePlan::Alloc(plan) => plan.add_to(message),
@@ -147,6 +154,7 @@ impl EnginePlan {
             EngineName::Classes => EnginePlan::Classes(Box::new(ClassPlan::from_message(m)?)),
             EngineName::JniRefs => EnginePlan::JniRefs(Box::new(JniRefsPlan::from_message(m)?)),
             EngineName::Hooks => EnginePlan::Hooks(HookPlan::from_message(m)?),
+            EngineName::Pauses => EnginePlan::Pauses,
         })
     }
 }
@@ -248,7 +256,7 @@ impl EngineChange {
             EngineName::Hooks => {
                 EngineChange::Hooks { methods: m.list("method"), waiting: m.list("waiting") }
             }
-            engine @ (EngineName::Counters | EngineName::Heap) => {
+            engine @ (EngineName::Counters | EngineName::Heap | EngineName::Pauses) => {
                 return Err(WireError::Unchangeable(engine));
             }
         })
@@ -267,6 +275,7 @@ pub enum EngineStatus {
     Classes(Box<ClassStatus>),
     JniRefs(Box<JniRefsStatus>),
     Hooks(Box<HookStatus>),
+    Pauses(Box<PausesStatus>),
 }
 
 impl EngineStatus {
@@ -282,6 +291,7 @@ impl EngineStatus {
             EngineStatus::Classes(_) => EngineName::Classes,
             EngineStatus::JniRefs(_) => EngineName::JniRefs,
             EngineStatus::Hooks(_) => EngineName::Hooks,
+            EngineStatus::Pauses(_) => EngineName::Pauses,
         }
     }
 
@@ -298,6 +308,7 @@ impl EngineStatus {
             EngineStatus::Classes(status) => status.to_message(),
             EngineStatus::JniRefs(status) => status.to_message(),
             EngineStatus::Hooks(status) => status.to_message(),
+            EngineStatus::Pauses(status) => status.to_message(),
         };
         message.with("engine", engine).with_part(engine.name(), &part)
     }
@@ -326,6 +337,7 @@ impl EngineStatus {
                 EngineStatus::JniRefs(Box::new(JniRefsStatus::from_message(part)?))
             }
             EngineName::Hooks => EngineStatus::Hooks(Box::new(HookStatus::from_message(part)?)),
+            EngineName::Pauses => EngineStatus::Pauses(Box::new(PausesStatus::from_message(part)?)),
         })
     }
 }
@@ -347,6 +359,7 @@ mod tests {
             EnginePlan::Classes(Box::default()),
             EnginePlan::JniRefs(Box::default()),
             EnginePlan::Hooks(HookPlan::default()),
+            EnginePlan::Pauses,
         ];
         let changes = [
             EngineChange::Exact { demote: vec![3, 7] },
@@ -382,7 +395,7 @@ mod tests {
             assert!(error.contains("\"steam\""), "{error}");
             assert!(
                 error.contains(
-                    "counters, exact, sampling, alloc, heap, locks, classes, jni-refs, hooks"
+                    "counters, exact, sampling, alloc, heap, locks, classes, jni-refs, hooks, pauses"
                 ),
                 "{error}"
             );
@@ -402,6 +415,7 @@ mod tests {
         let classes = ClassStatus { session: 7, loads: 9, ..ClassStatus::default() };
         let jni_refs = JniRefsStatus { session: 8, made: 3, ..JniRefsStatus::default() };
         let hooks = HookStatus { session: 7, ever: 9, ..HookStatus::default() };
+        let pauses = PausesStatus { events: 5, ..PausesStatus::default() };
         let engines = vec![
             EngineStatus::Counters(EventCounts { collections: 3, ..EventCounts::default() }),
             EngineStatus::Exact(Box::new(exact.clone())),
@@ -412,6 +426,7 @@ mod tests {
             EngineStatus::Classes(Box::new(classes.clone())),
             EngineStatus::JniRefs(Box::new(jni_refs.clone())),
             EngineStatus::Hooks(Box::new(hooks.clone())),
+            EngineStatus::Pauses(Box::new(pauses.clone())),
         ];
         let message = engines.iter().fold(Message::new("status"), |m, engine| engine.add_to(m));
         let later = message.with("engine", "steam").with("steam-pressure", 9);
@@ -425,6 +440,7 @@ mod tests {
         assert_eq!(status.classes(), Some(&classes));
         assert_eq!(status.jni_refs(), Some(&jni_refs));
         assert_eq!(status.hooks(), Some(&hooks));
+        assert_eq!(status.pauses(), Some(&pauses));
         assert_eq!(status.counters().map(|counts| counts.collections), Some(3));
         assert_eq!(Status::default().exact(), None);
     }

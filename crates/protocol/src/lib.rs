@@ -20,6 +20,7 @@ mod message;
 mod names;
 mod nearest;
 mod options;
+mod pauses;
 mod progress;
 mod region;
 mod requests;
@@ -48,6 +49,7 @@ pub use names::{
 };
 pub use nearest::{Nearest, nearest};
 pub use options::{AgentOptions, GRACE, OptionError};
+pub use pauses::PausesStatus;
 pub use progress::{Activity, BatchProgress, PROGRESS_BYTES, PROGRESS_MEMORY};
 pub use region::{REGIONS_MAX, Region};
 pub use requests::{ErrorCode, Greeting, LoadedBy, Request, Response, Started, Status};

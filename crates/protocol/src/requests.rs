@@ -16,7 +16,10 @@ use crate::locks::LockStatus;
 use crate::progress::BatchProgress;
 use crate::sampling::SampleStatus;
 use crate::threads::ThreadsPlan;
-use crate::{BUILD_ID, Message, MethodPattern, PROTOCOL, Pattern, VERSION, WireError};
+use crate::{
+    BUILD_ID, Message, MethodPattern, PROTOCOL, Pattern, PausesStatus, VERSION, WireError,
+};
+use std::borrow::Borrow;
 use std::fmt;
 
 /// What the agent says first on every connection.
@@ -285,7 +288,7 @@ pub struct Status {
 macro_rules! part {
     ($status:ident, $engine:ident) => {
         $status.engines.iter().find_map(|engine| match engine {
-            EngineStatus::$engine(status) => Some(&**status),
+            EngineStatus::$engine(status) => Some(status.borrow()),
             _ => None,
         })
     };
@@ -301,10 +304,7 @@ impl Status {
     /// What has been counted, if the counters are on.
     #[must_use]
     pub fn counters(&self) -> Option<&EventCounts> {
-        self.engines.iter().find_map(|engine| match engine {
-            EngineStatus::Counters(counts) => Some(counts),
-            _ => None,
-        })
+        part!(self, Counters)
     }
 
     /// The exact recording under way.
@@ -343,13 +343,16 @@ impl Status {
         part!(self, JniRefs)
     }
 
+    /// Pauses that are told alone.
+    #[must_use]
+    pub fn pauses(&self) -> Option<&PausesStatus> {
+        part!(self, Pauses)
+    }
+
     /// The copy of the JVM that this connection, or another, has made.
     #[must_use]
     pub fn heap(&self) -> Option<&HeapStatus> {
-        self.engines.iter().find_map(|engine| match engine {
-            EngineStatus::Heap(status) => Some(status),
-            _ => None,
-        })
+        part!(self, Heap)
     }
 
     fn to_message(&self) -> Message {

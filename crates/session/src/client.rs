@@ -321,6 +321,10 @@ fn largest(request: &Request) -> Option<u64> {
         Request::Start(EnginePlan::Sampling(plan)) => Some(ring(plan.memory)),
         Request::Start(EnginePlan::Alloc(plan)) => Some(ring(plan.memory)),
         Request::Start(EnginePlan::Locks(plan)) => Some(ring(plan.memory)),
+        Request::Start(EnginePlan::Classes(plan)) => Some(ring(plan.memory)),
+        Request::Start(EnginePlan::JniRefs(plan)) => Some(ring(plan.memory)),
+        Request::Start(EnginePlan::Hooks(plan)) => Some(ring(plan.memory)),
+        Request::Start(EnginePlan::Pauses) => Some(ring(RING_SMALLEST)),
         // Whoever began it knows; a session has no more than this.
         Request::Open(EngineName::Exact) => Some(SLOT_BYTES),
         Request::Threads(_) => Some(LARGEST_DUMP),

@@ -60,6 +60,7 @@ pub struct Kinds {
     pub owner: u32,
     pub sums: u32,
     pub task: u32,
+    pub start: u32,
 }
 
 impl Kinds {
@@ -88,6 +89,7 @@ impl Kinds {
             owner: stream.declare("lock-owner", &[("number", Integer), ("held", Integer)])?,
             sums: stream.declare("lock-sums", &sums)?,
             task: stream.declare("lock-task", &[("class", Text), ("executor", Text)])?,
+            start: stream.declare("thread-start", &[("java-id", Integer)])?,
         })
     }
 }

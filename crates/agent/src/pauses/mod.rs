@@ -1,9 +1,10 @@
-//! Pauses as events of the stream: garbage collections (`gc`) and safepoints (`safepoint`); and, once
-//! a second, what the compilers did (`compilers`). On in every stream: it costs next to nothing.
+//! Pauses as events: garbage collections (`gc`) and safepoints (`safepoint`); and, once a second,
+//! what the compilers did (`compilers`, `uncommon-traps`). Every stream has them, and recordings without one have a
+//! ring of their own for them (`engine`): it costs next to nothing.
 //!
 //! The JVM tells of collections while the world stands still: there is no call into the JVM here,
-//! no lock, no allocation, and all texts were sent before. The stream is found through one pointer;
-//! `INSIDE` counts who may hold it, and it is given up only when nobody does.
+//! no lock, no allocation, and all texts were sent before. Listeners are found through one pointer
+//! each; `INSIDE` counts who may hold one, and it is given up only when nobody does.
 //!
 //! What a collection was: which collectors ran tell HotSpot's own counters (`perf_memory`), of which
 //! some have moved meanwhile; what the pause was for and how long it took to reach it, HotSpot's
@@ -11,74 +12,42 @@
 //! not tell stays open. Kinds of pauses are named by the front end.
 //!
 //! Safepoints of every reason and the compilers' counters are looked at by a thread of ours, which
-//! never enters the JVM.
+//! never enters the JVM (`looking`).
 
 mod causes;
 mod compilers;
+mod engine;
+mod listener;
+mod looking;
 mod safepoints;
+mod traps;
 mod used;
 
-use crate::jvm::Jvmti;
+pub use engine::Pauses;
+pub use looking::last;
+
+use crate::events::{self, Enabled, Subscriber};
+use crate::jvm::{Failure, Jvmti};
 use crate::kernel;
-use crate::lifecycle::with_signals_blocked;
 use crate::perf_memory::{self, COLLECTORS_MOST};
-use crate::stream::{Stream, threads};
-use crate::thread::{self, Handle, Ours};
-use causes::CAUSES;
-use compilers::Compilers;
-use safepoints::{Looker, REASONS_MOST, Safepoint};
+use crate::stream::Ring;
+use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
+use listener::{Ended, Listener};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tare_arena::samples::{EventHead, FieldKind};
 use used::{Places, UNKNOWN, Used};
 
-/// How long the end of a stream waits for a callback that is still inside.
+/// How long the end of a listener waits for a callback that is still inside.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often safepoints are looked at: two that come in between are told together.
-const LOOK: Duration = Duration::from_millis(5);
+/// The stream, and the ring of the engine.
+const LISTENERS_MOST: usize = 2;
 
-/// The fields of a `gc` event, in the order of their values.
-const GC: [(&str, FieldKind); 10] = [
-    ("number", FieldKind::Integer),
-    ("collector", FieldKind::Text),
-    ("collectors", FieldKind::Integer),
-    ("operation", FieldKind::Text),
-    ("cause", FieldKind::Text),
-    ("heap-before", FieldKind::Bytes),
-    ("heap-after", FieldKind::Bytes),
-    ("old-before", FieldKind::Bytes),
-    ("old-after", FieldKind::Bytes),
-    ("reach", FieldKind::Duration),
-];
-
-/// Those of a `safepoint`.
-const SAFEPOINT: [(&str, FieldKind); 5] = [
-    ("number", FieldKind::Integer),
-    ("reason", FieldKind::Text),
-    ("count", FieldKind::Integer),
-    ("reach", FieldKind::Duration),
-    ("running", FieldKind::Integer),
-];
-
-static STREAM: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
+static LISTENERS: [AtomicPtr<Listener>; LISTENERS_MOST] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; LISTENERS_MOST];
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
-
-/// Numbers of kinds and texts in the stream.
-static KIND: AtomicU32 = AtomicU32::new(0);
-static COLLECTOR_TEXTS: [AtomicU32; COLLECTORS_MOST] =
-    [const { AtomicU32::new(0) }; COLLECTORS_MOST];
-static CAUSE_TEXTS: [AtomicU32; CAUSES.len()] = [const { AtomicU32::new(0) }; CAUSES.len()];
-static REASON_TEXTS: [AtomicU32; REASONS_MOST] = [const { AtomicU32::new(0) }; REASONS_MOST];
-/// What G1 before JDK 20 calls by one name.
-static OLD_TEXTS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
-const OLD_NAMES: [&str; 2] = ["G1PauseRemark", "G1PauseCleanup"];
-const BOTH_OLD: &str = "G1Concurrent";
-
-/// Collections told so far.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The collection under way; one at a time, since the world stands still. When it began (zero: there
 /// is none), how often each collector had run then, and what was in use.
@@ -89,13 +58,14 @@ static OLD_BEFORE: AtomicU64 = AtomicU64::new(UNKNOWN);
 
 static PLACES: OnceLock<Option<Places>> = OnceLock::new();
 
-/// Who looks at safepoints.
-static LOOKING: Mutex<Option<Looking>> = Mutex::new(None);
+const EVENTS: [jvmtiEvent; 2] =
+    [jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_START, jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH];
 
-struct Looking {
-    ends: Arc<AtomicBool>,
-    thread: Handle,
-}
+static SUBSCRIBER: Subscriber =
+    Subscriber { collection_start: started, collection_finish: finished, ..Subscriber::NONE };
+
+/// On while somebody listens. Held by the control thread while that changes.
+static ENABLED: Mutex<Option<Enabled>> = Mutex::new(None);
 
 /// What this JVM does not tell of its pauses, in words for people.
 pub fn untold() -> Vec<String> {
@@ -120,68 +90,50 @@ pub fn untold() -> Vec<String> {
     notes
 }
 
-/// Declares the kinds in the stream, and lets the events reach it. To be called by the control
-/// thread.
-pub fn publish(stream: &Arc<Stream>, jvmti: Jvmti) {
-    // The ring is empty still, so there is room.
-    let kind = stream.declare("gc", &GC);
-    debug_assert!(kind.is_some());
-    KIND.store(kind.unwrap_or(0), Relaxed);
-    for (id, collector) in COLLECTOR_TEXTS.iter().zip(perf_memory::collectors()) {
-        send(stream, id, &collector.name);
-    }
-    NUMBER.store(0, Relaxed);
-    REASON_TEXTS.iter().chain(&CAUSE_TEXTS).chain(&OLD_TEXTS).for_each(|id| id.store(0, Relaxed));
-    BEGAN.store(0, Relaxed);
-    STREAM.store(Arc::as_ptr(stream).cast_mut(), SeqCst);
-    look(stream, jvmti);
+/// Who is told of pauses, until [`Listening::end`].
+#[must_use]
+pub struct Listening {
+    listener: Arc<Listener>,
+    place: usize,
 }
 
-fn send(stream: &Stream, id: &AtomicU32, text: &str) {
-    id.store(stream.text(text.to_owned()).unwrap_or(0), Relaxed);
+/// Has pauses told to a ring that is empty still; `has_threads` if threads have numbers there. To be
+/// called by the control thread.
+pub fn listen(ring: &Arc<Ring>, has_threads: bool, jvmti: Jvmti) -> Result<Listening, Failure> {
+    let mut enabled = ENABLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = LISTENERS.iter().position(|listener| listener.load(SeqCst).is_null());
+    let place = free.ok_or(Failure::not_available("one more listener to pauses"))?;
+    let listener = Arc::new(Listener::new(Arc::clone(ring), has_threads));
+    if enabled.is_none() {
+        BEGAN.store(0, Relaxed);
+        *enabled = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
+    }
+    LISTENERS[place].store(Arc::as_ptr(&listener).cast_mut(), SeqCst);
+    looking::attend(&listener, jvmti);
+    Ok(Listening { listener, place })
 }
 
-/// Finds what takes a while to find, and sends the texts that it needs. Collections that come before
-/// are told without it.
-fn learn(stream: &Stream, jvmti: Jvmti) -> Option<Looker> {
-    if perf_memory::causes().is_some() {
-        CAUSE_TEXTS.iter().zip(CAUSES).for_each(|(id, cause)| send(stream, id, cause));
-    }
-    PLACES.get_or_init(|| Places::find(jvmti).ok());
-    let tracing = safepoints::learn(jvmti)?;
-    for (id, name) in REASON_TEXTS.iter().zip(&tracing.names) {
-        if collects(name) {
-            send(stream, id, name);
+impl Listening {
+    /// Nobody finds the listener from now on. Whoever is inside is waited for; one that stays there
+    /// keeps what it uses for ever.
+    pub fn end(self, jvmti: Jvmti) {
+        let mut enabled = ENABLED.lock().unwrap_or_else(PoisonError::into_inner);
+        LISTENERS[self.place].store(ptr::null_mut(), SeqCst);
+        if LISTENERS.iter().all(|listener| listener.load(SeqCst).is_null())
+            && let Some(events) = enabled.take()
+        {
+            events.off(jvmti);
+        }
+        looking::leave(&self.listener, jvmti);
+        let limit = Instant::now() + PATIENCE;
+        while INSIDE.load(SeqCst) != 0 {
+            if Instant::now() > limit {
+                std::mem::forget(self.listener);
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
-    OLD_TEXTS.iter().zip(OLD_NAMES).for_each(|(id, name)| send(stream, id, name));
-    Some(Looker::new(tracing))
-}
-
-/// Nobody finds the stream from now on. Whoever is inside is waited for; one that stays there keeps
-/// what it uses for ever.
-pub fn withdraw(stream: &Arc<Stream>) {
-    STREAM.store(ptr::null_mut(), SeqCst);
-    let looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Looking { ends, thread }) = looking {
-        ends.store(true, Relaxed);
-        thread.join();
-    }
-    let limit = Instant::now() + PATIENCE;
-    while INSIDE.load(SeqCst) != 0 {
-        if Instant::now() > limit {
-            std::mem::forget(Arc::clone(stream));
-            return;
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
-
-/// Whether an operation of the JVM, by its name, may be a collection.
-fn collects(name: &str) -> bool {
-    const OF_COLLECTORS: [&str; 8] =
-        ["G1", "Z", "X", "Shenandoah", "Gen", "Serial", "Parallel", "Collect"];
-    OF_COLLECTORS.iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn runs() -> impl Iterator<Item = (usize, u64)> {
@@ -192,7 +144,7 @@ fn used_now() -> Used {
     PLACES.get().copied().flatten().map_or(Used::UNKNOWN, Places::used)
 }
 
-pub fn started() {
+fn started() {
     let began = kernel::monotonic();
     if let Some(tracing) = safepoints::tracing() {
         tracing.note();
@@ -206,56 +158,39 @@ pub fn started() {
     BEGAN.store(began, Relaxed);
 }
 
-pub fn finished() {
+fn finished() {
     let began = BEGAN.swap(0, Relaxed);
     // A collection that was under way when we came has no beginning for us.
     if began == 0 {
         return;
     }
+    let ended = ended(began);
     INSIDE.fetch_add(1, SeqCst);
-    // SAFETY: published by the control thread, which keeps it alive while somebody is inside.
-    if let Some(stream) = unsafe { STREAM.load(SeqCst).as_ref() } {
-        tell(stream, began);
+    for listener in &LISTENERS {
+        // SAFETY: published by the control thread, which keeps it alive while somebody is inside.
+        if let Some(listener) = unsafe { listener.load(SeqCst).as_ref() } {
+            listener.collection(&ended);
+        }
     }
     INSIDE.fetch_sub(1, SeqCst);
 }
 
-fn tell(stream: &Stream, began: u64) {
-    let text = |id: Option<&AtomicU32>| id.map_or(0, |id| u64::from(id.load(Relaxed)));
+/// What is known of the collection that ends now.
+fn ended(began: u64) -> Ended {
     // The last one is the one that collects most.
     let moved = runs().zip(&RUNS).filter(|((_, now), before)| before.load(Relaxed) != *now);
     let (collectors, last) = moved.fold((0, None), |(n, _), ((at, _), _)| (n + 1, Some(at)));
-    let current = safepoints::tracing().map(safepoints::Tracing::current);
-    let operation = current.map_or(0, |current| {
-        let names = safepoints::tracing().map(|tracing| &tracing.names);
-        let name = names.and_then(|names| names.get(current.reason));
-        match name.is_some_and(|name| name == BOTH_OLD) {
-            true => text(OLD_TEXTS.get(usize::from(current.is_cleanup))),
-            false => text(REASON_TEXTS.get(current.reason)),
-        }
-    });
-    let after = used_now();
-    let values = [
-        NUMBER.fetch_add(1, Relaxed) + 1,
-        text(last.and_then(|at| COLLECTOR_TEXTS.get(at))),
-        collectors,
-        operation,
-        text(cause(collectors > 0).and_then(|at| CAUSE_TEXTS.get(at))),
-        HEAP_BEFORE.load(Relaxed),
-        after.heap,
-        OLD_BEFORE.load(Relaxed),
-        after.old,
-        current.map_or(UNKNOWN, |current| current.reach),
-    ];
-    let record = threads::table().and_then(|table| table.find(kernel::gettid()));
-    let head = EventHead {
-        kind: KIND.load(Relaxed),
-        thread: record.map_or(0, |record| record.number.load(Relaxed)),
-        time: began,
+    let Used { heap, old } = used_now();
+    Ended {
+        began,
         duration: kernel::monotonic().saturating_sub(began),
-        ..EventHead::default()
-    };
-    stream.ring.append_event(&head, &values);
+        collectors,
+        collector: last,
+        operation: safepoints::tracing().map(safepoints::Tracing::current),
+        cause: cause(collectors > 0),
+        heap: [HEAP_BEFORE.load(Relaxed), heap],
+        old: [OLD_BEFORE.load(Relaxed), old],
+    }
 }
 
 /// The number of the cause of the collection that ends. The JVM may have put it away already, to
@@ -265,52 +200,4 @@ fn cause(has_run: bool) -> Option<usize> {
     let mut room = [0; 64];
     causes::number_of(texts.now.read(&mut room))
         .or_else(|| has_run.then(|| causes::number_of(texts.last.read(&mut room))).flatten())
-}
-
-/// Starts the thread that looks at what nobody tells.
-fn look(stream: &Arc<Stream>, jvmti: Jvmti) {
-    let (stream, ends) = (Arc::clone(stream), Arc::new(AtomicBool::new(false)));
-    let theirs = Arc::clone(&ends);
-    let body = move || {
-        let _ours = Ours::note();
-        let kind = stream.declare("safepoint", &SAFEPOINT);
-        let mut looker = kind.zip(learn(&stream, jvmti));
-        let mut compilers = Compilers::begin(&stream, jvmti);
-        let mut number = 0;
-        let mut over = looker.is_none() && compilers.is_none();
-        while !over {
-            over = theirs.load(Relaxed);
-            if !over {
-                std::thread::sleep(LOOK);
-            }
-            if let Some((kind, looker)) = &mut looker {
-                looker.look(|one| {
-                    number += 1;
-                    tell_safepoint(&stream, *kind, number, one);
-                });
-            }
-            if let Some(compilers) = &mut compilers {
-                compilers.look(&stream, over);
-            }
-        }
-    };
-    let thread = with_signals_blocked(|| thread::spawn("tare-pauses", 128 << 10, body));
-    if let Ok(thread) = thread {
-        let looking = Looking { ends, thread };
-        *LOOKING.lock().unwrap_or_else(PoisonError::into_inner) = Some(looking);
-    }
-}
-
-fn tell_safepoint(stream: &Stream, kind: u32, number: u64, one: Safepoint) {
-    let reason = REASON_TEXTS.get(one.reason).map_or(0, |id| {
-        let name = safepoints::tracing().and_then(|tracing| tracing.names.get(one.reason));
-        if id.load(Relaxed) == 0
-            && let Some(name) = name
-        {
-            id.store(stream.text(name.clone()).unwrap_or(0), Relaxed);
-        }
-        u64::from(id.load(Relaxed))
-    });
-    let head = EventHead { kind, time: one.begin, duration: one.total, ..EventHead::default() };
-    stream.ring.append_event(&head, &[number, reason, one.count, one.reach, one.running]);
 }

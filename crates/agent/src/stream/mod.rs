@@ -27,14 +27,13 @@ use crate::events::{self, Enabled, Subscriber};
 use crate::jvm::threads::ThreadFields;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::kernel;
-use crate::pauses;
+use crate::pauses::{self, Listening};
 use crate::rights::{self, Right};
 use crate::stacks::Stacks;
 use crate::stacks::frames::Frame;
 use crate::stacks::ids::{MethodIds, Sweep};
 use crate::thread;
 use jvmti_bindings::sys::jvmti::{self, jvmtiEvent};
-use kinds::Numbers;
 use names::MethodNames;
 use older::Known;
 use pace::Pace;
@@ -48,12 +47,10 @@ use tare_arena::samples::layout::header;
 use traces::Traces;
 use watch::Watch;
 
-const EVENTS: [jvmtiEvent; 5] = [
+const EVENTS: [jvmtiEvent; 3] = [
     jvmti::JVMTI_EVENT_THREAD_START,
     jvmti::JVMTI_EVENT_THREAD_END,
     jvmti::JVMTI_EVENT_CLASS_PREPARE,
-    jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_START,
-    jvmti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
 ];
 
 /// Native threads that came or went are looked for this often.
@@ -78,7 +75,7 @@ static OPEN: Mutex<Option<Arc<Stream>>> = Mutex::new(None);
 
 /// What engines append to, and what they need for it.
 pub struct Stream {
-    pub ring: Ring,
+    pub ring: Arc<Ring>,
     pub stacks: Stacks,
     pub watch: Watch,
     /// The methods that the JVM knows.
@@ -86,7 +83,6 @@ pub struct Stream {
     /// Nanoseconds that threads have spent on it while they linked classes.
     pub preparing: AtomicU64,
     traces: Traces,
-    numbers: Numbers,
     /// Engines that write to it.
     users: AtomicU32,
     upkeep: Mutex<Upkeep>,
@@ -95,6 +91,7 @@ pub struct Stream {
 /// What the control thread does for the stream from time to time.
 struct Upkeep {
     events: Option<Enabled>,
+    pauses: Option<Listening>,
     /// Whether [`RIGHTS`] are held.
     has_rights: bool,
     names: MethodNames,
@@ -159,8 +156,6 @@ pub static SUBSCRIBER: Subscriber = Subscriber {
             stream.preparing.fetch_add(kernel::monotonic().saturating_sub(began), Relaxed);
         }
     },
-    collection_start: pauses::started,
-    collection_finish: pauses::finished,
     ..Subscriber::NONE
 };
 
@@ -177,16 +172,16 @@ impl Stream {
         let table = threads::make().ok_or_else(out_of_memory)?;
         let own = jni.frame(|| own_thread(jvmti, jni, fields)).flatten();
         Ok(Stream {
-            ring: Ring::new(memory)?,
+            ring: Arc::new(Ring::new(memory)?),
             stacks,
             watch: Watch::new(table, fields, jni, own),
             ids: MethodIds::default(),
             preparing: AtomicU64::new(0),
             traces: Traces::new(),
-            numbers: Numbers::default(),
             users: AtomicU32::new(1),
             upkeep: Mutex::new(Upkeep {
                 events: None,
+                pauses: None,
                 has_rights: false,
                 names: MethodNames::default(),
                 sweep: Sweep::default(),
@@ -219,7 +214,8 @@ impl Stream {
         rights::take(jvmti, &RIGHTS)?;
         locked(&self.upkeep).has_rights = true;
         *locked(&OPEN) = Some(Arc::clone(self));
-        pauses::publish(self, jvmti);
+        let told = pauses::listen(&self.ring, true, jvmti)?;
+        locked(&self.upkeep).pauses = Some(told);
         locked(&self.upkeep).events = Some(events::enable(jvmti, &SUBSCRIBER, EVENTS)?);
         let classes = jni.frame(|| {
             jvmti.with_loaded_classes(jni, |classes| self.ids.add_classes(jvmti, classes))
@@ -286,7 +282,10 @@ impl Stream {
         if let Some(events) = locked(&self.upkeep).events.take() {
             events.off(jvmti);
         }
-        pauses::withdraw(self);
+        let pauses = locked(&self.upkeep).pauses.take();
+        if let Some(pauses) = pauses {
+            pauses.end(jvmti);
+        }
         *locked(&OPEN) = None;
         self.watch.close();
         self.watch.tell(None);

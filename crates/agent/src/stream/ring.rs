@@ -9,6 +9,7 @@
 //! Every load and store of shared fields is atomic; the content of a record is written between
 //! two stores to its head, of which the second is a release.
 
+use super::kinds::Numbers;
 use crate::shared_memory::{self, Writers};
 use std::fs::File;
 use std::io;
@@ -28,6 +29,8 @@ pub struct Ring {
     /// How far the front end has read: memory that it writes, so no more than a hint.
     position: File,
     read: *mut u8,
+    /// Of kinds and texts.
+    pub(super) numbers: Numbers,
 }
 
 // SAFETY: all shared fields are atomics; a record's bytes belong to the one who reserved them.
@@ -49,7 +52,7 @@ impl Ring {
             // SAFETY: the mapping just made, used no more.
             unsafe { libc::munmap(read.cast(), POSITION) };
         })?;
-        let ring = Ring { file, base, capacity, position, read };
+        let ring = Ring { file, base, capacity, position, read, numbers: Numbers::default() };
         shared_memory::seal(&ring.file, Writers::Mapped)?;
         shared_memory::seal(&ring.position, Writers::Any)?;
         ring.put(header::MAGIC, MAGIC);

@@ -2,6 +2,7 @@
 //! collection had to clean up.
 
 use super::{Finding, FindingKind, percent};
+use crate::comings::{Comings, densest};
 use crate::memory::Memory;
 use crate::moment::{Moment, running, site_in_words};
 use crate::pauses::{Pauses, overlap};
@@ -15,8 +16,10 @@ const EXPLAINED: f64 = 0.2;
 /// Pauses shorter than this in all are nobody's trouble.
 const WORTH: u64 = 20_000_000;
 /// So many classes within so many nanoseconds are a storm.
-const STORM: usize = 200;
+const STORM: u64 = 200;
 const STORM_IN: u64 = 1_000_000_000;
+/// So many threads that are started within a second are worth a pool.
+const MANY_THREADS: u64 = 100;
 /// A share of what is allocated that names one who did it, and samples that it needs.
 const MOST: f64 = 0.2;
 const SAMPLES: u64 = 10;
@@ -38,10 +41,26 @@ fn seconds(nanos: u64) -> String {
     format!("{:.2} s", nanos as f64 / 1e9)
 }
 
-/// What pauses, and bursts of class loads, explain of a recording, as far as sums and events tell.
+/// What pauses, and bursts of class loads and new threads, explain of a recording, as far as sums
+/// and events tell.
 pub fn pause_findings(profile: &Profile, pauses: Option<&Pauses>) -> Vec<Finding> {
     let told = pauses.and_then(|pauses| waits(profile, pauses));
-    told.into_iter().chain(storm(profile)).map(dominates).collect()
+    told.into_iter().chain(storm(profile)).chain(crowd(profile)).map(dominates).collect()
+}
+
+/// The second in which most threads were started, if they are many.
+fn crowd(profile: &Profile) -> Option<String> {
+    let comings = Comings::of(profile, None)?;
+    let ((at, most), (name, of_name)) = (comings.densest, comings.names.first()?);
+    (most >= MANY_THREADS).then(|| {
+        format!(
+            "{most} threads were started within one second from {} on, of {} in all, of which {} \
+             are named {name}",
+            seconds(at),
+            comings.started,
+            of_name,
+        )
+    })
 }
 
 /// How much of the waits for locks is the JVM's standing still.
@@ -76,16 +95,7 @@ fn storm(profile: &Profile) -> Option<String> {
     let kind = EventKind::class_load().name;
     let mut times: Vec<u64> = events(profile, &kind).map(|event| event.start).collect();
     times.sort_unstable();
-    let mut first = 0;
-    let (mut most, mut at) = (0, 0);
-    for (last, time) in times.iter().enumerate() {
-        while time - times[first] > STORM_IN {
-            first += 1;
-        }
-        if last + 1 - first > most {
-            (most, at) = (last + 1 - first, times[first]);
-        }
-    }
+    let (at, most) = densest(&times, STORM_IN);
     (most >= STORM).then(|| {
         let at = seconds(at);
         format!("{most} classes were loaded within one second from {at} on, of {}", times.len())
@@ -158,7 +168,7 @@ pub fn who_allocated(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_profile::{Event, FieldValue, LockFields, StringId, ThreadId};
+    use tare_profile::{Event, FieldValue, LockFields, StringId, Thread, ThreadId};
 
     const MS: u64 = 1_000_000;
 
@@ -173,7 +183,7 @@ mod tests {
             running: Some(1),
         };
         let safepoints = vec![stop(1, 0, 5 * MS, MS), stop(2, 100 * MS, 60 * MS, 50 * MS)];
-        Pauses { collections: Vec::new(), safepoints }
+        Pauses { safepoints, ..Pauses::default() }
     }
 
     #[test]
@@ -200,6 +210,20 @@ mod tests {
         }
         let told = pause_findings(&profile, None);
         assert!(told[0].text.starts_with("400 classes were loaded within one second"), "{told:?}");
+    }
+
+    #[test]
+    fn a_crowd_of_new_threads_is_told() {
+        let mut profile = Profile::new();
+        for number in 0..150_u64 {
+            let name = profile.strings.intern(&format!("request {number}"));
+            let started = Some(3_000 * MS + number * 10 * MS);
+            profile.threads.push(Thread { name, started, ..Thread::default() });
+        }
+        let told = pause_findings(&profile, None);
+        let expected = "101 threads were started within one second from 3.00 s on, of 150 in all, \
+                        of which 150 are named request #";
+        assert_eq!(told.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), [expected]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ import java.util.concurrent.ThreadLocalRandom;
 
 /**
  * Pauses of a known reason. `collect N [MS]`: allocates so many megabytes in Hog.fill, of which a
- * part lives for a while, and sleeps after each. `spin N`: another thread runs a loop without a safepoint while this one asks
- * for collections, until N of them took long, or two minutes are over.
+ * part lives for a while, and sleeps after each. `spin N`: another thread runs a loop without a
+ * safepoint while this one asks for collections, until N of them took long, or two minutes are over.
  */
 public class Pauses {
     static final byte[][] KEPT = new byte[400][];
@@ -60,6 +60,7 @@ public class Pauses {
     }
 
     public static void main(String[] args) throws Exception {
+        System.out.println("ready");
         awaitAgent();
         int wanted = Integer.parseInt(args[1]);
         if (args[0].equals("collect")) {

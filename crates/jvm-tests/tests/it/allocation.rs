@@ -69,7 +69,7 @@ impl Session {
     pub fn watch(target: &Target, classes: &[&str], file: &Path) -> Session {
         let live = classes.iter().flat_map(|class| ["--live", class]);
         let words: Vec<&str> = ["--alloc-exact"].into_iter().chain(live).collect();
-        Session::begin(target, &words, &["exact", "alloc"], file)
+        Session::begin(target, &words, &["exact", "alloc", "pauses"], file)
     }
 
     fn begin(target: &Target, words: &[&str], engines: &[&str], file: &Path) -> Session {

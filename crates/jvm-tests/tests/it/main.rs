@@ -4,6 +4,7 @@
 //! the other. Run them with `cargo xtask test`, or some of them with `cargo xtask test WORD`.
 #![forbid(unsafe_code)]
 
+mod all_at_once;
 mod alloc;
 mod alloc_chaos;
 mod alloc_demo;
@@ -37,6 +38,7 @@ mod exact;
 mod exact_bounded;
 mod exact_intrinsics;
 mod exact_loaders;
+mod exact_pauses;
 mod exact_times;
 mod exports;
 mod filtered_calls;

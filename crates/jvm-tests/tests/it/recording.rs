@@ -149,7 +149,7 @@ fn is_on(target: &str) -> bool {
         return false;
     }
     let status = Tare::this().run(&["status", target, "--json"]).json();
-    status["engines"] == serde_json::json!(["exact"])
+    status["engines"] == serde_json::json!(["exact", "pauses"])
 }
 
 /// Begins a recording of a running JVM and waits until it is on.

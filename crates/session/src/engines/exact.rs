@@ -15,7 +15,7 @@ use crate::plan::Output;
 use crate::recorder::{Recorder, Source};
 use crate::rescuer::Rescuer;
 use crate::steering::Beside;
-use crate::stream::{StreamSource, Watched};
+use crate::stream::{Pauses, StreamSource, Watched};
 use crate::thread_counters::ThreadCounters;
 use crate::weaving;
 use crate::window;
@@ -114,6 +114,7 @@ struct ExactRecording {
     exact: Exact,
     /// What was sampled before.
     sampled: Option<StreamSource>,
+    pauses: Pauses,
     counters: Option<ThreadCounters>,
     /// Samples for the steering.
     beside: Beside,
@@ -124,6 +125,16 @@ struct ExactRecording {
     wanted: Wanted,
     /// The agent was asked once more when all was over.
     told_all: bool,
+}
+
+/// All that goes into the file of a recording; its recorder is not borrowed.
+macro_rules! sources {
+    ($recording:ident) => {{
+        let sampled = $recording.sampled.as_mut().map(|sampled| sampled as &mut dyn Source);
+        let counters = $recording.counters.as_mut().map(|counters| counters as &mut dyn Source);
+        let always: [&mut dyn Source; 2] = [&mut $recording.exact, &mut $recording.pauses];
+        always.into_iter().chain(sampled).chain(counters).collect::<Vec<_>>()
+    }};
 }
 
 impl Engine for Plan {
@@ -167,6 +178,7 @@ impl Engine for Plan {
         observer.happening(&Happening::Nothing);
         let wanted = wanted?;
         let output = place().output;
+        let mut pauses = Pauses::begin(agent);
         let window =
             self.window.map(|length| window::sample(agent, jvm, &self.weave, length, observer));
         let window = window.transpose()?;
@@ -175,9 +187,12 @@ impl Engine for Plan {
         // Before the first object can be handed over.
         let watched = (!self.weave.watched().is_empty()).then(|| watch(agent)).transpose()?;
         let woven = weaving::start(agent, self.weave.clone(), observer);
-        if watched.is_some() && !matches!(woven, Ok(weaving::Begun::Woven(_))) {
-            // The first error is the one that is told.
-            let _ = agent.tell(&Request::Stop(EngineName::Alloc));
+        if !matches!(woven, Ok(weaving::Begun::Woven(_))) {
+            if watched.is_some() {
+                // The first error is the one that is told.
+                let _ = agent.tell(&Request::Stop(EngineName::Alloc));
+            }
+            pauses.end(agent);
         }
         let memory = match woven? {
             weaving::Begun::Woven(memory) => memory,
@@ -213,10 +228,13 @@ impl Engine for Plan {
         }
         let beside = Beside::begin(agent, &mut exact);
         let counters = self.counters.then(|| ThreadCounters::begin(jvm.pid));
-        let sampled = window.map(|window| window.sampling);
+        let sampled = window.map(|window| window.sampling.without_pauses());
+        let mut pauses = pauses.since(monotonic(began));
+        pauses.update(&status);
         Ok(Begun::Running(Box::new(ExactRecording {
             exact,
             sampled,
+            pauses,
             counters,
             beside,
             recorder,
@@ -233,6 +251,7 @@ impl Running for ExactRecording {
         std::thread::sleep(STEP);
         self.beside.drain();
         self.exact.watched.iter_mut().for_each(Watched::drain);
+        self.pauses.drain();
         self.beside.steer(agent, &mut self.exact, observer);
         if !self.recorder.is_due() {
             return Ok(Step::Going);
@@ -272,13 +291,14 @@ impl Running for ExactRecording {
             let _ = agent.tell(&Request::Stop(EngineName::Alloc));
             watched.end();
         }
-        weaving::stop(agent, EngineName::Exact, observer).is_ok()
+        let alive = weaving::stop(agent, EngineName::Exact, observer).is_ok();
+        self.pauses.end(agent);
+        alive
     }
 
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {
         let mut this = *self;
-        let (sampled, counters) = (this.sampled.as_mut(), this.counters.as_mut());
-        let finished = this.recorder.finish(&mut sources(&mut this.exact, sampled, counters));
+        let finished = this.recorder.finish(&mut sources!(this));
         drop(this.rescuer);
         failed.map_or(Ok(()), Err)?;
         let recorded = finished?;
@@ -313,6 +333,7 @@ impl ExactRecording {
         let Ok(status) = agent.status() else { return false };
         let Some(exact) = status.exact() else { return false };
         self.exact.status = exact.clone();
+        self.pauses.update(&status);
         if let (Some(watched), Some(alloc)) = (&mut self.exact.watched, status.alloc()) {
             watched.update(alloc);
         }
@@ -320,8 +341,7 @@ impl ExactRecording {
     }
 
     fn append(&mut self) -> Result<()> {
-        let (sampled, counters) = (self.sampled.as_mut(), self.counters.as_mut());
-        self.recorder.append(&mut sources(&mut self.exact, sampled, counters))
+        self.recorder.append(&mut sources!(self))
     }
 
     fn figures(&self) -> Figures {
@@ -350,20 +370,10 @@ fn watch(agent: &mut Agent) -> Result<[File; 2]> {
 }
 
 /// A moment of the past by the monotonic clock, in nanoseconds.
-fn monotonic(moment: Instant) -> u64 {
+pub(super) fn monotonic(moment: Instant) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Duration::try_from(now).unwrap_or_default();
     u64::try_from(now.saturating_sub(moment.elapsed()).as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn sources<'a>(
-    exact: &'a mut Exact,
-    sampled: Option<&'a mut StreamSource>,
-    counters: Option<&'a mut ThreadCounters>,
-) -> Vec<&'a mut dyn Source> {
-    let sampled = sampled.map(|sampled| sampled as &mut dyn Source);
-    let counters = counters.map(|counters| counters as &mut dyn Source);
-    std::iter::once(exact as &mut dyn Source).chain(sampled).chain(counters).collect()
 }
 
 impl Plan {

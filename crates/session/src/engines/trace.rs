@@ -1,6 +1,6 @@
 //! Every entry and exit of the chosen methods, as they come.
 
-use super::exact::run_info;
+use super::exact::{monotonic, run_info};
 use super::{Beginning, Begun, Engine, Finished, Running, Step};
 use crate::client::Agent;
 use crate::command_socket::{self, Command};
@@ -10,6 +10,7 @@ use crate::observer::{Happening, Observer};
 use crate::origins::Origins;
 use crate::patterns::{self, Patterns, Wanted};
 use crate::recorder::Recorder;
+use crate::stream::Pauses;
 use crate::trace::{Limits, Trace};
 use crate::weaving;
 use std::fs::File;
@@ -65,6 +66,7 @@ pub struct Outcome {
 /// A trace under way.
 struct TraceRecording {
     trace: Trace,
+    pauses: Pauses,
     recorder: Recorder,
     began: Instant,
     pause: Duration,
@@ -102,7 +104,12 @@ impl Engine for Plan {
         let output = place().output;
         let started = SystemTime::now();
         let began = Instant::now();
-        let memory = match weaving::start(agent, self.weave.clone(), observer)? {
+        let mut pauses = Pauses::begin(agent).since(monotonic(began));
+        let woven = weaving::start(agent, self.weave.clone(), observer);
+        if !matches!(woven, Ok(weaving::Begun::Woven(_))) {
+            pauses.end(agent);
+        }
+        let memory = match woven? {
             weaving::Begun::Woven(memory) => memory,
             weaving::Begun::Stopped(far) => return Ok(Begun::Stopped(far)),
         };
@@ -114,6 +121,7 @@ impl Engine for Plan {
         let trace = Trace::new(memory, status, origins, limits, began)?;
         Ok(Begun::Running(Box::new(TraceRecording {
             trace,
+            pauses,
             recorder,
             began,
             pause: SHORTEST,
@@ -130,7 +138,7 @@ impl Running for TraceRecording {
             return Ok(Step::Over);
         }
         let before = self.trace.events;
-        self.recorder.take(&mut [&mut self.trace])?;
+        self.recorder.take(&mut [&mut self.trace, &mut self.pauses])?;
         let came = self.trace.events != before;
         if !self.trace.is_behind {
             self.pause = if came { SHORTEST } else { (self.pause * 2).min(LONGEST) };
@@ -140,10 +148,9 @@ impl Running for TraceRecording {
             return Ok(Step::Going);
         }
         self.asked = Instant::now();
-        let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) else {
+        if !self.hear(agent) {
             return Ok(Step::Over);
-        };
-        self.trace.status = status;
+        }
         Ok(Step::Told(super::Figures::Trace(figures(&self.trace)), self.began.elapsed()))
     }
 
@@ -160,17 +167,16 @@ impl Running for TraceRecording {
     }
 
     fn end(&mut self, agent: &mut Agent, observer: &mut dyn Observer) -> bool {
-        if let Ok(Some(status)) = agent.status().map(|status| status.exact().cloned()) {
-            self.trace.status = status;
-            self.told_all = true;
-        }
-        weaving::stop(agent, EngineName::Exact, observer).is_ok()
+        self.told_all = self.hear(agent);
+        let alive = weaving::stop(agent, EngineName::Exact, observer).is_ok();
+        self.pauses.end(agent);
+        alive
     }
 
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished> {
-        let TraceRecording { mut trace, recorder, wanted, told_all, .. } = *self;
+        let TraceRecording { mut trace, mut pauses, recorder, wanted, told_all, .. } = *self;
         trace.over = true;
-        let finished = recorder.finish(&mut [&mut trace]);
+        let finished = recorder.finish(&mut [&mut trace, &mut pauses]);
         failed.map_or(Ok(()), Err)?;
         let recorded = finished?;
         let mut figures = figures(&trace);
@@ -192,10 +198,19 @@ fn figures(trace: &Trace) -> Figures {
 }
 
 impl TraceRecording {
+    /// What the agent says of it now; whether it says anything.
+    fn hear(&mut self, agent: &mut Agent) -> bool {
+        let Ok(status) = agent.status() else { return false };
+        let Some(exact) = status.exact() else { return false };
+        self.trace.status = exact.clone();
+        self.pauses.update(&status);
+        true
+    }
+
     /// Copies what the file has by now. Nobody drains the rings meanwhile, so a long one is
     /// refused; it can be read where it is.
     fn dump(&mut self, file: File) -> Result<String> {
-        self.recorder.write_now(&mut [&mut self.trace])?;
+        self.recorder.write_now(&mut [&mut self.trace, &mut self.pauses])?;
         let Some(recording) = self.recorder.path() else {
             refuse!(
                 "this recording is sent elsewhere as it is made, so there is no file to dump from"

@@ -135,6 +135,11 @@ impl<A: Addresses> Collector<A> {
         self.fitting = fitting;
     }
 
+    /// Leaves kinds of events out, by their names; from the first record on.
+    pub fn leave_out(&mut self, kinds: &'static [&'static str]) {
+        self.events.left_out = kinds;
+    }
+
     /// Takes waits for locks, too.
     pub fn with_locks(mut self, locks: Option<Locks>) -> Self {
         self.locks = locks;
@@ -247,10 +252,12 @@ impl<A: Addresses> Collector<A> {
             ThreadType::Native if jvm_thread(&thread.name).is_some() => ThreadKind::Vm,
             ThreadType::Native => ThreadKind::Native,
         };
+        let started = (thread.started != 0).then(|| thread.started.saturating_sub(self.zero));
         if let Some(id) = self.threads.get(&thread.number) {
             // It was seen before the JVM told of it, or has another name now.
             let known = profile.threads.get_mut(*id);
             (known.name, known.kind) = (name, kind);
+            known.started = known.started.or(started);
             known.java_id = known.java_id.or((thread.java_id != 0).then_some(thread.java_id));
             return;
         }
@@ -259,7 +266,7 @@ impl<A: Addresses> Collector<A> {
             name,
             java_id: (thread.java_id != 0).then_some(thread.java_id),
             os_id: (thread.os_id != 0).then_some(u64::from(thread.os_id)),
-            started: (thread.started != 0).then(|| thread.started.saturating_sub(self.zero)),
+            started,
             ended: None,
         });
         self.threads.insert(thread.number, id);

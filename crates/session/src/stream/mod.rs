@@ -6,10 +6,12 @@
 
 mod accounts;
 mod collect;
+mod pauses;
 mod probes;
 mod watched;
 
 pub use collect::{Clock, Fitting};
+pub use pauses::Pauses;
 pub use probes::{DEPTH as PROBE_DEPTH, ProbeSamples, Taken};
 pub use watched::Watched;
 
@@ -29,6 +31,9 @@ use tare_symbols::{Ahead, Symbols};
 
 /// How often the stream is drained: the JVM keeps what was not, in a ring.
 pub const DRAIN: Duration = Duration::from_millis(50);
+
+/// What every stream tells, whatever its engines are.
+const PAUSES: [&str; 4] = ["gc", "safepoint", "compilers", "uncommon-traps"];
 
 /// What the agent said of its engines when it was last asked.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +126,13 @@ impl StreamSource {
     #[must_use]
     pub fn showing(mut self, fitting: Fitting) -> Self {
         self.collector.show_only(fitting);
+        self
+    }
+
+    /// Leaves pauses out: the recording has them from elsewhere.
+    #[must_use]
+    pub fn without_pauses(mut self) -> Self {
+        self.collector.leave_out(&PAUSES);
         self
     }
 

@@ -5,7 +5,7 @@
 //! the arena knows.
 
 use super::accounts;
-use super::collect::{Addresses, Collector, Live, Object};
+use super::collect::{Live, Object};
 use crate::error::Result;
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,6 @@ use tare_arena::samples::{Counter, DeclaredKind, Record, Stream, StreamEvent};
 use tare_profile::facts::keys;
 use tare_profile::{ContextId, LossKind, Profile, Row, RunInfo, ThreadId};
 use tare_protocol::{AllocStatus, Unwatched};
-use tare_symbols::Symbol;
 
 /// What is told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,23 +59,6 @@ struct Notice {
     tells: Tells,
     time: u64,
     fields: [u64; FIELDS],
-}
-
-/// A stream without stacks has no addresses.
-struct Nowhere;
-
-impl Addresses for Nowhere {
-    fn native(&mut self, _: u64) -> Symbol {
-        Symbol { name: "".into(), module: "".into() }
-    }
-
-    fn kernel(&mut self, address: u64) -> Symbol {
-        self.native(address)
-    }
-
-    fn unread(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// Watched objects of an exact recording under way.
@@ -165,10 +147,6 @@ type Place = (ContextId, ThreadId);
 
 /// What the stream tells of objects.
 struct Objects {
-    /// Of what else it tells: collections.
-    others: Collector<Nowhere>,
-    /// Taken, of those.
-    records: Vec<Record>,
     kinds: HashMap<u32, Kind>,
     /// Taken, and not yet in the profile.
     notices: Vec<Notice>,
@@ -184,8 +162,6 @@ struct Objects {
 impl Objects {
     fn new(zero: u64) -> Self {
         Objects {
-            others: Collector::new(None, None, zero, Nowhere),
-            records: Vec::new(),
             kinds: HashMap::new(),
             notices: Vec::new(),
             zero,
@@ -195,26 +171,22 @@ impl Objects {
         }
     }
 
-    /// Keeps what is told of objects apart. Threads are those of the arena.
+    /// Threads are those of the arena, and pauses have a ring of their own.
     fn take(&mut self, record: Record) {
         match record {
-            Record::EventKind(kind) => match Kind::of(&kind) {
-                Some(ours) => _ = self.kinds.insert(kind.id, ours),
-                None => self.records.push(Record::EventKind(kind)),
-            },
-            Record::Event(event) => match self.kinds.get(&event.head.kind) {
-                Some(kind) => self.notices.push(notice(*kind, &event)),
-                None => self.records.push(Record::Event(event)),
-            },
-            Record::Text(text) => self.records.push(Record::Text(text)),
+            Record::EventKind(kind) => {
+                self.kinds.extend(Kind::of(&kind).map(|ours| (kind.id, ours)));
+            }
+            Record::Event(event) => {
+                let kind = self.kinds.get(&event.head.kind);
+                self.notices.extend(kind.map(|kind| notice(*kind, &event)));
+            }
             _ => {}
         }
     }
 
     fn add(&mut self, profile: &mut Profile, place: impl Fn(u32) -> Option<Place>) {
         self.live.begin(profile);
-        let others = std::mem::take(&mut self.records);
-        self.others.add(profile, others, false);
         for Notice { tells, time, fields } in std::mem::take(&mut self.notices) {
             let time = time.saturating_sub(self.zero);
             let [first, epoch, node, size, born, _] = fields;
@@ -314,6 +286,6 @@ mod tests {
         };
         assert_eq!(told(EventKind::death()), (1, Some(FieldValue::Integer(3))));
         assert_eq!(told(EventKind::survivor()), (1, Some(FieldValue::Integer(4))));
-        assert!(profile.all_events().any(|(_, table)| table.kind().name == "gc"));
+        assert!(profile.all_events().all(|(_, table)| table.kind().name != "gc"), "told elsewhere");
     }
 }

@@ -1,5 +1,6 @@
-//! Our code in the place of the JDK's native methods that put a thread to sleep: `Unsafe.park` and
-//! what `Thread.sleep` calls. Nothing is retransformed for that, so no compiled code is lost.
+//! Our code in the place of the JDK's native methods that put a thread to sleep, `Unsafe.park` and
+//! what `Thread.sleep` calls, and of the one that starts a thread. Nothing is retransformed for that,
+//! so no compiled code is lost.
 //!
 //! The JVM itself is asked to exchange them (`RegisterNatives`): it throws the compiled wrapper of
 //! the old one away. It prints a warning when that is not asked for by one of its own classes; so a
@@ -7,7 +8,7 @@
 //! called by ours, for good: once they are in, they stay, and pass through what nobody wants to
 //! know. Who parks may be inside at any time, and this library is never unloaded.
 
-use super::Token;
+use super::{Token, starts};
 use crate::exact::own_memory::read;
 use crate::gate;
 use crate::jvm::classes::OwnClass;
@@ -25,10 +26,12 @@ use tare_classfile::access;
 
 type Park = unsafe extern "system" fn(*mut JNIEnv, jobject, jboolean, jlong);
 type Sleep = unsafe extern "system" fn(*mut JNIEnv, jclass, jlong);
+type Start = unsafe extern "system" fn(*mut JNIEnv, jobject);
 
 /// What was in the place of ours, never changed once it is known; zero before.
 static PARK: AtomicU64 = AtomicU64::new(0);
 static SLEEP: AtomicU64 = AtomicU64::new(0);
+static START: AtomicU64 = AtomicU64::new(0);
 
 /// Whether anybody wants to know.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -53,6 +56,7 @@ static LOOKERS: OnceLock<Lookers> = OnceLock::new();
 const UNSAFE: (&CStr, &[&str], &str) = (c"jdk/internal/misc/Unsafe", &["park"], "(ZJ)V");
 const THREAD: (&CStr, &[&str], &str) =
     (c"java/lang/Thread", &["sleepNanos0", "sleep0", "sleep"], "(J)V");
+const STARTED: (&CStr, &[&str], &str) = (c"java/lang/Thread", &["start0"], "()V");
 
 /// A native method: where HotSpot keeps the address of its code, and its name.
 struct Native {
@@ -74,13 +78,15 @@ pub fn begin(jvmti: Jvmti, jni: Jni, class: OwnClass) -> Result<(), &'static str
     let done = jni.frame(|| {
         let park = find(jvmti, jni, UNSAFE).ok_or("the native method Unsafe.park")?;
         let sleep = find(jvmti, jni, THREAD).ok_or("the native method of Thread.sleep")?;
+        let start = find(jvmti, jni, STARTED).ok_or("the native method of Thread.start")?;
         let is_in = is_code(&park, &PARK, self::park as Park as usize as u64)
-            && is_code(&sleep, &SLEEP, self::sleep as Sleep as usize as u64);
+            && is_code(&sleep, &SLEEP, self::sleep as Sleep as usize as u64)
+            && is_code(&start, &START, self::start as Start as usize as u64);
         if is_in {
             return Ok(());
         }
-        for (native, known) in [(&park, &PARK), (&sleep, &SLEEP)] {
-            let before = code(native).ok_or("the code of Unsafe.park and Thread.sleep")?;
+        for (native, known) in [(&park, &PARK), (&sleep, &SLEEP), (&start, &START)] {
+            let before = code(native).ok_or("the code of Unsafe.park, Thread.sleep and start")?;
             let _ = known.compare_exchange(0, before, AcqRel, Relaxed);
         }
         if !jni.call_static(class, c"bind") {
@@ -117,6 +123,9 @@ pub fn replace(jni: Jni) {
     }
     if let Some(sleep) = find(jvmti, jni, THREAD) {
         put(&sleep, c"(J)V", self::sleep as Sleep as *mut c_void);
+    }
+    if let Some(start) = find(jvmti, jni, STARTED) {
+        put(&start, c"()V", self::start as Start as *mut c_void);
     }
 }
 
@@ -203,6 +212,17 @@ extern "system" fn sleep(env: *mut JNIEnv, class: jclass, time: jlong) {
     // SAFETY: as above.
     unsafe { transmute::<u64, Sleep>(SLEEP.load(Acquire))(env, class, time) };
     over(token);
+}
+
+extern "system" fn start(env: *mut JNIEnv, thread: jobject) {
+    let wanted = ON.load(Relaxed);
+    let begun = wanted.then(|| gate::enter(None, || starts::begin(Jni(env), thread))).flatten();
+    // SAFETY: as above.
+    unsafe { transmute::<u64, Start>(START.load(Acquire))(env, thread) };
+    // An exception is pending if the system had no thread for it.
+    if let Some(begun) = begun.filter(|_| !Jni(env).is_throwing()) {
+        gate::enter((), || starts::end(Jni(env), &begun));
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 //! All have a Java class of ours look at what is waited for (`runtime/java/lang/TareParks`), which
 //! calls [`begin`] and later [`end`]. `table` has the waits that are under way and those that may
 //! go on. Where code is woven, `tasks` tells how long tasks were in the queues of executors.
+//! `starts` tells who starts threads, which our code sees in the place of `Thread.start0`.
 
 mod hook;
 pub mod mounts;
+mod starts;
 mod table;
 mod tasks;
 mod woven;

@@ -1,6 +1,6 @@
 //! Events of the stream as events of the profile: each declared kind becomes a table with its
-//! fields. Those of the engines for allocation, locks, classes and references are more than rows of a table, and
-//! go to `allocation`, `locks`, `classes` and `jni_refs`.
+//! fields. Those of the engines for allocation, locks, classes and references are more than rows of
+//! a table, and go to `allocation`, `locks`, `classes` and `jni_refs`.
 
 use super::allocation::AllocationKind;
 use super::classes::ClassRecordKind;
@@ -26,6 +26,8 @@ pub struct Events {
     waiting: Vec<StreamEvent>,
     /// Events whose kind nobody has declared.
     pub undeclared: u64,
+    /// Kinds that nobody wants.
+    pub left_out: &'static [&'static str],
 }
 
 enum Declared {
@@ -38,6 +40,7 @@ enum Declared {
     Locks(LockRecordKind),
     Classes(ClassRecordKind),
     JniRefs(JniRefsRecordKind),
+    LeftOut,
 }
 
 impl Events {
@@ -68,6 +71,10 @@ fn field_type(kind: FieldKind) -> FieldType {
 impl<A: Addresses> Collector<A> {
     /// A kind that is declared. Fields of a type that this version does not know are left out.
     pub(super) fn declare(&mut self, profile: &mut Profile, kind: &DeclaredKind) {
+        if self.events.left_out.contains(&kind.name.as_str()) {
+            self.events.kinds.insert(kind.id, Declared::LeftOut);
+            return;
+        }
         if let Some(of_objects) = AllocationKind::of(kind) {
             self.events.kinds.insert(kind.id, Declared::Allocation(of_objects));
             return;
@@ -117,6 +124,7 @@ impl<A: Addresses> Collector<A> {
                     refs.push(kind, &event);
                 }
             }
+            Some(Declared::LeftOut) => {}
             None => self.events.undeclared += 1,
         }
     }

@@ -262,11 +262,14 @@ fn waiting_threads_of_the_jvm_are_left_out_and_counted() {
 #[test]
 fn a_thread_may_be_renamed_and_end() {
     let (mut collector, mut profile) = collector(Clock::Cpu);
-    let renamed = SampleThread { number: 1, name: "worker".into(), ..SampleThread::default() };
+    // The JVM tells of it after somebody has seen it.
+    let (name, started) = ("worker".into(), 1_200);
+    let renamed = SampleThread { number: 1, name, started, ..SampleThread::default() };
     let records = [thread(), Record::Thread(renamed), Record::ThreadEnd { thread: 1, time: 1_500 }];
     collector.add(&mut profile, records, false);
     let thread = profile.threads.get(ThreadId::new(1));
     assert_eq!((profile.strings.get(thread.name), thread.ended), ("worker", Some(500)));
+    assert_eq!(thread.started, Some(200));
     assert_eq!(profile.threads.len(), 2);
 }
 

@@ -1,12 +1,12 @@
 //! Collections and pauses, for people and as JSON.
 
 use super::Report;
-use crate::figures::{several, value};
+use crate::figures::{several, value, wrap};
 use crate::term::{BOLD, DIM, clip, plain};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tare_analysis::{PauseSum, Pauses};
+use tare_analysis::{Coming, Comings, Compilers, PauseSum, Pauses};
 use tare_profile::{Collection, Safepoint, Unit};
 
 /// How much of it a page has that is of something else, and one that was asked for.
@@ -25,11 +25,8 @@ fn bytes(bytes: u64) -> String {
 
 /// Whether it is worth a place on a page that is of something else: what is short and rare is not.
 pub fn is_worth(report: &Report<'_>) -> bool {
-    let Some(pauses) = &report.pauses else { return false };
-    let stopped = pauses.stopped();
-    stopped.saturating_mul(100) >= report.profile.run.duration.max(1)
-        || pauses.longest_safepoints(1).iter().any(|one| one.duration >= 10_000_000)
-        || pauses.longest(1).iter().any(|one| one.duration >= 10_000_000)
+    let pauses = report.pauses.as_ref();
+    pauses.is_some_and(|pauses| pauses.are_worth(report.profile.run.duration))
 }
 
 /// With `all`, everything that is known; otherwise the sums and the longest.
@@ -52,7 +49,12 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, all: bool, width: usize)
     if !others.is_empty() && (all || pauses.collections.is_empty()) {
         writeln!(out, "{}", title("safepoints"))?;
         for (reason, sum) in others.into_iter().take(MANY) {
-            writeln!(out, "{}", sums(named(reason, "of several reasons"), &sum))?;
+            let own = if pauses.is_own(reason) { " (weaving)" } else { "" };
+            writeln!(
+                out,
+                "{}",
+                sums(&(named(reason, "of several reasons").to_owned() + own), &sum)
+            )?;
         }
     }
     let longest = pauses.longest(most);
@@ -69,12 +71,82 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, all: bool, width: usize)
             writeln!(out, "  {}", clip(&safepoint(one), width.saturating_sub(2)))?;
         }
     }
+    if let Some(compilers) = &pauses.compilers {
+        for line in wrap(&compiled(compilers), width.saturating_sub(2)) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    if let Some(comings) = Comings::of(report.profile, report.args.view.time.as_ref()) {
+        for line in wrap(&came(&comings), width.saturating_sub(2)) {
+            writeln!(out, "  {line}")?;
+        }
+    }
     if let Some(one) = pauses.longest(1).first() {
         let file = super::quoted(&report.args.file);
         let number = one.number;
         writeln!(out, "{DIM}  what led to one:  tare report {file} --around gc:{number}{DIM:#}")?;
     }
     Ok(())
+}
+
+/// What compilers did, and what of it was in vain. A deoptimisation has no cost of its own that
+/// HotSpot would tell: what it costs is compiling again, and running slowly until then.
+fn compiled(compilers: &Compilers) -> String {
+    let Compilers { methods, work, bailouts, invalidated, traps, reasons, busiest } = compilers;
+    let mut text = format!("compilers: {} in {}", several(*methods, "method"), time(*work));
+    if busiest.1 > 0 {
+        text += &format!(", most from {} on ({})", at(busiest.0), time(busiest.1));
+    }
+    for (count, what) in [(*bailouts, "given up"), (*invalidated, "thrown away")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    if let Some(traps @ 1..) = *traps {
+        text += &format!("; compiled code was left {}", several(traps, "time"));
+        let reasons = reasons.iter().take(FEW);
+        let reasons: Vec<String> =
+            reasons.map(|(reason, count)| format!("{} {count}", plain(reason))).collect();
+        if !reasons.is_empty() {
+            text += &format!(", most for {}", reasons.join(", "));
+        }
+    }
+    text
+}
+
+/// Who came and went, in a sentence.
+fn came(comings: &Comings) -> String {
+    let Comings { started, ended, densest, names, starters, .. } = comings;
+    let mut text = format!("threads: {started} started, {ended} ended");
+    if densest.1 > 1 && densest.1 < *started {
+        text += &format!(", {} of them within a second from {} on", densest.1, at(densest.0));
+    }
+    for (what, counts) in [("by name", names), ("started in", starters)] {
+        let first = counts.iter().take(FEW);
+        let first: Vec<String> = first.map(|(name, n)| format!("{} {n}", plain(name))).collect();
+        if !first.is_empty() {
+            text += &format!("; {what} {}", first.join(", "));
+        }
+    }
+    text
+}
+
+/// Every thread that came or went.
+pub fn threads_json(report: &Report<'_>) -> Option<Value> {
+    let comings = Comings::of(report.profile, report.args.view.time.as_ref())?;
+    let one = |one: &Coming| {
+        let thread = report.profile.threads.get(one.thread);
+        json!({
+            "name": report.profile.thread_name(one.thread),
+            "java_id": thread.java_id,
+            "os_id": thread.os_id,
+            "started_ns": one.started,
+            "ended_ns": one.ended,
+            "started_by": one.by.map(|(by, _)| report.profile.thread_name(by)),
+            "started_in": one.starter(report.profile),
+        })
+    };
+    Some(comings.threads.iter().map(one).collect())
 }
 
 fn named<'a>(name: &'a str, otherwise: &'a str) -> &'a str {
@@ -162,7 +234,20 @@ pub fn json(pauses: &Pauses) -> Value {
             "running": one.running,
         })
     });
+    let compilers = pauses.compilers.as_ref().map(|all| {
+        let reason = |(reason, count): &(String, u64)| json!({ "reason": reason, "count": count });
+        json!({
+            "methods": all.methods,
+            "compile_ns": all.work,
+            "bailouts": all.bailouts,
+            "invalidated": all.invalidated,
+            "uncommon_traps": all.traps,
+            "uncommon_traps_by_reason": all.reasons.iter().map(reason).collect::<Value>(),
+            "busiest": { "time_ns": all.busiest.0, "compile_ns": all.busiest.1 },
+        })
+    });
     json!({
+        "compilers": compilers,
         "stopped_ns": pauses.stopped(),
         "by_kind": sums(pauses.by_kind()),
         "by_reason": sums(pauses.by_reason()),
