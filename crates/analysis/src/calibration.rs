@@ -49,6 +49,27 @@ pub struct Bounded {
     pub high: f64,
 }
 
+impl std::ops::Add for Bounded {
+    type Output = Bounded;
+
+    fn add(self, other: Bounded) -> Bounded {
+        Bounded {
+            low: self.low + other.low,
+            middle: self.middle + other.middle,
+            high: self.high + other.high,
+        }
+    }
+}
+
+impl std::ops::Mul<f64> for Bounded {
+    type Output = Bounded;
+
+    fn mul(self, factor: f64) -> Bounded {
+        let Bounded { low, middle, high } = self;
+        Bounded { low: low * factor, middle: middle * factor, high: high * factor }
+    }
+}
+
 impl Calibration {
     /// What a run was calibrated with, if it was timed.
     pub fn of_run(run: &RunInfo) -> Option<Self> {

@@ -168,7 +168,7 @@ impl Allocations {
                 self.sweeps.push([below, epoch, entries, unproven]);
             }
             ("gc", _) => self.pauses += 1,
-            ("safepoint" | "compilers", _) => {}
+            ("safepoint" | "compilers" | "uncommon-traps", _) => {}
             (other, values) => panic!("{other} {values:?}"),
         }
     }

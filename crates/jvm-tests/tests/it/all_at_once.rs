@@ -53,7 +53,9 @@ on_each_jdk! {
             Tare::this().run(&[&words[..], &program].concat()).ok();
             let recorded = Recorded::open(&file);
             let told = format!("{clock} on {}: {:#?}", jdk.major, recorded.losses());
-            assert_eq!(waits(&recorded.profile).len() as u64 + lost(&recorded, "waits"), 40, "{told}");
+            // Lost ones may be others' than these.
+            let waited = waits(&recorded.profile).len() as u64;
+            assert!(waited <= 40 && waited + lost(&recorded, "waits") >= 40, "{waited}, {told}");
             let plugins = loads(&recorded, "ClassTruth$Plugin");
             assert_eq!(plugins + lost(&recorded, "events of classes"), 50, "{told}");
             let report = Tare::this().run(&["report", &out, "--format", "json"]).json();
