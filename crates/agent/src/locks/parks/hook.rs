@@ -78,16 +78,22 @@ pub fn begin(jvmti: Jvmti, jni: Jni, class: OwnClass) -> Result<(), &'static str
     let done = jni.frame(|| {
         let park = find(jvmti, jni, UNSAFE).ok_or("the native method Unsafe.park")?;
         let sleep = find(jvmti, jni, THREAD).ok_or("the native method of Thread.sleep")?;
-        let start = find(jvmti, jni, STARTED).ok_or("the native method of Thread.start")?;
+        // Who starts threads is told beside it: without that method the rest is told.
+        let start = find(jvmti, jni, STARTED);
         let is_in = is_code(&park, &PARK, self::park as Park as usize as u64)
             && is_code(&sleep, &SLEEP, self::sleep as Sleep as usize as u64)
-            && is_code(&start, &START, self::start as Start as usize as u64);
+            && start
+                .as_ref()
+                .is_none_or(|start| is_code(start, &START, self::start as Start as usize as u64));
         if is_in {
             return Ok(());
         }
-        for (native, known) in [(&park, &PARK), (&sleep, &SLEEP), (&start, &START)] {
-            let before = code(native).ok_or("the code of Unsafe.park, Thread.sleep and start")?;
+        for (native, known) in [(&park, &PARK), (&sleep, &SLEEP)] {
+            let before = code(native).ok_or("the code of Unsafe.park and Thread.sleep")?;
             let _ = known.compare_exchange(0, before, AcqRel, Relaxed);
+        }
+        if let Some(before) = start.as_ref().and_then(code) {
+            let _ = START.compare_exchange(0, before, AcqRel, Relaxed);
         }
         if !jni.call_static(class, c"bind") {
             return Err("a way to replace Unsafe.park");
@@ -124,7 +130,9 @@ pub fn replace(jni: Jni) {
     if let Some(sleep) = find(jvmti, jni, THREAD) {
         put(&sleep, c"(J)V", self::sleep as Sleep as *mut c_void);
     }
-    if let Some(start) = find(jvmti, jni, STARTED) {
+    // Only where it is known what ours is to call.
+    let start = find(jvmti, jni, STARTED).filter(|_| START.load(Acquire) != 0);
+    if let Some(start) = start {
         put(&start, c"()V", self::start as Start as *mut c_void);
     }
 }
