@@ -255,10 +255,13 @@ fn commands_of_the_readme_are_pasted() {
                 shell.run(&text)
             }
             Ends::Meanwhile => {
-                // It may have begun in the JVM, and not be ready for orders.
+                // It may have begun in the JVM, and not be ready for orders; and the first samples may
+                // be the compilers' alone.
                 let mut outcome = shell.run(&text);
                 wait_until("it is heard", || {
-                    outcome.code == 0 || {
+                    let said = [outcome.out.as_str(), &outcome.err].concat();
+                    let is_told = parts.iter().all(|part| said.contains(part));
+                    (outcome.code == 0 && is_told) || {
                         outcome = shell.run(&text);
                         false
                     }
