@@ -11,12 +11,18 @@ use super::locked;
 use std::sync::Mutex;
 use std::time::Duration;
 
-const FIRST: usize = 32;
+const FIRST: usize = 64;
 const LARGEST: usize = 256;
 const SMALLEST: usize = 8;
 
-/// What a batch takes beside the pause.
-const HEARD_WITHIN: Duration = Duration::from_millis(150);
+/// What a batch takes beside the pause: after a shorter one the next is larger, …
+const SHORT: Duration = Duration::from_millis(300);
+/// … and after a longer one smaller.
+const LONG: Duration = Duration::from_secs(1);
+
+/// No smaller for the sake of pauses: each batch has one, and on a busy machine they are long
+/// whatever the number of classes.
+const FEW: usize = 64;
 
 /// Of a pause that would be this part shorter with half of the classes it is said that the number
 /// of classes matters.
@@ -55,15 +61,14 @@ impl Batches {
 
 impl Sizes {
     fn took(&mut self, classes: usize, beside: Duration, pause: Option<f64>) {
-        // The rest of a list says nothing of larger batches.
-        let grown = if classes >= self.size { self.size * 2 } else { self.size };
-        let heard = match HEARD_WITHIN.as_secs_f64() / beside.as_secs_f64().max(1e-6) {
-            room if room >= 2.0 => grown,
-            room if room >= 1.0 => self.size,
-            room => (classes as f64 * room) as usize,
+        let heard = match beside {
+            beside if beside > LONG => classes.min(self.size) / 2,
+            // The rest of a list says nothing of larger batches.
+            beside if beside < SHORT && classes >= self.size => self.size * 2,
+            _ => self.size,
         };
         let by_pause = pause.map_or(LARGEST, |pause| self.by_pause(classes, pause));
-        self.size = heard.min(by_pause).clamp(SMALLEST, LARGEST);
+        self.size = heard.min(by_pause.max(FEW)).clamp(SMALLEST, LARGEST);
     }
 
     /// How many classes keep to the limit, as far as is known.
@@ -73,9 +78,8 @@ impl Sizes {
             self.pauses[0] = self.pauses[1];
         }
         self.pauses[1] = Some(now);
-        let Some(before) = self.pauses[0] else {
-            return if pause > self.max_pause { classes / 2 } else { LARGEST };
-        };
+        // Of one size nobody knows whether another would make a difference.
+        let Some(before) = self.pauses[0] else { return LARGEST };
         let each = (now.1 - before.1) / (now.0 - before.0);
         // More classes, and no longer pause: something else decides, and few batches are best.
         if each * now.0 / 2.0 < MATTERS * pause {
@@ -112,18 +116,17 @@ mod tests {
     #[test]
     fn batches_grow_while_they_are_quick_and_shrink_when_they_are_not() {
         let batches = Batches::new(Duration::ZERO);
-        assert_eq!(sizes(&batches, QUICK, |_| 900.0)[..4], [64, 128, 256, 256]);
-        batches.took(256, millis(300.0), None);
-        assert_eq!(batches.size(), 128);
-        batches.took(128, millis(100.0), None);
-        assert_eq!(batches.size(), 128);
-        batches.took(128, Duration::from_secs(9), None);
-        assert_eq!(batches.size(), SMALLEST);
+        assert_eq!(sizes(&batches, QUICK, |_| 900.0)[..3], [128, 256, 256]);
+        assert_eq!(sizes(&batches, millis(700.0), |_| 9.0)[0], 256);
+        let slow = sizes(&batches, Duration::from_secs(9), |_| 9.0);
+        assert_eq!(slow[..6], [128, 64, 32, 16, 8, 8]);
         // The rest of a list says nothing of larger batches, but a slow one does of smaller ones.
-        batches.took(3, QUICK, None);
+        batches.took(3, Duration::ZERO, None);
         assert_eq!(batches.size(), SMALLEST);
         batches.took(SMALLEST, QUICK, None);
         assert_eq!(batches.size(), 2 * SMALLEST);
+        batches.took(3, Duration::from_secs(9), None);
+        assert_eq!(batches.size(), SMALLEST);
     }
 
     #[test]
@@ -146,6 +149,6 @@ mod tests {
         let batches = Batches::new(Duration::from_millis(50));
         // 100 ms for nothing: with half a millisecond a class 100 more are half as long again.
         let sizes = sizes(&batches, QUICK, |classes| 100.0 + classes as f64 / 2.0);
-        assert!(sizes[7] <= 128 && sizes[7] >= SMALLEST, "{sizes:?}");
+        assert!(sizes[7] <= 128 && sizes[7] >= FEW, "{sizes:?}");
     }
 }

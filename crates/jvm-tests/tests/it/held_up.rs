@@ -47,7 +47,7 @@ on_each_jdk! {
         let recording = held_up(&mut target, &file.display().to_string());
         for verb in ["detach", "status"] {
             let words = [verb, &target.name(), "--timeout", "1s"];
-            Tare::this().run(&words).fails(1, &["answers nobody", "a call into the JVM", "weaving 32 of"]);
+            Tare::this().run(&words).fails(1, &["answers nobody", "a call into the JVM", "weaving 64 of"]);
         }
         recording.signal(Signal::INT);
         // Until it has heard of it, and said so to the agent.
