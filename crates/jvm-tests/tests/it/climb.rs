@@ -256,7 +256,8 @@ on_each_jdk! {
     fn shares_stay_when_few_calls_are_told(jdk) {
         let target = truth(jdk, &[agentpath("").as_str()], "100");
         control_socket(target.pid());
-        let mut hooking = Hooking::start(target.pid(), 20_000, false);
+        // A tenth: with less a busy machine takes minutes over thousands.
+        let mut hooking = Hooking::start(target.pid(), 100_000, false);
         hooking.set(&["leaf"]);
         wait_until("thousands are told", || {
             let came = hooking.drain();
