@@ -171,7 +171,10 @@ fn kind(row: &Row<'_>) -> String {
         () if collector.contains(" young ") => "young",
         () if operation.contains("Full") => "full",
         () if operation.contains("Collect") || operation.contains("FailedAllocation") => {
-            return "young or full".into();
+            // G1 may come to collect for metadata, and only ask for a concurrent cycle.
+            let heap = row.number("heap-before").zip(row.number("heap-after"));
+            let is_same = heap.is_some_and(|(before, after)| before == after);
+            return if is_same { "nothing collected" } else { "young or full" }.into();
         }
         () => return operation.into(),
     };
@@ -304,6 +307,25 @@ mod tests {
         let all = collections(&profile);
         assert_eq!((all[0].number, all[0].end(), all[0].heap_before), (1, 7, None));
         (all[0].kind.clone(), all[0].promoted)
+    }
+
+    #[test]
+    fn a_pause_that_leaves_the_heap_as_it_is_collects_nothing() {
+        let kind = |before, after| {
+            let mut profile = Profile::new();
+            let names = ["operation", "heap-before", "heap-after"];
+            let bytes = FieldType::Integer(Unit::Bytes);
+            let kinds = [FieldType::Text, bytes, bytes];
+            let fields: Vec<_> = names.into_iter().zip(kinds).collect();
+            let table = profile.events_of(&EventKind::new("gc", &fields));
+            let operation = profile.strings.intern("CollectForMetadataAllocation");
+            let sizes = [before, after].map(FieldValue::Integer);
+            let values = [FieldValue::Text(operation), sizes[0], sizes[1]];
+            profile.events_mut(table).push(Event::default(), &values);
+            collections(&profile)[0].kind.clone()
+        };
+        assert_eq!(kind(454, 454), "nothing collected");
+        assert_eq!(kind(454, 90), "young or full");
     }
 
     #[test]
