@@ -13,8 +13,9 @@ import jdk.internal.misc.Unsafe;
  * Tells the agent of threads that park or sleep: what for, who has that, and how many wait for it.
  *
  * <p>Called around {@code Unsafe.park} by the agent's code in its place, around what parks virtual
- * threads by woven code, and by the agent where the JVM tells of those. Queues belong to other threads as well and change meanwhile: they are followed
- * for so many steps, and what is not found is not known.
+ * threads by woven code, and by the agent where the JVM tells of those. Queues belong to other
+ * threads as well and change meanwhile: they are followed for so many steps, and what is not found
+ * is not known.
  */
 public final class TareParks {
     private static final Unsafe U = Unsafe.getUnsafe();
