@@ -25,6 +25,7 @@ mod loaders;
 mod locks;
 mod pauses;
 mod perf_memory;
+mod published;
 mod rendezvous;
 mod rights;
 mod sampling;

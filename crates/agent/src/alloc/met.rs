@@ -2,7 +2,7 @@
 //!
 //! It runs in the JVM's callback, on a thread that is in native code, so it may allocate and take
 //! locks for moments; never is the JVM called with one held. What it uses is found through one
-//! pointer; `INSIDE` counts those who may hold it, and the session is taken down when nobody does.
+//! pointer; `SESSION` counts those who may hold it, and the session is taken down when nobody does.
 
 use super::collections::Begun;
 use super::table::{Entry, is_taken_in, thin};
@@ -10,6 +10,7 @@ use super::woven;
 use crate::jvm::references::Weak;
 use crate::jvm::{Jni, Jvmti};
 use crate::kernel;
+use crate::published::Published;
 use crate::stacks::frames::Frame;
 use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
@@ -18,8 +19,7 @@ use crate::stream::classes::Classes;
 use crate::stream::threads;
 use crate::thread;
 use jvmti_bindings::sys::jni::{jclass, jlong, jobject};
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tare_arena::samples::{EventHead, FieldKind, Special};
 use tare_protocol::Unwatched;
@@ -27,8 +27,7 @@ use tare_protocol::Unwatched;
 /// What the JVM draws samples from while nobody has asked for anything else.
 pub const DEFAULT_INTERVAL: u64 = 512 << 10;
 
-static SESSION: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static SESSION: Published<Shared> = Published::new();
 
 /// Why a sample, or what could be known of it, was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,39 +132,19 @@ pub struct Shared {
     pub failures: [AtomicU64; Special::ALL.len()],
 }
 
-/// Somebody is inside for as long as it lives.
-struct Inside;
-
-impl Inside {
-    fn enter() -> Self {
-        INSIDE.fetch_add(1, SeqCst);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.fetch_sub(1, SeqCst);
-    }
-}
-
 /// Lets callbacks find the session; null ends that.
 pub fn publish(shared: *mut Shared) {
-    SESSION.store(shared, SeqCst);
+    SESSION.publish(shared);
 }
 
 /// Whether no callback uses a session, or what it had found in one before this call.
 pub fn nobody_inside() -> bool {
-    INSIDE.load(SeqCst) == 0
+    SESSION.nobody_inside()
 }
 
 /// Uses the session, if there is one.
 pub fn with_session(work: impl FnOnce(&Shared)) {
-    let _inside = Inside::enter();
-    // SAFETY: published by the session, which stays while somebody is inside.
-    if let Some(shared) = unsafe { SESSION.load(SeqCst).as_ref() } {
-        work(shared);
-    }
+    SESSION.with(work);
 }
 
 /// The JVM's sampler has met an object.

@@ -2,7 +2,7 @@
 //!
 //! It runs in the JVM's callback, on a thread that is in native code, so it may allocate and take
 //! locks for moments; never is the JVM called with one held. What it uses is found through one
-//! pointer; `INSIDE` counts those who may hold it, and the session is taken down when nobody does.
+//! pointer; `SESSION` counts those who may hold it, and the session is taken down when nobody does.
 //!
 //! The JVM tells of a class at the end of its definition, and of its linking. What that took the
 //! JVM itself sums up, for all threads together, each sum when the outermost work of its kind on a
@@ -16,6 +16,7 @@ use crate::jvm::{Jni, Jvmti};
 use crate::kernel;
 use crate::loaders;
 use crate::perf_memory::ClassCounters;
+use crate::published::Published;
 use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
 use crate::stream::Stream;
@@ -24,13 +25,12 @@ use crate::thread;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tare_arena::samples::{EventHead, FieldKind, Special};
 use tare_protocol::ClassCost;
 
-static SESSION: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static SESSION: Published<Shared> = Published::new();
 
 /// What was lost, and why.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -138,39 +138,19 @@ pub fn told_loaders() -> Box<[AtomicU32]> {
     (0..LOADERS).map(|_| AtomicU32::new(0)).collect()
 }
 
-/// Somebody is inside for as long as it lives.
-struct Inside;
-
-impl Inside {
-    fn enter() -> Self {
-        INSIDE.fetch_add(1, SeqCst);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.fetch_sub(1, SeqCst);
-    }
-}
-
 /// Lets callbacks find the session; null ends that.
 pub fn publish(shared: *mut Shared) {
-    SESSION.store(shared, SeqCst);
+    SESSION.publish(shared);
 }
 
 /// Whether no callback uses a session, or what it had found in one before this call.
 pub fn nobody_inside() -> bool {
-    INSIDE.load(SeqCst) == 0
+    SESSION.nobody_inside()
 }
 
 /// Uses the session, if there is one.
 pub fn with_session(work: impl FnOnce(&Shared)) {
-    let _inside = Inside::enter();
-    // SAFETY: published by the session, which stays while somebody is inside.
-    if let Some(shared) = unsafe { SESSION.load(SeqCst).as_ref() } {
-        work(shared);
-    }
+    SESSION.with(work);
 }
 
 impl Shared {

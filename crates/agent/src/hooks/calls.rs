@@ -2,24 +2,23 @@
 //! probe runtime. It looks at the two innermost frames, notes who called, and takes the time.
 //!
 //! No lock, no allocation, no call into the JVM. What is used is found through one pointer;
-//! `INSIDE` counts those who may hold it, and the session is taken down when nobody does.
+//! `SESSION` counts those who may hold it, and the session is taken down when nobody does.
 
 use super::blocks::{HOOKS, REHEARSED};
 use super::edges::{Edges, key};
 use super::open::{Call, Open};
 use crate::jvm::Jni;
 use crate::kernel;
+use crate::published::Published;
 use crate::stacks::frames::Frame;
 use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
 use crate::stream::Stream;
 use crate::stream::threads;
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-static SESSION: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static SESSION: Published<Shared> = Published::new();
 
 /// Frames of the hook's own runtime, the hooked method, and its caller.
 const FRAMES: usize = 4;
@@ -73,47 +72,25 @@ pub struct Shared {
     pub control: u32,
 }
 
-struct Inside;
-
-impl Inside {
-    fn enter() -> Self {
-        INSIDE.fetch_add(1, SeqCst);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.fetch_sub(1, SeqCst);
-    }
-}
-
 /// Lets hooks find the session; null ends that.
 pub fn publish(shared: *mut Shared) {
-    SESSION.store(shared, SeqCst);
+    SESSION.publish(shared);
 }
 
 /// Whether no hook uses a session, or what it had found in one before this call.
 pub fn nobody_inside() -> bool {
-    INSIDE.load(SeqCst) == 0
+    SESSION.nobody_inside()
 }
 
 /// Woven code found a call that is to be told. Its token; zero if nothing is to be told at its end.
 pub fn called(jni: Jni, hook: i32) -> i64 {
-    let _inside = Inside::enter();
-    // SAFETY: published by the session, which stays while somebody is inside.
-    let Some(shared) = (unsafe { SESSION.load(SeqCst).as_ref() }) else { return 0 };
-    shared.called(jni, hook).unwrap_or(0)
+    SESSION.with(|shared| shared.called(jni, hook)).flatten().unwrap_or(0)
 }
 
 /// A call that was told ends.
 pub fn returns(token: i64) {
     let wall = kernel::monotonic();
-    let _inside = Inside::enter();
-    // SAFETY: as above.
-    if let Some(shared) = unsafe { SESSION.load(SeqCst).as_ref() } {
-        shared.returns(token, wall);
-    }
+    SESSION.with(|shared| shared.returns(token, wall));
 }
 
 fn own_cpu() -> u64 {

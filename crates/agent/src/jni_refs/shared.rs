@@ -1,7 +1,7 @@
 //! What happens on the thread that makes or deletes a reference, and what a session shares with it.
 //!
 //! The thread is in native code, in the middle of a call of JNI: it may allocate and take locks for
-//! moments. What it uses is found through one pointer; `INSIDE` counts those who may hold it, and
+//! moments. What it uses is found through one pointer; `SESSION` counts those who may hold it, and
 //! the session is taken down when nobody does.
 //!
 //! References are kept by their addresses with the site that made them, a stack and a kind; each site
@@ -10,6 +10,7 @@
 
 use crate::jvm::{Jni, Jvmti};
 use crate::kernel;
+use crate::published::Published;
 use crate::stacks::fault_guard;
 use crate::stacks::frames::Frame;
 use crate::stacks::native::Place;
@@ -21,14 +22,12 @@ use crate::stream::threads;
 use crate::thread;
 use jvmti_bindings::sys::jni::jobject;
 use std::collections::HashMap;
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tare_arena::samples::{EventHead, FieldKind, Special};
 
-static SESSION: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static SESSION: Published<Shared> = Published::new();
 
 /// References that are followed at a time, and sites.
 const MOST_REFERENCES: u64 = 1 << 20;
@@ -117,39 +116,19 @@ pub fn declare(stream: &Stream) -> Option<u32> {
     stream.declare("jni-refs", &fields)
 }
 
-/// Somebody is inside for as long as it lives.
-struct Inside;
-
-impl Inside {
-    fn enter() -> Self {
-        INSIDE.fetch_add(1, SeqCst);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.fetch_sub(1, SeqCst);
-    }
-}
-
 /// Lets threads find the session; null ends that.
 pub fn publish(shared: *mut Shared) {
-    SESSION.store(shared, SeqCst);
+    SESSION.publish(shared);
 }
 
 /// Whether no thread uses a session, or what it had found in one before this call.
 pub fn nobody_inside() -> bool {
-    INSIDE.load(SeqCst) == 0
+    SESSION.nobody_inside()
 }
 
 /// Uses the session, if there is one.
 pub fn with_session(work: impl FnOnce(&Shared)) {
-    let _inside = Inside::enter();
-    // SAFETY: published by the session, which stays while somebody is inside.
-    if let Some(shared) = unsafe { SESSION.load(SeqCst).as_ref() } {
-        work(shared);
-    }
+    SESSION.with(work);
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

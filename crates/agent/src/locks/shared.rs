@@ -1,7 +1,7 @@
 //! What a session shares with whoever tells it of waits: the stream, the waits under way, the sums.
 //!
 //! Sources of waits run on the thread that waits, in the JVM's callbacks; what they use is found
-//! through one pointer. `INSIDE` counts those who may hold it, and the session is taken down when
+//! through one pointer. `SESSION` counts those who may hold it, and the session is taken down when
 //! nobody does.
 
 use super::owner::Owners;
@@ -9,6 +9,7 @@ use super::parks;
 use super::waits::{Wait, Waits};
 use crate::jvm::{Jni, Jvmti};
 use crate::kernel;
+use crate::published::Published;
 use crate::stacks::frames::Frame;
 use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
@@ -17,14 +18,12 @@ use crate::stream::classes::Classes;
 use crate::stream::threads::{self, Record};
 use crate::thread;
 use jvmti_bindings::sys::jni::{jclass, jobject};
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use tare_arena::samples::{EventHead, FieldKind, Special};
 use tare_protocol::LockWait;
 
-static SESSION: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static SESSION: Published<Shared> = Published::new();
 
 /// What was lost, and why.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -148,39 +147,19 @@ pub struct Shared {
     pub failures: [AtomicU64; Special::ALL.len()],
 }
 
-/// Somebody is inside for as long as it lives.
-struct Inside;
-
-impl Inside {
-    fn enter() -> Self {
-        INSIDE.fetch_add(1, SeqCst);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.fetch_sub(1, SeqCst);
-    }
-}
-
 /// Lets callbacks find the session; null ends that.
 pub fn publish(shared: *mut Shared) {
-    SESSION.store(shared, SeqCst);
+    SESSION.publish(shared);
 }
 
 /// Whether no callback uses a session, or what it had found in one before this call.
 pub fn nobody_inside() -> bool {
-    INSIDE.load(SeqCst) == 0
+    SESSION.nobody_inside()
 }
 
 /// Uses the session, if there is one. For signal handlers, too.
 pub fn with_session(work: impl FnOnce(&Shared)) {
-    let _inside = Inside::enter();
-    // SAFETY: published by the session, which stays while somebody is inside.
-    if let Some(shared) = unsafe { SESSION.load(SeqCst).as_ref() } {
-        work(shared);
-    }
+    SESSION.with(work);
 }
 
 /// The calling thread.
