@@ -24,7 +24,7 @@ pub fn control_dirs(tmp: &Path, pid: u32) -> Vec<PathBuf> {
 
 /// The socket of a JVM that runs in our own namespaces, once it is there. Pids come round within
 /// minutes, so a JVM that was killed may have left a directory that names this one's: what counts
-/// is that the kernel knows the socket.
+/// is that the kernel knows the socket, and that somebody listens there.
 pub fn control_socket(pid: u32) -> PathBuf {
     let mut found = None;
     wait_until("the control socket is there", || {
@@ -32,10 +32,17 @@ pub fn control_socket(pid: u32) -> PathBuf {
         let sockets = control_dirs(Path::new("/tmp"), pid).into_iter();
         found = sockets
             .map(|dir| dir.join(CONTROL_SOCKET))
-            .find(|socket| known.lines().any(|line| line.ends_with(&*socket.to_string_lossy())));
+            .find(|socket| known.lines().any(|line| is_open(line, socket)));
         found.is_some()
     });
     found.expect("it was there just now")
+}
+
+/// Whether a line of `/proc/net/unix` is of this socket, and it takes connections.
+fn is_open(line: &str, socket: &Path) -> bool {
+    const ACCEPTS: &str = "00010000";
+    let flags = line.split_ascii_whitespace().nth(3);
+    flags == Some(ACCEPTS) && line.ends_with(&*socket.to_string_lossy())
 }
 
 /// A connection to an agent.
