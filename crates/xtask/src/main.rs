@@ -4,6 +4,7 @@
 //! plain building and running of single tests is left to cargo itself.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod api;
 mod bench;
 mod corpus;
@@ -29,6 +30,8 @@ Commands:
   test [FILTER…]  the whole test command: formatting, house rules, lints, unit tests, and tests
                   against real JVMs (JDK 17, 21 and 25). With FILTER only the tests whose name
                   contains one of the words run, and the checks of the sources are left out.
+                  Without FILTER, up to three tests against JVMs that failed run once more,
+                  alone; those that pass then are named as UNSTEADY at the end
                   --times N runs the tests N times, whatever fails, counts the failures of each
                   and keeps what failing runs said in the target directory; --beside N has N busy
                   loops run beside the tests

@@ -3,6 +3,7 @@
 //! `cargo xtask test --times N --beside M`. A run that fails does not stop the others. What it said
 //! is kept in a file; the summary counts the failures of each test. What is run, `test` decides.
 
+use crate::alone::failed_tests;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -139,18 +140,6 @@ impl Tally {
         }
         lines
     }
-}
-
-/// The tests that failed, as libtest names them.
-fn failed_tests(text: &str) -> Vec<String> {
-    let name = |line: &str| {
-        let line = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
-        Some(line.trim_end_matches(" - should panic").to_owned())
-    };
-    let mut names: Vec<String> = text.lines().filter_map(name).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! What is tested, the tests themselves know; this file brings together what they need and tells
 //! them by environment variables where it is (crates/jvm-tests/src/env.rs reads them).
 
+use crate::alone;
 use crate::bench;
 use crate::repeat::{Busy, Options, Tally};
 use crate::tidy;
@@ -102,10 +103,28 @@ fn jvm_tests(
     // Tests cannot report "skipped" to cargo; they write it here and we say it at the end.
     let skipped = work.join("skipped.txt");
     fs::write(&skipped, "")?;
-    let of_jvms = || jvm_test_command(workspace, ready, built, &options.filters, &work, &skipped);
+    let of_jvms = || {
+        let filters = &options.filters;
+        let mut command = jvm_test_command(workspace, ready, built, filters, &work, &skipped);
+        command.arg(format!("--test-threads={}", test_threads()));
+        command
+    };
+    let of_these = |names: &[String]| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut command = jvm_test_command(workspace, ready, built, &names, &work, &skipped);
+        command.args(["--exact", "--test-threads=1"]);
+        command
+    };
 
     let Some(times) = options.times else {
-        stages.run("tests against real JVMs", || shell::run(&mut of_jvms()));
+        let unsteady = stages.run("tests against real JVMs", || match options.filters.is_empty() {
+            true => alone::run(of_jvms(), of_these),
+            // Whoever asks for some tests wants to see them fail.
+            false => shell::run(&mut of_jvms()).map(|()| Vec::new()),
+        });
+        for name in unsteady.into_iter().flatten() {
+            stages.note(format!("UNSTEADY: {name} failed among the others and passed alone"));
+        }
         return note_skipped(stages, &skipped);
     };
     // What is compiled beside the busy loops would only take longer.
@@ -134,7 +153,6 @@ fn jvm_test_command(
 ) -> Command {
     let mut command = workspace.cargo(&["test", "-p", "tare-jvm-tests", "--no-fail-fast", "--"]);
     command
-        .arg(format!("--test-threads={}", test_threads()))
         .args(filters)
         .env("TARE_TEST_JDKS", jdk_list(ready))
         .env("TARE_TEST_JAVAC", &ready.javac.home)
