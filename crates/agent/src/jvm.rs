@@ -11,6 +11,7 @@ pub mod heap_walk;
 pub mod inspect;
 pub mod loaders;
 mod methods;
+mod modules;
 pub mod references;
 pub mod threads;
 

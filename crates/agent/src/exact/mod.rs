@@ -256,6 +256,7 @@ fn start(
         since: Instant::now(),
         owner: this_thread(),
     });
+    jni.prepare_for_changed_classes();
     *locked(&RECORDING) = Some(Arc::clone(&recording));
     let begun = recording
         .listen_to(recording.events())

@@ -25,6 +25,20 @@ public final class Idle {
     private Idle() {
     }
 
+    /** A proxy, whose module is new and gets new exports; the answer, or what went wrong. */
+    private static Object proxy() {
+        try {
+            Class<?>[] types = {Comparable.class};
+            ClassLoader loader = Idle.class.getClassLoader();
+            Object made = java.lang.reflect.Proxy.newProxyInstance(loader, types, (self, method, values) -> 7);
+            @SuppressWarnings("unchecked")
+            Comparable<Object> comparable = (Comparable<Object>) made;
+            return comparable.compareTo("");
+        } catch (Throwable e) {
+            return e;
+        }
+    }
+
     public static void main(String[] args) throws IOException {
         System.out.println("ready pid=" + ProcessHandle.current().pid() + " args=" + String.join(" ", args));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -32,6 +46,7 @@ public final class Idle {
             String[] words = line.strip().split(" ");
             switch (words[0]) {
                 case "work" -> System.out.println("work: " + work());
+                case "proxy" -> System.out.println("proxy: " + proxy());
                 case "threads" -> System.out.println("threads: " + threads());
                 case "gc" -> {
                     System.gc();

@@ -6,11 +6,11 @@ use crate::recording::{Recorded, begin, end, java, record};
 use rustix::process::Signal;
 use std::thread::sleep;
 use std::time::Duration;
-use tare_jvm_tests::{Demo, Jdk, Scratch, Seeded, Tare, classes, control_socket, on_each_jdk, run};
+use tare_jvm_tests::{
+    Demo, Jdk, Scratch, Seeded, Tare, Target, classes, control_socket, on_each_jdk, run,
+};
 
 const ALL: [&str; 6] = ["--include", "java.**", "--include", "jdk.**", "--include", "sun.**"];
-/// So many classes that they go to the JVM in several batches.
-const MANY: [&str; 4] = ["--include", "java.util.**", "--include", "shop.**"];
 const PROGRAM: [&str; 2] = ["Everything", "500"];
 
 /// The line with the program's result.
@@ -63,6 +63,22 @@ on_each_jdk! {
         demo.finish();
     }
 
+    /// At the first change of a class of `java.base` HotSpot runs Java code that needs
+    /// `Module$ReflectionData`, and here that change comes while this very class is loaded.
+    fn a_class_that_the_jvm_needs_for_the_first_change(jdk) {
+        let mut target = Target::idle(jdk).start();
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let options = ["--count", "--include", "java.lang.Module$ReflectionData", "--include", "Idle"];
+        let recording = begin(&target.name(), &options, &file);
+        assert_eq!(target.ask("proxy"), "proxy: 7");
+        end(recording);
+        assert_eq!(Recorded::open(&file).counts()["Idle.proxy"], 1);
+        assert_eq!(target.ask("proxy"), "proxy: 7");
+        assert_no_trace(target.pid());
+        target.finish();
+    }
+
     /// Ctrl-C at ten moments, most of them while classes are woven: everything is as it was, and
     /// requests are answered.
     fn ended_while_it_is_woven(jdk) {
@@ -72,7 +88,7 @@ on_each_jdk! {
         let mut woven = 0;
         for round in 0..10 {
             let file = scratch.join(&format!("{round}.tare"));
-            let words = record(&[&["--count"], &MANY[..], &[&name]].concat(), &file);
+            let words = record(&[&["--count"], &ALL[..], &[&name]].concat(), &file);
             let recording = Tare::this().start(&words);
             control_socket(demo.target.pid());
             sleep(Duration::from_millis(seeded.below(1_500)));
