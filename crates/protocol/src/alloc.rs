@@ -1,6 +1,6 @@
 //! What an allocation recording by samples is asked to do, and how it is doing.
 
-use crate::{Message, WireError};
+use crate::fields::fields;
 
 /// Which allocations to meet, and what to keep of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,30 +37,15 @@ impl Default for AllocPlan {
     }
 }
 
-impl AllocPlan {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message
-            .with("interval-bytes", self.interval_bytes)
-            .with("live", self.live)
-            .with("woven", self.woven)
-            .with("table", self.table)
-            .with("depth", self.depth)
-            .with("native", self.native)
-            .with("memory", self.memory)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(AllocPlan {
-            interval_bytes: m.parse("interval-bytes")?,
-            live: m.parse("live")?,
-            woven: m.parse("woven")?,
-            table: m.parse("table")?,
-            depth: m.parse("depth")?,
-            native: m.parse("native")?,
-            memory: m.parse("memory")?,
-        })
-    }
-}
+fields!(AllocPlan {
+    interval_bytes: "interval-bytes",
+    live: "live",
+    woven: "woven",
+    table: "table",
+    depth: "depth",
+    native: "native",
+    memory: "memory",
+});
 
 /// Why an object that woven code hands over is not watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,54 +129,30 @@ pub struct AllocStatus {
     pub notes: Vec<String>,
 }
 
-impl AllocStatus {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("status")
-            .with("session", self.session)
-            .with("paused", self.paused)
-            .with("interval-bytes", self.interval_bytes)
-            .with("samples", self.samples)
-            .with("sampled-bytes", self.sampled_bytes)
-            .with_all("lost", &self.lost)
-            .with_all("failure", &self.failures)
-            .with("live", self.live)
-            .with("entries", self.entries)
-            .with("entries-most", self.entries_most)
-            .with("table-bytes", self.table_bytes)
-            .with("unproven", self.unproven)
-            .with("unproven-bytes", self.unproven_bytes)
-            .with("level", self.level)
-            .with("collections", self.collections)
-            .with("elapsed-ns", self.elapsed_ns)
-            .with_all("note", &self.notes)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(AllocStatus {
-            session: m.parse("session")?,
-            paused: m.parse("paused")?,
-            interval_bytes: m.parse("interval-bytes")?,
-            samples: m.parse("samples")?,
-            sampled_bytes: m.parse("sampled-bytes")?,
-            lost: m.list("lost"),
-            failures: m.list("failure"),
-            live: m.parse("live")?,
-            entries: m.parse("entries")?,
-            entries_most: m.parse("entries-most")?,
-            table_bytes: m.parse("table-bytes")?,
-            unproven: m.parse("unproven")?,
-            unproven_bytes: m.parse("unproven-bytes")?,
-            level: m.parse("level")?,
-            collections: m.parse("collections")?,
-            elapsed_ns: m.parse("elapsed-ns")?,
-            notes: m.list("note"),
-        })
-    }
-}
+fields!(AllocStatus {
+    session: "session",
+    paused: "paused",
+    interval_bytes: "interval-bytes",
+    samples: "samples",
+    sampled_bytes: "sampled-bytes",
+    lost: "lost",
+    failures: "failure",
+    live: "live",
+    entries: "entries",
+    entries_most: "entries-most",
+    table_bytes: "table-bytes",
+    unproven: "unproven",
+    unproven_bytes: "unproven-bytes",
+    level: "level",
+    collections: "collections",
+    elapsed_ns: "elapsed-ns",
+    notes: "note",
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
@@ -215,7 +176,7 @@ mod tests {
             notes: vec!["No.".into(), "Nor that.".into()],
             ..AllocStatus::default()
         };
-        assert_eq!(AllocStatus::from_message(&status.to_message()), Ok(status));
+        assert_eq!(AllocStatus::from_message(&status.add_to(Message::new("status"))), Ok(status));
         assert!(AllocStatus::from_message(&Message::new("status")).is_err());
     }
 }

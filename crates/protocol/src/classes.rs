@@ -1,6 +1,6 @@
 //! What a recording of classes is asked to do, and how it is doing.
 
-use crate::{Message, WireError};
+use crate::fields::fields;
 
 /// How classes are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +17,7 @@ impl Default for ClassPlan {
     }
 }
 
-impl ClassPlan {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message.with("depth", self.depth).with("memory", self.memory)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(ClassPlan { depth: m.parse("depth")?, memory: m.parse("memory")? })
-    }
-}
+fields!(ClassPlan { depth: "depth", memory: "memory" });
 
 /// What the JVM itself sums up the time of, in the order of the stream's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,55 +90,30 @@ pub struct ClassStatus {
     pub notes: Vec<String>,
 }
 
-impl ClassStatus {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("status")
-            .with("session", self.session)
-            .with("paused", self.paused)
-            .with("present", self.present)
-            .with("loads", self.loads)
-            .with("found", self.found)
-            .with("links", self.links)
-            .with("unloads", self.unloads)
-            .with("own-loads", self.own_loads)
-            .with("own-ns", self.own_ns)
-            .with_some("jvm-loads", self.jvm_loads)
-            .with_some("jvm-unloads", self.jvm_unloads)
-            .with_all("jvm-before-ns", &self.jvm_before_ns)
-            .with_all("jvm-ns", &self.jvm_ns)
-            .with_all("lost", &self.lost)
-            .with_all("failure", &self.failures)
-            .with("elapsed-ns", self.elapsed_ns)
-            .with_all("note", &self.notes)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        let some = |key| m.get(key).map(|_| m.parse(key)).transpose();
-        Ok(ClassStatus {
-            session: m.parse("session")?,
-            paused: m.parse("paused")?,
-            present: m.parse("present")?,
-            loads: m.parse("loads")?,
-            found: m.parse("found")?,
-            links: m.parse("links")?,
-            unloads: m.parse("unloads")?,
-            own_loads: m.parse("own-loads")?,
-            own_ns: m.parse("own-ns")?,
-            jvm_loads: some("jvm-loads")?,
-            jvm_unloads: some("jvm-unloads")?,
-            jvm_before_ns: crate::exact::all(m, "jvm-before-ns")?,
-            jvm_ns: crate::exact::all(m, "jvm-ns")?,
-            lost: m.list("lost"),
-            failures: m.list("failure"),
-            elapsed_ns: m.parse("elapsed-ns")?,
-            notes: m.list("note"),
-        })
-    }
-}
+fields!(ClassStatus {
+    session: "session",
+    paused: "paused",
+    present: "present",
+    loads: "loads",
+    found: "found",
+    links: "links",
+    unloads: "unloads",
+    own_loads: "own-loads",
+    own_ns: "own-ns",
+    jvm_loads: "jvm-loads",
+    jvm_unloads: "jvm-unloads",
+    jvm_before_ns: "jvm-before-ns",
+    jvm_ns: "jvm-ns",
+    lost: "lost",
+    failures: "failure",
+    elapsed_ns: "elapsed-ns",
+    notes: "note",
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
@@ -163,7 +130,7 @@ mod tests {
             lost: vec!["5 lost: the front end reads too slowly".into()],
             ..ClassStatus::default()
         };
-        assert_eq!(ClassStatus::from_message(&status.to_message()), Ok(status));
+        assert_eq!(ClassStatus::from_message(&status.add_to(Message::new("status"))), Ok(status));
         assert!(ClassStatus::from_message(&Message::new("status")).is_err());
     }
 }

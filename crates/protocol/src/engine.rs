@@ -7,7 +7,7 @@
 use crate::alloc::{AllocPlan, AllocStatus};
 use crate::classes::{ClassPlan, ClassStatus};
 use crate::counters::EventCounts;
-use crate::exact::{ExactPlan, ExactStatus, all};
+use crate::exact::{ExactPlan, ExactStatus};
 use crate::heap::{HeapPlan, HeapStatus};
 use crate::hooks::{HookPlan, HookStatus};
 use crate::jni_refs::{JniRefsPlan, JniRefsStatus};
@@ -235,7 +235,7 @@ impl EngineChange {
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
         Ok(match EngineName::of(m)? {
-            EngineName::Exact => EngineChange::Exact { demote: all(m, "demote")? },
+            EngineName::Exact => EngineChange::Exact { demote: m.parse_all("demote")? },
             EngineName::Sampling => EngineChange::Sampling {
                 interval_ns: m.get("interval-ns").map(|_| m.parse("interval-ns")).transpose()?,
                 paused: m.get("paused").map(|_| m.parse("paused")).transpose()?,
@@ -302,13 +302,13 @@ impl EngineStatus {
             EngineStatus::Counters(counts) => counts.to_message(),
             EngineStatus::Exact(status) => status.to_message(),
             EngineStatus::Sampling(status) => status.to_message(),
-            EngineStatus::Alloc(status) => status.to_message(),
+            EngineStatus::Alloc(status) => status.add_to(Message::new("status")),
             EngineStatus::Heap(status) => status.to_message(),
-            EngineStatus::Locks(status) => status.to_message(),
-            EngineStatus::Classes(status) => status.to_message(),
-            EngineStatus::JniRefs(status) => status.to_message(),
-            EngineStatus::Hooks(status) => status.to_message(),
-            EngineStatus::Pauses(status) => status.to_message(),
+            EngineStatus::Locks(status) => status.add_to(Message::new("status")),
+            EngineStatus::Classes(status) => status.add_to(Message::new("status")),
+            EngineStatus::JniRefs(status) => status.add_to(Message::new("status")),
+            EngineStatus::Hooks(status) => status.add_to(Message::new("status")),
+            EngineStatus::Pauses(status) => status.add_to(Message::new("status")),
         };
         message.with("engine", engine).with_part(engine.name(), &part)
     }

@@ -11,12 +11,6 @@ pub use plan::{
 use std::fmt;
 use std::str::FromStr;
 
-/// Every value of a field that may repeat.
-pub(crate) fn all<T: FromStr>(m: &Message, key: &'static str) -> Result<Vec<T>, WireError> {
-    let bad = |_| WireError::BadField { verb: m.verb.clone(), key };
-    m.list(key).iter().map(|text| text.parse().map_err(bad)).collect()
-}
-
 /// What was not woven, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
@@ -173,7 +167,7 @@ impl ExactStatus {
             probe_ps: m.parse("probe-ps")?,
             calibration: m.list("calibration"),
             subgraph: SubgraphStatus::from_message(m)?,
-            regions: all(m, "region")?,
+            regions: m.parse_all("region")?,
         })
     }
 }

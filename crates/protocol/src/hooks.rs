@@ -1,7 +1,8 @@
 //! Hooks in a few methods, which tell who calls them and what a call takes: what the `hooks` engine
 //! is asked to do, and how it is doing.
 
-use crate::{EngineStatus, Message, Status, WireError};
+use crate::fields::fields;
+use crate::{EngineStatus, Status};
 
 /// How hooks are to behave. None is set when the engine starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +20,7 @@ impl Default for HookPlan {
     }
 }
 
-impl HookPlan {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message.with("overhead-ppm", self.overhead_ppm).with("memory", self.memory)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(HookPlan { overhead_ppm: m.parse("overhead-ppm")?, memory: m.parse("memory")? })
-    }
-}
+fields!(HookPlan { overhead_ppm: "overhead-ppm", memory: "memory" });
 
 /// The hooks under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,44 +52,22 @@ pub struct HookStatus {
     pub lost: Vec<String>,
 }
 
-impl HookStatus {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("status")
-            .with("session", self.session)
-            .with_all("hook", &self.hooks)
-            .with_all("waiting", &self.waiting)
-            .with_all("refused", &self.refused)
-            .with("ever", self.ever)
-            .with("batches", self.batches)
-            .with("weaving-ns", self.weaving_ns)
-            .with("pause-ns", self.pause_ns)
-            .with("pass-ps", self.pass_ps)
-            .with("count-ps", self.count_ps)
-            .with("time-ps", self.time_ps)
-            .with("spent-ns", self.spent_ns)
-            .with("cpu-ns", self.cpu_ns)
-            .with_all("lost", &self.lost)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(HookStatus {
-            session: m.parse("session")?,
-            hooks: m.list("hook"),
-            waiting: m.list("waiting"),
-            refused: m.list("refused"),
-            ever: m.parse("ever")?,
-            batches: m.parse("batches")?,
-            weaving_ns: m.parse("weaving-ns")?,
-            pause_ns: m.parse("pause-ns")?,
-            pass_ps: m.parse("pass-ps")?,
-            count_ps: m.parse("count-ps")?,
-            time_ps: m.parse("time-ps")?,
-            spent_ns: m.parse("spent-ns")?,
-            cpu_ns: m.parse("cpu-ns")?,
-            lost: m.list("lost"),
-        })
-    }
-}
+fields!(HookStatus {
+    session: "session",
+    hooks: "hook",
+    waiting: "waiting",
+    refused: "refused",
+    ever: "ever",
+    batches: "batches",
+    weaving_ns: "weaving-ns",
+    pause_ns: "pause-ns",
+    pass_ps: "pass-ps",
+    count_ps: "count-ps",
+    time_ps: "time-ps",
+    spent_ns: "spent-ns",
+    cpu_ns: "cpu-ns",
+    lost: "lost",
+});
 
 impl Status {
     /// The hooks under way.
@@ -112,6 +83,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
@@ -129,7 +101,7 @@ mod tests {
             spent_ns: 9,
             ..HookStatus::default()
         };
-        assert_eq!(HookStatus::from_message(&status.to_message()), Ok(status));
+        assert_eq!(HookStatus::from_message(&status.add_to(Message::new("status"))), Ok(status));
         assert!(HookStatus::from_message(&Message::new("status")).is_err());
     }
 }

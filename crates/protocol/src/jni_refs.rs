@@ -1,6 +1,6 @@
 //! What a recording of references that native code holds is asked to do, and how it is doing.
 
-use crate::{Message, WireError};
+use crate::fields::fields;
 
 /// How references are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +17,7 @@ impl Default for JniRefsPlan {
     }
 }
 
-impl JniRefsPlan {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message.with("depth", self.depth).with("memory", self.memory)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(JniRefsPlan { depth: m.parse("depth")?, memory: m.parse("memory")? })
-    }
-}
+fields!(JniRefsPlan { depth: "depth", memory: "memory" });
 
 /// A recording of references under way. Weak ones are among all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,40 +41,23 @@ pub struct JniRefsStatus {
     pub notes: Vec<String>,
 }
 
-impl JniRefsStatus {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("status")
-            .with("session", self.session)
-            .with("paused", self.paused)
-            .with("made", self.made)
-            .with("deleted", self.deleted)
-            .with("alive", self.alive)
-            .with("before", self.before)
-            .with_all("lost", &self.lost)
-            .with_all("failure", &self.failures)
-            .with("elapsed-ns", self.elapsed_ns)
-            .with_all("note", &self.notes)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(JniRefsStatus {
-            session: m.parse("session")?,
-            paused: m.parse("paused")?,
-            made: m.parse("made")?,
-            deleted: m.parse("deleted")?,
-            alive: m.parse("alive")?,
-            before: m.parse("before")?,
-            lost: m.list("lost"),
-            failures: m.list("failure"),
-            elapsed_ns: m.parse("elapsed-ns")?,
-            notes: m.list("note"),
-        })
-    }
-}
+fields!(JniRefsStatus {
+    session: "session",
+    paused: "paused",
+    made: "made",
+    deleted: "deleted",
+    alive: "alive",
+    before: "before",
+    lost: "lost",
+    failures: "failure",
+    elapsed_ns: "elapsed-ns",
+    notes: "note",
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
@@ -96,7 +71,7 @@ mod tests {
             notes: vec!["No.".into()],
             ..JniRefsStatus::default()
         };
-        assert_eq!(JniRefsStatus::from_message(&status.to_message()), Ok(status));
+        assert_eq!(JniRefsStatus::from_message(&status.add_to(Message::new("status"))), Ok(status));
         assert!(JniRefsStatus::from_message(&Message::new("status")).is_err());
     }
 }

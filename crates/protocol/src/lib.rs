@@ -11,6 +11,7 @@ mod counters;
 mod engine;
 mod exact;
 mod explain;
+mod fields;
 mod fits;
 pub mod heap;
 mod hooks;

@@ -1,6 +1,6 @@
 //! What a recording of locks is asked to do, and how it is doing.
 
-use crate::{Message, WireError};
+use crate::fields::fields;
 
 /// Which waits to tell one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,24 +25,12 @@ impl Default for LockPlan {
     }
 }
 
-impl LockPlan {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message
-            .with("threshold-ns", self.threshold_ns)
-            .with("depth", self.depth)
-            .with("weave", self.weave)
-            .with("memory", self.memory)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(LockPlan {
-            threshold_ns: m.parse("threshold-ns")?,
-            depth: m.parse("depth")?,
-            weave: m.parse("weave")?,
-            memory: m.parse("memory")?,
-        })
-    }
-}
+fields!(LockPlan {
+    threshold_ns: "threshold-ns",
+    depth: "depth",
+    weave: "weave",
+    memory: "memory",
+});
 
 /// What a thread waits for, as the stream has it. The names are those of `tare_profile::Wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,52 +123,29 @@ pub struct LockStatus {
     pub notes: Vec<String>,
 }
 
-impl LockStatus {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("status")
-            .with("session", self.session)
-            .with("paused", self.paused)
-            .with("threshold-ns", self.threshold_ns)
-            .with("contentions", self.contentions)
-            .with("blocked-ns", self.blocked_ns)
-            .with("waits", self.waits)
-            .with("waiting-ns", self.waiting_ns)
-            .with("told", self.told)
-            .with("owned", self.owned)
-            .with("asked", self.asked)
-            .with("answered", self.answered)
-            .with("waiting", self.waiting)
-            .with_all("lost", &self.lost)
-            .with_all("failure", &self.failures)
-            .with("elapsed-ns", self.elapsed_ns)
-            .with_all("note", &self.notes)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(LockStatus {
-            session: m.parse("session")?,
-            paused: m.parse("paused")?,
-            threshold_ns: m.parse("threshold-ns")?,
-            contentions: m.parse("contentions")?,
-            blocked_ns: m.parse("blocked-ns")?,
-            waits: m.parse("waits")?,
-            waiting_ns: m.parse("waiting-ns")?,
-            told: m.parse("told")?,
-            owned: m.parse("owned")?,
-            asked: m.parse("asked")?,
-            answered: m.parse("answered")?,
-            waiting: m.parse("waiting")?,
-            lost: m.list("lost"),
-            failures: m.list("failure"),
-            elapsed_ns: m.parse("elapsed-ns")?,
-            notes: m.list("note"),
-        })
-    }
-}
+fields!(LockStatus {
+    session: "session",
+    paused: "paused",
+    threshold_ns: "threshold-ns",
+    contentions: "contentions",
+    blocked_ns: "blocked-ns",
+    waits: "waits",
+    waiting_ns: "waiting-ns",
+    told: "told",
+    owned: "owned",
+    asked: "asked",
+    answered: "answered",
+    waiting: "waiting",
+    lost: "lost",
+    failures: "failure",
+    elapsed_ns: "elapsed-ns",
+    notes: "note",
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
 
     #[test]
     fn plans_and_states_come_back_as_they_were_sent() {
@@ -197,7 +162,7 @@ mod tests {
             notes: vec!["No.".into(), "Nor that.".into()],
             ..LockStatus::default()
         };
-        assert_eq!(LockStatus::from_message(&status.to_message()), Ok(status));
+        assert_eq!(LockStatus::from_message(&status.add_to(Message::new("status"))), Ok(status));
         assert!(LockStatus::from_message(&Message::new("status")).is_err());
     }
 

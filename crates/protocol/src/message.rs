@@ -136,6 +136,11 @@ impl Message {
         self.fields.iter().filter(|(k, _)| k == key).map(|(_, v)| v.clone()).collect()
     }
 
+    /// Every value of a key that may repeat, as a number or anything else that parses.
+    pub fn parse_all<T: std::str::FromStr>(&self, key: &'static str) -> Result<Vec<T>, WireError> {
+        self.list(key).iter().map(|v| v.parse().map_err(|_| self.bad(key))).collect()
+    }
+
     fn bad(&self, key: &'static str) -> WireError {
         WireError::BadField { verb: self.verb.clone(), key }
     }

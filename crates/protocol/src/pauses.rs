@@ -1,6 +1,6 @@
 //! How the engine is doing that tells of collections, safepoints and compilers alone.
 
-use crate::{Message, WireError};
+use crate::fields::fields;
 
 /// Pauses that are being told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,28 +12,17 @@ pub struct PausesStatus {
     pub notes: Vec<String>,
 }
 
-impl PausesStatus {
-    pub(crate) fn to_message(&self) -> Message {
-        Message::new("status")
-            .with("events", self.events)
-            .with("lost", self.lost)
-            .with_all("note", &self.notes)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        let (events, lost) = (m.parse("events")?, m.parse("lost")?);
-        Ok(PausesStatus { events, lost, notes: m.list("note") })
-    }
-}
+fields!(PausesStatus { events: "events", lost: "lost", notes: "note" });
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
 
     #[test]
     fn a_state_comes_back_as_it_was_sent() {
         let status = PausesStatus { events: 3, lost: 1, notes: vec!["No.".into()] };
-        assert_eq!(PausesStatus::from_message(&status.to_message()), Ok(status));
+        assert_eq!(PausesStatus::from_message(&status.add_to(Message::new("status"))), Ok(status));
         assert!(PausesStatus::from_message(&Message::new("status")).is_err());
     }
 }

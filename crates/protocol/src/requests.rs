@@ -7,7 +7,7 @@ use crate::alloc::AllocStatus;
 use crate::classes::ClassStatus;
 use crate::counters::EventCounts;
 use crate::engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
-use crate::exact::{ExactStatus, all};
+use crate::exact::ExactStatus;
 use crate::explain::{self, Explanations};
 use crate::fits::{self, Fit};
 use crate::heap::HeapStatus;
@@ -125,7 +125,9 @@ impl Request {
             "stop" => Request::Stop(EngineName::of(m)?),
             "open" => Request::Open(EngineName::of(m)?),
             "explain" => Request::Explain(m.parse("method")?),
-            "fits" => Request::Fits { classes: all(m, "class")?, methods: all(m, "method")? },
+            "fits" => {
+                Request::Fits { classes: m.parse_all("class")?, methods: m.parse_all("method")? }
+            }
             "threads" => Request::Threads(ThreadsPlan::from_message(m)?),
             "detach" => Request::Detach,
             "leave" => Request::Leave,

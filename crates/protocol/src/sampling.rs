@@ -1,5 +1,6 @@
 //! What a sampling session is asked to do, and how it is doing.
 
+use crate::fields::fields;
 use crate::{Message, WireError};
 use std::fmt;
 use std::str::FromStr;
@@ -87,32 +88,16 @@ impl Default for SamplePlan {
     }
 }
 
-impl SamplePlan {
-    pub(crate) fn add_to(&self, message: Message) -> Message {
-        message
-            .with_some("sample-engine", self.trigger)
-            .with("wall", self.wall)
-            .with("interval-ns", self.interval_ns)
-            .with("depth", self.depth)
-            .with("native", self.native)
-            .with("kernel", self.kernel)
-            .with("memory", self.memory)
-            .with("yields", self.yields)
-    }
-
-    pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
-        Ok(SamplePlan {
-            trigger: m.get("sample-engine").map(|_| m.parse("sample-engine")).transpose()?,
-            wall: m.parse("wall")?,
-            interval_ns: m.parse("interval-ns")?,
-            depth: m.parse("depth")?,
-            native: m.parse("native")?,
-            kernel: m.parse("kernel")?,
-            memory: m.parse("memory")?,
-            yields: m.parse("yields")?,
-        })
-    }
-}
+fields!(SamplePlan {
+    trigger: "sample-engine",
+    wall: "wall",
+    interval_ns: "interval-ns",
+    depth: "depth",
+    native: "native",
+    kernel: "kernel",
+    memory: "memory",
+    yields: "yields",
+});
 
 /// A sampling session under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

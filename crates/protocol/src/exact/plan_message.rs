@@ -3,7 +3,6 @@
 //! `measure` says what is measured, and with it which other fields there are. Fields that another
 //! measure has are left alone, so no message can ask for what does not go together.
 
-use super::all;
 use super::plan::{
     BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, Scheme, SomeTimes, TracePlan,
     TreePlan, TreeRoots,
@@ -38,9 +37,9 @@ impl ExactPlan {
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
         Ok(ExactPlan {
-            include: all(m, "include")?,
-            also: all(m, "also")?,
-            exclude: all(m, "exclude")?,
+            include: m.parse_all("include")?,
+            also: m.parse_all("also")?,
+            exclude: m.parse_all("exclude")?,
             skip_trivial: m.parse("skip-trivial")?,
             allow_huge: m.parse("allow-huge")?,
             max_pause_ns: m.parse("max-pause-ns")?,
@@ -52,7 +51,7 @@ impl ExactPlan {
                     wait: m.parse("wait")?,
                     roots: roots(m)?,
                 }),
-                "regions" => Measure::Regions(all(m, "region")?),
+                "regions" => Measure::Regions(m.parse_all("region")?),
                 figures => Measure::Trees(TreePlan::from_message(figures, m)?),
             },
         })
@@ -105,7 +104,7 @@ impl TreePlan {
             Ok(Figures::Bytecodes { blocks, fold, counted })
         };
         let figures = match measure {
-            "counts" => Figures::Counts { fold: m.parse("fold")?, regions: all(m, "region")? },
+            "counts" => Figures::Counts { fold: m.parse("fold")?, regions: m.parse_all("region")? },
             "times" => Figures::Times {
                 cpu_time: m.parse("cpu-time")?,
                 some: match m.get("time-one-in") {
@@ -116,15 +115,15 @@ impl TreePlan {
                     None => None,
                 },
                 all: m.parse("time-all")?,
-                count_only: all(m, "count-only")?,
-                regions: all(m, "region")?,
+                count_only: m.parse_all("count-only")?,
+                regions: m.parse_all("region")?,
             },
-            "sites" => Figures::Sites { fold: m.parse("fold")?, watch: all(m, "watch")? },
+            "sites" => Figures::Sites { fold: m.parse("fold")?, watch: m.parse_all("watch")? },
             "bytecodes" => bytecodes(Counted::Number {
                 allocations: m.parse("allocations")?,
                 agent_jar: m.get("agent-jar").map(str::to_owned),
             })?,
-            "costs" => bytecodes(Counted::Costs(all(m, "cost")?))?,
+            "costs" => bytecodes(Counted::Costs(m.parse_all("cost")?))?,
             _ => return Err(WireError::BadField { verb: m.verb.clone(), key: "measure" }),
         };
         let roots = match roots(m)? {
@@ -166,7 +165,7 @@ fn add_roots(roots: Option<&Roots>, message: Message) -> Message {
 }
 
 fn roots(m: &Message) -> Result<Option<Roots>, WireError> {
-    let methods = all(m, "root")?;
+    let methods = m.parse_all("root")?;
     let scheme = if methods.is_empty() { Scheme::default() } else { m.parse("scheme")? };
     Ok(Roots::of(methods, scheme))
 }
