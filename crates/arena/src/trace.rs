@@ -164,6 +164,8 @@ pub struct Head {
     pub clock: Clock,
     /// Ticks when the session began.
     pub began: u64,
+    /// The same moment by the monotonic clock, in nanoseconds.
+    pub began_at: u64,
     /// Calls that found no ring.
     pub lost: u64,
     pub used: u64,
@@ -202,8 +204,8 @@ impl Rings {
         let head = read_page(&self.file, 0)?;
         let used = Snapshot::used(&head)?;
         let field = |at| u64_at(&head, at).unwrap_or(0);
-        let began = field(header::TICKS_0);
-        Ok(Head { clock: Clock::read(&head)?, began, lost: field(header::LOST), used })
+        let (began, began_at) = (field(header::TICKS_0), field(header::NANOS_0));
+        Ok(Head { clock: Clock::read(&head)?, began, began_at, lost: field(header::LOST), used })
     }
 
     /// Hands what every ring has by now to `take`, the agent's first, and makes room for more. No

@@ -104,7 +104,8 @@ impl Engine for Plan {
         let output = place().output;
         let started = SystemTime::now();
         let began = Instant::now();
-        let mut pauses = Pauses::begin(agent).since(monotonic(began));
+        let zero = monotonic(began);
+        let mut pauses = Pauses::begin(agent).since(zero);
         let woven = weaving::start(agent, self.weave.clone(), observer);
         if !matches!(woven, Ok(weaving::Begun::Woven(_))) {
             pauses.end(agent);
@@ -118,7 +119,7 @@ impl Engine for Plan {
         let recorder = Recorder::begin(output, run, began)?;
         let status = agent.status()?.exact().cloned().unwrap_or_default();
         let limits = Limits { rate: self.rate, most: self.most };
-        let trace = Trace::new(memory, status, origins, limits, began)?;
+        let trace = Trace::new(memory, status, origins, limits, began, zero)?;
         Ok(Begun::Running(Box::new(TraceRecording {
             trace,
             pauses,

@@ -48,6 +48,8 @@ pub struct Trace {
     origins: Origins,
     limits: Limits,
     began: Instant,
+    /// The same moment by the monotonic clock, in nanoseconds: the zero of all times.
+    zero: u64,
     told: Instant,
     /// Records of the program that were taken.
     pub events: u64,
@@ -105,16 +107,19 @@ struct AllSeries {
 /// come, so that what lay in order stays in order.
 #[derive(Clone, Copy)]
 struct Ticks {
+    /// The first tick, and how long the recording had lasted then: it begins before anything is
+    /// woven.
     began: u64,
+    before: u64,
     /// Nanoseconds of a tick, times 2³².
     factor: u64,
 }
 
 impl Ticks {
-    fn new(clock: &Clock, began: u64) -> Self {
+    fn new(clock: &Clock, began: u64, before: u64) -> Self {
         const LONG: u64 = 1 << 40;
         let factor = (u128::from(clock.nanos(LONG)) << 32) / u128::from(LONG);
-        Ticks { began, factor: factor as u64 }
+        Ticks { began, before, factor: factor as u64 }
     }
 
     fn length(self, ticks: u64) -> u64 {
@@ -126,7 +131,7 @@ impl Ticks {
     }
 
     fn nanos(self, time: u64) -> u64 {
-        self.length(time.saturating_sub(self.began))
+        self.before.saturating_add(self.length(time.saturating_sub(self.began)))
     }
 
     fn signed(self, ticks: i64) -> i64 {
@@ -208,6 +213,7 @@ impl Trace {
         origins: Origins,
         limits: Limits,
         began: Instant,
+        zero: u64,
     ) -> Result<Self> {
         Ok(Trace {
             rings: Rings::new(rings, tails)?,
@@ -218,6 +224,7 @@ impl Trace {
             origins,
             limits,
             began,
+            zero,
             told: began,
             events: 0,
             lost: 0,
@@ -279,7 +286,8 @@ impl Trace {
             elapsed: add(named(ELAPSED)),
             probes: add(named(PROBE_TIME)),
         };
-        let clock = Ticks::new(&head.clock, head.began);
+        let before = head.began_at.saturating_sub(self.zero);
+        let clock = Ticks::new(&head.clock, head.began, before);
         let calls = Calls::of(&ProbeCost::of_lines(&self.status.calibration), clock.per_nano());
         let mut texts = Texts::default();
         for exit in Exit::ALL {
