@@ -2,11 +2,13 @@
 //! trust the rest. A sentence here must be true of any profile that brings it about; it does not
 //! guess at causes.
 
+mod latencies;
 mod locks;
 mod memory;
 mod pauses;
 mod some_times;
 
+pub use latencies::slow_calls;
 pub use locks::{blocked_samples, is_of_locks, lock_findings, nobody_waited};
 pub use memory::memory_findings;
 pub use pauses::{costliest, held_up, pause_findings, who_allocated, who_held_up};

@@ -67,7 +67,8 @@ pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{
     Finding, FindingKind, blocked_samples, costliest, findings, held_up, is_of_locks,
-    lock_findings, memory_findings, nobody_waited, pause_findings, who_allocated, who_held_up,
+    lock_findings, memory_findings, nobody_waited, pause_findings, slow_calls, who_allocated,
+    who_held_up,
 };
 pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
 pub use jni_refs::{JniRefs, JniSite};

@@ -196,8 +196,18 @@ impl Pauses {
     /// When the program stood still, in order and without overlaps.
     #[must_use]
     pub fn stretches(&self) -> Vec<Range<u64>> {
+        self.merged(self.safepoints.iter())
+    }
+
+    /// The same without what the recording has done itself.
+    #[must_use]
+    pub fn stretches_of_program(&self) -> Vec<Range<u64>> {
+        self.merged(self.of_program())
+    }
+
+    fn merged<'a>(&self, safepoints: impl Iterator<Item = &'a Safepoint>) -> Vec<Range<u64>> {
         let collections = self.collections.iter().map(|one| one.time..one.end());
-        let safepoints = self.safepoints.iter().filter(|one| one.count == 1);
+        let safepoints = safepoints.filter(|one| one.count == 1);
         let mut all: Vec<Range<u64>> =
             collections.chain(safepoints.map(|one| one.time..one.end())).collect();
         all.sort_by_key(|stretch| stretch.start);
@@ -288,6 +298,7 @@ mod tests {
         };
         assert!(!own.are_worth(LONG));
         assert_eq!(own.slowest_to_reach().map(|one| one.time), Some(60));
+        assert_eq!((own.stretches().len(), own.stretches_of_program()[0].clone()), (1, 60..69));
         assert_eq!((own.stopped(), own.longest_safepoints(1)[0].time), (LONG + 9, 9), "still told");
         let theirs = Pauses { weaves: false, ..own };
         assert!(theirs.are_worth(LONG) && theirs.are_worth(u64::MAX));

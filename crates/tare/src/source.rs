@@ -147,6 +147,12 @@ pub fn part(path: &Path, time: &Range<u64>) -> Option<Profile> {
     Some(recording.load(&options(Some(time), false)).ok()?.profile)
 }
 
+/// The same of the calls of a trace, as they are in the file.
+pub fn calls(path: &Path, time: Option<&Range<u64>>) -> Option<Profile> {
+    let mut recording = Recording::open(path).ok()?;
+    Some(recording.load(&options(Some(time.unwrap_or(&EVER)), true)).ok()?.profile)
+}
+
 fn was_sampled(profile: &Profile) -> bool {
     profile.run.facts.has(keys::SAMPLED_BEFORE)
 }

@@ -1,6 +1,7 @@
 //! Findings on pauses: what they are of waits, who held one up, and who allocated what a
 //! collection had to clean up.
 
+use super::latencies::latencies;
 use super::{Finding, FindingKind, percent};
 use crate::comings::{Comings, densest};
 use crate::memory::Memory;
@@ -28,7 +29,7 @@ fn dominates(text: String) -> Finding {
     Finding { kind: FindingKind::Dominates, text }
 }
 
-fn time(nanos: u64) -> String {
+pub(super) fn time(nanos: u64) -> String {
     match nanos {
         ..1_000 => format!("{nanos} ns"),
         1_000..1_000_000 => format!("{:.1} µs", nanos as f64 / 1e3),
@@ -45,7 +46,9 @@ fn seconds(nanos: u64) -> String {
 /// and events tell.
 pub fn pause_findings(profile: &Profile, pauses: Option<&Pauses>) -> Vec<Finding> {
     let told = pauses.and_then(|pauses| waits(profile, pauses));
-    told.into_iter().chain(storm(profile)).chain(crowd(profile)).map(dominates).collect()
+    let slow = pauses.map(|pauses| latencies(profile, pauses)).unwrap_or_default();
+    let told = told.into_iter().chain(slow);
+    told.chain(storm(profile)).chain(crowd(profile)).map(dominates).collect()
 }
 
 /// The second in which most threads were started, if they are many.

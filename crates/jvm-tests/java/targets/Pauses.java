@@ -7,6 +7,7 @@ import java.util.concurrent.ThreadLocalRandom;
  * Pauses of a known reason. `collect N [MS]`: allocates so many megabytes in Hog.fill, of which a
  * part lives for a while, and sleeps after each. `spin N`: another thread runs a loop without a
  * safepoint while this one asks for collections, until N of them took long, or two minutes are over.
+ * `asked N`: thread "asked" answers N questions, and has the heap collected for every tenth.
  */
 public class Pauses {
     static final byte[][] KEPT = new byte[400][];
@@ -31,6 +32,23 @@ public class Pauses {
             }
             return sum;
         }
+    }
+
+    static class Asked {
+        static void answer(int question) {
+            if (question % 10 == 9) {
+                System.gc();
+            }
+        }
+    }
+
+    /** Enough that a collection takes its time. */
+    static Object[] many() {
+        Object[] all = new Object[1_000_000];
+        for (int at = 0; at < all.length; at++) {
+            all[at] = new Object();
+        }
+        return all;
     }
 
     /** Agents have work to do in a JVM, too, and wait for each loop. */
@@ -71,6 +89,18 @@ public class Pauses {
                 }
             }
             System.gc();
+            return;
+        }
+        if (args[0].equals("asked")) {
+            Object[] all = many();
+            Thread asked = new Thread(() -> {
+                for (int question = 0; question < wanted; question++) {
+                    Asked.answer(question);
+                }
+            }, "asked");
+            asked.start();
+            asked.join();
+            sink += all.length;
             return;
         }
         Thread spinner = new Thread(() -> {

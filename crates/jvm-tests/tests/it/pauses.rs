@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use tare_jvm_tests::{Control, Jdk, Scratch, Tare, Target, classes, on_each_jdk, skip};
-use tare_profile::{Collection, Safepoint, collections, safepoints};
+use tare_profile::{Collection, Event, EventKind, Safepoint, collections, safepoints};
 
 const COLLECTORS: [&str; 5] =
     ["UseSerialGC", "UseParallelGC", "UseG1GC", "UseZGC", "UseShenandoahGC"];
@@ -218,6 +218,45 @@ on_each_jdk! {
         none.fails(1, &["the last one of its kind is gc:"]);
         let none = Tare::this().run(&["report", &path, "--around", "lock:1"]);
         none.fails(1, &["it has", "gc"]);
+    }
+
+    /// Calls of a trace and pauses have one clock: who asks for a collection is inside while it
+    /// lasts, and a finding says that these calls are the slow ones.
+    fn the_slowest_calls_of_a_trace_are_its_collections(jdk) {
+        let scratch = Scratch::new();
+        let file = scratch.join("x.tare");
+        let flags = ["--trace", "--include", "Pauses$Asked"];
+        let recorded = record(jdk, &flags, &["-XX:+UseSerialGC"], &["asked", "50"], &file);
+        let profile = &recorded.profile;
+        let tables = profile.all_events().filter(|(_, table)| table.kind() == &EventKind::call());
+        let calls: Vec<Event> = tables.flat_map(|(_, table)| table.events()).collect();
+        assert_eq!(calls.len(), 50, "{calls:?}");
+        let all = collections(profile);
+        let asked: Vec<&Collection> = all.iter().filter(|one| one.cause == "System.gc()").collect();
+        assert_eq!(asked.len(), 5, "{all:?}");
+        let mut slowest: Vec<u64> = calls.iter().map(|call| call.duration).collect();
+        slowest.sort_unstable_by_key(|duration| std::cmp::Reverse(*duration));
+        let mut mostly = 0;
+        for one in asked {
+            // A tick of the trace's clock is known to some digits only.
+            let inside = |call: &&Event| {
+                let end = call.time + call.duration;
+                let common = end.min(one.end()).saturating_sub(call.time.max(one.time));
+                common * 10 >= one.duration * 9
+            };
+            let inside: Vec<&Event> = calls.iter().filter(inside).collect();
+            let [call] = inside[..] else { panic!("{one:?} of {calls:?}") };
+            let is_slow = call.duration >= slowest[4] && one.duration >= 10_000_000 / 5;
+            mostly += u32::from(is_slow && call.duration <= one.duration * 2);
+        }
+        if mostly < 5 {
+            // Another program had the processors, and made other calls slow.
+            return println!("no finding is due: {mostly} of {slowest:?}");
+        }
+        let path = file.display().to_string();
+        let report = Tare::this().run(&["report", &path, "--format", "json"]).json();
+        let told = report["findings"].to_string();
+        assert!(told.contains("the 5 slowest of 50 calls of Pauses$Asked.answer are"), "{told}");
     }
 
     /// A JVM that keeps no counters is said to tell no causes, and tells the rest.

@@ -26,13 +26,14 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::climb::Climb;
 use tare_analysis::{
-    Aside, Asides, Classes, Filter, Finding, FindingKind, Hot, JniRefs, JoinedSums, LabelId, Locks,
-    Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, bounds_of, by_thread,
-    costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings, memory_findings,
-    narrow, nobody_waited, pause_findings, set_aside, who_allocated, who_held_up,
+    Aside, Asides, Classes, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs, JoinedSums,
+    LabelId, Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, bounds_of,
+    by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings,
+    memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated,
+    who_held_up,
 };
 use tare_java_names::Pattern;
-use tare_profile::{Profile, SeriesId, SeriesInfo};
+use tare_profile::{EventKind, Profile, SeriesId, SeriesInfo, ValueKind};
 
 /// Everything that one report is made of.
 pub struct Report<'a> {
@@ -117,6 +118,10 @@ pub fn run(args: &ReportArgs) -> Result<()> {
 fn story(profile: &Profile, pauses: Option<&Pauses>, args: &ReportArgs) -> Vec<Finding> {
     let mut found = pause_findings(profile, pauses);
     let Some(pauses) = pauses else { return found };
+    if has_unread_calls(profile) && pauses.are_worth(profile.run.duration) {
+        let calls = source::calls(&args.file, args.view.time.as_ref());
+        found.extend(calls.and_then(|calls| slow_calls(&calls, pauses)));
+    }
     if let Some(safepoint) = held_up(pauses) {
         let window = safepoint.time..safepoint.time.saturating_add(safepoint.reach);
         found.extend(source::part(&args.file, &window).map(|part| who_held_up(&part, safepoint)));
@@ -128,6 +133,19 @@ fn story(profile: &Profile, pauses: Option<&Pauses>, args: &ReportArgs) -> Vec<F
         found.extend(moment.and_then(|memory| who_allocated(&memory, collection, &since)));
     }
     found
+}
+
+/// A trace of more calls is not read once more to find the slowest: that takes a gigabyte and more.
+const CALLS_MOST: i64 = 2_000_000;
+
+/// Whether it is a trace, of which only the sums were read, and all of it fits into memory.
+fn has_unread_calls(profile: &Profile) -> bool {
+    let is_trace = profile.all_series().any(|(_, one)| one.info().kind.name() == ELAPSED);
+    let mut counts = profile.all_series().filter(|(_, s)| s.info().kind == ValueKind::Invocations);
+    let is_read = profile
+        .all_events()
+        .any(|(_, table)| table.kind().name == EventKind::call().name && !table.is_empty());
+    is_trace && !is_read && counts.any(|(_, one)| (1..=CALLS_MOST).contains(&one.total()))
 }
 
 /// Whether values are by class and site, and not by method only.
