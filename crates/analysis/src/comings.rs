@@ -1,4 +1,5 @@
-//! Threads that came and went while a recording was made: how many, when most of them, and which.
+//! Threads that came and went while a recording was made: how many, when most of them, which, and
+//! how long they lived.
 //! Virtual ones are as cheap as objects, the JVM's own come by its load, and of those that run no
 //! Java nobody tells the start: none of these count.
 
@@ -22,6 +23,31 @@ pub struct Comings {
     pub names: Vec<(String, u64)>,
     /// Starts by the method that the program's own code was in, as far as that was recorded.
     pub starters: Vec<(String, u64)>,
+    /// Those that both came and went, by name and starter, the most frequent first.
+    pub lives: Vec<Lives>,
+}
+
+/// Threads of one name, without the numbers in it, and of one starter, that came and went. Times in
+/// nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lives {
+    pub name: String,
+    /// The method that started them, if that was recorded.
+    pub starter: Option<String>,
+    pub count: u64,
+    /// How long all of them lived, and the one that lived longest.
+    pub total: u64,
+    pub longest: u64,
+    /// When the first was started, and when the last ended.
+    pub first: u64,
+    pub last: u64,
+}
+
+impl Lives {
+    #[must_use]
+    pub fn mean(&self) -> u64 {
+        self.total.checked_div(self.count).unwrap_or(0)
+    }
 }
 
 /// One of them; times in nanoseconds since the recording began.
@@ -56,18 +82,33 @@ impl Comings {
         let names = new().map(|one| without_numbers(&profile.thread_name(one.thread)));
         let starters = new().filter_map(|one| one.starter(profile));
         let (names, starters) = (counted(names), counted(starters));
+        let lives = lives(profile, &threads);
         (!threads.is_empty()).then(|| Comings {
             started: times.len() as u64,
             ended: threads.iter().filter(|one| one.ended.is_some()).count() as u64,
             densest: densest(&times, SECOND),
             names,
             starters,
+            lives,
             threads,
         })
+    }
+
+    /// How many both came and went, and how long these lived in all.
+    #[must_use]
+    pub fn went(&self) -> (u64, u64) {
+        let each = self.lives.iter().map(|lives| (lives.count, lives.total));
+        each.fold((0, 0), |(n, sum), (count, total)| (n + count, sum.saturating_add(total)))
     }
 }
 
 impl Coming {
+    /// How long it lived, if all of that was seen.
+    #[must_use]
+    pub fn lived(&self) -> Option<u64> {
+        Some(self.ended?.saturating_sub(self.started?))
+    }
+
     /// The method that started it: the innermost of its starter's stack that is not the JDK's.
     #[must_use]
     pub fn starter(&self, profile: &Profile) -> Option<String> {
@@ -98,6 +139,40 @@ fn starts(profile: &Profile) -> HashMap<u64, (ThreadId, ContextId)> {
         }
     }
     starts
+}
+
+/// Those that came and went, by name and starter.
+fn lives(profile: &Profile, threads: &[Coming]) -> Vec<Lives> {
+    let mut found: HashMap<(String, Option<String>), Lives> = HashMap::new();
+    for one in threads {
+        let (Some(lived), Some(started), Some(ended)) = (one.lived(), one.started, one.ended)
+        else {
+            continue;
+        };
+        let name = without_numbers(&profile.thread_name(one.thread));
+        let starter = one.starter(profile);
+        let key = (name.clone(), starter.clone());
+        let lives = found.entry(key).or_insert(Lives {
+            name,
+            starter,
+            count: 0,
+            total: 0,
+            longest: 0,
+            first: started,
+            last: ended,
+        });
+        lives.count += 1;
+        lives.total = lives.total.saturating_add(lived);
+        lives.longest = lives.longest.max(lived);
+        lives.first = lives.first.min(started);
+        lives.last = lives.last.max(ended);
+    }
+    let mut found: Vec<Lives> = found.into_values().collect();
+    found.sort_by(|one, other| {
+        let names = || (&one.name, &one.starter).cmp(&(&other.name, &other.starter));
+        other.count.cmp(&one.count).then_with(names)
+    });
+    found
 }
 
 /// How often there is each, the most frequent first.
@@ -187,8 +262,8 @@ mod tests {
         let main = profile.threads.push(Thread { name, ..Thread::default() });
         for id in [7, 8] {
             let name = profile.strings.intern("worker");
-            let (java_id, started) = (Some(id), Some(5));
-            profile.threads.push(Thread { name, java_id, started, ..Thread::default() });
+            let (java_id, started, ended) = (Some(id), Some(5), Some(id * 10));
+            profile.threads.push(Thread { name, java_id, started, ended, ..Thread::default() });
         }
         let fields = [("java-id", FieldType::Integer(Unit::Count))];
         let table = profile.events_of(&EventKind::new("thread-start", &fields));
@@ -198,6 +273,20 @@ mod tests {
         assert_eq!(all.threads[0].by, None, "nobody saw it");
         assert_eq!(all.threads[1].by, Some((main, context)));
         assert_eq!(all.starters, [("a.Pool.grow".to_owned(), 1)]);
+        let lives = |starter: Option<&str>, ended| Lives {
+            name: "worker".to_owned(),
+            starter: starter.map(str::to_owned),
+            count: 1,
+            total: ended - 5,
+            longest: ended - 5,
+            first: 5,
+            last: ended,
+        };
+        assert_eq!(all.lives, [lives(None, 70), lives(Some("a.Pool.grow"), 80)]);
+        assert_eq!((all.went(), all.lives[1].mean()), ((2, 140), 75));
+        // Of one that ended later nobody knows how long it lives.
+        let early = Comings::of(&profile, Some(&(0..75))).expect("two");
+        assert_eq!((early.started, early.ended, early.went().0), (2, 1, 1));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub use classes::{
     is_of_classes,
 };
 pub use collections::Collections;
-pub use comings::{Coming, Comings};
+pub use comings::{Coming, Comings, Lives};
 pub use compensate::{
     CALLING, Compensation, TIME_VARIANCE, TIMED_CALLS, UNTIMED, bounds_of, compensate,
 };

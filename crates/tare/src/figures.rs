@@ -100,11 +100,30 @@ pub fn fit(name: &str, width: usize) -> String {
     format!("…{kept}")
 }
 
+/// What stands behind a figure, and on the same line.
+const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "B", "KB", "MB", "GB", "TB", "points", "×"];
+
+/// The words of a text; a figure and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches(|c: char| ",;.:)".contains(c));
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// Lines of whole words. A name that is longer than a line is made to fit; a path stays whole, to
 /// be copied.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+    for word in &words(text) {
         let word =
             if word.contains('/') { plain(word).into_owned() } else { fit(word, width.max(1)) };
         let last = lines.len() - 1;
@@ -194,6 +213,9 @@ mod tests {
     #[test]
     fn lines_are_broken_between_words_and_names_keep_their_ends() {
         assert_eq!(wrap("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrap("it took 12 ms, 3 %", 10), ["it took", "12 ms, 3 %"]);
+        assert_eq!(wrap("it took 12 ms", 10), ["it took", "12 ms"]);
+        assert_eq!(wrap("it took % ms", 10), ["it took %", "ms"]);
         assert_eq!(
             wrap("in com.acme.orders.Pricing.price now", 14),
             ["in", "…Pricing.price", "now"]

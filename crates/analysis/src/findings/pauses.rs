@@ -56,13 +56,18 @@ fn crowd(profile: &Profile) -> Option<String> {
     let comings = Comings::of(profile, None)?;
     let ((at, most), (name, of_name)) = (comings.densest, comings.names.first()?);
     (most >= MANY_THREADS).then(|| {
-        format!(
+        let mut text = format!(
             "{most} threads were started within one second from {} on, of {} in all, of which {} \
              are named {name}",
             seconds(at),
             comings.started,
             of_name,
-        )
+        );
+        if let (went @ 1.., lived) = comings.went() {
+            text +=
+                &format!("; {went} of them ended again, after {} on average", time(lived / went));
+        }
+        text
     })
 }
 
@@ -221,11 +226,13 @@ mod tests {
         for number in 0..150_u64 {
             let name = profile.strings.intern(&format!("request {number}"));
             let started = Some(3_000 * MS + number * 10 * MS);
-            profile.threads.push(Thread { name, started, ..Thread::default() });
+            let ended = started.filter(|_| number < 50).map(|at| at + (number + 1) * MS);
+            profile.threads.push(Thread { name, started, ended, ..Thread::default() });
         }
         let told = pause_findings(&profile, None);
         let expected = "101 threads were started within one second from 3.00 s on, of 150 in all, \
-                        of which 150 are named request #";
+                        of which 150 are named request #; 50 of them ended again, after 25.5 ms on \
+                        average";
         assert_eq!(told.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), [expected]);
     }
 

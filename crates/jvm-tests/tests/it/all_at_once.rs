@@ -87,6 +87,13 @@ on_each_jdk! {
                 let one = came.iter().find(|one| one["name"] == name).expect(name);
                 let [by, method] = ["started_by", "started_in"].map(|key| one[key].as_str());
                 assert_eq!((by, method), (Some("main"), Some("AllAtOnce.start")), "{one}");
+                let [from, to, lived] =
+                    ["started_ns", "ended_ns", "lived_ns"].map(|key| one[key].as_u64());
+                assert!(lived.is_some() && to.zip(from).map(|(to, from)| to - from) == lived, "{one}");
+                let lives = report["thread_lives"].as_array().expect("lives");
+                let of = lives.iter().find(|of| of["name"] == name).expect(name);
+                let (count, sum) = (of["count"].as_u64(), of["lived_ns"].as_u64());
+                assert_eq!((count, sum, of["started_in"].as_str()), (Some(1), lived, method), "{of}");
             }
         }
     }

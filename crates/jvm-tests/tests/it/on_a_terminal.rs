@@ -74,10 +74,15 @@ fn recordings_on_a_terminal() {
         let (text, status) = shown(&tare, &words);
         assert_eq!((text.as_str(), status), ("", Some(0)), "{words:?}");
     }
-    let words = ["diff", "--no-pager", "cpu.tare", "cpu.tare"];
-    let (text, status) = shown(&tare, &words);
-    assert_eq!(status, Some(0), "{text}");
-    assert_fits(&words, &text);
+    for words in [
+        ["diff", "--no-pager", "cpu.tare", "cpu.tare"],
+        ["report", "--no-pager", "cpu.tare", "--gc"],
+        ["report", "--no-pager", "trace.tare", "--gc"],
+    ] {
+        let (text, status) = shown(&tare, &words);
+        assert_eq!(status, Some(0), "{text}");
+        assert_fits(&words, &text);
+    }
     drop(demo);
 }
 

@@ -4,6 +4,7 @@
 mod around;
 mod classes;
 mod climb;
+mod comings;
 mod head;
 mod hprof;
 mod jni_refs;

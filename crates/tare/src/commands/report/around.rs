@@ -8,7 +8,7 @@ use crate::term::{self, BOLD, DIM, plain};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::io::Write;
-use tare_analysis::{Around, EventRef, Moment, NoEvent, Pauses, site_in_words};
+use tare_analysis::{Around, Comings, EventRef, Moment, NoEvent, Pauses, site_in_words};
 use tare_profile::{EventKind, Profile, Unit};
 
 /// Lines of each list, unless told otherwise.
@@ -154,17 +154,17 @@ impl Page<'_> {
         if loads > 0 {
             told.push(format!("{loads} class loads"));
         }
-        let started = self.profile.threads.iter();
-        let started =
-            started.filter(|(_, thread)| thread.started.is_some_and(|at| window.contains(&at)));
-        let started = started.count();
-        if started > 0 {
-            told.push(format!("{started} threads started"));
+        if let Some(comings) = Comings::of(self.profile, Some(window)) {
+            told.push(format!("{} threads started, {} ended", comings.started, comings.ended));
         }
         if told.is_empty() {
             return Ok(());
         }
-        self.title(out, "What else happened", &told.join(", "))
+        writeln!(out, "\n{BOLD}What else happened{BOLD:#}")?;
+        for line in wrap(&told.join(", "), self.width.saturating_sub(2)) {
+            writeln!(out, "{DIM}  {line}{DIM:#}")?;
+        }
+        Ok(())
     }
 }
 

@@ -35,8 +35,8 @@ pub fn print(report: &Report<'_>) -> Result<()> {
     if let Some(pauses) = &report.pauses {
         root.insert("pauses".into(), super::pauses::json(pauses));
     }
-    if let Some(came) = super::pauses::threads_json(report) {
-        root.insert("threads_came_and_went".into(), came);
+    for (key, value) in super::comings::json(report).into_iter().flatten() {
+        root.insert(key.into(), value);
     }
     root.insert("grouped_by".into(), report.args.view.by().name().into());
     let hot = report.hot.iter().map(|hot| {

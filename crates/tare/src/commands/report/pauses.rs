@@ -1,19 +1,20 @@
-//! Collections and pauses, for people and as JSON.
+//! Collections and pauses, for people and as JSON. Threads that came and went are a part of it
+//! (`comings`).
 
-use super::Report;
+use super::{Report, comings};
 use crate::figures::{several, value, wrap};
 use crate::term::{BOLD, DIM, clip, plain};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tare_analysis::{Coming, Comings, Compilers, PauseSum, Pauses};
+use tare_analysis::{Compilers, PauseSum, Pauses};
 use tare_profile::{Collection, Safepoint, Unit};
 
 /// How much of it a page has that is of something else, and one that was asked for.
-const FEW: usize = 3;
+pub const FEW: usize = 3;
 const MANY: usize = 15;
 /// Columns of a kind, a reason or a cause.
-const NAME: usize = 28;
+pub const NAME: usize = 28;
 
 pub fn time(nanos: u64) -> String {
     value(i64::try_from(nanos).unwrap_or(i64::MAX), Unit::Nanoseconds)
@@ -61,14 +62,16 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, all: bool, width: usize)
     if !longest.is_empty() {
         writeln!(out, "{DIM}  longest collections{DIM:#}")?;
         for one in longest {
-            writeln!(out, "  {}", clip(&collection(one), width.saturating_sub(2)))?;
+            let number = format!("gc:{}", one.number);
+            item(out, &head(&number, one.duration, one.time), &collection(one), width)?;
         }
     }
     let longest = pauses.longest_safepoints(most);
     if !longest.is_empty() {
         writeln!(out, "{DIM}  longest safepoints{DIM:#}")?;
         for one in longest {
-            writeln!(out, "  {}", clip(&safepoint(one), width.saturating_sub(2)))?;
+            let number = format!("safepoint:{}", one.number);
+            item(out, &head(&number, one.duration, one.time), &safepoint(one), width)?;
         }
     }
     if let Some(compilers) = &pauses.compilers {
@@ -76,11 +79,7 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, all: bool, width: usize)
             writeln!(out, "  {line}")?;
         }
     }
-    if let Some(comings) = Comings::of(report.profile, report.args.view.time.as_ref()) {
-        for line in wrap(&came(&comings), width.saturating_sub(2)) {
-            writeln!(out, "  {line}")?;
-        }
-    }
+    comings::print(out, report, most, width)?;
     if let Some(one) = pauses.longest(1).first() {
         let file = super::quoted(&report.args.file);
         let number = one.number;
@@ -114,41 +113,6 @@ fn compiled(compilers: &Compilers) -> String {
     text
 }
 
-/// Who came and went, in a sentence.
-fn came(comings: &Comings) -> String {
-    let Comings { started, ended, densest, names, starters, .. } = comings;
-    let mut text = format!("threads: {started} started, {ended} ended");
-    if densest.1 > 1 && densest.1 < *started {
-        text += &format!(", {} of them within a second from {} on", densest.1, at(densest.0));
-    }
-    for (what, counts) in [("by name", names), ("started in", starters)] {
-        let first = counts.iter().take(FEW);
-        let first: Vec<String> = first.map(|(name, n)| format!("{} {n}", plain(name))).collect();
-        if !first.is_empty() {
-            text += &format!("; {what} {}", first.join(", "));
-        }
-    }
-    text
-}
-
-/// Every thread that came or went.
-pub fn threads_json(report: &Report<'_>) -> Option<Value> {
-    let comings = Comings::of(report.profile, report.args.view.time.as_ref())?;
-    let one = |one: &Coming| {
-        let thread = report.profile.threads.get(one.thread);
-        json!({
-            "name": report.profile.thread_name(one.thread),
-            "java_id": thread.java_id,
-            "os_id": thread.os_id,
-            "started_ns": one.started,
-            "ended_ns": one.ended,
-            "started_by": one.by.map(|(by, _)| report.profile.thread_name(by)),
-            "started_in": one.starter(report.profile),
-        })
-    };
-    Some(comings.threads.iter().map(one).collect())
-}
-
 fn named<'a>(name: &'a str, otherwise: &'a str) -> &'a str {
     if name.is_empty() { otherwise } else { name }
 }
@@ -159,12 +123,52 @@ fn sums(name: &str, sum: &PauseSum) -> String {
     format!("  {:<NAME$}{:>10}{}", clip(&plain(name), NAME), sum.count, figures.concat())
 }
 
-fn at(nanos: u64) -> String {
+pub fn at(nanos: u64) -> String {
     format!("{:.3} s", nanos as f64 / 1e9)
 }
 
-/// One line on a collection.
-fn collection(one: &Collection) -> String {
+/// What the lines on pauses begin with.
+fn head(name: &str, duration: u64, time: u64) -> String {
+    let (length, at) = (self::time(duration), at(time));
+    format!("{name:<14}{length:>10} at {at:>11}  ")
+}
+
+/// Columns that some words need, to stand beside what a line begins with.
+const ROOM: usize = 24;
+
+/// What a pause was, beside its head: no word of it is cut off, and no part is torn in two where
+/// there is room for it in a line.
+fn item(out: &mut impl Write, head: &str, parts: &[String], width: usize) -> Result<()> {
+    let columns = head.chars().count();
+    let room = width.saturating_sub(2 + columns).max(ROOM);
+    let mut lines = vec![String::new()];
+    let mut add = |text: &str| {
+        let last = lines.len() - 1;
+        match lines[last].chars().count() {
+            0 => lines[last] = text.to_owned(),
+            used if used + 1 + text.chars().count() <= room => {
+                lines[last].push(' ');
+                lines[last].push_str(text);
+            }
+            _ => lines.push(text.to_owned()),
+        }
+    };
+    for (at, part) in parts.iter().enumerate() {
+        let part = if at + 1 < parts.len() { format!("{part},") } else { part.clone() };
+        match part.chars().count() <= room {
+            true => add(&part),
+            false => wrap(&part, room).iter().for_each(|line| add(line)),
+        }
+    }
+    for (at, line) in lines.iter().enumerate() {
+        let before = if at == 0 { head } else { "" };
+        writeln!(out, "  {before:<columns$}{line}")?;
+    }
+    Ok(())
+}
+
+/// What is told of a collection.
+fn collection(one: &Collection) -> Vec<String> {
     let mut parts = vec![named(&one.kind, "pause").to_owned()];
     if !one.cause.is_empty() {
         parts.push(plain(&one.cause).into_owned());
@@ -178,20 +182,16 @@ fn collection(one: &Collection) -> String {
     if let Some(reach) = one.reach {
         parts.push(format!("reached in {}", time(reach)));
     }
-    let (name, at) = (format!("gc:{}", one.number), at(one.time));
-    format!("{name:<14}{:>10} at {at:>11}  {}", time(one.duration), parts.join(", "))
+    parts
 }
 
-fn safepoint(one: &Safepoint) -> String {
-    let (name, at) = (format!("safepoint:{}", one.number), at(one.time));
-    let reason = plain(named(&one.reason, "reason not known"));
-    let running = match one.running {
-        None | Some(0) => String::new(),
-        Some(running) => format!(", {} ran", several(running, "thread")),
-    };
-    let reach = time(one.reach);
-    let length = time(one.duration);
-    format!("{name:<14}{length:>10} at {at:>11}  {reason}, reached in {reach}{running}")
+fn safepoint(one: &Safepoint) -> Vec<String> {
+    let reason = plain(named(&one.reason, "reason not known")).into_owned();
+    let mut parts = vec![reason, format!("reached in {}", time(one.reach))];
+    if let Some(running @ 1..) = one.running {
+        parts.push(format!("{} ran", several(running, "thread")));
+    }
+    parts
 }
 
 pub fn json(pauses: &Pauses) -> Value {
@@ -254,4 +254,39 @@ pub fn json(pauses: &Pauses) -> Value {
         "collections": collections.collect::<Value>(),
         "safepoints": safepoints.collect::<Value>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pause_was_is_told_whole_in_lines_that_fit() {
+        let one = Collection {
+            number: 83,
+            time: 8_044_000_000,
+            duration: 175_000_000,
+            thread: tare_profile::ThreadId::UNKNOWN,
+            kind: "young".to_owned(),
+            cause: "G1 Evacuation Pause".to_owned(),
+            collector: String::new(),
+            heap_before: Some(126_000_000),
+            heap_after: Some(2_380_000),
+            promoted: Some(1_000_000),
+            reach: Some(4_730),
+        };
+        let lines = |width| {
+            let mut out = Vec::new();
+            let head = head("gc:83", one.duration, one.time);
+            item(&mut out, &head, &collection(&one), width).expect("memory");
+            String::from_utf8(out).expect("text")
+        };
+        let rest = ["126 MB → 2.38 MB, promoted 1.00 MB,", "reached in 4.73 µs"];
+        let rest = rest.map(|line| format!("{:43}{line}\n", ""));
+        let first = "  gc:83             175 ms at     8.044 s  young, G1 Evacuation Pause,\n";
+        assert_eq!(lines(80), first.to_owned() + &rest.concat());
+        assert_eq!(lines(usize::MAX).lines().count(), 1);
+        // Where nothing has room, words do.
+        assert!(lines(20).contains(" reached in 4.73 µs\n"), "{}", lines(20));
+    }
 }
