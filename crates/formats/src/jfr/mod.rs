@@ -16,6 +16,7 @@ mod hash;
 mod locks;
 mod metadata;
 mod names;
+mod of_jvm;
 mod pools;
 mod read;
 mod schema;

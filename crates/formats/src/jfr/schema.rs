@@ -1,5 +1,8 @@
 //! The types that we write, and the metadata event that describes them. Names and fields are the
-//! JDK's, so that its tools know them; the numbers are ours.
+//! JDK's, so that its tools know them; the numbers are ours. What the JVM itself does has a list of
+//! its own (`of_jvm`).
+
+pub mod of_jvm;
 
 use super::METADATA_EVENT;
 use super::write::Encoder;
@@ -28,8 +31,6 @@ pub const ALLOCATION_SAMPLE: i64 = 104;
 pub const MONITOR_ENTER: i64 = 105;
 pub const MONITOR_WAIT: i64 = 106;
 pub const THREAD_PARK: i64 = 107;
-pub const COLLECTION: i64 = 108;
-pub const HEAP_SUMMARY: i64 = 109;
 pub const JVM_INFORMATION: i64 = 110;
 pub const ACTIVE_RECORDING: i64 = 111;
 pub const OWN_VALUE: i64 = 112;
@@ -106,7 +107,6 @@ const fn event(
 
 const PROFILING: &[&str] = &["Java Virtual Machine", "Profiling"];
 const APPLICATION: &[&str] = &["Java Application"];
-const GC: &[&str] = &["Java Virtual Machine", "GC", "Collector"];
 const SAMPLE: &[Field] =
     &[START, ("sampledThread", THREAD, Constant), STACK, ("state", THREAD_STATE, Constant)];
 
@@ -312,29 +312,6 @@ const CLASSES: &[Class] = &[
         ],
     ),
     event(
-        COLLECTION,
-        "jdk.GarbageCollection",
-        "Garbage Collection",
-        GC,
-        &[
-            START,
-            DURATION,
-            EVENT_THREAD,
-            ("gcId", INT, Plain),
-            ("name", STRING, Plain),
-            ("cause", STRING, Plain),
-            ("sumOfPauses", LONG, Stretch),
-            ("longestPause", LONG, Stretch),
-        ],
-    ),
-    event(
-        HEAP_SUMMARY,
-        "jdk.GCHeapSummary",
-        "Heap Summary",
-        GC,
-        &[START, ("gcId", INT, Plain), ("when", STRING, Plain), ("heapUsed", LONG, Bytes)],
-    ),
-    event(
         JVM_INFORMATION,
         "jdk.JVMInformation",
         "JVM Information",
@@ -476,7 +453,7 @@ fn field_element((name, kind, shape): &Field) -> Element {
 
 /// The metadata event, without its size.
 pub fn metadata() -> Encoder {
-    let classes = CLASSES.iter().map(class_element).collect();
+    let classes = CLASSES.iter().chain(of_jvm::CLASSES).map(class_element).collect();
     let region = Element::new("region", &[("locale", "en_US"), ("gmtOffset", "0")], Vec::new());
     let metadata = Element::new("metadata", &[], classes);
     let root = Element::new("root", &[], vec![metadata, region]);

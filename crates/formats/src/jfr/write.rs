@@ -5,8 +5,8 @@
 //! sample. A setting tells our reader that they are the same once more.
 
 use super::schema::{
-    self, ACTIVE_RECORDING, ACTIVE_SETTING, ALLOCATION_SAMPLE, COLLECTION, CPU_TIME_SAMPLE,
-    EXECUTION_SAMPLE, HEAP_SUMMARY, JVM_INFORMATION, NATIVE_METHOD_SAMPLE, OWN_VALUE,
+    self, ACTIVE_RECORDING, ACTIVE_SETTING, ALLOCATION_SAMPLE, CPU_TIME_SAMPLE, EXECUTION_SAMPLE,
+    JVM_INFORMATION, NATIVE_METHOD_SAMPLE, OWN_VALUE,
 };
 use super::track::Track;
 use super::{DERIVED_FROM, HEADER, MAGIC, locks};
@@ -15,9 +15,7 @@ use crate::jfr::constants::Constants;
 use crate::sampled::{is_sampled_time, states_of};
 use crate::select::estimate_name;
 use std::io::Write;
-use tare_profile::{
-    EventTable, FieldValue, Profile, Row, Series, SeriesId, SeriesInfo, Unit, ValueKind,
-};
+use tare_profile::{Profile, Row, Series, SeriesId, SeriesInfo, Unit, ValueKind};
 
 /// A sample of the JDK's counts as one, so a value of n takes n events. A series that would take
 /// more than this goes into events of our own, which hold a value.
@@ -117,11 +115,13 @@ pub fn write(profile: &Profile, default: SeriesId, out: &mut dyn Write) -> Resul
         match table.kind().name.as_str() {
             "lock" => writer.write_locks(table)?,
             "task" => writer.write_tasks(table)?,
-            "gc" => writer.write_collections(table)?,
             "survivor" => writer.write_survivors(table)?,
             _ => {}
         }
     }
+    writer.write_collections()?;
+    writer.write_safepoints()?;
+    writer.write_comings()?;
     writer.finish_chunk()
 }
 
@@ -381,40 +381,6 @@ impl Writer<'_, '_> {
             }
             self.event.long(value);
             self.end()?;
-        }
-        Ok(())
-    }
-
-    fn write_collections(&mut self, table: &EventTable) -> Result<(), WriteError> {
-        let strings = &self.profile.strings;
-        let text = |row, name| match table.field_named(name).and_then(|n| table.field(row, n)) {
-            Some(FieldValue::Text(text)) => strings.get(text),
-            _ => "",
-        };
-        let number = |row, name| match table.field_named(name).and_then(|n| table.field(row, n)) {
-            Some(FieldValue::Integer(number)) => number.max(0),
-            _ => 0,
-        };
-        for (row, event) in table.events().enumerate() {
-            let id = row as i32 + 1;
-            let pause = i64::try_from(event.duration).unwrap_or(i64::MAX);
-            let thread = self.constants.thread(event.thread);
-            self.begin(COLLECTION, event.time);
-            self.event.long(pause);
-            self.event.long(thread);
-            self.event.int(id);
-            self.event.text(text(row, "collector"));
-            self.event.text(text(row, "cause"));
-            self.event.long(pause);
-            self.event.long(pause);
-            self.end()?;
-            for (when, field) in [("Before GC", "heap-before"), ("After GC", "heap-after")] {
-                self.begin(HEAP_SUMMARY, event.time);
-                self.event.int(id);
-                self.event.text(when);
-                self.event.long(number(row, field));
-                self.end()?;
-            }
         }
         Ok(())
     }

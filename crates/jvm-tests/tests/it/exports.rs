@@ -2,13 +2,17 @@
 //! Tare says and by the readers that people use; deep recursion stays small; a dump has the format
 //! of its name.
 
+use crate::recording::Recorded;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
-use tare_jvm_tests::{Demo, Scratch, Tare, classes_in, control_socket, env, jdk, skip, wait_until};
+use tare_jvm_tests::{
+    Demo, Scratch, Tare, classes, classes_in, control_socket, env, jdk, skip, wait_until,
+};
+use tare_profile::{Safepoint, collections, safepoints};
 
 /// Recurses nine thousand calls deep while another thread waits now and then.
 const DEEP: &str = r#"
@@ -334,6 +338,85 @@ fn exact_times_have_one_total_and_deep_recursion_is_small() {
 fn traces_have_one_total_with_and_without_their_calls() {
     let scratch = Scratch::new();
     check_totals(&recorded(&scratch, "trace", &["--trace"], "3"));
+}
+
+/// A length as `jfr print --json` writes it, in nanoseconds: `PT0.0123S`.
+fn length(text: &Value) -> u64 {
+    let seconds = text.as_str().and_then(|text| text.strip_prefix("PT")?.strip_suffix('S'));
+    let seconds: f64 = seconds.and_then(|text| text.parse().ok()).expect("seconds");
+    (seconds * 1e9).round() as u64
+}
+
+/// Collections, safepoints and threads that came and went are the JDK's own events, by its own tool.
+#[test]
+fn what_the_jvm_did_is_read_by_the_jdk() {
+    let scratch = Scratch::new();
+    let path = scratch.join("stops.tare");
+    let (java, file) = (jdk().java().display().to_string(), path.display().to_string());
+    let classes = classes().display().to_string();
+    let program = ["--", &java, "-XX:+UseSerialGC", "-cp", &classes, "Pauses", "asked", "50"];
+    Tare::this()
+        .run(&[&["record", "-q", "--cpu", "--lock", "-o", &file][..], &program].concat())
+        .ok();
+    let (file, _) = export(&path, "jfr");
+    let profile = Recorded::open(&path).profile;
+    let tools = env().jdks.iter().map(|jdk| jdk.java().with_file_name("jfr"));
+    let tools: Vec<PathBuf> = tools.filter(|tool| tool.is_file()).collect();
+    if tools.is_empty() {
+        skip("what_the_jvm_did_is_read_by_the_jdk", "there is no JDK with its tools");
+    }
+    for tool in tools {
+        let events = |name: &str| -> Vec<Value> {
+            let out = said(&tool, &["print", "--json", "--events", name], &file).expect("the tool");
+            let out: Value = serde_json::from_str(&out).expect("JSON");
+            let all = out["recording"]["events"].as_array().expect("events").iter();
+            all.map(|event| event["values"].clone()).collect()
+        };
+        let collections = collections(&profile);
+        assert!(collections.len() >= 5, "{collections:?}");
+        let told: Vec<_> = events("jdk.GarbageCollection")
+            .iter()
+            .map(|one| (one["gcId"].as_u64(), length(&one["duration"]), one["cause"].clone()))
+            .collect();
+        let ours = collections
+            .iter()
+            .map(|one| (Some(one.number), one.duration, one.cause.clone().into()));
+        assert_eq!(told, ours.collect::<Vec<_>>());
+        let told: Vec<_> = events("jdk.GCPhasePause")
+            .iter()
+            .map(|one| (length(&one["duration"]), one["name"].clone()))
+            .collect();
+        let ours = collections.iter().map(|one| (one.duration, one.kind.clone().into()));
+        assert_eq!(told, ours.collect::<Vec<(u64, Value)>>());
+        let heap = collections.iter().flat_map(|one| [one.heap_before, one.heap_after]).flatten();
+        let told = events("jdk.GCHeapSummary");
+        let told: Vec<_> = told.iter().filter_map(|one| one["heapUsed"].as_u64()).collect();
+        assert_eq!(told, heap.collect::<Vec<_>>());
+        let alone: Vec<Safepoint> =
+            safepoints(&profile).into_iter().filter(|one| one.count == 1).collect();
+        assert!(!alone.is_empty());
+        let told: Vec<_> = events("jdk.SafepointBegin")
+            .iter()
+            .map(|one| (one["safepointId"].as_u64(), length(&one["duration"])))
+            .collect();
+        let ours = alone.iter().map(|one| (Some(one.number), one.reach));
+        assert_eq!(told, ours.collect::<Vec<_>>());
+        let told: Vec<_> = events("jdk.ExecuteVMOperation")
+            .iter()
+            .map(|one| (one["operation"].clone(), length(&one["duration"])))
+            .collect();
+        let ours = alone.iter().map(|one| (one.reason.clone().into(), one.duration - one.reach));
+        assert_eq!(told, ours.collect::<Vec<(Value, u64)>>());
+        let named = |event: &str| {
+            let told = events(event).into_iter();
+            told.filter(|one| one["thread"]["javaName"] == "asked").collect::<Vec<_>>()
+        };
+        let (started, ended) = (named("jdk.ThreadStart"), named("jdk.ThreadEnd"));
+        assert_eq!((started.len(), ended.len()), (1, 1), "{started:?} {ended:?}");
+        let starter = &started[0]["stackTrace"]["frames"].to_string();
+        assert!(starter.contains("\"main\""), "{starter}");
+        assert_eq!(started[0]["parentThread"]["javaName"], "main");
+    }
 }
 
 #[test]
