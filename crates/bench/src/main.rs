@@ -36,6 +36,7 @@ mod subgraph;
 mod table;
 mod target;
 mod threads;
+mod together;
 mod trace;
 mod versions;
 mod warm;
@@ -64,6 +65,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench alloc [OPTION…] [NAME…]       sampling allocation beside others; see its --help
        cargo xtask bench locks [OPTION…] [NAME…]       recording locks beside others; see its --help
                                                        (the workload of that name is not to be the first)
+       cargo xtask bench together [OPTION…] [NAME…]    all engines at once, beside each alone; see its --help
        cargo xtask bench climb [OPTION…] [NAME…]       a climb beside the exact recording; see its --help
        cargo xtask bench heap [OPTION…]                heap snapshots beside HotSpot's dump; see its --help
        cargo xtask bench threads [OPTION…]             how long a dump of threads stops a JVM; see its --help
@@ -141,6 +143,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["subgraph", options @ ..] => subgraph::run(options),
         ["target", options @ ..] => target::run(options),
         ["threads", options @ ..] => threads::run(options),
+        ["together", options @ ..] => together::run(options),
         ["server", options @ ..] => server::run(options),
         ["versions", options @ ..] => versions::run(options),
         options => modes::run(options),
