@@ -33,7 +33,7 @@ pub fn java() -> String {
 
 fn constants() -> Vec<(&'static str, i64)> {
     let mut all = Vec::new();
-    all.extend(all_of!["", node: COUNT, LAST, METHOD, NEXT, PARENT, SIBLING, KIDS, START, TOTAL]);
+    all.extend(all_of!["", node: COUNT, METHOD, KIDS, SLOT, SLOTS, SLOTS_LOG, PARENT, SIBLING, START, TOTAL]);
     all.extend(all_of!["", node: FIRST_TOTAL, TIMED_CALLS, AT, SQUARES, FIRST_CALLS]);
     all.extend(all_of!["", node: CALLING, BYTECODES, OBJECTS, BYTES, MADE, MADE_BYTES]);
     all.extend(all_of!["H_", header: HOLDS, BUMP, LIMIT, RESERVE, REFUSED, LOST, NODE, LOCK]);

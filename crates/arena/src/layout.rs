@@ -16,7 +16,7 @@ pub const LIST_MAX: usize = 8;
 /// A session's addresses share their upper half; offsets are the lower one.
 pub const SLOT_BYTES: u64 = 1 << 32;
 
-pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREARN1");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREARN2");
 
 /// The header: the first page.
 pub mod header {
@@ -95,7 +95,7 @@ pub mod page {
     pub const TREE: usize = 4;
     pub const PAGES: usize = 8;
     /// Always zero.
-    pub const NOBODY: usize = 16;
+    pub const NOBODY: usize = 12;
     pub const HEAD: usize = 32;
     pub const KIND_TREE: u32 = 1;
     pub const KIND_NODES: u32 = 2;
@@ -105,35 +105,36 @@ pub mod page {
     pub const KIND_STACK: u32 = 6;
 }
 
-/// The first page of a tree.
+/// The first page of a tree. What lies before these places is zero or the page's head, also in a
+/// ring: a probe of an earlier session may take a ring for a node.
 pub mod tree {
-    pub const THREAD: usize = 32;
+    pub const THREAD: usize = 64;
     /// The next free byte, and the end of the free ones, which is written together with it.
-    pub const FREE: usize = 40;
-    pub const END: usize = 44;
+    pub const FREE: usize = 72;
+    pub const END: usize = 76;
     /// The next tree of the pool.
-    pub const NEXT: usize = 48;
-    pub const FLAGS: usize = 52;
+    pub const NEXT: usize = 80;
+    pub const FLAGS: usize = 84;
     /// Ticks that are kept out of the tree's times: what took longer than a probe should.
-    pub const ADJUST: usize = 56;
+    pub const ADJUST: usize = 88;
     /// The next free byte for a table of children.
-    pub const TABLE: usize = 64;
+    pub const TABLE: usize = 96;
     /// Length and (<< 16) coder, then the bytes.
-    pub const NAME: usize = 68;
+    pub const NAME: usize = 100;
     pub const NAME_MAX: usize = 96;
     /// Bytecodes after which an agent written in Java is told; zero is new. And those until then,
     /// where calls are counted.
-    pub const EVERY: usize = 168;
-    pub const LEFT: usize = 172;
+    pub const EVERY: usize = 200;
+    pub const LEFT: usize = 204;
     /// Where bytecodes are sampled.
-    pub const STACK: usize = 176;
+    pub const STACK: usize = 208;
     /// The first of the nodes that can be used again.
-    pub const FREED: usize = 180;
+    pub const FREED: usize = 212;
     /// What is pruned next: contexts below this.
-    pub const SIEVE: usize = 184;
+    pub const SIEVE: usize = 216;
     /// The first of the figures of its regions.
-    pub const REGIONS: usize = 188;
-    pub const ROOT: usize = 192;
+    pub const REGIONS: usize = 220;
+    pub const ROOT: usize = 224;
     /// Whoever leaves a child of the root leaves the subgraph.
     pub const FLAG_LEAVES: u32 = 1;
     /// A tree of the pool, for virtual threads.
@@ -276,42 +277,44 @@ pub mod own {
 /// A node. References are offsets into the session's slot; zero is none.
 pub mod node {
     pub const COUNT: usize = 0;
-    /// From here to the child that was entered last.
-    pub const LAST: usize = 8;
     /// Zero while the node is not in use.
-    pub const METHOD: usize = 12;
-    /// From here to the sibling that was entered after it last time.
-    pub const NEXT: usize = 16;
-    pub const PARENT: usize = 20;
-    pub const SIBLING: usize = 24;
-    /// The first child, or (odd) a table of children.
-    pub const KIDS: usize = 28;
-    pub const START: usize = 32;
-    pub const TOTAL: usize = 40;
+    pub const METHOD: usize = 8;
+    /// The first child, or (odd) a table of children. At this place a page's head has its zero.
+    pub const KIDS: usize = 12;
+    /// Slots: distances from here to children, or to where the zero of the page's head stands in for
+    /// a child's method. The low bits of a method's id choose its first slot, so the place is a
+    /// constant in its probes.
+    pub const SLOT: usize = 16;
+    pub const SLOTS: usize = 1 << SLOTS_LOG;
+    pub const SLOTS_LOG: usize = 3;
+    pub const PARENT: usize = SLOT + 4 * SLOTS;
+    pub const SIBLING: usize = PARENT + 4;
+    pub const SIZE_COUNTED: usize = SIBLING + 4;
+    pub const START: usize = SIZE_COUNTED;
+    pub const TOTAL: usize = START + 8;
     /// Twice the calls that made timed calls, odd while the one under way is such a call.
-    pub const CALLING: usize = 48;
+    pub const CALLING: usize = START + 16;
     /// Where some calls are timed: the time of the first ones. `TOTAL` is that of others.
-    pub const FIRST_TOTAL: usize = 48;
+    pub const FIRST_TOTAL: usize = START + 16;
     /// How many of the others were timed, and the low bits of the number of the call that is timed
     /// next: one that is timed is under way when it is not above the count.
-    pub const TIMED_CALLS: usize = 56;
-    pub const AT: usize = 60;
+    pub const TIMED_CALLS: usize = START + 24;
+    pub const AT: usize = START + 28;
     /// The sum of the squares of their times, a floating-point number.
-    pub const SQUARES: usize = 64;
-    pub const BYTECODES: usize = 32;
-    pub const OBJECTS: usize = 40;
-    pub const BYTES: usize = 48;
+    pub const SQUARES: usize = START + 32;
+    pub const BYTECODES: usize = SIZE_COUNTED;
+    pub const OBJECTS: usize = BYTECODES + 8;
+    pub const BYTES: usize = BYTECODES + 16;
     /// In a session of allocation sites: what this one made.
-    pub const MADE: usize = 32;
-    pub const MADE_BYTES: usize = 40;
-    pub const SIZE_COUNTED: usize = 32;
-    pub const SIZE_TIMED: usize = 56;
-    pub const SIZE_SOME_TIMED: usize = 72;
+    pub const MADE: usize = SIZE_COUNTED;
+    pub const MADE_BYTES: usize = MADE + 8;
+    pub const SIZE_TIMED: usize = START + 24;
+    pub const SIZE_SOME_TIMED: usize = START + 40;
     /// Calls of a context that are all timed where only some others are.
     pub const FIRST_CALLS: u64 = 64;
-    pub const SIZE_BYTECODES: usize = 40;
-    pub const SIZE_ALLOCATIONS: usize = 56;
-    pub const SIZE_SITES: usize = 48;
+    pub const SIZE_BYTECODES: usize = BYTECODES + 8;
+    pub const SIZE_ALLOCATIONS: usize = BYTECODES + 24;
+    pub const SIZE_SITES: usize = MADE + 16;
 }
 
 /// What the nodes of a session hold beside their invocations.

@@ -409,7 +409,7 @@ mod tests {
         put(header::MAGIC, &layout::MAGIC.to_le_bytes());
         put(header::BUMP, &(3 * PAGE as u64).to_le_bytes());
         put(header::FIRST, &(PAGE as u64).to_le_bytes());
-        put(header::NODE, &32_u32.to_le_bytes());
+        put(header::NODE, &(node::SIZE_COUNTED as u32).to_le_bytes());
         put(header::LOST, &5_u64.to_le_bytes());
         put(PAGE + page::KIND, &page::KIND_TREE.to_le_bytes());
         put(PAGE + page::TREE, &(PAGE as u32).to_le_bytes());
@@ -425,8 +425,8 @@ mod tests {
         };
         let root = PAGE + tree::ROOT;
         place(root, layout::ROOT, 0, 0);
-        place(root + 32, 11, root, 3);
-        place(2 * PAGE + page::HEAD, 12, root + 32, 9);
+        place(root + node::SIZE_COUNTED, 11, root, 3);
+        place(2 * PAGE + page::HEAD, 12, root + node::SIZE_COUNTED, 9);
         bytes
     }
 
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!((tree.at, tree.thread, tree.name.as_str()), (PAGE as u32, 7, "main"));
         let places: Vec<usize> = tree.nodes.iter().map(|node| node.at as usize).collect();
         let root = PAGE + tree::ROOT;
-        assert_eq!(places, [root, root + 32, 2 * PAGE + page::HEAD]);
+        assert_eq!(places, [root, root + node::SIZE_COUNTED, 2 * PAGE + page::HEAD]);
         let seen: Vec<_> = tree.nodes.iter().map(|n| (n.parent, n.method, n.count)).collect();
         assert_eq!(seen, [(0, layout::ROOT, 0), (0, 11, 3), (1, 12, 9)]);
     }
@@ -452,11 +452,14 @@ mod tests {
         };
         // The first child hangs on what lies behind it now, which hangs on the root; and one is
         // free.
-        put(root + 32 + node::PARENT, (2 * PAGE + page::HEAD) as i32);
+        put(root + node::SIZE_COUNTED + node::PARENT, (2 * PAGE + page::HEAD) as i32);
         put(2 * PAGE + page::HEAD + node::PARENT, root as i32);
-        put(2 * PAGE + page::HEAD + 32 + node::METHOD, layout::FREED);
-        put(2 * PAGE + page::HEAD + 64 + node::METHOD, 13);
-        put(2 * PAGE + page::HEAD + 64 + node::PARENT, (root + 32) as i32);
+        put(2 * PAGE + page::HEAD + node::SIZE_COUNTED + node::METHOD, layout::FREED);
+        put(2 * PAGE + page::HEAD + 2 * node::SIZE_COUNTED + node::METHOD, 13);
+        put(
+            2 * PAGE + page::HEAD + 2 * node::SIZE_COUNTED + node::PARENT,
+            (root + node::SIZE_COUNTED) as i32,
+        );
         let snapshot = Snapshot::read(&bytes).unwrap();
         let seen: Vec<_> = snapshot.trees[0].nodes.iter().map(|n| (n.parent, n.method)).collect();
         assert_eq!(seen, [(0, layout::ROOT), (0, 12), (1, 11), (2, 13)]);

@@ -111,12 +111,12 @@ public final class TareAgents {
         return get(thread, entry(thread));
     }
 
-    /** A leaf was never the current node; it is the one that was entered last. */
+    /** A leaf was never the current node; the slots of its caller's node have it. */
     @ForceInline
     private static void noticeLeaf(long node, int id, int bytecodes) {
         if (node > 0) {
-            long child = node + U.getInt(node + LAST);
-            notice(U.getInt(child + METHOD) == id ? child : node, bytecodes);
+            long child = TareTree.known(node, id);
+            notice(child != 0 ? child : node, bytecodes);
         }
     }
 

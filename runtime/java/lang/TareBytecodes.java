@@ -103,7 +103,8 @@ public final class TareBytecodes {
 
     // A method that calls nothing and has no loop tells its call at its entry, and at its end only what
     // takes no more of the stack: it must not fail by an overflow after it ran. Inside the subgraph the child
-    // that it was counted in is the last one then; from outside there is none yet, and all is told at the end.
+    // that it was counted in has a slot then: nothing was looked for meanwhile. From outside there is none
+    // yet, and all is told at the end.
 
     @ForceInline
     public static void leafBegun(int id) {
@@ -115,7 +116,7 @@ public final class TareBytecodes {
         Thread thread = Thread.currentThread();
         long node = get(thread, entry(thread));
         if (node > 0) {
-            spendLast(node, id, bytecodes);
+            spendLeaf(node, id, bytecodes);
         }
     }
 
@@ -132,17 +133,30 @@ public final class TareBytecodes {
     public static void leafRootEnded(int id, int bytecodes) {
         Thread thread = Thread.currentThread();
         long node = get(thread, entry(thread));
-        if (node <= 0 || !spendLast(node, id, bytecodes)) {
+        if (node <= 0 || !spendLeaf(node, id, bytecodes)) {
             exitCounted(begin(thread, id), bytecodes);
         }
     }
 
-    /** Adds to the child that was entered last; false when the node is older than this session. */
+    /** Adds to a child just counted in; false when the node is older than this session. */
     @ForceInline
-    private static boolean spendLast(long node, int id, int bytecodes) {
-        long child = node + U.getInt(node + LAST);
-        int method = U.getInt(child + METHOD);
-        if (method != id && method != REST) {
+    private static boolean spendLeaf(long node, int id, int bytecodes) {
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
+        if (U.getInt(child + METHOD) != id) {
+            return spendLeafFar(node, id, bytecodes);
+        }
+        U.putLong(child + BYTECODES, U.getLong(child + BYTECODES) + bytecodes);
+        return true;
+    }
+
+    /** The same for a child that is not in its first slot, or is the node's rest. */
+    @DontInline
+    private static boolean spendLeafFar(long node, int id, int bytecodes) {
+        long child = TareTree.known(node, id);
+        if (child == 0) {
+            child = TareTree.known(node, REST);
+        }
+        if (child == 0) {
             spendFar(node, bytecodes);
             return node >>> 32 == session;
         }
@@ -173,7 +187,7 @@ public final class TareBytecodes {
     /** Counts a call and its bytecodes; false when the node is older than this session. */
     @ForceInline
     private static boolean countAll(long node, int id, int bytecodes) {
-        long child = node + U.getInt(node + LAST);
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {

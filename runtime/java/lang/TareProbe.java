@@ -95,7 +95,7 @@ public final class TareProbe {
     /** Counts a call; false when the node is older than this session. */
     @ForceInline
     static boolean count(long node, int id) {
-        long child = node + U.getInt(node + LAST);
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {
@@ -116,7 +116,7 @@ public final class TareProbe {
 
     @ForceInline
     private static long down(Thread thread, long entry, long node, int id, boolean root) {
-        long child = node + U.getInt(node + LAST);
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {
@@ -214,7 +214,7 @@ public final class TareProbe {
 
     @ForceInline
     private static long downTimed(Thread thread, long entry, long node, int id, boolean root) {
-        long child = node + U.getInt(node + LAST);
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {

@@ -14,10 +14,10 @@ final class TarePruning {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // While a tree is pruned: what stays, and what goes but was looked at.
-    private static final int MARK = NEXT; // Guesses are forgotten.
+    private static final int MARK = SLOT + 4; // Slots are emptied afterwards.
     private static final int STAYS = 1;
     private static final int GOES = 2;
-    private static final int KNOWN = 4; // Its rest is where its last child would be.
+    private static final int KNOWN = 4; // Its rest is in the first slot.
     private static final int SIEVE_MAX = 1 << 20;
 
     private TarePruning() {}
@@ -86,12 +86,12 @@ final class TarePruning {
             int mark = U.getInt(parent + MARK);
             if ((mark & STAYS) != 0) {
                 boolean known = (mark & KNOWN) != 0;
-                long rest = known ? parent + U.getInt(parent + LAST) : rest(base, parent);
+                long rest = known ? parent + U.getInt(parent + SLOT) : rest(base, parent);
                 if (rest == 0) {
                     U.putInt(at + METHOD, REST);
                     rest = at;
                 }
-                U.putInt(parent + LAST, (int) (rest - parent));
+                U.putInt(parent + SLOT, (int) (rest - parent));
                 U.putInt(parent + MARK, STAYS | KNOWN);
                 if (rest != at) {
                     U.putLong(rest + COUNT, U.getLong(rest + COUNT) + U.getLong(at + COUNT));
@@ -142,7 +142,9 @@ final class TarePruning {
         for (long at = first(tree); at != 0; at = next(base, tree, at, size)) {
             int mark = U.getInt(at + MARK);
             U.putInt(at + MARK, 0);
-            if (mark == GOES && U.getInt(at + METHOD) != FREED) {
+            if ((mark & STAYS) != 0) {
+                TareTree.noChild(at);
+            } else if (mark == GOES && U.getInt(at + METHOD) != FREED) {
                 if (U.getInt(at + METHOD) == REST && (base | U.getInt(at + KIDS) & LOW) == at) {
                     U.putInt(at + KIDS, 0); // Has become its parent's rest.
                     TareTree.noChild(at);
@@ -222,7 +224,6 @@ final class TarePruning {
 
     /** Leaves those out that go, but for one that has become the rest. */
     private static void relink(long base, long node) {
-        TareTree.noChild(node);
         int kids = U.getInt(node + KIDS);
         if ((kids & 1) == 0) {
             int list = 0;

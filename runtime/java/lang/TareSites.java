@@ -153,7 +153,7 @@ public final class TareSites {
             || U.getInt((node & ~LOW) + H_HOLDS) != HOLDS_SITES) {
             return 0;
         }
-        long child = node + U.getInt(node + LAST);
+        long child = node + U.getInt(node + SLOT + ((site & SLOTS - 1) << 2));
         return U.getInt(child + METHOD) == site ? child : TareTree.site(node, site);
     }
 }

@@ -42,7 +42,7 @@ public final class TareSome {
 
     @ForceInline
     private static long down(Thread thread, long entry, long node, int id, boolean root) {
-        long child = node + U.getInt(node + LAST);
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
         if (U.getInt(child + METHOD) != id) {
             child = find(node, id);
             if (child == 0) {

@@ -26,15 +26,8 @@ final class TareTree {
      */
     @DontInline
     static long find(long node, int id) {
-        // What a method calls it mostly calls in turns. Whatever a node says of who comes next is
-        // no more than a guess.
-        long last = node + U.getInt(node + LAST);
-        long next = last + U.getInt(last + NEXT);
-        if (U.getInt(next + METHOD) == id && U.getInt(next + PARENT) == (int) node) {
-            U.putInt(node + LAST, (int) (next - node));
-            return next;
-        }
-        return search(node, last, id, true);
+        long child = known(node, id);
+        return child != 0 ? child : search(node, id, true);
     }
 
     /**
@@ -44,16 +37,31 @@ final class TareTree {
      */
     @DontInline
     static long site(long node, int id) {
-        long last = node + U.getInt(node + LAST);
-        long next = last + U.getInt(last + NEXT);
-        if (U.getInt(next + METHOD) == id && U.getInt(next + PARENT) == (int) node) {
-            U.putInt(node + LAST, (int) (next - node));
-            return next;
-        }
-        return search(node, last, id, false);
+        long child = known(node, id);
+        return child != 0 ? child : search(node, id, false);
     }
 
-    private static long search(long node, long last, int id, boolean call) {
+    /**
+     * The child for a method, if it is in one of its two slots; or zero. The probes have looked at the
+     * first one before they call anything in here.
+     */
+    @ForceInline
+    static long known(long node, int id) {
+        long child = node + U.getInt(node + SLOT + ((id & SLOTS - 1) << 2));
+        if (U.getInt(child + METHOD) == id) {
+            return child;
+        }
+        child = node + U.getInt(second(node, id));
+        return U.getInt(child + METHOD) == id ? child : 0;
+    }
+
+    /** Where a child is that found its first slot taken: never the first slot. */
+    @ForceInline
+    private static long second(long node, int id) {
+        return node + SLOT + (((id >> SLOTS_LOG | 1) ^ id) & SLOTS - 1) * 4L;
+    }
+
+    private static long search(long node, int id, boolean call) {
         long base = node & ~LOW;
         int kids = U.getInt(node + KIDS);
         int length = 0;
@@ -61,7 +69,7 @@ final class TareTree {
             for (int at = kids; at != 0; at = U.getInt((base | at & LOW) + SIBLING)) {
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    follow(node, last, child);
+                    remember(node, id, child);
                     return child;
                 }
                 length++;
@@ -76,7 +84,7 @@ final class TareTree {
                 }
                 long child = base | at & LOW;
                 if (U.getInt(child + METHOD) == id) {
-                    follow(node, last, child);
+                    remember(node, id, child);
                     return child;
                 }
             }
@@ -84,19 +92,24 @@ final class TareTree {
         return create(node, id, length, call);
     }
 
-    /** Makes a child the last that was entered. */
+    /** Puts a child into a slot of its own: the first, unless only the second is empty. */
     @ForceInline
-    private static void follow(long node, long last, long child) {
-        U.putInt(node + LAST, (int) (child - node));
-        if (U.getInt(last + METHOD) != 0) {
-            U.putInt(last + NEXT, (int) (child - last));
-        }
+    private static void remember(long node, int id, long child) {
+        long first = node + SLOT + ((id & SLOTS - 1) << 2);
+        long second = second(node, id);
+        boolean later = U.getInt(node + U.getInt(first) + METHOD) != 0
+            && U.getInt(node + U.getInt(second) + METHOD) == 0;
+        U.putInt(later ? second : first, (int) (child - node));
     }
 
-    /** In place of a last child: where its method would be there is its page's zero. */
+    /** Empties the slots: where a child's method would be there is its page's zero. */
     static void noChild(long node) {
         long page = node & -PAGE;
-        U.putInt(node + LAST, (int) (page + P_NOBODY - METHOD - node));
+        int to = (int) (page + P_NOBODY - METHOD - node);
+        long two = to & LOW | (long) to << 32;
+        for (int at = SLOT; at < SLOT + SLOTS * 4; at += 8) {
+            U.putLong(node + at, two);
+        }
     }
 
     @ForceInline
@@ -139,7 +152,7 @@ final class TareTree {
         if (call && !rest && U.getInt(base + H_FOLD) != 0) {
             for (long outer = node; U.getInt(outer + METHOD) > 0; outer = parent(outer)) {
                 if (U.getInt(outer + METHOD) == id) {
-                    U.putInt(node + LAST, (int) (outer - node));
+                    remember(node, id, outer);
                     return outer;
                 }
             }
@@ -178,7 +191,7 @@ final class TareTree {
         } else {
             tabulate(base, tree, node, child);
         }
-        follow(node, node + U.getInt(node + LAST), child);
+        remember(node, id, child);
         if (call && !rest && TareDiscovery.searches()) {
             TareDiscovery.discover(node, id);
         }
@@ -287,10 +300,10 @@ final class TareTree {
         if (freed != 0) {
             long node = base | freed & LOW;
             U.putInt(tree + T_FREED, U.getInt(node + SIBLING));
-            for (int at = 0; at < size; at += 8) {
-                if (at != LAST) { // The method's place keeps its mark until there is a new one.
-                    U.putLong(node + at, 0);
-                }
+            U.putLong(node + COUNT, 0);
+            U.putInt(node + KIDS, 0); // The method beside it keeps its mark until there is a new one.
+            for (int at = SLOT; at < size; at += 8) {
+                U.putLong(node + at, 0);
             }
             return node;
         }
