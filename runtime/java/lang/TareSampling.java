@@ -19,9 +19,11 @@ import jdk.internal.vm.annotation.ForceInline;
  * context is met as often as its share of the bytecodes says, and always at the same moment.
  *
  * <p>A thread's current node is the next free place of its stack here, and a method's token is its own
- * place. A place holds the method's id and, once a sample came by, where in the tree it is: what
- * was entered since the last sample is all that the next one has to look for. In memory of an earlier
- * session every place is zero, also the one below the first, which holds the root otherwise.
+ * place. A place holds the method's id and, once a sample came by, the distance to its node in the tree:
+ * what was entered since the last sample is all that the next one has to look for. A probe of an earlier
+ * session that takes a place for a node, and its distances for slots, so finds nodes and harms nothing.
+ * In memory of an earlier session every place is zero, also the one below the first, which holds the
+ * root otherwise.
  */
 public final class TareSampling {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -218,8 +220,8 @@ public final class TareSampling {
         }
         long stack = aligned(base, STACK, tree);
         if (stack != 0) {
-            long root = tree + T_ROOT;
-            U.putLong(stack + S_FIRST - PLACE_BYTES, root << 32 | ROOT & LOW);
+            long place = stack + S_FIRST - PLACE_BYTES;
+            U.putLong(place, tree + T_ROOT - place << 32 | ROOT & LOW);
             U.putInt(stack + P_PAGES, STACK / PAGE);
             header(stack, KIND_STACK, tree);
             U.putLong(stack + S_RANDOM, seed(base, tree));
@@ -301,7 +303,7 @@ public final class TareSampling {
                 return 0; // The session has ended.
             }
         }
-        long node = base | U.getInt(at + PLACE_NODE) & LOW;
+        long node = at + U.getInt(at + PLACE_NODE);
         while (at < place) {
             at += PLACE_BYTES;
             long child = find(node, U.getInt(at));
@@ -311,7 +313,7 @@ public final class TareSampling {
             if (U.getInt(child + METHOD) == REST) {
                 return child;
             }
-            U.putInt(at + PLACE_NODE, (int) child);
+            U.putInt(at + PLACE_NODE, (int) (child - at));
             node = child;
         }
         return node;

@@ -44,7 +44,7 @@ const RESERVE_SHARE: u64 = 16;
 /// Between two calls of a context that are timed, on average, at most.
 const LARGEST_DISTANCE: u32 = 1 << 16;
 
-/// A node's last child is found by a signed distance of 32 bits.
+/// A node's children are found by signed distances of 32 bits.
 const LARGEST: u64 = 1 << 31;
 
 /// Called by the probes: a thread needs a session's memory up to this end, now. Whether it is
