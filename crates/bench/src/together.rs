@@ -45,6 +45,9 @@ Options:
 /// cent.
 const WINDOW: Amount = Amount { iterations: 3, seconds: 4.0 };
 
+/// Long enough that there is something to record: an empty recording is an error.
+const SHORT: Amount = Amount { iterations: 1, seconds: 1.0 };
+
 /// Engines by name, and what switches each on alone. Pauses have no switch: a recording of nothing
 /// else that is cheaper than any other, of references that native code makes, stands for them.
 const ALONE: [(&str, &[&str]); 5] = [
@@ -128,9 +131,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             stages.note(format!("NOT COVERED: {name}"));
             continue;
         };
-        if !options.quick {
-            workload.measured = WINDOW;
-        }
+        workload.measured = if options.quick { SHORT } else { WINDOW };
         let windows = measure(&bench, &jcmd, &workload, jdk, rounds)?;
         let what = workload.what.split(", all of").next().unwrap_or(&workload.what);
         let piece = format!("\n## {name}\n\nThis is {what}.\n\n{}", table(&windows));
@@ -155,7 +156,7 @@ fn measure(
     let mut windows = Windows::all();
     // The first attaching of a tool is no part of anything.
     for one in &windows {
-        window(&mut warm, one.options, Amount { iterations: 1, seconds: 0.0 })?;
+        window(&mut warm, one.options, SHORT)?;
     }
     let count = windows.len();
     for round in 0..rounds {
