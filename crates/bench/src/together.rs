@@ -222,8 +222,8 @@ fn head(command: &str) -> String {
          **Processor time** is that of the whole process for an iteration, **time** that of an \
          iteration, both beside the plain window of the same round: the median over rounds, and in \
          brackets the bounds of 95 % of 4,000 bootstrap draws of rounds. **Lost** is what the \
-         recordings of all rounds say that they have lost. Every recording tells pauses; they have \
-         no switch of their own.\n"
+         recordings of all rounds say that they have lost. Every recording tells pauses, which \
+         have no switch of their own: the sum of the engines alone has their cost five times.\n"
     )
 }
 
