@@ -1,6 +1,7 @@
 //! The options that small benchmarks share.
 
-use anyhow::{Context, Result};
+use super::workloads;
+use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
 pub struct Options<'a> {
@@ -34,6 +35,24 @@ impl<'a> Options<'a> {
         }
         Ok(Some(options))
     }
+
+    /// What is left if it is `--rounds N` and names of workloads.
+    pub fn rounds_and_names(&self) -> Result<(Option<usize>, Vec<&'a str>)> {
+        let (mut rounds, mut names) = (None, Vec::new());
+        let mut rest = self.rest.iter();
+        while let Some(word) = rest.next() {
+            match *word {
+                "--rounds" => {
+                    let number = rest.next().and_then(|n| n.parse().ok());
+                    let number = number.filter(|n: &usize| *n > 0);
+                    rounds = Some(number.context("--rounds needs a number above 0")?);
+                }
+                name if workloads::names().any(|known| known == name) => names.push(name),
+                other => bail!("{other} is neither an option nor a workload; see --help"),
+            }
+        }
+        Ok((rounds, names))
+    }
 }
 
 #[cfg(test)]
@@ -49,5 +68,18 @@ mod tests {
         assert!(Options::read(&["-h"], "", 25).unwrap().is_none());
         assert!(Options::read(&["--jdk", "x"], "", 25).is_err());
         assert!(Options::read(&["--tare"], "", 25).is_err());
+    }
+
+    #[test]
+    fn rounds_and_names_are_read_and_nothing_else() {
+        let of = |words: &[&'static str]| {
+            let options = Options::read(words, "", 25).unwrap().unwrap();
+            options.rounds_and_names()
+        };
+        assert_eq!(of(&["h2", "--rounds", "3"]).unwrap(), (Some(3), vec!["h2"]));
+        assert_eq!(of(&[]).unwrap(), (None, Vec::new()));
+        for bad in [&["--rounds"][..], &["--rounds", "0"], &["--round", "3"], &["h3"]] {
+            assert!(of(bad).is_err(), "{bad:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::recorder::Recorder;
 use super::stats::{beside, median, shown};
 use super::warm::{Cost, Warm};
 use super::workloads::{self, Workload};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -89,18 +89,7 @@ impl Windows {
 
 pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
-    let (mut rounds, mut names) = (None, Vec::new());
-    let mut rest = options.rest.iter();
-    while let Some(word) = rest.next() {
-        match *word {
-            "--rounds" => {
-                let number = rest.next().and_then(|n| n.parse().ok()).filter(|n: &usize| *n > 0);
-                rounds = Some(number.context("--rounds needs a number above 0")?);
-            }
-            name if workloads::names().any(|known| known == name) => names.push(name),
-            other => bail!("{other} is neither an option nor a workload; see --help"),
-        }
-    }
+    let (rounds, mut names) = options.rounds_and_names()?;
     if names.is_empty() {
         names.push("h2");
     }
