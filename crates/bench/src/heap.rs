@@ -1,5 +1,6 @@
 //! `cargo xtask bench heap`: what a heap snapshot costs the program beside HotSpot's own dump, and
-//! what reading a dump costs beside other readers, by the size of the heap.
+//! what reading a dump costs beside other readers, by the size of the heap. With `--peers` it is the
+//! largest heap only, beside all other readers: one of them takes a quarter of an hour.
 //!
 //! `measure` measures, `peers` has the other readers, `plot` draws; this file reads the command line
 //! and writes the page.
@@ -21,17 +22,18 @@ use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
 Measures the pause of a heap snapshot beside that of HotSpot's own dump, and what reading a dump takes beside
-Eclipse MAT, hprof-analyzer and hprof-slurp, for heaps of several sizes.
+hprof-slurp, for heaps of several sizes; with --peers for the largest, beside Eclipse MAT and hprof-analyzer, too.
 
 Usage: cargo xtask bench heap [OPTION…]
 
 Options:
   --quick         two small heaps, one snapshot of each
+  --peers         the largest heap only, beside all other readers; MAT alone takes 3 to 16 minutes
   --minutes N     begin no further size after that time (default: 10); the largest comes first
   --jdk N         the JDK to run on (default: 25)
   --tare FILE     measure this `tare` instead of building one
   --slurp FILE    measure beside this hprof-slurp instead of installing it (`cargo install hprof-slurp`)
-  --write-docs    write docs/measured/heap.md and bench/heap.svg
+  --write-docs    write docs/measured/heap.md and bench/heap.svg, or with --peers docs/measured/heap-peers.md
 ";
 
 /// Entries of the map in the heap, five objects each and some; the largest has 49
@@ -51,12 +53,13 @@ const REOPEN_GOAL: f64 = 0.2;
 
 pub fn run(words: &[&str]) -> Result<()> {
     let Some(options) = Options::read(words, HELP, 25)? else { return Ok(()) };
-    let (mut minutes, mut slurp) = (10.0, None);
+    let (mut minutes, mut slurp, mut all_peers) = (10.0, None, false);
     let mut rest = options.rest.iter();
     while let Some(word) = rest.next() {
         let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
         match *word {
             "--minutes" => minutes = value()?.parse().context("--minutes needs a number")?,
+            "--peers" => all_peers = true,
             "--slurp" => slurp = Some(PathBuf::from(value()?)),
             other => bail!("{other} is no option\n\n{HELP}"),
         }
@@ -66,7 +69,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     let jdks = super::jdks(&[options.jdk], &mut stages)?;
     let jdk = jdks.first().context("no JDK")?;
     let Ready { workspace, work, javac, .. } = &ready;
-    let peers = Peers::prepare(workspace, work, javac, slurp, &mut stages);
+    let peers = match all_peers {
+        true => Peers::all(workspace, work, javac, slurp, &mut stages),
+        false => Peers::quick(workspace, slurp, &mut stages),
+    };
     let load = machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}"));
     let revision = super::revision(&ready.workspace).unwrap_or_default();
     let about = format!(
@@ -74,7 +80,11 @@ pub fn run(words: &[&str]) -> Result<()> {
         machine::describe(),
         jdk.version
     );
-    let sizes = if options.quick { &SMALL[..] } else { &SIZES };
+    let sizes = match (options.quick, all_peers) {
+        (true, _) => &SMALL[..],
+        (false, true) => &SIZES[..1],
+        (false, false) => &SIZES,
+    };
     let snapshots = if options.quick { 1 } else { SNAPSHOTS };
     let begun = Instant::now();
     let mut points = Vec::new();
@@ -96,8 +106,12 @@ pub fn run(words: &[&str]) -> Result<()> {
     println!("{page}");
     if options.write_docs {
         let root = &ready.workspace.root;
-        super::write(&root.join("docs/measured/heap.md"), &page)?;
-        super::write(&root.join("bench/heap.svg"), &plot::svg(&points))?;
+        if all_peers {
+            super::write(&root.join("docs/measured/heap-peers.md"), &page)?;
+        } else {
+            super::write(&root.join("docs/measured/heap.md"), &page)?;
+            super::write(&root.join("bench/heap.svg"), &plot::svg(&points))?;
+        }
     }
     stages.finish()
 }
@@ -118,11 +132,14 @@ fn without_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
 const GB: f64 = 1e9;
 
 fn page(command: &str, about: &str, points: &[Point]) -> String {
+    let growth = match points {
+        [_] => "",
+        _ => " Times and memory grow with the heap:\n\n![By the size of the heap](../../bench/heap.svg)",
+    };
     let mut text = format!(
         "# What a heap snapshot costs\n\n\
          This page is generated; `{command}` writes it anew. Do not edit it.\n\n{about}\n\n\
-         Each line is one JVM with G1 that holds a map of so many objects and does nothing else. Times and memory \
-         grow with the heap:\n\n![By the size of the heap](../../bench/heap.svg)\n\n\
+         Each line is one JVM with G1 that holds a map of so many objects and does nothing else.{growth}\n\n\
          ## The pause\n\n\
          **Snapshot** is the median pause of `tare heap PID` after the first one, which has a short pause more. \
          **HotSpot's dump** is that of `jcmd PID GC.heap_dump -all`, and **count** that of `tare heap PID histo`: \
@@ -145,23 +162,24 @@ fn page(command: &str, about: &str, points: &[Point]) -> String {
             dump_pause / pause.max(1e-3),
         );
     }
+    let has = |at: &usize| points.iter().any(|point| point.peers[*at].is_some());
+    let there: Vec<usize> = (0..peers::ALL.len()).filter(has).collect();
     let _ = write!(
         text,
         "\n## Reading a dump\n\n\
          `tare heap FILE` prints who holds the memory, which takes dominators and retained sizes; **again** is the \
-         second time. MAT is its parser without Eclipse (`com.squareup.haha`), until the dump is open, which has \
-         dominators and retained sizes in its index. hprof-analyzer writes its report of suspects and \
-         dominators. hprof-slurp counts classes and strings and knows nothing of who holds what. \
+         second time. {}\
          All read the same file, which HotSpot wrote; time on the wall, the most memory that the process had, and \
          **beside**, what tare takes beside it. The goals for the largest are {READ_GOAL:.0} s, {:.1} GB, and \
          {REOPEN_GOAL} s again.\n\n\
          | objects | dump | tare | memory | again |",
+        there.iter().map(|at| peers::ALL[*at].about()).collect::<String>(),
         MEMORY_GOAL / GB
     );
-    for peer in peers::ALL {
-        let _ = write!(text, " {} | memory | beside |", peer.name());
+    for at in &there {
+        let _ = write!(text, " {} | memory | beside |", peers::ALL[*at].name());
     }
-    let _ = writeln!(text, "\n|--:|--:|--:|--:|--:|{}", "--:|--:|--:|".repeat(peers::ALL.len()));
+    let _ = writeln!(text, "\n|--:|--:|--:|--:|--:|{}", "--:|--:|--:|".repeat(there.len()));
     for point in points {
         let Reading { seconds, memory } = point.ours;
         let _ = write!(
@@ -172,8 +190,8 @@ fn page(command: &str, about: &str, points: &[Point]) -> String {
             memory / GB,
             point.again.seconds,
         );
-        for peer in point.peers {
-            let _ = match peer {
+        for at in &there {
+            let _ = match point.peers[*at] {
                 Some(peer) => write!(
                     text,
                     " {:.1} s | {:.2} GB | {:.2} |",
@@ -219,6 +237,14 @@ pub mod tests {
         has("| 5.0 M | 0.30 GB | 2.0 s | 0.50 GB | 0.10 s | 20.0 s | 1.00 GB | 0.10 | 8.0 s |");
         has(" 1.00 GB | 0.25 | 4.0 s | 1.00 GB | 0.50 |\n");
         has("| 0.10 s | – | – | – | – | – | – | – | – | – |\n");
+    }
+
+    #[test]
+    fn who_was_not_there_has_no_column() {
+        let slurp = Some(Reading { seconds: 4.0, memory: 1e9 });
+        let text = page("x", "Here.", &[Point { peers: [None, None, slurp], ..point(1e9) }]);
+        assert!(text.contains("| again | hprof-slurp | memory | beside |\n"), "{text}");
+        assert!(!text.contains("MAT") && !text.contains(".svg"), "{text}");
     }
 
     #[test]

@@ -34,6 +34,20 @@ impl Peer {
             Peer::Slurp => "hprof-slurp",
         }
     }
+
+    /// What it does with a dump, as a sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            Peer::Mat => {
+                "MAT is its parser without Eclipse (`com.squareup.haha`), until the dump is open, which has \
+                 dominators and retained sizes in its index. "
+            }
+            Peer::Analyzer => "hprof-analyzer writes its report of suspects and dominators. ",
+            Peer::Slurp => {
+                "hprof-slurp counts classes and strings and knows nothing of who holds what. "
+            }
+        }
+    }
 }
 
 pub struct Peers {
@@ -44,7 +58,13 @@ pub struct Peers {
 }
 
 impl Peers {
-    pub fn prepare(
+    /// The one that takes seconds.
+    pub fn quick(workspace: &Workspace, slurp: Option<PathBuf>, stages: &mut Stages) -> Peers {
+        let slurp = slurp.or_else(|| install(workspace, "hprof-slurp", stages));
+        Peers { mat: None, analyzer: None, slurp }
+    }
+
+    pub fn all(
         workspace: &Workspace,
         work: &Path,
         javac: &Jdk,
