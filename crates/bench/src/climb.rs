@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_line_has_ratios_of_the_same_round() {
-        let cost = |cpu| Cost { wall: cpu, cpu, iterations: 1 };
+        let cost = |cpu| Cost { wall: cpu, cpu, own: 0.0, iterations: 1 };
         let measured = Measured {
             costs: [
                 vec![cost(10.0), cost(20.0), cost(30.0)],
@@ -372,8 +372,8 @@ mod tests {
     #[test]
     fn what_is_beyond_the_plain_program_is_told_in_its_seconds() {
         // An iteration takes a tenth of a second, and two processors.
-        let plain = Cost { wall: 100.0, cpu: 200.0, iterations: 80 };
-        let dearer = Cost { wall: 150.0, cpu: 300.0, iterations: 40 };
+        let plain = Cost { wall: 100.0, cpu: 200.0, own: 0.0, iterations: 80 };
+        let dearer = Cost { wall: 150.0, cpu: 300.0, own: 0.0, iterations: 40 };
         assert!((dearer.beyond(plain) - 2.0).abs() < 1e-9);
         assert_eq!(plain.beyond(plain), 0.0);
     }

@@ -134,7 +134,9 @@ const GB: f64 = 1e9;
 fn page(command: &str, about: &str, points: &[Point]) -> String {
     let growth = match points {
         [_] => "",
-        _ => " Times and memory grow with the heap:\n\n![By the size of the heap](../../bench/heap.svg)",
+        _ => {
+            " Times and memory grow with the heap:\n\n![By the size of the heap](../../bench/heap.svg)"
+        }
     };
     let mut text = format!(
         "# What a heap snapshot costs\n\n\

@@ -23,6 +23,8 @@ const DEBUG: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepo
 pub struct Cost {
     pub wall: f64,
     pub cpu: f64,
+    /// Of that processor time what threads of Tare's took, which are in the process, too.
+    pub own: f64,
     /// How many there were.
     pub iterations: usize,
 }
@@ -64,12 +66,14 @@ impl<'a> Warm<'a> {
     }
 
     pub fn run(&mut self, amount: Amount) -> Result<Cost> {
-        let before = self.processor_time()?;
+        let (before, own_before) = (self.processor_time()?, self.own_time());
         let times = self.program.run(amount)?;
         let used = self.processor_time()? - before;
+        let own = (self.own_time() - own_before).max(0.0);
         let wall = median(&times.wall).context("no iteration")?;
         let iterations = times.wall.len();
-        Ok(Cost { wall, cpu: used / iterations as f64, iterations })
+        let per = 1.0 / iterations as f64;
+        Ok(Cost { wall, cpu: used * per, own: own * per, iterations })
     }
 
     /// Of the whole process, in milliseconds.
@@ -79,6 +83,21 @@ impl<'a> Warm<'a> {
         let ticks = fields.split_whitespace().skip(11).take(2);
         // The kernel counts in hundredths of a second for those who read files.
         Ok(ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0)
+    }
+
+    /// Of threads of Tare's in the process, in milliseconds, by the scheduler's own clock.
+    fn own_time(&self) -> f64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.program.pid()));
+        let took = |task: PathBuf| {
+            let name = fs::read_to_string(task.join("comm")).ok()?;
+            if !name.starts_with("tare-") {
+                return None;
+            }
+            let times = fs::read_to_string(task.join("schedstat")).ok()?;
+            times.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        let took = tasks.into_iter().flatten().flatten().filter_map(|task| took(task.path()));
+        took.sum::<f64>() / 1e6
     }
 
     /// Has the JVM do something, through the JDK's own tool.

@@ -13,6 +13,7 @@ use super::peers::Peers;
 use super::program::Amount;
 use super::ready::Ready;
 use super::stats::{beside, median, shown};
+use super::warm::Cost;
 use super::workloads;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -147,7 +148,8 @@ impl Comparison {
     fn table(&self, measured: &Measured) -> String {
         let [counted, other] = self.columns;
         let mut text = format!(
-            "| | processor time | time | {counted} | {other} | goal |\n|---|--:|--:|--:|--:|--:|\n"
+            "| | processor time | of that our threads | time | {counted} | {other} | goal |\n\
+             |---|--:|--:|--:|--:|--:|--:|\n"
         );
         for windows in [&measured.ours, &measured.peers] {
             let Some(plain) = windows.iter().find(|w| w.kind.is_none()) else { continue };
@@ -163,11 +165,15 @@ impl Comparison {
     fn line(&self, kind: &Kind, one: &Windows, plain: &Windows) -> String {
         let cpu = |w: &Windows| w.costs.iter().map(|cost| cost.cpu).collect::<Vec<_>>();
         let wall = |w: &Windows| w.costs.iter().map(|cost| cost.wall).collect::<Vec<_>>();
+        let own = |cost: &Cost| cost.own / cost.cpu * 100.0;
+        let own = median(&one.costs.iter().map(own).collect::<Vec<_>>());
+        let own = own.filter(|_| matches!(kind.who, Who::Tare(_)));
         let dash = || "–".to_owned();
         format!(
-            "| {} | {} | {} | {:.0} | {} | {} |",
+            "| {} | {} | {} | {} | {:.0} | {} | {} |",
             kind.name,
             shown(beside(&cpu(one), &cpu(plain))),
+            own.map_or_else(dash, |own| format!("{own:.2} %")),
             shown(beside(&wall(one), &wall(plain))),
             median(&one.counted).unwrap_or(0.0),
             median(&one.other).map_or_else(dash, self.show),
@@ -186,7 +192,9 @@ impl Comparison {
              **Processor time** is that of the whole process for an iteration, **time** that of \
              an iteration, both beside the plain window of the same JVM and round: the median \
              over rounds, and in brackets the bounds of 95 % of 4,000 bootstrap draws of rounds. \
-             {about} JFR's profile settings sample methods, too.\n"
+             **Of that our threads** is what threads of the agent took of it, by the scheduler's \
+             clock, which a noisy neighbour does not change much. {about} JFR's profile settings \
+             sample methods, too.\n"
         )
     }
 
@@ -203,10 +211,12 @@ impl Comparison {
 mod tests {
     use super::super::{alloc, locks};
     use super::*;
-    use crate::warm::Cost;
 
     fn windows(kind: Option<&'static Kind>, cpu: &[f64], other: &[f64]) -> Windows {
-        let costs = cpu.iter().map(|&cpu| Cost { wall: cpu * 2.0, cpu, iterations: 1 }).collect();
+        let costs = cpu
+            .iter()
+            .map(|&cpu| Cost { wall: cpu * 2.0, cpu, own: cpu / 200.0, iterations: 1 })
+            .collect();
         Windows { kind, costs, counted: vec![10.0, 30.0, 20.0], other: other.to_vec() }
     }
 
@@ -221,10 +231,13 @@ mod tests {
         let ours_alloc = ours(&alloc::COMPARISON, &[(3 << 20) as f64]);
         let text = alloc::COMPARISON.table(&Measured { ours: ours_alloc, peers });
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "| | processor time | time | samples | table | goal |");
+        assert_eq!(
+            lines[0],
+            "| | processor time | of that our threads | time | samples | table | goal |"
+        );
         assert_eq!(
             lines[2],
-            "| tare, 512K, with what lives | 1.100 (1.100–1.100) | 1.100 (1.100–1.100) | 20 \
+            "| tare, 512K, with what lives | 1.100 (1.100–1.100) | 0.50 % | 1.100 (1.100–1.100) | 20 \
              | 3.0 MiB | ≤ 1.01 |"
         );
         assert!(lines[3].starts_with("| JFR, profile | 2.000 "), "{text}");
