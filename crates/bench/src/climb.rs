@@ -139,7 +139,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     print!("{table}");
     if options.write_docs {
-        let revision = super::revision(&ready.workspace).unwrap_or_default();
+        let revision = ready.workspace.revision().unwrap_or_default();
         let page = format!(
             "# What a climb costs\n\n\
              This page is generated; `{}` writes it anew. Do not edit it.\n\n\

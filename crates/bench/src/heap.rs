@@ -74,7 +74,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         false => Peers::quick(workspace, slurp, &mut stages),
     };
     let load = machine::load().map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}"));
-    let revision = super::revision(&ready.workspace).unwrap_or_default();
+    let revision = ready.workspace.revision().unwrap_or_default();
     let about = format!(
         "Commit {revision}; {}; Java {}; others that wanted a processor just before: {load}.",
         machine::describe(),

@@ -47,10 +47,9 @@ mod wrap;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use tare_toolbox::jdks::{self, Jdk};
 use tare_toolbox::runtimes::cache_dir;
-use tare_toolbox::shell::{self, Workspace};
 use tare_toolbox::stages::Stages;
 
 const HELP: &str = "\
@@ -161,21 +160,6 @@ fn command(words: &[&str]) -> String {
         }
     }
     shown.join(" ")
-}
-
-/// The commit that was measured, and whether the sources were as in it.
-fn revision(workspace: &Workspace) -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let mut git = Command::new("git");
-        shell::output(git.current_dir(&workspace.root).args(arguments)).ok()
-    };
-    let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    // What an earlier part of the same run has written is no change of what is measured.
-    let sources = [".", ":!docs", ":!README.md", ":!bench/*.svg"];
-    let status = ["status", "--porcelain", "--untracked-files=no", "--"];
-    let changes = git(&[&status[..], &sources].concat())?;
-    let more = if changes.trim().is_empty() { "" } else { ", with changes" };
-    Some(format!("{}{more}", commit.trim()))
 }
 
 fn jdks(wanted: &[u32], stages: &mut Stages) -> Result<Vec<Jdk>> {

@@ -10,7 +10,7 @@ use crate::launch::Bench;
 use crate::peers::Peers;
 use crate::ready::Ready;
 use crate::workloads::{self, Workload};
-use crate::{HELP, command, demotion, docs, jdks, machine, plot, revision, stats, table, write};
+use crate::{HELP, command, demotion, docs, jdks, machine, plot, stats, table, write};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -258,7 +258,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         jdks: jdks.iter().map(|jdk| (jdk.major, jdk.version.clone())).collect(),
         launches: args.launches,
         command: command(words),
-        revision: if args.tare.is_none() { revision(workspace) } else { None },
+        revision: if args.tare.is_none() { workspace.revision() } else { None },
         load,
         notes,
     };

@@ -84,7 +84,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let text = table(&measured);
     println!("\n{text}");
     if options.write_docs {
-        let revision = super::revision(&ready.workspace).unwrap_or_default();
+        let revision = ready.workspace.revision().unwrap_or_default();
         let page = head(&super::command(&[&["threads"], words].concat()), threads, rounds);
         let machine = machine::describe();
         let page = format!("{page}\nCommit {revision}; {machine}.\n\n{text}");

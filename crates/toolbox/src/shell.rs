@@ -40,6 +40,21 @@ impl Workspace {
         command.current_dir(&self.root).args(arguments);
         command
     }
+
+    /// The commit that is measured, and whether the sources are as in it.
+    pub fn revision(&self) -> Option<String> {
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            output(git.current_dir(&self.root).args(arguments)).ok()
+        };
+        let commit = git(&["rev-parse", "--short", "HEAD"])?;
+        // What an earlier part of the same run has written is no change of what is measured.
+        let sources = [".", ":!docs", ":!README.md", ":!bench/*.svg"];
+        let status = ["status", "--porcelain", "--untracked-files=no", "--"];
+        let changes = git(&[&status[..], &sources].concat())?;
+        let more = if changes.trim().is_empty() { "" } else { ", with changes" };
+        Some(format!("{}{more}", commit.trim()))
+    }
 }
 
 fn cargo() -> Command {

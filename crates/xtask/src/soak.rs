@@ -3,13 +3,15 @@
 //! here and not by a test of seconds.
 //!
 //! What counts as a failure: a program or `tare` that does not end well, and any crash report of
-//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`.
+//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`; the page that
+//! keeps the account of all runs is in `ledger`.
 
 mod deadlocks;
+mod ledger;
 mod running;
 mod snapshots;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -37,6 +39,8 @@ Options:
   --jdk LIST        only these versions: 17,21,25
   --interval TIME   between two samples (50us)
   --tare FILE       this `tare`, with the agent beside it; none is built
+  --write-docs      add the runs to the account in docs/measured/soak.md: what takes longer than a day's work can be
+                    done in parts, as in `cargo xtask soak launches 50 --write-docs`
 
 A failed run keeps its output and the JVM's crash report in target/soak, and the command fails at its end.
 ";
@@ -62,22 +66,23 @@ struct Soak {
 
 pub fn run(words: &[&str]) -> Result<()> {
     let (mut tare, mut interval, mut versions) = (None, "50us".to_owned(), None);
+    let mut write_docs = false;
     let mut rest = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match *word {
             "--tare" => tare = Some(PathBuf::from(value()?)),
+            "--write-docs" => write_docs = true,
             "--interval" => interval = (*value()?).to_owned(),
             "--jdk" => versions = Some(value()?.split(',').collect::<Vec<_>>()),
             other if other.starts_with('-') => bail!("unknown option {other}\n\n{HELP}"),
             other => rest.push(other),
         }
     }
-    let count = |text: Option<&&str>, otherwise: u32| match text {
-        Some(text) => text.parse().with_context(|| format!("{text} is no number")),
-        None => Ok(otherwise),
-    };
+    if write_docs && tare.is_some() {
+        bail!("--write-docs notes the commit of what is built here: leave out --tare");
+    }
     let workspace = Workspace::open()?;
     let ready = setup::prepare()?;
     let tare = match tare {
@@ -99,41 +104,60 @@ pub fn run(words: &[&str]) -> Result<()> {
         bail!("there is none of these JDKs");
     }
     let work = workspace.target.join("soak");
-    let soak = Soak { tare, interval, work, root: workspace.root, javac: ready.javac };
-    let mut stages = Stages::new();
-    match rest[..] {
-        ["launches", ref number @ ..] => {
-            let times = count(number.first(), 500)?;
-            for jdk in runtimes {
-                let name = format!("launches, JDK {}", jdk.version);
-                stages.run(&name, || soak.launches(jdk, times));
-            }
-        }
-        ["churn", ref number @ ..] => {
-            let minutes = count(number.first(), 60)?;
-            let span = Duration::from_secs(60) * minutes / runtimes.len() as u32;
-            for jdk in runtimes {
-                let name = format!("churn, JDK {}", jdk.version);
-                stages.run(&name, || soak.churn(jdk, span));
-            }
-        }
-        ["snapshots", ref number @ ..] => {
-            let times = count(number.first(), 1000)?;
-            for jdk in runtimes {
-                let name = format!("snapshots, JDK {}", jdk.version);
-                stages.run(&name, || snapshots::run(&soak, jdk, times));
-            }
-        }
-        ["deadlocks", ref number @ ..] => {
-            let times = count(number.first(), 1000)?;
-            for jdk in runtimes {
-                let name = format!("deadlocks, JDK {}", jdk.version);
-                stages.run(&name, || deadlocks::run(&soak, jdk, times));
-            }
+    let soak = Soak { tare, interval, work, root: workspace.root.clone(), javac: ready.javac };
+    let (what, number) = match rest[..] {
+        [what] => (what, None),
+        [what, number] => {
+            (what, Some(number.parse::<u32>().with_context(|| format!("{number} is no number"))?))
         }
         _ => bail!("say what to do\n\n{HELP}"),
+    };
+    let jdks = runtimes.len() as u32;
+    type Work<'a> = Box<dyn Fn(&Jdk) -> Result<Outcome> + 'a>;
+    let work: Work<'_> = match what {
+        "launches" => Box::new(|jdk| soak.launches(jdk, number.unwrap_or(500))),
+        "churn" => {
+            let span = Duration::from_secs(60) * number.unwrap_or(60) / jdks;
+            let soak = &soak;
+            Box::new(move |jdk| soak.churn(jdk, span))
+        }
+        "snapshots" => Box::new(|jdk| snapshots::run(&soak, jdk, number.unwrap_or(1000))),
+        "deadlocks" => Box::new(|jdk| deadlocks::run(&soak, jdk, number.unwrap_or(1000))),
+        _ => bail!("say what to do\n\n{HELP}"),
+    };
+    let interval = match what {
+        "launches" | "churn" => soak.interval.as_str(),
+        _ => "–",
+    };
+    let mut stages = Stages::new();
+    for jdk in runtimes {
+        stages.run(&format!("{what}, JDK {}", jdk.version), || {
+            let begun = Instant::now();
+            let outcome = work(jdk)?;
+            if write_docs {
+                let row = ledger::Row {
+                    what: what.to_owned(),
+                    jdk: jdk.version.clone(),
+                    interval: interval.to_owned(),
+                    commit: workspace.revision().context("no commit is known")?,
+                    runs: outcome.runs,
+                    seconds: begun.elapsed().as_secs(),
+                    failed: outcome.failed,
+                };
+                ledger::add(&workspace.root.join(ledger::PAGE), row)?;
+            }
+            outcome.verdict
+        });
     }
     stages.finish()
+}
+
+/// What came of a soak on one JDK.
+struct Outcome {
+    runs: u32,
+    failed: u32,
+    /// An error where it says that something is wrong.
+    verdict: Result<()>,
 }
 
 impl Soak {
@@ -155,7 +179,7 @@ impl Soak {
         command
     }
 
-    fn launches(&self, jdk: &Jdk, times: u32) -> Result<()> {
+    fn launches(&self, jdk: &Jdk, times: u32) -> Result<Outcome> {
         let directory = self.directory("launches", jdk)?;
         let mut sources = Vec::new();
         find_sources(&self.root.join("demo"), &mut sources)?;
@@ -166,7 +190,7 @@ impl Soak {
             command.args(&compiler).arg("-d").arg(directory.join("classes")).args(&sources);
             tally.add(number, &mut command, None)?;
         }
-        tally.close()
+        Ok(tally.close())
     }
 
     /// Compiles a program of the tests.
@@ -179,7 +203,7 @@ impl Soak {
         Ok(classes)
     }
 
-    fn churn(&self, jdk: &Jdk, span: Duration) -> Result<()> {
+    fn churn(&self, jdk: &Jdk, span: Duration) -> Result<Outcome> {
         let directory = self.directory("churn", jdk)?;
         let classes = self.compile(&directory, CHURN, 17)?;
         let there: Vec<&str> =
@@ -196,7 +220,7 @@ impl Soak {
             let left = until.saturating_duration_since(Instant::now());
             tally.add(number, &mut command, Some(left.min(EACH)))?;
         }
-        tally.close()
+        Ok(tally.close())
     }
 }
 
@@ -283,11 +307,13 @@ impl<'a> Tally<'a> {
         Ok(all.filter(is_report).collect())
     }
 
-    fn close(self) -> Result<()> {
-        println!("{} runs, {} failed", self.runs, self.bad);
-        if self.bad > 0 {
-            bail!("{} of {} runs failed; see {}", self.bad, self.runs, self.directory.display());
-        }
-        Ok(())
+    fn close(self) -> Outcome {
+        let Tally { directory, runs, bad, .. } = self;
+        println!("{runs} runs, {bad} failed");
+        let verdict = match bad {
+            0 => Ok(()),
+            _ => Err(anyhow!("{bad} of {runs} runs failed; see {}", directory.display())),
+        };
+        Outcome { runs, failed: bad, verdict }
     }
 }

@@ -112,7 +112,7 @@ pub fn run(comparison: &Comparison, words: &[&str]) -> Result<()> {
     };
     let jcmd = ready.javac.home.join("bin/jcmd");
     let mut page = comparison.head(&super::command(&[&[comparison.name], words].concat()));
-    let revision = super::revision(&ready.workspace).unwrap_or_default();
+    let revision = ready.workspace.revision().unwrap_or_default();
     let load = machine::load().map_or(String::new(), |load| format!("; load before: {load:.1}"));
     let _ = writeln!(
         page,

@@ -136,7 +136,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         Bench { tare: tare.clone(), async_profiler, peers: Peers::default(), work: work.clone() };
     let about = page::About {
         command: super::command(&[&["sampling"], words].concat()),
-        revision: super::revision(workspace),
+        revision: workspace.revision(),
         machine: machine::describe(),
         load: machine::load(),
     };

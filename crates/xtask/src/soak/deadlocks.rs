@@ -2,8 +2,8 @@
 //! The programs are those of the tests: circles that come and go, by limits of time, by a lock
 //! above them and by interrupts, of platform threads and of virtual ones.
 
-use super::{Soak, running::Running};
-use anyhow::{Result, bail};
+use super::{Outcome, Soak, running::Running};
+use anyhow::{Result, anyhow};
 use std::process::{Command, Stdio};
 use tare_toolbox::jdks::Jdk;
 
@@ -13,9 +13,9 @@ const PROGRAMS: [(&str, &str, u32); 2] = [
     ("targets21/VirtualDeadlocks.java", "VirtualDeadlocks", 21),
 ];
 
-pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<()> {
+pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<Outcome> {
     let directory = soak.directory("deadlocks", jdk)?;
-    let mut bad = 0;
+    let (mut runs, mut bad) = (0, 0);
     for (source, name, release) in PROGRAMS.into_iter().filter(|program| jdk.major >= program.2) {
         let classes = soak.compile(&directory, source, release)?;
         let mut java = Command::new(jdk.home.join("bin/java"));
@@ -24,6 +24,7 @@ pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<()> {
         java.args(["-Djdk.virtualThreadScheduler.parallelism=16", name, "nearly"]);
         let mut program = Running::start(&mut java, &directory.join("program.log"))?;
         for number in 1..=times {
+            runs += 1;
             let mut look = Command::new(&soak.tare);
             look.args(["threads", "--json", &program.pid().to_string()]);
             let output = look.stdin(Stdio::null()).output()?;
@@ -37,8 +38,9 @@ pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<()> {
         program.end()?;
         println!("{name}: {times} looks, {bad} bad so far");
     }
-    if bad > 0 {
-        bail!("{bad} looks told of a deadlock, or failed; see {}", directory.display());
-    }
-    Ok(())
+    let verdict = match bad {
+        0 => Ok(()),
+        _ => Err(anyhow!("{bad} looks told of a deadlock, or failed; see {}", directory.display())),
+    };
+    Ok(Outcome { runs, failed: bad, verdict })
 }

@@ -3,8 +3,8 @@
 //! results meanwhile.
 
 use super::running::{Running, until};
-use super::{CHURN, Soak, Tally, has_collector};
-use anyhow::{Context, Result, bail};
+use super::{CHURN, Outcome, Soak, Tally, has_collector};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -32,7 +32,7 @@ struct Counts {
     longest_pause_ms: f64,
 }
 
-pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<()> {
+pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<Outcome> {
     let directory = soak.directory("snapshots", jdk)?;
     soak.compile(&directory, CHURN, 17)?;
     let there: Vec<&str> = COLLECTORS.into_iter().filter(|name| has_collector(jdk, name)).collect();
@@ -61,10 +61,11 @@ pub fn run(soak: &Soak, jdk: &Jdk, times: u32) -> Result<()> {
          {hurt} programs hurt, {left} with a copy left"
     );
     let too_many = u64::from(failed) * 1000 > u64::from(times) * u64::from(MOST_FAILED);
-    if too_many || hurt + left > 0 {
-        bail!("see {}", directory.display());
-    }
-    Ok(())
+    let verdict = match too_many || hurt + left > 0 {
+        true => Err(anyhow!("see {}", directory.display())),
+        false => Ok(()),
+    };
+    Ok(Outcome { runs: taken + failed, failed: failed + hurt + left, verdict })
 }
 
 impl Soak {
