@@ -5,11 +5,12 @@
 
 use std::env::{var, var_os};
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::panic::{set_hook, take_hook};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread;
+use std::time::Instant;
 
 /// A Java runtime on which targets run.
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ pub struct Env {
     /// Where compiled targets are kept.
     pub dir: PathBuf,
     skipped: Option<PathBuf>,
+    times: Option<PathBuf>,
     pub bin: PathBuf,
     pub agent: PathBuf,
     pub next_bin: PathBuf,
@@ -88,6 +90,7 @@ fn read() -> Env {
         },
         dir: path("TARE_TEST_DIR"),
         skipped: var_os("TARE_TEST_SKIPPED").map(PathBuf::from),
+        times: var_os("TARE_TEST_TIMES").map(PathBuf::from),
         bin: path("TARE_BIN"),
         agent: path("TARE_AGENT"),
         next_bin: path("TARE_NEXT_BIN"),
@@ -111,18 +114,38 @@ pub fn skip(what: &str, why: &str) {
     let line = format!("{what}: {why}");
     eprintln!("NOT COVERED: {line}");
     if let Some(file) = &env().skipped {
-        // One write per line: tests run side by side.
-        let opened = OpenOptions::new().append(true).create(true).open(file);
-        let written = opened.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-        written.unwrap_or_else(|e| panic!("cannot note in {}: {e}", file.display()));
+        note(file, &line).unwrap_or_else(|e| panic!("cannot note in {}: {e}", file.display()));
     }
+}
+
+/// One write per line: tests run side by side.
+fn note(file: &Path, line: &str) -> io::Result<()> {
+    let opened = OpenOptions::new().append(true).create(true).open(file);
+    opened.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
 }
 
 /// Runs a test body on one Java version; the test command names versions that are missing.
 pub fn on_jdk(major: u32, body: impl FnOnce(&Jdk)) {
     match env().jdks.iter().find(|jdk| jdk.major == major) {
-        Some(jdk) => body(jdk),
+        Some(jdk) => {
+            let _timed = Timed(Instant::now());
+            body(jdk);
+        }
         None => eprintln!("NOT COVERED: there is no Java {major}"),
+    }
+}
+
+/// How long a test took, also one that failed, for whoever wants the whole run to be shorter.
+struct Timed(Instant);
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        let thread = thread::current();
+        // Alone, a test runs on the main thread; then nobody asks for its time.
+        if let (Some(file), Some(name)) = (&env().times, thread.name()) {
+            // A figure that is missing is no reason to fail.
+            let _ = note(file, &format!("{:.1} {name}", self.0.elapsed().as_secs_f64()));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::bench;
 use crate::repeat::{Busy, Options, Tally};
 use crate::tidy;
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -103,9 +104,12 @@ fn jvm_tests(
     // Tests cannot report "skipped" to cargo; they write it here and we say it at the end.
     let skipped = work.join("skipped.txt");
     fs::write(&skipped, "")?;
+    let times_file = work.join("times.txt");
+    fs::write(&times_file, "")?;
     let of_jvms = || {
         let filters = &options.filters;
         let mut command = jvm_test_command(workspace, ready, built, filters, &work, &skipped);
+        command.env("TARE_TEST_TIMES", &times_file);
         command.arg(format!("--test-threads={}", test_threads()));
         command
     };
@@ -122,6 +126,9 @@ fn jvm_tests(
             // Whoever asks for some tests wants to see them fail.
             false => shell::run(&mut of_jvms()).map(|()| Vec::new()),
         });
+        if options.filters.is_empty() {
+            stages.note(slowest(&fs::read_to_string(&times_file)?));
+        }
         for name in unsteady.into_iter().flatten() {
             stages.note(format!("UNSTEADY: {name} failed among the others and passed alone"));
         }
@@ -141,6 +148,20 @@ fn jvm_tests(
     drop(busy);
     tally.lines().into_iter().for_each(|line| stages.note(line));
     note_skipped(stages, &skipped)
+}
+
+/// The run is to stay short: which tests take the most of it, on all JDKs together.
+fn slowest(times: &str) -> String {
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for (seconds, name) in times.lines().filter_map(|line| line.split_once(' ')) {
+        let test = name.rsplit_once("::jdk").map_or(name, |(test, _)| test);
+        *sums.entry(test).or_default() += seconds.parse().unwrap_or(0.0);
+    }
+    let all = sums.values().fold(0.0, |all, seconds| all + seconds);
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let first = sums.iter().take(12).map(|(name, seconds)| format!("{name} {seconds:.0} s"));
+    format!("slowest of {all:.0} s: {}", first.collect::<Vec<_>>().join(", "))
 }
 
 fn jvm_test_command(
@@ -208,4 +229,16 @@ fn test_threads() -> usize {
     let asked = env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     asked.unwrap_or(processors + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_tests_are_named_over_all_jdks() {
+        let times = "2.5 a::b::jdk17\n1.0 c::jdk21\n4.0 a::b::jdk25\n";
+        assert_eq!(slowest(times), "slowest of 8 s: a::b 6 s, c 1 s");
+        assert_eq!(slowest(""), "slowest of 0 s: ");
+    }
 }
