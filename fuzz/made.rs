@@ -8,13 +8,13 @@ use tare_formats::{Format, Options};
 use tare_heapdump::index::Key;
 use tare_heapdump::{ClassOut, Heap, RootKind, Silent, Type, Width, Writer as DumpWriter};
 use tare_profile::{
-    ContextId, Event, EventKind, Execution, FieldValue, Frame, FrameId, Method, MethodKind,
-    Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind,
+    ContextId, Event, EventKind, Execution, Frame, FrameId, LockFields, Method, MethodKind,
+    Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind, Wait,
 };
 use tare_protocol::{
     AgentOptions, EngineChange, EngineName, EnginePlan, EngineStatus, ErrorCode, EventCounts,
     ExactPlan, ExactStatus, Figures, Greeting, LoadedBy, Measure, Request, Response, Roots, Scheme,
-    Started, Status, TreePlan, TreeRoots,
+    SomeTimes, Started, Status, TreePlan, TreeRoots,
 };
 use tare_recording::Writer;
 
@@ -85,11 +85,14 @@ fn profile(seed: u64) -> Profile {
         }
     }
     let table = profile.events_of(&EventKind::lock());
-    let class = FieldValue::Text(profile.strings.intern("a.Lock"));
-    let operation = FieldValue::Text(profile.strings.intern("park"));
+    let fields = LockFields {
+        class: profile.strings.intern("a.Lock"),
+        operation: profile.strings.intern(Wait::Lock.name()),
+        owner_context: contexts[1],
+        ..LockFields::default()
+    };
     let event = Event { time: 9, duration: 5, thread: threads[1], context: contexts[1] };
-    let values = [class, FieldValue::Thread(ThreadId::UNKNOWN), operation];
-    profile.events_mut(table).push(event, &values);
+    profile.events_mut(table).push(event, &fields.values());
     profile
 }
 
@@ -216,6 +219,7 @@ fn arena(timed: bool) -> Vec<u8> {
 pub fn messages() -> Vec<Vec<u8>> {
     let figures = Figures::Times {
         cpu_time: true,
+        some: Some(SomeTimes { one_in: 32, seed: 7 }),
         all: false,
         count_only: vec!["**.get*".parse().expect("a pattern")],
         regions: vec!["a.B:7-9".parse().expect("a region")],
