@@ -25,8 +25,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus, LockPlan};
 
-/// How often sums are sent, and the stream is looked after.
-const TICK: Duration = Duration::from_millis(20);
+/// How often the stream is looked after. Nobody waits for it: front ends read the ring themselves.
+const TICK: Duration = Duration::from_millis(50);
 
 static SESSION: Mutex<Option<LockSession>> = Mutex::new(None);
 

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How often safepoints are looked at: two that come in between are told together.
-const LOOK: Duration = Duration::from_millis(5);
+/// Each look wakes a thread, which a program that does little else notices.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Who looks, and for whom.
 struct Looking {
