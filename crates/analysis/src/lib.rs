@@ -13,6 +13,7 @@
 
 mod around;
 mod aside;
+mod bounds;
 mod calibration;
 mod calls;
 mod classes;
@@ -41,6 +42,7 @@ mod pauses;
 mod probes;
 mod regions;
 mod runs;
+mod sandwich;
 mod select;
 mod sequences;
 mod target;
@@ -52,6 +54,7 @@ mod waits;
 
 pub use around::{Around, EventRef, NoEvent};
 pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
+pub use bounds::Bounds;
 pub use calibration::{Bounded, Calibration};
 pub use calls::{ELAPSED, figures_of_calls};
 pub use classes::{

@@ -214,6 +214,12 @@ impl Tree {
         self.nodes[node.index()].times
     }
 
+    /// The node of a number, if there is one.
+    pub fn node(&self, number: usize) -> Option<NodeId> {
+        let number = u32::try_from(number).ok().filter(|_| number < self.nodes.len())?;
+        Some(NodeId(number))
+    }
+
     /// All nodes, parents first.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> {
         (0..self.nodes.len() as u32).map(NodeId)

@@ -21,6 +21,7 @@ mod profiles;
 mod record;
 mod threads;
 mod values;
+mod view;
 
 pub use calibrate::CalibrateArgs;
 pub use check::CheckArgs;
@@ -40,6 +41,7 @@ use tare_offline::Modes;
 use tare_protocol::MethodPattern;
 use tare_session::command_socket::Interval;
 pub use values::duration;
+pub use view::ViewerArgs;
 use values::{any_interval, threshold};
 
 #[derive(Parser)]
@@ -63,6 +65,7 @@ use values::{any_interval, threshold};
                   tare run -- java -jar app.jar   start a program with the agent inside\n  \
                   tare detach 4711           remove the agent again\n  \
                   tare report run.tare       findings, hot methods, the call tree\n  \
+                  tare view run.tare         the same as a page in the browser; also of a JVM, live\n  \
                   tare diff old.tare new.tare     what grew and what shrank\n  \
                   tare check --baseline perf.tare -- java -jar app.jar   fail if it does more work than before\n  \
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
@@ -248,6 +251,9 @@ pub enum Command {
         )
     )]
     Report(ReportArgs),
+    /// Show a recording or a JVM as a page in the browser: flame graph, methods, time line, threads
+    #[command(after_help = view::HELP)]
+    View(ViewerArgs),
     /// Compare two recordings: regressions and improvements first
     #[command(
         after_help = concat!(

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         Some(Command::CalibrateTarget(args)) => commands::calibrate::run(&args),
         Some(Command::Class(command)) => commands::class::run(&command),
         Some(Command::Report(args)) => commands::report::run(&args),
+        Some(Command::View(args)) => commands::view::run(&args),
         Some(Command::Diff(args)) => match commands::diff::run(&args) {
             Ok(code) => return code,
             Err(e) => Err(e),

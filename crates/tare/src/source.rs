@@ -7,10 +7,12 @@ use crate::figures::several;
 use crate::term::{WARN, plain};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{MemfdFlags, memfd_create};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tare_analysis::{
     Compensation, JOINED, Noise, OWNERS, compensate, default_metrics, figures_of_calls,
     find_metric, is_level, is_memory, join,
@@ -25,6 +27,9 @@ use tare_session::exact;
 
 /// All times.
 const EVER: Range<u64> = 0..u64::MAX;
+
+/// What is lost of a recording that has no end.
+pub const UNFINISHED: &str = "end of the recording";
 
 /// More warnings than this are counted, not shown.
 const WARNINGS: usize = 5;
@@ -209,19 +214,25 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
     if loaded.warnings.contains(&Warning::NoEnd) {
         loaded.profile.run.lose(
             LossKind::Damaged,
-            "end of the recording",
+            UNFINISHED,
             1,
             "it is still being written, or its writer was stopped; what came later is missing",
         );
     }
-    for warning in loaded.warnings.iter().take(WARNINGS) {
-        errln!("{WARN}tare:{WARN:#} {name}: {warning}");
-    }
-    if let Some(more @ 1..) = loaded.warnings.len().checked_sub(WARNINGS) {
-        let more = several(more, "more warning");
-        errln!("{WARN}tare:{WARN:#} {name}: {more} like these");
+    let count = loaded.warnings.len();
+    let warnings = loaded.warnings.iter().take(WARNINGS).map(|warning| format!("{name}: {warning}"));
+    let more = count.checked_sub(WARNINGS).filter(|more| *more > 0);
+    let more = more.map(|more| format!("{name}: {} like these", several(more, "more warning")));
+    for text in warnings.chain(more).filter(|text| is_new(text)) {
+        errln!("{WARN}tare:{WARN:#} {text}");
     }
     Ok(loaded.profile)
+}
+
+/// Whether a warning was not said before: a file that is shown for hours is read again and again.
+fn is_new(text: &str) -> bool {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
 }
 
 /// Figures of memory keep their times and single samples, of which growth and chance are told; and

@@ -83,16 +83,24 @@ impl ReportArgs {
 
     /// What is shown of a recording that was just made.
     pub fn plain(file: &Path) -> Self {
+        let mut args = Self::of(file, &[]).unwrap_or_else(|error| error.exit());
+        // Who has just recorded something gets the prompt back, and sees the beginning.
+        (args.no_pager, args.brief) = (true, true);
+        args
+    }
+
+    /// A report of a file with these options.
+    pub fn of(file: &Path, options: &[String]) -> Result<Self, clap::Error> {
         #[derive(Parser)]
         struct Alone {
             #[command(flatten)]
             args: ReportArgs,
         }
-        let mut args = Alone::parse_from(["report", "recording"]).args;
+        let options = options.iter().map(String::as_str);
+        let mut args =
+            Alone::try_parse_from(["report"].into_iter().chain(options).chain(["recording"]))?.args;
         file.clone_into(&mut args.file);
-        // Who has just recorded something gets the prompt back, and sees the beginning.
-        (args.no_pager, args.brief) = (true, true);
-        args
+        Ok(args)
     }
 }
 

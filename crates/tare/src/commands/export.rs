@@ -75,6 +75,28 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
+/// A view in a format, whole and in memory.
+pub fn into_memory(
+    path: &Path,
+    view: &ViewArgs,
+    format: Format,
+    title: &str,
+) -> Result<Vec<u8>> {
+    let mut profile = load(Some(view), path, format)?;
+    let known = profile.all_series().any(|(_, series)| series.info().name == OWNERS);
+    let always = format == Format::Html && !known;
+    source::add_owners(&mut profile, view.metric.as_deref().filter(|_| !known), always)?;
+    let filter = Filter { min_share: view.min_share.unwrap_or(0.0), ..view.filter() };
+    let series = source::metrics(&profile, view.metric.as_deref())?[0];
+    let profile = narrow(profile, series, &filter)?;
+    let gzip = format == Format::Pprof;
+    let (series, source) = (Some(series), size_of(path));
+    let options = Options { series, threads: true, title, gzip, source, ..Options::default() };
+    let mut bytes = Vec::new();
+    tare_formats::write(&profile, format, options, &mut bytes)?;
+    Ok(bytes)
+}
+
 /// How much values of the two scatter if they are samples.
 fn scatter_of(old: (&Profile, SeriesId), new: (&Profile, SeriesId)) -> Result<Option<Scatter>> {
     let options = DiffOptions { normalise: true, ..DiffOptions::default() };

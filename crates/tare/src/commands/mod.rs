@@ -17,3 +17,4 @@ pub mod run;
 pub mod status;
 pub mod threads;
 pub mod under_way;
+pub mod view;

@@ -54,6 +54,11 @@ pub fn run(args: RecordArgs) -> ExitCode {
     outcome.unwrap_or_else(|e| crate::fail(&e))
 }
 
+/// What the flags of a recording mean, for who makes it by themselves.
+pub fn plan_of(args: &RecordArgs) -> Result<Plan> {
+    Ok(door::job(args)?.plan)
+}
+
 /// Records a JVM that runs, or the program of the plan.
 pub fn run_job(who: Option<&str>, job: Job) -> Result<ExitCode> {
     // A file larger than the process may write is an error like any other, and not the end of us.
@@ -90,30 +95,45 @@ fn attached(who: &str, job: &Job) -> Result<ExitCode> {
     let mut agent = status::enter_quietly(&jvm, job.timeout)?;
     drop(attaching);
     let (alive, kept) = record_attached(&mut agent, &jvm, job, &stop);
-    if alive && !was_there {
-        // Whatever went wrong, the JVM is left as it was found, unless another front end has come
-        // meanwhile; the error that is told is the first one. A JVM that ends takes the agent with
-        // it. Another Ctrl-C ends the waiting.
-        stop.store(false, Ordering::Relaxed);
-        let left = leave(&mut agent, &jvm, &stop).and_then(|left| match left {
-            true => wait_for_threads(&jvm, job.timeout, &stop),
-            false => {
-                remark_aside(&format!(
-                    "the agent stays in JVM {}: another front end talks to it. It leaves by itself \
-                     when that one has gone",
-                    jvm.pid
-                ));
-                Ok(())
-            }
-        });
-        if kept.is_ok() && !agent.has_gone() && tare_attach::inspect(jvm.pid).is_ok() {
-            left?;
-        }
+    let left = leave_as_found(&mut agent, &jvm, alive && !was_there, job.timeout, &stop);
+    if kept.is_ok() {
+        left?;
     }
     match kept? {
         Some(Kept::Something) => Ok(ExitCode::SUCCESS),
         Some(Kept::Nothing(why)) => bail!(why),
         None => Ok(ExitCode::from(STOPPED)),
+    }
+}
+
+/// Has the agent leave that was brought along: whatever went wrong, the JVM is left as it was found,
+/// unless another front end has come meanwhile. A JVM that ends takes the agent with it. Another
+/// Ctrl-C ends the waiting.
+pub fn leave_as_found(
+    agent: &mut Agent,
+    jvm: &Jvm,
+    was_brought: bool,
+    timeout: Duration,
+    stop: &Arc<AtomicBool>,
+) -> Result<()> {
+    if !was_brought {
+        return Ok(());
+    }
+    stop.store(false, Ordering::Relaxed);
+    let left = leave(agent, jvm, stop).and_then(|left| match left {
+        true => wait_for_threads(jvm, timeout, stop),
+        false => {
+            remark_aside(&format!(
+                "the agent stays in JVM {}: another front end talks to it. It leaves by itself \
+                 when that one has gone",
+                jvm.pid
+            ));
+            Ok(())
+        }
+    });
+    match agent.has_gone() || tare_attach::inspect(jvm.pid).is_err() {
+        true => Ok(()),
+        false => Ok(left?),
     }
 }
 

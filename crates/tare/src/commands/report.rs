@@ -19,7 +19,7 @@ mod tree;
 
 pub use page::quoted;
 
-pub use json::metric as json_metric;
+pub use json::{metric as json_metric, run as json_run};
 
 use crate::cli::{By, ReportArgs, ReportFormat};
 use crate::source;
@@ -27,8 +27,8 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::climb::Climb;
 use tare_analysis::{
-    Aside, Asides, Classes, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs, JoinedSums,
-    LabelId, Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, bounds_of,
+    Aside, Asides, Bounds, Classes, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs,
+    LabelId, Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples,
     by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings,
     memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated,
     who_held_up,
@@ -57,23 +57,8 @@ pub struct Report<'a> {
     jni_refs: Option<JniRefs>,
     climb: Option<Climb>,
     pauses: Option<Pauses>,
-}
-
-/// Numbers of metrics.
-#[derive(Clone, Copy)]
-struct Bounds {
-    lower: usize,
-    upper: usize,
-    measured: usize,
-    joined: Option<JoinedSums>,
-}
-
-impl Bounds {
-    /// The interval of what has these metrics.
-    fn interval(&self, of: impl Fn(usize) -> i64) -> (i64, i64) {
-        let sums = (of(self.lower), of(self.upper));
-        self.joined.map_or(sums, |joined| joined.interval(of(0), of(self.measured), sums))
-    }
+    /// Somebody asked for locks, and the answer is that nobody waited.
+    is_answered: bool,
 }
 
 impl Report<'_> {
@@ -102,6 +87,21 @@ pub fn run(args: &ReportArgs) -> Result<()> {
         let profile = source::load(&args.file, Some(&window.window))?;
         return around::show(&profile, &window, args);
     }
+    of_file(args, print)
+}
+
+/// What is told of a view beside trees and lists, for `tare view`: the JSON of a report without
+/// them.
+pub fn document(args: &ReportArgs) -> Result<serde_json::Value> {
+    of_file(args, |report| {
+        let mut document = json::beside(report);
+        document.insert("headline".into(), head::lines(report)?.into());
+        Ok(document.into())
+    })
+}
+
+/// A report of what the filters have left of a file.
+fn of_file<R>(args: &ReportArgs, then: impl FnOnce(&Report<'_>) -> Result<R>) -> Result<R> {
     let profile = source::load_view(&args.file, &args.view)?;
     let metrics = source::metrics(&profile, args.view.metric.as_deref())?;
     let filter = args.view.filter().restriction();
@@ -112,7 +112,8 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     let pauses = Pauses::of(&profile, args.view.time.as_ref());
     let story = story(&profile, pauses.as_ref(), args);
     let profile = narrow(profile, metrics[0], &filter)?;
-    show(&profile, metrics, Parts { memory, locks, classes, jni_refs, pauses, story }, args)
+    let parts = Parts { memory, locks, classes, jni_refs, pauses, story };
+    with_report(&profile, metrics, parts, args, then)
 }
 
 /// What pauses explain. Who did what in a short time is read from the file once more, with times.
@@ -163,7 +164,8 @@ pub fn whole(profile: &Profile, args: &ReportArgs) -> Result<()> {
     let jni_refs = JniRefs::of(profile);
     let pauses = Pauses::of(profile, None);
     let story = pause_findings(profile, pauses.as_ref());
-    show(profile, metrics, Parts { memory, locks, classes, jni_refs, pauses, story }, args)
+    let parts = Parts { memory, locks, classes, jni_refs, pauses, story };
+    with_report(profile, metrics, parts, args, print)
 }
 
 /// What is told beside the tree.
@@ -184,21 +186,31 @@ pub fn climb_json(profile: &Profile) -> Result<()> {
     crate::term::json(&climb::json(profile, &climb))
 }
 
-/// Reports on what the filters have left of a profile.
-fn show(profile: &Profile, metrics: Vec<SeriesId>, parts: Parts, args: &ReportArgs) -> Result<()> {
+/// What a page for people sets aside: libraries stay where they are asked for.
+pub fn asides(args: &ReportArgs) -> Asides {
+    Asides { native: args.view.by() != By::Jar, idle: !args.idle }
+}
+
+/// What a page sets aside of what is shown: what was asked for stays.
+pub fn shown_asides(args: &ReportArgs) -> Asides {
+    let Asides { native, idle } = asides(args);
+    Asides { native: native && !args.native, idle }
+}
+
+/// Makes a report of what the filters have left of a profile.
+fn with_report<R>(
+    profile: &Profile,
+    metrics: Vec<SeriesId>,
+    parts: Parts,
+    args: &ReportArgs,
+    then: impl FnOnce(&Report<'_>) -> Result<R>,
+) -> Result<R> {
     let Parts { memory, locks, classes, jni_refs, pauses, story } = parts;
     let filter = args.view.filter().shape();
     let mut metrics = metrics;
-    // Behind the invocations, which are the second wherever there are some.
-    let bounds = bounds_of(profile, metrics[0]).filter(|_| metrics.len() == 2).map(|bounds| {
-        let lower = metrics.len();
-        metrics.extend(bounds);
-        let joined = JoinedSums::of(profile, metrics[0]);
-        Bounds { lower, upper: lower + 1, measured: lower + 2, joined }
-    });
-    // Libraries are what is asked for.
-    let native = args.view.by() != By::Jar;
-    let aside = set_aside(profile, metrics[0], Asides { native, idle: !args.idle });
+    let bounds = Bounds::add_to(&mut metrics, profile);
+    let native = asides(args).native;
+    let aside = set_aside(profile, metrics[0], asides(args));
     let view = View::of(aside.as_ref().map_or(profile, |aside| &aside.profile), &metrics, &filter)?;
     let View { tree, hot, threads } = &view;
     let mut findings = findings(
@@ -276,14 +288,21 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, parts: Parts, args: &ReportAr
         jni_refs,
         climb,
         pauses,
+        is_answered,
     };
+    then(&report)
+}
+
+/// Prints a report in the form that is asked for, if what was asked is there.
+fn print(report: &Report<'_>) -> Result<()> {
+    let args = report.args;
     if args.gc && report.pauses.is_none() {
         bail!(
             "the recording has no pauses: none came while it was made, or it was made by a tool or a \
              mode that does not tell of them"
         );
     }
-    if args.locks && report.locks.is_none() && !is_answered {
+    if args.locks && report.locks.is_none() && !report.is_answered {
         bail!(
             "the recording has no waits of threads; record them with `tare record --lock`, or read \
              a recording of the JDK's flight recorder"
@@ -302,9 +321,9 @@ fn show(profile: &Profile, metrics: Vec<SeriesId>, parts: Parts, args: &ReportAr
         );
     }
     match args.format {
-        ReportFormat::Text => page::print(&report),
-        ReportFormat::Json => json::print(&report),
-        ReportFormat::HprofText => hprof::print(&report),
+        ReportFormat::Text => page::print(report),
+        ReportFormat::Json => json::print(report),
+        ReportFormat::HprofText => hprof::print(report),
     }
 }
 

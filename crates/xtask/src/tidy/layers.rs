@@ -85,6 +85,12 @@ const RULES: &[Rule] = &[
         ],
         others: Some(&["libc", "rustix", "signal-hook", "zip"]),
     },
+    // It serves whatever it is given, and touches no file and no JVM.
+    Rule {
+        package: "tare-view",
+        ours: &["tare-analysis", "tare-java-names", "tare-profile"],
+        others: Some(&["httparse", "serde_json"]),
+    },
     Rule {
         package: "tare-cli",
         ours: &[
@@ -101,6 +107,7 @@ const RULES: &[Rule] = &[
             "tare-recording",
             "tare-session",
             "tare-symbols",
+            "tare-view",
         ],
         others: None,
     },

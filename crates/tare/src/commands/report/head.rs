@@ -57,6 +57,15 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
     Ok(writeln!(out)?)
 }
 
+/// The same as plain lines, for those who wrap by themselves.
+pub fn lines(report: &Report<'_>) -> Result<Vec<String>> {
+    let mut text = Vec::new();
+    print(&mut text, report, usize::MAX)?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let lines = text.lines().map(|line| anstream::adapter::strip_str(line).to_string());
+    Ok(lines.filter(|line| !line.is_empty()).collect())
+}
+
 /// How long collections stopped the program, of a run of so many nanoseconds if that is to be
 /// compared.
 fn collected(collections: Collections, duration: Option<u64>) -> String {

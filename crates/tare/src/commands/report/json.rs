@@ -1,14 +1,15 @@
 //! The report as one JSON object. A promise to scripts: fields are added, never renamed.
 
-use super::{Bounds, Report, labels_like};
+use super::{Report, labels_like};
 use crate::term;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use tare_analysis::{Collections, FindingKind, NodeId, TargetError, Tree, neighbours};
+use tare_analysis::{Bounds, Collections, FindingKind, NodeId, TargetError, Tree, neighbours};
 use tare_profile::facts::{Datum, Fact, FactRow, Facts};
 use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
 
-pub fn print(report: &Report<'_>) -> Result<()> {
+/// What is told beside trees and lists of methods and threads.
+pub fn beside(report: &Report<'_>) -> Map<String, Value> {
     let tree = &report.tree;
     let mut root = Map::new();
     root.insert("run".into(), run(&report.profile.run));
@@ -39,6 +40,28 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         root.insert(key.into(), value);
     }
     root.insert("grouped_by".into(), report.args.view.by().name().into());
+    if let Some(memory) = &report.memory {
+        root.insert("memory".into(), super::sites::json(memory));
+    }
+    if let Some(locks) = &report.locks {
+        root.insert("locks".into(), super::locks::json(locks));
+    }
+    if let Some(classes) = &report.classes {
+        root.insert("classes".into(), super::classes::json(classes));
+    }
+    if let Some(refs) = &report.jni_refs {
+        root.insert("jni_refs".into(), super::jni_refs::json(refs));
+    }
+    if let Some(climb) = &report.climb {
+        root.insert("climb".into(), super::climb::json(report.profile, climb));
+    }
+    root.insert("regions".into(), super::regions::json(report));
+    root
+}
+
+pub fn print(report: &Report<'_>) -> Result<()> {
+    let tree = &report.tree;
+    let mut root = beside(report);
     let hot = report.hot.iter().map(|hot| {
         let mut row = json!({
             "name": tree.label(hot.label).text,
@@ -72,22 +95,6 @@ pub fn print(report: &Report<'_>) -> Result<()> {
         })
     });
     root.insert("threads".into(), threads.collect());
-    if let Some(memory) = &report.memory {
-        root.insert("memory".into(), super::sites::json(memory));
-    }
-    if let Some(locks) = &report.locks {
-        root.insert("locks".into(), super::locks::json(locks));
-    }
-    if let Some(classes) = &report.classes {
-        root.insert("classes".into(), super::classes::json(classes));
-    }
-    if let Some(refs) = &report.jni_refs {
-        root.insert("jni_refs".into(), super::jni_refs::json(refs));
-    }
-    if let Some(climb) = &report.climb {
-        root.insert("climb".into(), super::climb::json(report.profile, climb));
-    }
-    root.insert("regions".into(), super::regions::json(report));
     if let Some(text) = &report.args.method {
         root.insert("around".into(), around(report, text)?);
     }

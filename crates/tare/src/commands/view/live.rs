@@ -1,0 +1,163 @@
+//! A JVM that is sampled while its page is looked at. The recording grows in memory, or in a file
+//! if it is to be kept; the page reads it as it reads any other.
+
+use crate::cli::ViewerArgs;
+use crate::commands::record;
+use crate::commands::status;
+use crate::figures::{remark_aside, say};
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tare_attach::Jvm;
+use tare_session::{Begun, Note, Observer, Output, Place, Plan, State};
+
+/// A recording in a thread of its own.
+pub struct Live {
+    pub name: String,
+    pub pid: u32,
+    pub path: PathBuf,
+    pub standing: Arc<Standing>,
+    thread: JoinHandle<Result<()>>,
+}
+
+/// How it stands, for the page.
+pub struct Standing {
+    pub began: Instant,
+    /// Why nothing more comes, once that is so.
+    pub ended: Mutex<Option<Ended>>,
+}
+
+#[derive(Clone)]
+pub struct Ended {
+    pub sentence: String,
+    /// After how long.
+    pub after: Duration,
+}
+
+/// Begins to record; the JVM is entered before this returns, so what is wrong is said at once.
+pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live> {
+    let plan = record::plan_of(&args.recording()?)?;
+    let (output, path, memory) = match &args.output {
+        Some(path) => {
+            record::check_output(Some(path))?;
+            if path.extension().is_none_or(|ending| ending != "tare") {
+                bail!("the recording is kept as a .tare file; `tare export` makes others of it");
+            }
+            (Output::File(path.clone()), path.clone(), None)
+        }
+        None => {
+            let (memory, path) = crate::source::shared_memory()?;
+            (Output::Writer(Box::new(memory.try_clone()?)), path, Some(memory))
+        }
+    };
+    let standing = Arc::new(Standing { began: Instant::now(), ended: Mutex::default() });
+    let (name, pid) = (jvm.name().to_owned(), jvm.pid);
+    let ready = Arc::new(Mutex::new(None));
+    let thread = {
+        let (standing, stop, ready) = (Arc::clone(&standing), Arc::clone(stop), Arc::clone(&ready));
+        let timeout = args.patience.timeout;
+        let job = Job { jvm, plan, timeout };
+        std::thread::Builder::new().name("tare-record".to_owned()).spawn(move || {
+            let outcome = go(job, output, &standing, &stop, &ready);
+            drop(memory);
+            outcome
+        })?
+    };
+    // Until it records, or says why it cannot.
+    while ready.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+        if thread.is_finished() {
+            return match thread.join() {
+                Ok(Ok(())) => bail!("stopped before anything was recorded"),
+                Ok(Err(error)) => Err(error),
+                Err(_) => bail!("the recording has failed"),
+            };
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    remark_aside(&format!("sampling JVM {pid} ({})", crate::term::plain(&name)));
+    Ok(Live { name, pid, path, standing, thread })
+}
+
+impl Live {
+    /// Waits until the JVM is as it was.
+    pub fn end(self) -> Result<()> {
+        match self.thread.join() {
+            Ok(outcome) => outcome,
+            Err(_) => bail!("the recording has failed"),
+        }
+    }
+}
+
+struct Job {
+    jvm: Jvm,
+    plan: Plan,
+    timeout: Duration,
+}
+
+fn go(
+    job: Job,
+    output: Output,
+    standing: &Standing,
+    stop: &Arc<AtomicBool>,
+    ready: &Mutex<Option<()>>,
+) -> Result<()> {
+    let Job { jvm, plan, timeout } = job;
+    let was_there = jvm.has_agent();
+    let kept = match &output {
+        Output::File(path) => Some(path.clone()),
+        Output::Writer(_) => None,
+    };
+    let mut agent = status::enter_quietly(&jvm, timeout)?;
+    let mut quiet = Quiet(Arc::clone(stop));
+    let mut output = Some(output);
+    let mut place = || {
+        let output = output.take().unwrap_or_else(|| Output::Writer(Box::new(std::io::sink())));
+        Place { output, result: kept.clone() }
+    };
+    let mut recording = match tare_session::begin(&mut agent, &jvm, &plan, &mut place, &mut quiet)? {
+        Begun::Recording(recording) => recording,
+        Begun::Stopped(_) => return Ok(()),
+    };
+    *ready.lock().unwrap_or_else(PoisonError::into_inner) = Some(());
+    while !matches!(recording.poll(&mut quiet), State::Over) {}
+    let wanted = stop.load(Ordering::Relaxed);
+    let end = recording.finish(&mut quiet);
+    let outcome = end.finished.map_err(anyhow::Error::from);
+    let who = format!("JVM {} ({})", jvm.pid, jvm.name());
+    let sentence = match (&outcome, end.alive) {
+        (Err(error), _) => format!("the recording has failed: {error:#}"),
+        (Ok(_), false) => format!("{who} has ended; what was recorded until then is here"),
+        (Ok(_), true) => format!("somebody has stopped the recording of {who}; it is here as it was"),
+    };
+    let ended = Ended { sentence: sentence.clone(), after: standing.began.elapsed() };
+    *standing.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+    if !wanted {
+        say(Note::Warning(sentence));
+    }
+    if let (Ok(_), Some(path)) = (&outcome, &kept) {
+        remark_aside(&format!("the recording is in {}", shown(path)));
+    }
+    end.waiting.answer();
+    record::leave_as_found(&mut agent, &jvm, end.alive && !was_there, timeout, stop)?;
+    outcome.map(|_| ())
+}
+
+fn shown(path: &Path) -> String {
+    crate::term::plain(&path.display().to_string()).into_owned()
+}
+
+/// Hears what is said, and shows no progress: the page does.
+struct Quiet(Arc<AtomicBool>);
+
+impl Observer for Quiet {
+    fn note(&mut self, note: Note) {
+        say(note);
+    }
+
+    fn wants_end(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,257 @@
+//! The questions of the page, and their answers. API.md says what each has.
+
+mod lists;
+mod timeline;
+
+use crate::flame::{self, Window};
+use crate::graph::{Asked, Graph};
+use crate::http::{Answer, Request, pairs};
+use crate::prepared::{Cache, Prepared, Side};
+use crate::source::{Problem, Source};
+use crate::view::View;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tare_analysis::NodeId;
+use tare_profile::{SeriesInfo, Unit};
+
+/// A question: its parameters, and the view among them.
+pub struct Question<'a> {
+    pub source: &'a dyn Source,
+    pub cache: &'a Cache,
+    pub epoch: u64,
+    pub view: View,
+    parameters: Vec<(String, String)>,
+}
+
+/// The sections of a report that have a path of their own, and how to record what they tell.
+pub const SECTIONS: [&str; 7] =
+    ["locks", "memory", "classes", "pauses", "jni_refs", "regions", "climb"];
+
+pub fn answer(source: &dyn Source, cache: &Cache, request: &Request) -> Answer {
+    match asked(source, cache, request) {
+        Ok(answer) => answer,
+        Err(Problem { status, text, remedy }) => Answer::error(status, &text, remedy.as_deref()),
+    }
+}
+
+fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer, Problem> {
+    let parameters =
+        pairs(&request.query).map_err(|refused| Problem::new(refused.0, refused.1))?;
+    let view = View::of(&parameters);
+    let epoch = source.state().epoch;
+    let question = Question { source, cache, epoch, view, parameters };
+    let name = request.path.strip_prefix("/api/").unwrap_or_default();
+    if let Some(section) = name.strip_prefix("section/") {
+        return Ok(Answer::json(&question.section(section)?));
+    }
+    let value = match name {
+        "run" => question.run()?,
+        "overview" => question.overview()?,
+        "timeline" => timeline::answer(&question)?,
+        "flame" => return question.flame(),
+        "node" => question.node()?,
+        "tree" => lists::tree(&question)?,
+        "methods" => lists::methods(&question)?,
+        "around" => lists::around(&question)?,
+        "threads" => lists::threads(&question)?,
+        "export" => return question.export(),
+        _ => return Err(Problem::new(404, format!("there is no question {name:?}"))),
+    };
+    Ok(Answer::json(&value))
+}
+
+impl Question<'_> {
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let found = self.parameters.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A number among the parameters, within bounds.
+    pub fn number(&self, key: &str, otherwise: usize, most: usize) -> Result<usize, Problem> {
+        let Some(text) = self.get(key) else { return Ok(otherwise.min(most)) };
+        let number = text.parse::<usize>();
+        number.map(|number| number.min(most)).map_err(|_| {
+            Problem::new(400, format!("{key} is a number, and not {text:?}"))
+        })
+    }
+
+    fn share(&self, key: &str, otherwise: f64) -> Result<f64, Problem> {
+        let Some(text) = self.get(key) else { return Ok(otherwise) };
+        let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+        share.ok_or_else(|| Problem::new(400, format!("{key} is between 0 and 1, and not {text:?}")))
+    }
+
+    pub fn prepared(&self) -> Result<Arc<Prepared>, Problem> {
+        self.cache.prepared(self.source, self.epoch, &self.view)
+    }
+
+    /// Which node is asked for.
+    pub fn asked(&self) -> Result<Asked<'_>, Problem> {
+        Ok(match (self.get("path"), self.get("node"), self.get("tree")) {
+            (Some(path), ..) => Asked::Path(path),
+            (None, Some(_), Some(tree)) => Asked::Number(self.number("node", 0, usize::MAX)?, tree),
+            _ => Asked::Root,
+        })
+    }
+
+    /// The tree that is asked for: the one that is named if it is still there, or half of a
+    /// sandwich, or the view's.
+    pub fn graph(&self) -> Result<Arc<Graph>, Problem> {
+        if let Some(graph) = self.get("tree").and_then(|tree| self.cache.graph(tree)) {
+            return Ok(graph);
+        }
+        let prepared = self.prepared()?;
+        let Some(method) = self.get("method") else { return Ok(Arc::clone(&prepared.graph)) };
+        let side = match self.get("side") {
+            Some("callers") => Side::Callers,
+            Some("callees") => Side::Callees,
+            _ => return Err(Problem::new(400, "side is callers or callees")),
+        };
+        let label = prepared.graph.label(method).ok_or_else(|| no_method(method))?;
+        self.cache.half(&prepared, self.epoch, &self.view, label, side)
+    }
+
+    fn run(&self) -> Result<Value, Problem> {
+        let mut run = self.source.run()?;
+        let state = self.source.state();
+        run["source"] = state.kind.name().into();
+        run["epoch"] = state.epoch.into();
+        run["duration_ns"] = state.duration.into();
+        run["sentence"] = state.sentence.into();
+        run["command"] = self.source.command().into();
+        run["exports"] = self.source.exports();
+        Ok(run)
+    }
+
+    fn overview(&self) -> Result<Value, Problem> {
+        let document = self.cache.document(self.source, self.epoch, &self.view)?;
+        let prepared = self.prepared()?;
+        let part = |key: &str| document.get(key).cloned().unwrap_or(Value::Null);
+        Ok(json!({
+            "epoch": self.epoch,
+            "metric": part("metric"),
+            "unit": self.unit(&prepared),
+            "total": prepared.graph.tree.sum(0),
+            "headline": part("headline"),
+            "findings": part("findings"),
+            "looked_for": part("looked_for"),
+            "methods": lists::method_rows(&prepared, prepared.hot().iter().take(5)),
+            "threads": lists::thread_rows(&prepared, 5)?,
+            "collections": part("collections"),
+            "losses": document["run"]["losses"],
+        }))
+    }
+
+    fn section(&self, name: &str) -> Result<Value, Problem> {
+        if !SECTIONS.contains(&name) {
+            return Err(Problem::new(404, format!("there is no section {name:?}")));
+        }
+        let document = self.cache.document(self.source, self.epoch, &self.view)?;
+        let section = document.get(name).filter(|section| !is_empty(section));
+        let how = document["how"].get(name).filter(|_| section.is_none());
+        Ok(json!({ "epoch": self.epoch, "section": section, "how": how }))
+    }
+
+    fn flame(&self) -> Result<Answer, Problem> {
+        let graph = self.graph()?;
+        let found = graph.node(&self.asked()?)?;
+        let (from, to) = (self.share("from", 0.0)?, self.share("to", 1.0)?);
+        if from >= to {
+            return Err(Problem::new(400, "the part that is asked for ends before it begins"));
+        }
+        let window = Window {
+            node: found.unwrap_or(NodeId::ROOT),
+            found: found.is_some(),
+            width: self.number("width", 1200, 100_000)?.max(1) as f64,
+            from,
+            to,
+            rows: self.number("rows", 200, 1000)?.max(1),
+            search: self.get("q").map(str::to_owned),
+        };
+        let unit = self.unit(&*self.prepared()?);
+        let head = json!({ "epoch": self.epoch, "unit": unit });
+        let body = flame::answer(&graph, &window, head);
+        Ok(Answer::new("application/octet-stream", body))
+    }
+
+    fn node(&self) -> Result<Value, Problem> {
+        let graph = self.graph()?;
+        let node = graph.node(&self.asked()?)?;
+        let node = node.ok_or_else(|| Problem::new(404, "that stack is not there any more"))?;
+        let prepared = self.prepared()?;
+        let tree = &graph.tree;
+        let label = tree.label_of(node);
+        let above = graph.above(node);
+        let share = |value: i64, of: i64| if of == 0 { 0.0 } else { value as f64 / of as f64 };
+        let (own, total) = (tree.own(0, node), tree.total(0, node));
+        let parent = above.last().map_or(total, |parent| tree.total(0, *parent));
+        let profile = &prepared.loaded.profile;
+        let method = label.method.map(|method| profile.methods.get(method));
+        let text = |id| Some(profile.strings.get(id)).filter(|text| !text.is_empty());
+        Ok(json!({
+            "epoch": self.epoch,
+            "tree": graph.key,
+            "node": node.index(),
+            "path": graph.path(node),
+            "text": label.text,
+            "kind": graph.kind(tree.label_id(node)).to_string(),
+            "own": own,
+            "total": total,
+            "unit": self.unit(&prepared),
+            "own_interval": prepared.interval(|metric| tree.own(metric, node)),
+            "total_interval": prepared.interval(|metric| tree.total(metric, node)),
+            "calls": prepared.has_calls().then(|| tree.own(1, node)),
+            "share_own": tree.share(own),
+            "share_total": tree.share(total),
+            "share_parent": share(total, parent),
+            "folded": tree.folded(node),
+            "times": tree.times(node),
+            "class": method.and_then(|method| text(method.class)),
+            "file": method.and_then(|method| text(method.file)),
+            "line": label.line,
+            "children": graph.children().of(node).len(),
+            "parents": above.iter().map(|node| json!({
+                "node": node.index(), "path": graph.path(*node), "text": tree.label_of(*node).text,
+            })).collect::<Value>(),
+        }))
+    }
+
+    fn export(&self) -> Result<Answer, Problem> {
+        let format = self.get("format").ok_or_else(|| Problem::new(400, "no format was asked for"))?;
+        let export = self.source.export(&self.view, format)?;
+        let name: String = export
+            .name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+            .collect();
+        let mut answer = Answer::new("application/octet-stream", export.bytes);
+        answer.headers.push(format!("Content-Disposition: attachment; filename=\"{name}\""));
+        Ok(answer)
+    }
+
+    pub fn unit(&self, prepared: &Prepared) -> &'static str {
+        let loaded = &prepared.loaded;
+        unit(loaded.profile.series(loaded.metrics[0]).info())
+    }
+}
+
+pub fn unit(info: &SeriesInfo) -> &'static str {
+    match info.kind.unit() {
+        Unit::Count => "count",
+        Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
+    }
+}
+
+pub fn no_method(name: &str) -> Problem {
+    let text = format!("no method of this view is called {name:?}");
+    Problem { remedy: Some("look at all methods, or remove a filter".to_owned()), ..Problem::new(404, text) }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}

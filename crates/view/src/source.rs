@@ -1,0 +1,102 @@
+//! Where the figures come from: a file, one that grows, a JVM. Whoever serves a page implements
+//! [`Source`]; the page and its queries know no more of it.
+
+use crate::view::View;
+use serde_json::Value;
+use std::ops::Range;
+use std::time::Duration;
+use tare_analysis::{Bounds, Filter};
+use tare_profile::{Profile, SeriesId};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A file that is complete.
+    File,
+    /// More comes.
+    Live,
+    /// Nothing more comes of what was live.
+    Ended,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Live => "live",
+            Kind::Ended => "ended",
+        }
+    }
+}
+
+/// How things stand.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Grows whenever there is something new.
+    pub epoch: u64,
+    pub kind: Kind,
+    /// How old the newest of it is.
+    pub age: Duration,
+    /// How long the run has been recorded, in nanoseconds.
+    pub duration: u64,
+    /// What is to be said of it, such as that the JVM has gone.
+    pub sentence: Option<String>,
+}
+
+/// What a view has left of a profile, and what to make of it.
+pub struct Loaded {
+    pub profile: Profile,
+    /// The first is the one that is shown.
+    pub metrics: Vec<SeriesId>,
+    pub bounds: Option<Bounds>,
+    /// The part of the filter that only moves values.
+    pub shape: Filter,
+    /// What was left out of waiting, for people.
+    pub idle: Option<String>,
+    pub time: Option<Range<u64>>,
+    /// How much of it there is, for the cache: about its bytes in memory.
+    pub size: usize,
+}
+
+/// Why there is no answer: an HTTP status, a sentence, and what to do about it.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub status: u16,
+    pub text: String,
+    pub remedy: Option<String>,
+}
+
+impl Problem {
+    pub fn new(status: u16, text: impl Into<String>) -> Self {
+        Problem { status, text: text.into(), remedy: None }
+    }
+}
+
+/// A file that was made of a view.
+pub struct Export {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+pub trait Source: Send + Sync {
+    fn state(&self) -> State;
+
+    /// The words of a command that shows the same: `report run.tare`.
+    fn command(&self) -> Vec<String>;
+
+    /// What a view shows.
+    fn load(&self, view: &View) -> Result<Loaded, Problem>;
+
+    /// The same of the whole run, with times.
+    fn timed(&self, view: &View) -> Result<Loaded, Problem>;
+
+    /// What is told beside trees and lists: the JSON of a report, by its keys.
+    fn document(&self, view: &View) -> Result<Value, Problem>;
+
+    /// What it is a recording of: `run`, `series`, `headline`, `name` and `pages` of `/api/run`.
+    fn run(&self) -> Result<Value, Problem>;
+
+    /// Formats to export to: `exports` of `/api/run`.
+    fn exports(&self) -> Value;
+
+    fn export(&self, view: &View, format: &str) -> Result<Export, Problem>;
+}
