@@ -97,6 +97,7 @@ const RULES: &[Rule] = &[
             "tare-analysis",
             "tare-arena",
             "tare-attach",
+            "tare-browser",
             "tare-classfile",
             "tare-formats",
             "tare-heapdump",
@@ -111,6 +112,8 @@ const RULES: &[Rule] = &[
         ],
         others: None,
     },
+    // A browser for tests and pictures knows nothing of what it shows.
+    Rule { package: "tare-browser", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     // A witness shares nothing with what it testifies about.
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     Rule { package: "tare-test-natives", ours: &[], others: Some(&["jvmti-bindings"]) },

@@ -1,0 +1,10 @@
+//! `tare view` as a browser and as somebody hostile meet it, on a recording made here. The page's
+//! figures are those of `tare report`.
+
+#![forbid(unsafe_code)]
+
+mod view {
+    pub mod locks;
+    pub mod page;
+    pub mod support;
+}
