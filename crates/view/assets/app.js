@@ -39,6 +39,8 @@ const PAGES = {
 
 const FILTERS = { native: "Native, JVM and kernel frames", idle: "Idle threads", "hide-jdk": "Hide the JDK's frames",
   "java-only": "Java frames only", "fold-recursion": "Merge recursion", stable: "Stable names of lambdas and proxies" };
+/** @type {Record<string, string>} */
+const CHIPS = { native: "native frames", idle: "idle threads", "hide-jdk": "without the JDK", "java-only": "Java only", "fold-recursion": "recursion merged", stable: "stable names" };
 const GROUPS = ["method", "line", "class", "package", "jar", "loader"];
 
 /** @type {Page | null} */
@@ -113,7 +115,7 @@ function drawChips() {
   for (const key of VIEW_KEYS) {
     if (key === "metric") continue;
     for (const value of state.query.getAll(key)) {
-      if (FLAGS.includes(key)) out.push(chip(key, value, /** @type {any} */ (FILTERS)[key].toLowerCase()));
+      if (FLAGS.includes(key)) out.push(chip(key, value, CHIPS[key]));
       else out.push(chip(key, value, `${key === "by" ? "by" : key === "root" ? "below" : key} ${value}`));
     }
   }
@@ -391,7 +393,7 @@ async function start() {
   state.epoch = state.run.epoch;
   read(location.hash);
   head();
-  strip = new Strip($("strip"));
+  strip = new Strip($("strip"), () => stripPanel.ask());
   stripPanel = new Panel($("strip"), (signal) => {
     const query = view({ cells: Math.min(1000, Math.max(50, Math.floor(strip.box.clientWidth / 2))) });
     query.delete("time");

@@ -272,6 +272,7 @@ export class Flame {
     const answer = this.answer;
     if (!answer || answer.label[i] === 0) return;
     this.chosen = i;
+    this.options.hovered?.(answer, -1, 0, 0);
     this.options.selected?.(answer, i);
     if (i > 0) this.show({ node: answer.node[i], tree: answer.head.tree }).catch(() => {});
     else this.window(0, 1);
@@ -458,13 +459,12 @@ export class Flame {
       pen.fillStyle = ink;
       pen.fillText(text, x + 3, top + ROW / 2);
     }
-    for (const [i, strong] of /** @type {[number, boolean][]} */ ([[this.chosen, true]])) {
-      if (i < 0 || i >= answer.count || !strong) continue;
-      const place = this.rect(i), box = this.canvas.getBoundingClientRect();
-      pen.strokeStyle = ink;
-      pen.lineWidth = 2;
-      pen.strokeRect(place.x - box.left + 1, place.y - box.top + 1, Math.max(2, place.width - 3), high / ratio - 3);
-    }
+    const i = this.chosen;
+    if (i <= 0 || i >= answer.count) return;
+    const place = this.rect(i), box = this.canvas.getBoundingClientRect();
+    pen.strokeStyle = ink;
+    pen.lineWidth = 2;
+    pen.strokeRect(place.x - box.left + 1, place.y - box.top + 1, Math.max(2, place.width - 3), high / ratio - 3);
   }
 
   /** @param {number} x @param {number} y @param {number} wide @param {number} step */

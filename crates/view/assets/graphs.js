@@ -135,11 +135,11 @@ export function flamePage(host) {
       const last = head.crumbs?.at(-1), zoomed = head.crumbs?.length ? head.crumbs : [];
       crumbs.replaceChildren(...zoomed.map((/** @type {any} */ one, /** @type {number} */ i) => button(i ? short(one.text) : "all",
         () => flame.show({ node: one.node, tree: head.tree }).catch(problem), { title: one.text, "aria-current": one === last ? "true" : null })));
-      crumbs.scrollLeft = crumbs.scrollWidth;
       const figure = h("span", { class: "dim" }, amount(head.total, head.unit));
       figure.dataset.figure = "total";
       figure.dataset.value = String(head.total);
       crumbs.append(figure);
+      crumbs.scrollLeft = crumbs.scrollWidth;
       said.textContent = head.matched === null || head.matched === undefined ? "" : `${percent(head.matched, head.whole)} matched`;
       said.hidden = !said.textContent;
       if (!why) set({ path: head.node === 0 ? null : head.path }, true);
@@ -216,7 +216,8 @@ function drawNode(side, node) {
       button("Only what it calls", () => set({ ...add("root", node.text), path: null })),
       button("In the list of methods", () => go("methods", { q: node.text })),
       button("Copy the name", () => copy(node.text, "Name"))) : "",
-    h("h3", null, "Called through"),
+    known ? "" : h("p", { class: "dim" }, "Click a frame: it zooms in, and this tells more about it. Right click: more to do with it."),
+    node.parents?.length ? h("h3", null, "Called through") : "",
     h("ol", { class: "stack" }, ...[...(node.parents || [])].reverse().slice(0, 12).map((/** @type {any} */ one) => h("li", { class: "name", title: one.text }, short(one.text)))));
 }
 

@@ -2,8 +2,8 @@
 // the run be brushed, which filters every page.
 
 import { colour, h, sized, tip } from "./dom.js";
-import { amount, moment, percent, span, spanText, ticks, time } from "./figures.js";
-import { series, set, state } from "./state.js";
+import { amount, moment, span, spanText, ticks, time } from "./figures.js";
+import { series, seriesName, set, state } from "./state.js";
 
 /**
  * @typedef {{t: number, d: number, name: string, text: string, show: string | null}} Bar
@@ -121,8 +121,10 @@ export function brushKey(event) {
 
 /** The strip: the whole run, 48 pixels high. */
 export class Strip {
-  /** @param {HTMLElement} host */
-  constructor(host) {
+  /** @param {HTMLElement} host @param {() => void} resized */
+  constructor(host, resized) {
+    this.resized = resized;
+    this.asked = 0;
     this.canvas = h("canvas");
     this.note = h("p", { class: "strip-note", hidden: true });
     this.box = h("div", { class: "strip-box", tabindex: 0, role: "slider", "aria-orientation": "horizontal",
@@ -148,12 +150,18 @@ export class Strip {
       tip([h("b", null, moment(t, (to - from) / 1000)), ...said], event.clientX, event.clientY);
     });
     this.box.addEventListener("pointerleave", () => tip(null));
-    new ResizeObserver(() => this.draw()).observe(this.box);
+    new ResizeObserver(() => {
+      this.draw();
+      const wide = this.box.clientWidth;
+      if (this.line && Math.abs(wide - this.asked) > this.asked / 4) { this.asked = wide; this.resized(); }
+    }).observe(this.box);
   }
 
   /** @param {Timeline} line */
   show(line) {
     this.line = line;
+    this.asked = this.box.clientWidth;
+    if (line.lanes[0]?.id === "metric") line.lanes[0].name = metricName();
     this.note.hidden = !line.no_times;
     this.note.textContent = line.no_times;
     this.draw();
@@ -192,11 +200,8 @@ export class Strip {
   settle() { this.draft = { from: -1, to: -1 }; this.draw(); }
 }
 
-/** How much of the run is shown, in words. */
-export function partText() {
-  const now = span(state.query.get("time"), state.duration);
-  return now ? `${percent(now.to - now.from, state.duration)} of the run` : "the whole run";
-}
+/** What the lane of the chosen figures is called. */
+export const metricName = () => { const one = series(); return one ? seriesName(one) : ""; };
 
 /** The unit of what is shown. */
 export const unit = () => series()?.unit || "count";

@@ -62,7 +62,7 @@ function card(finding, i) {
     h("p", null, ...parts.map((part, at) => (at % 2 ? h(at === first ? "strong" : "b", null, part) : part))),
     h("div", { class: "buttons" },
       finding.show ? button("Show", () => { location.hash = `#${finding.show}`; }, { "aria-label": `Show finding ${i + 1}`, class: "first" }) : null,
-      words ? button("Copy as command", () => copy(words, "Command"), { "aria-label": `Copy finding ${i + 1} as command`, title: words }) : null));
+      words ? button("Copy as command", () => copy(words, "Command"), { "aria-label": `Copy finding ${i + 1} as command`, title: words, class: "link" }) : null));
   return box;
 }
 

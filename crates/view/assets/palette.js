@@ -55,6 +55,8 @@ export function frameColour(kind, name, dark) {
     const parts = name.split("(")[0].split(".").slice(0, -2).slice(0, 3).join(".");
     angle = kind === "j" ? SHADES[hash(parts) % SHADES.length] : hue;
   }
+  // Groups have no package to go by: their own names shade them.
+  if (kind === "g" && name) angle = hue - 30 + hash(name) % 61;
   return oklch((dark ? night : day) + wobble, chroma * (dark ? 0.9 : 1), angle);
 }
 

@@ -5,7 +5,7 @@ import { Panel, get } from "./api.js";
 import { amount, count, moment, percent, span, ticks, time } from "./figures.js";
 import { go, set, state, view } from "./state.js";
 import { Grid, table } from "./grid.js";
-import { brushing, drawLane, tellLane, unit } from "./lanes.js";
+import { brushing, drawLane, metricName, tellLane, unit } from "./lanes.js";
 
 /** @typedef {import("./lanes.js").Timeline} Timeline */
 
@@ -36,6 +36,7 @@ export function timelinePage(host) {
     return get("timeline", query, signal);
   }, (answer) => {
     line = answer;
+    for (const lane of answer.lanes) if (lane.id === "metric") lane.name = metricName();
     note.hidden = !answer.no_times;
     note.textContent = answer.no_times;
     draw();
