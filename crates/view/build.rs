@@ -38,9 +38,8 @@ fn stripped(name: &str, text: &str) -> String {
     let mut inside = false;
     for line in text.lines() {
         let bare = line.trim();
-        if inside {
-            inside = !bare.ends_with("*/");
-        } else if bare.starts_with("/*") && (bare.ends_with("*/") || !bare.contains("*/")) {
+        let opens = bare.starts_with("/*") && (bare.ends_with("*/") || !bare.contains("*/"));
+        if inside || opens {
             inside = !bare.ends_with("*/");
         } else if !(bare.is_empty() || name.ends_with(".js") && bare.starts_with("//")) {
             out.push_str(line);

@@ -111,11 +111,12 @@ impl Browser {
             }
         });
         let (requests, complaints, session) = Default::default();
-        let mut browser = Browser { child, to, from, last: 0, session, requests, complaints, folder };
+        let mut browser =
+            Browser { child, to, from, last: 0, session, requests, complaints, folder };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }))?;
         let target = target["targetId"].clone();
-        let session =
-            browser.call("Target.attachToTarget", json!({ "targetId": target, "flatten": true }))?;
+        let session = browser
+            .call("Target.attachToTarget", json!({ "targetId": target, "flatten": true }))?;
         browser.session = session["sessionId"].as_str().unwrap_or_default().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log", "Accessibility"] {
             browser.call(&format!("{domain}.enable"), json!({}))?;

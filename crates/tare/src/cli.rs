@@ -41,8 +41,8 @@ use tare_offline::Modes;
 use tare_protocol::MethodPattern;
 use tare_session::command_socket::Interval;
 pub use values::duration;
-pub use view::ViewerArgs;
 use values::{any_interval, threshold};
+pub use view::ViewerArgs;
 
 #[derive(Parser)]
 #[command(

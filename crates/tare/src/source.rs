@@ -12,6 +12,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tare_analysis::{
     Compensation, JOINED, Noise, OWNERS, compensate, default_metrics, figures_of_calls,
@@ -28,8 +29,13 @@ use tare_session::exact;
 /// All times.
 const EVER: Range<u64> = 0..u64::MAX;
 
-/// What is lost of a recording that has no end.
-pub const UNFINISHED: &str = "end of the recording";
+/// This process writes the recording that it reads, so that it has no end is nothing to tell of.
+static IS_GROWING: AtomicBool = AtomicBool::new(false);
+
+/// From now on what is read is what this process is recording.
+pub fn reads_what_grows() {
+    IS_GROWING.store(true, Ordering::Relaxed);
+}
 
 /// More warnings than this are counted, not shown.
 const WARNINGS: usize = 5;
@@ -211,16 +217,20 @@ fn read_file(path: &Path, name: &str, time: Option<&Range<u64>>, calls: bool) ->
         figures_of_calls(&mut loaded.profile, time);
     }
     with_times_of_memory(&mut loaded.profile, path, time)?;
+    if IS_GROWING.load(Ordering::Relaxed) {
+        loaded.warnings.retain(|warning| *warning != Warning::NoEnd);
+    }
     if loaded.warnings.contains(&Warning::NoEnd) {
         loaded.profile.run.lose(
             LossKind::Damaged,
-            UNFINISHED,
+            "end of the recording",
             1,
             "it is still being written, or its writer was stopped; what came later is missing",
         );
     }
     let count = loaded.warnings.len();
-    let warnings = loaded.warnings.iter().take(WARNINGS).map(|warning| format!("{name}: {warning}"));
+    let warnings =
+        loaded.warnings.iter().take(WARNINGS).map(|warning| format!("{name}: {warning}"));
     let more = count.checked_sub(WARNINGS).filter(|more| *more > 0);
     let more = more.map(|more| format!("{name}: {} like these", several(more, "more warning")));
     for text in warnings.chain(more).filter(|text| is_new(text)) {

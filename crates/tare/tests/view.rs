@@ -6,5 +6,6 @@
 mod view {
     pub mod locks;
     pub mod page;
+    pub mod scale;
     pub mod support;
 }

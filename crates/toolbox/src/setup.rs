@@ -21,6 +21,8 @@ pub struct Ready {
     pub javac: Jdk,
     /// One for each version of [`WANTED`], or why there is none.
     pub runtimes: Vec<(u32, Result<Jdk, String>)>,
+    /// Why there is no browser to test pages in, if there is none.
+    pub browser: Result<(), String>,
 }
 
 impl Ready {
@@ -30,7 +32,8 @@ impl Ready {
             let reason = jdk.as_ref().err()?.split_whitespace().collect::<Vec<_>>().join(" ");
             Some(format!("JDK {major}: {reason}"))
         };
-        self.runtimes.iter().filter_map(reason).collect()
+        let browser = self.browser.as_ref().err().map(|reason| format!("a browser: {reason}"));
+        self.runtimes.iter().filter_map(reason).chain(browser).collect()
     }
 }
 
@@ -58,7 +61,7 @@ pub fn prepare() -> Result<Ready> {
             (major, jdk)
         })
         .collect();
-    let ready = Ready { javac, runtimes };
+    let ready = Ready { javac, runtimes, browser: browser() };
     println!("compiler: {}", ready.javac.describe());
     for (major, jdk) in &ready.runtimes {
         match jdk {
@@ -66,7 +69,22 @@ pub fn prepare() -> Result<Ready> {
             Err(_) => println!("Java {major}:  MISSING"),
         }
     }
+    println!("browser:  {}", if ready.browser.is_ok() { "Chromium" } else { "MISSING" });
     Ok(ready)
+}
+
+/// Makes sure that pages can be tested in a browser.
+fn browser() -> Result<(), String> {
+    if tare_browser::program().is_some() {
+        return Ok(());
+    }
+    let packages = ["chromium-headless-shell", "fonts-dejavu-core"];
+    install_packages(&packages, "Chromium, to test pages in")
+        .map_err(|error| format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" "))?;
+    match tare_browser::program() {
+        Some(_) => Ok(()),
+        None => Err("it was installed, but is not found".to_owned()),
+    }
 }
 
 /// A JDK with a compiler that is new enough, installed if need be.

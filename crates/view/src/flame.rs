@@ -101,9 +101,11 @@ pub fn answer(graph: &Graph, window: &Window, mut head: Value) -> Vec<u8> {
         }
         (parent, number) = (one.parent, one.node.index() as i64);
     }
-    let texts = labels.list.iter().enumerate().map(|(at, label)| {
-        named.contains(&(at + 1)).then(|| tree.label(*label).text.as_str())
-    });
+    let texts = labels
+        .list
+        .iter()
+        .enumerate()
+        .map(|(at, label)| named.contains(&(at + 1)).then(|| tree.label(*label).text.as_str()));
     let kinds: String = labels.list.iter().map(|label| graph.kind(*label)).collect();
     let matched = hits.as_ref().map(|hits| matched(graph, window.node, hits));
     let crumbs = graph.above(window.node);
@@ -127,8 +129,7 @@ pub fn answer(graph: &Graph, window: &Window, mut head: Value) -> Vec<u8> {
     head["kinds"] = format!("r{kinds}").into();
     head["matched"] = matched.into();
     head["signed"] = graph.is_signed().into();
-    head["columns"] =
-        columns.iter().map(|(name, column)| json!([name, column.0.len()])).collect();
+    head["columns"] = columns.iter().map(|(name, column)| json!([name, column.0.len()])).collect();
     let head = head.to_string();
     let mut out = Vec::with_capacity(4 + head.len());
     out.extend_from_slice(&u32::try_from(head.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -145,7 +146,8 @@ fn place(graph: &Graph, window: &Window) -> Vec<Placed> {
     let begin = window.from * whole as f64;
     let end = window.to * whole as f64;
     let least = (end - begin) / window.width.max(1.0);
-    let seen = |left: i64, width: i64| (left as f64) < end && left.saturating_add(width) as f64 > begin;
+    let seen =
+        |left: i64, width: i64| (left as f64) < end && left.saturating_add(width) as f64 > begin;
     let (mut row, mut depth) = (0..1, 1);
     while !row.is_empty() && depth < window.rows && placed.len() < MOST {
         let next = placed.len();

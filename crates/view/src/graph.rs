@@ -123,7 +123,9 @@ impl Graph {
     pub fn hits(&self, text: &str) -> Vec<bool> {
         let search = Search::new(text);
         let labels = self.tree.labels();
-        labels.map(|(_, label)| label.kind != LabelKind::Root && search.finds(&label.text)).collect()
+        labels
+            .map(|(_, label)| label.kind != LabelKind::Root && search.finds(&label.text))
+            .collect()
     }
 
     pub fn label(&self, name: &str) -> Option<LabelId> {

@@ -202,7 +202,13 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// The head of an answer; without a length it lasts until the connection ends.
-pub fn head(status: u16, kind: &str, length: Option<usize>, more: &[String], keeps: bool) -> String {
+pub fn head(
+    status: u16,
+    kind: &str,
+    length: Option<usize>,
+    more: &[String],
+    keeps: bool,
+) -> String {
     let length = length.map_or(String::new(), |length| format!("Content-Length: {length}\r\n"));
     let more: String = more.iter().map(|line| format!("{line}\r\n")).collect();
     let connection = if keeps { "keep-alive" } else { "close" };
@@ -242,7 +248,8 @@ pub fn pairs(query: &str) -> Result<Vec<(String, String)>, Refused> {
 }
 
 fn decoded(text: &str) -> Result<String, Refused> {
-    const WRONG: Refused = Refused(400, "the request's parameters are not encoded as they should be");
+    const WRONG: Refused =
+        Refused(400, "the request's parameters are not encoded as they should be");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -272,7 +279,8 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_far_as_they_have_come() {
-        let text = "POST /api/x?a=1&b=%C3%A4+c HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET";
+        let text =
+            "POST /api/x?a=1&b=%C3%A4+c HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET";
         for length in 0..text.len() - 3 {
             assert!(parse(&text.as_bytes()[..length]).unwrap().is_none(), "{length}");
         }

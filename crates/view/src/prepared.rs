@@ -107,7 +107,12 @@ impl Cache {
         }
     }
 
-    pub fn timed(&self, source: &dyn Source, epoch: u64, view: &View) -> Result<Arc<Loaded>, Problem> {
+    pub fn timed(
+        &self,
+        source: &dyn Source,
+        epoch: u64,
+        view: &View,
+    ) -> Result<Arc<Loaded>, Problem> {
         let view = view.without_time();
         let kept = self.get_or((epoch, What::Timed, view.clone()), |_| {
             let loaded = source.timed(&view)?;
@@ -165,7 +170,9 @@ impl Cache {
     pub fn graph(&self, key: &str) -> Option<Arc<Graph>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find_map(|(_, kept, _)| match kept {
-            Kept::Prepared(prepared) if prepared.graph.key == key => Some(Arc::clone(&prepared.graph)),
+            Kept::Prepared(prepared) if prepared.graph.key == key => {
+                Some(Arc::clone(&prepared.graph))
+            }
             Kept::Half(graph) if graph.key == key => Some(Arc::clone(graph)),
             _ => None,
         })

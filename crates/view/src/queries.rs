@@ -10,8 +10,9 @@ use crate::prepared::{Cache, Prepared, Side};
 use crate::source::{Problem, Source};
 use crate::view::View;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::sync::Arc;
-use tare_analysis::NodeId;
+use tare_analysis::{Hot, NodeId};
 use tare_profile::{SeriesInfo, Unit};
 
 /// A question: its parameters, and the view among them.
@@ -35,8 +36,7 @@ pub fn answer(source: &dyn Source, cache: &Cache, request: &Request) -> Answer {
 }
 
 fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer, Problem> {
-    let parameters =
-        pairs(&request.query).map_err(|refused| Problem::new(refused.0, refused.1))?;
+    let parameters = pairs(&request.query).map_err(|refused| Problem::new(refused.0, refused.1))?;
     let view = View::of(&parameters);
     let epoch = source.state().epoch;
     let question = Question { source, cache, epoch, view, parameters };
@@ -70,15 +70,16 @@ impl Question<'_> {
     pub fn number(&self, key: &str, otherwise: usize, most: usize) -> Result<usize, Problem> {
         let Some(text) = self.get(key) else { return Ok(otherwise.min(most)) };
         let number = text.parse::<usize>();
-        number.map(|number| number.min(most)).map_err(|_| {
-            Problem::new(400, format!("{key} is a number, and not {text:?}"))
-        })
+        number
+            .map(|number| number.min(most))
+            .map_err(|_| Problem::new(400, format!("{key} is a number, and not {text:?}")))
     }
 
     fn share(&self, key: &str, otherwise: f64) -> Result<f64, Problem> {
         let Some(text) = self.get(key) else { return Ok(otherwise) };
         let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-        share.ok_or_else(|| Problem::new(400, format!("{key} is between 0 and 1, and not {text:?}")))
+        share
+            .ok_or_else(|| Problem::new(400, format!("{key} is between 0 and 1, and not {text:?}")))
     }
 
     pub fn prepared(&self) -> Result<Arc<Prepared>, Problem> {
@@ -133,7 +134,7 @@ impl Question<'_> {
             "unit": self.unit(&prepared),
             "total": prepared.graph.tree.sum(0),
             "headline": part("headline"),
-            "findings": part("findings"),
+            "findings": findings(&document["findings"], &prepared, &self.view),
             "looked_for": part("looked_for"),
             "methods": lists::method_rows(&prepared, prepared.hot().iter().take(5)),
             "threads": lists::thread_rows(&prepared, 5)?,
@@ -217,7 +218,8 @@ impl Question<'_> {
     }
 
     fn export(&self) -> Result<Answer, Problem> {
-        let format = self.get("format").ok_or_else(|| Problem::new(400, "no format was asked for"))?;
+        let format =
+            self.get("format").ok_or_else(|| Problem::new(400, "no format was asked for"))?;
         let export = self.source.export(&self.view, format)?;
         let name: String = export
             .name
@@ -245,7 +247,63 @@ pub fn unit(info: &SeriesInfo) -> &'static str {
 
 pub fn no_method(name: &str) -> Problem {
     let text = format!("no method of this view is called {name:?}");
-    Problem { remedy: Some("look at all methods, or remove a filter".to_owned()), ..Problem::new(404, text) }
+    Problem {
+        remedy: Some("look at all methods, or remove a filter".to_owned()),
+        ..Problem::new(404, text)
+    }
+}
+
+/// Findings, with where the page shows more of each, and the options of a command that does.
+fn findings(found: &Value, prepared: &Prepared, view: &View) -> Value {
+    /// A sentence names what is large, and not one of millions.
+    const NAMED: usize = 200;
+    let tree = &prepared.graph.tree;
+    let mut largest: Vec<&Hot> = prepared.hot().iter().take(NAMED).collect();
+    let mut by_total: Vec<&Hot> = prepared.hot().iter().collect();
+    by_total.sort_by_key(|hot| Reverse(hot.total[0]));
+    largest.extend(by_total.into_iter().take(NAMED));
+    let mut findings = found.as_array().cloned().unwrap_or_default();
+    for finding in &mut findings {
+        let text = finding["text"].as_str().unwrap_or_default().to_owned();
+        let names = |name: &str| {
+            let border =
+                |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '.' && c != '$');
+            text.match_indices(name).any(|(at, found)| {
+                border(text[..at].chars().next_back())
+                    && border(text[at + found.len()..].chars().next())
+            })
+        };
+        let labels = largest.iter().map(|hot| tree.label(hot.label));
+        let method = labels
+            .filter(|label| !label.is_special() && names(&label.text))
+            .max_by_key(|label| label.text.len());
+        let event = ["gc:", "safepoint:"].iter().any(|kind| text.contains(kind));
+        let (show, options) = match method {
+            Some(label) => {
+                let name = &label.text;
+                (
+                    Some(format!("/sandwich?method={}", encoded(name))),
+                    Some(vec!["--method".to_owned(), name.clone()]),
+                )
+            }
+            None if event => (Some("/timeline".to_owned()), Some(vec!["--gc".to_owned()])),
+            None => (None, None),
+        };
+        finding["show"] = show.into();
+        finding["options"] = options.map(|options| [options, view.options()].concat()).into();
+    }
+    findings.into()
+}
+
+/// A text as it stands in a query.
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 fn is_empty(value: &Value) -> bool {

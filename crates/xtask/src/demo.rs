@@ -4,12 +4,13 @@
 //! its output. The tour grows with Tare: add a step to [`tour`].
 
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::{env, fs, thread};
+use tare_browser::Browser;
 use tare_toolbox::setup::{RELEASE, compiler};
 use tare_toolbox::shell::{self, Workspace};
 
@@ -80,7 +81,45 @@ pub fn run() -> Result<()> {
     let toured = tour(&tare, &program.child.id().to_string());
     say("Stop the demo program; it did its work all the time, and counts it.");
     program.stop()?;
-    toured
+    toured?;
+    page(&tare)
+}
+
+/// What was sampled, as a page: in the browser until Ctrl-C, or where there is no display as a
+/// picture.
+fn page(tare: &Tare) -> Result<()> {
+    let samples = tare.file("demo-samples.tare");
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some());
+    if has_display && io::stdin().is_terminal() {
+        return tare.show("Look at the samples in the browser, until Ctrl-C.", &["view", &samples]);
+    }
+    let mut view = tare.announce(
+        "Look at the samples as a page. There is no display here, so a browser takes a picture of it.",
+        &["view", &samples, "--no-open"],
+    );
+    let mut view = view.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut link = String::new();
+    let output = view.stdout.take().context("tare view has no output")?;
+    let outcome = BufReader::new(output).read_line(&mut link).context("waiting for the link");
+    let picture = tare.file("demo-view.png");
+    let outcome = outcome.and_then(|_| {
+        let link = link.trim();
+        println!("{link}");
+        if tare_browser::program().is_none() {
+            println!("{}", tare_browser::REMEDY);
+            return Ok(());
+        }
+        let mut browser = Browser::start(1280, 900)?;
+        browser.open(link)?;
+        browser.wait("window.tare && document.body.dataset.page === 'overview'")?;
+        browser.eval("tare.idle()")?;
+        browser.shot(Path::new(&picture))?;
+        println!("{picture}");
+        Ok(())
+    });
+    let _ = view.kill();
+    let _ = view.wait();
+    outcome
 }
 
 fn say(text: &str) {

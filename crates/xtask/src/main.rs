@@ -26,7 +26,8 @@ Usage: cargo xtask COMMAND
 
 Commands:
   demo            build Tare, start the demo program, and let Tare find it, attach to it, print
-                  its status and leave it again
+                  its status and leave it again; at last the page of what was sampled, or without
+                  a display a picture of it
   test [FILTER…]  the whole test command: formatting, house rules, lints, unit tests, and tests
                   against real JVMs (JDK 17, 21 and 25). With FILTER only the tests whose name
                   contains one of the words run, and the checks of the sources are left out.
@@ -50,8 +51,8 @@ Commands:
   tidy            only check the house rules (who may depend on whom, what a file must have)
 
 demo and test install what is missing: a JDK from Debian's packages if we are root (otherwise
-they print the command to run), and further Java runtimes for the tests by pip. Once everything
-is there, nothing is fetched again and no network is needed.
+they print the command to run), and for the tests Chromium from there and further Java runtimes by
+pip. Once everything is there, nothing is fetched again and no network is needed.
 
 Environment:
   JAVA_HOME       a JDK to look at first; JDKs in the usual places are found without it

@@ -108,6 +108,7 @@ mod time;
 mod trace;
 mod upcalls;
 mod versions;
+mod view;
 mod virtual_stacks;
 mod virtual_threads;
 mod whole_jdk;

@@ -76,12 +76,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 }
 
 /// A view in a format, whole and in memory.
-pub fn into_memory(
-    path: &Path,
-    view: &ViewArgs,
-    format: Format,
-    title: &str,
-) -> Result<Vec<u8>> {
+pub fn into_memory(path: &Path, view: &ViewArgs, format: Format, title: &str) -> Result<Vec<u8>> {
     let mut profile = load(Some(view), path, format)?;
     let known = profile.all_series().any(|(_, series)| series.info().name == OWNERS);
     let always = format == Format::Html && !known;

@@ -17,6 +17,7 @@ mod regions;
 mod sites;
 mod tree;
 
+pub use head::of_run as headline;
 pub use page::quoted;
 
 pub use json::{metric as json_metric, run as json_run};
@@ -27,11 +28,10 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::climb::Climb;
 use tare_analysis::{
-    Aside, Asides, Bounds, Classes, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs,
-    LabelId, Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples,
-    by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings,
-    memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated,
-    who_held_up,
+    Aside, Asides, Bounds, Classes, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs, LabelId,
+    Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, by_thread,
+    costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings, memory_findings,
+    narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated, who_held_up,
 };
 use tare_java_names::Pattern;
 use tare_profile::{EventKind, Profile, SeriesId, SeriesInfo, ValueKind};

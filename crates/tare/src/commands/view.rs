@@ -24,10 +24,7 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
     let stop = interrupt::flag()?;
     if args.what.exists() {
         if let Some(flag) = args.for_jvm() {
-            bail!(
-                "{flag} is for a JVM that is recorded, and {} is a file",
-                args.what.display()
-            );
+            bail!("{flag} is for a JVM that is recorded, and {} is a file", args.what.display());
         }
         let source = Arc::new(Recorded::of_file(&args.what)?);
         return serve(args, source, &stop);
@@ -55,9 +52,7 @@ fn serve(args: &ViewerArgs, source: Arc<Recorded>, stop: &Arc<AtomicBool>) -> Re
     let opened = !args.no_open && open(&link);
     let browser = if opened { "opened in the browser; " } else { "" };
     let enter = if io::stdin().is_terminal() { "Enter makes a new link, " } else { "" };
-    remark_aside(&format!(
-        "{browser}the link opens one page, within a minute; {enter}Ctrl-C ends"
-    ));
+    remark_aside(&format!("{browser}the link opens one page, within a minute; {enter}Ctrl-C ends"));
     if io::stdin().is_terminal() {
         let handle = handle.clone();
         std::thread::spawn(move || more_links(&handle));

@@ -41,11 +41,13 @@ fn the_door_opens_for_its_own_page_alone() {
     // Names that lead here and are not ours: DNS rebinding.
     let hosts = ["evil.example", &format!("evil.example:{port}"), "127.0.0.1", "localhost:1", ""];
     for host in hosts {
-        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{bearer}\r\n");
+        let request =
+            format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{bearer}\r\n");
         assert_eq!(served.raw(&request).0, 403, "{host:?}");
     }
     assert_eq!(served.raw(&format!("GET / HTTP/1.1\r\nConnection: close\r\n{bearer}\r\n")).0, 403);
-    let twice = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nHost: localhost:{port}\r\n\r\n");
+    let twice =
+        format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nHost: localhost:{port}\r\n\r\n");
     assert_eq!(served.raw(&twice).0, 400);
 }
 
@@ -79,7 +81,8 @@ fn what_is_too_much_is_refused() {
     assert_eq!(ask("POST /api/login", "Content-Length: 1048577\r\n"), 413);
     assert_eq!(ask("POST /api/login", "Transfer-Encoding: chunked\r\n"), 501);
     assert_eq!(ask("PUT /", ""), 405);
-    for path in ["/../Cargo.toml", "/assets/../../etc/passwd", "/assets/%2e%2e/x", "/assets/", "/x"] {
+    for path in ["/../Cargo.toml", "/assets/../../etc/passwd", "/assets/%2e%2e/x", "/assets/", "/x"]
+    {
         assert_eq!(ask(&format!("GET {path}"), ""), 404, "{path}");
     }
     let (_, page) = served.ask("GET /", "");

@@ -130,6 +130,10 @@ impl Served {
         Served { child, link, port }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn code(&self) -> &str {
         self.link.split_once("#c=").expect("a code").1
     }

@@ -133,8 +133,7 @@ fn metric(loaded: &Loaded, axis: &Axis) -> (Vec<f64>, HashMap<u32, Vec<f64>>) {
     };
     for row in series.rows() {
         let value = row.value as f64;
-        let of_thread =
-            threads.entry(row.thread.raw()).or_insert_with(|| vec![0.0; axis.cells]);
+        let of_thread = threads.entry(row.thread.raw()).or_insert_with(|| vec![0.0; axis.cells]);
         if width == 0 {
             let Some(cell) = axis.of(row.time) else { continue };
             all[cell] += value;
@@ -167,9 +166,7 @@ fn others(profile: &Profile, axis: &Axis) -> Vec<Value> {
         bars.sort_by_key(|bar| Reverse(bar.1));
         bars.truncate(BARS);
         bars.sort_by_key(|bar| bar.0);
-        let bar = |(time, duration, name, text): (u64, u64, String, String)| {
-            json!({ "t": time, "d": duration, "name": name, "text": text })
-        };
+        let bar = |(time, duration, name, text): (u64, u64, String, String)| json!({ "t": time, "d": duration, "name": name, "text": text });
         bars.into_iter().map(bar).collect()
     };
     let seen = collections.iter().filter(|one| axis.touches(one.time, one.duration));
@@ -181,12 +178,12 @@ fn others(profile: &Profile, axis: &Axis) -> Vec<Value> {
         })
         .collect();
     if !collections.is_empty() {
-        lanes.push(json!({ "id": "gc", "name": "Collections", "kind": "bars", "bars": bars(of_gc) }));
+        lanes.push(
+            json!({ "id": "gc", "name": "Collections", "kind": "bars", "bars": bars(of_gc) }),
+        );
     }
-    let points: Vec<Value> = seen
-        .filter_map(|one| Some(json!([one.end(), one.heap_after?])))
-        .take(CELLS)
-        .collect();
+    let points: Vec<Value> =
+        seen.filter_map(|one| Some(json!([one.end(), one.heap_after?]))).take(CELLS).collect();
     if !points.is_empty() {
         let name = "Heap after collections";
         lanes.push(json!({ "id": "heap", "name": name, "kind": "steps", "unit": "bytes",
@@ -203,15 +200,23 @@ fn others(profile: &Profile, axis: &Axis) -> Vec<Value> {
         .collect();
     if !safepoints.is_empty() {
         let bars = bars(of_safepoints);
-        lanes.push(json!({ "id": "safepoints", "name": "Safepoints", "kind": "bars", "bars": bars }));
+        lanes.push(
+            json!({ "id": "safepoints", "name": "Safepoints", "kind": "bars", "bars": bars }),
+        );
     }
     let mut area = |id: &str, name: &str, unit: &str, values: Option<Vec<f64>>| {
         if let Some(values) = values {
-            lanes.push(json!({ "id": id, "name": name, "kind": "area", "unit": unit, "per": "cell",
+            lanes
+                .push(json!({ "id": id, "name": name, "kind": "area", "unit": unit, "per": "cell",
                                "values": rounded(&values) }));
         }
     };
-    area("locks", "Waiting for locks and others", "ns", durations(profile, axis, &EventKind::lock()));
+    area(
+        "locks",
+        "Waiting for locks and others",
+        "ns",
+        durations(profile, axis, &EventKind::lock()),
+    );
     area("classes", "Classes loaded", "count", counts(profile, axis, &EventKind::class_load()));
     let compiled = compiled(profile);
     let work = || {
@@ -259,6 +264,9 @@ mod tests {
         axis.spread(&mut values, 195, 100, 100.0);
         axis.spread(&mut values, 300, 5, 1.0);
         assert_eq!(rounded(&values), [5, 10, 10, 0, 0, 0, 0, 0, 0, 5]);
-        assert_eq!((axis.of(99), axis.of(100), axis.of(199), axis.of(200)), (None, Some(0), Some(9), None));
+        assert_eq!(
+            (axis.of(99), axis.of(100), axis.of(199), axis.of(200)),
+            (None, Some(0), Some(9), None)
+        );
     }
 }

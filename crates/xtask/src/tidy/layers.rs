@@ -118,10 +118,14 @@ const RULES: &[Rule] = &[
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     Rule { package: "tare-test-natives", ours: &[], others: Some(&["jvmti-bindings"]) },
     // These must build quickly on a fresh machine, before anything else.
-    Rule { package: "tare-toolbox", ours: &[], others: Some(&["anyhow", "serde_json"]) },
+    Rule {
+        package: "tare-toolbox",
+        ours: &["tare-browser"],
+        others: Some(&["anyhow", "serde_json"]),
+    },
     Rule {
         package: "tare-xtask",
-        ours: &["tare-toolbox"],
+        ours: &["tare-browser", "tare-toolbox"],
         others: Some(&["anyhow", "serde_json"]),
     },
     // It knows Tare by its commands, as a user does.

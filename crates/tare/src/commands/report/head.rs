@@ -57,7 +57,12 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, width: usize) -> Result<
     Ok(writeln!(out)?)
 }
 
-/// The same as plain lines, for those who wrap by themselves.
+/// Which run it is of, in one line.
+pub fn of_run(run: &RunInfo) -> String {
+    facts(run).join(", ")
+}
+
+/// What stands above a page as plain lines, for those who wrap by themselves.
 pub fn lines(report: &Report<'_>) -> Result<Vec<String>> {
     let mut text = Vec::new();
     print(&mut text, report, usize::MAX)?;

@@ -6,13 +6,18 @@ use crate::commands::record;
 use crate::commands::status;
 use crate::figures::{remark_aside, say};
 use anyhow::{Result, bail};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
+use tare_recording::Recording;
 use tare_session::{Begun, Note, Observer, Output, Place, Plan, State};
+
+/// A program that does nothing has no figures, and its page opens then.
+const FIRST_FIGURES: Duration = Duration::from_secs(3);
 
 /// A recording in a thread of its own.
 pub struct Live {
@@ -20,6 +25,8 @@ pub struct Live {
     pub pid: u32,
     pub path: PathBuf,
     pub standing: Arc<Standing>,
+    /// What the path leads to, unless that is a file.
+    pub memory: Option<Arc<File>>,
     thread: JoinHandle<Result<()>>,
 }
 
@@ -39,6 +46,7 @@ pub struct Ended {
 
 /// Begins to record; the JVM is entered before this returns, so what is wrong is said at once.
 pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live> {
+    crate::source::reads_what_grows();
     let plan = record::plan_of(&args.recording()?)?;
     let (output, path, memory) = match &args.output {
         Some(path) => {
@@ -50,7 +58,7 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
         }
         None => {
             let (memory, path) = crate::source::shared_memory()?;
-            (Output::Writer(Box::new(memory.try_clone()?)), path, Some(memory))
+            (Output::Writer(Box::new(memory.try_clone()?)), path, Some(Arc::new(memory)))
         }
     };
     let standing = Arc::new(Standing { began: Instant::now(), ended: Mutex::default() });
@@ -60,11 +68,9 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
         let (standing, stop, ready) = (Arc::clone(&standing), Arc::clone(stop), Arc::clone(&ready));
         let timeout = args.patience.timeout;
         let job = Job { jvm, plan, timeout };
-        std::thread::Builder::new().name("tare-record".to_owned()).spawn(move || {
-            let outcome = go(job, output, &standing, &stop, &ready);
-            drop(memory);
-            outcome
-        })?
+        std::thread::Builder::new()
+            .name("tare-record".to_owned())
+            .spawn(move || go(job, output, &standing, &stop, &ready))?
     };
     // Until it records, or says why it cannot.
     while ready.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
@@ -78,7 +84,19 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
         std::thread::sleep(Duration::from_millis(10));
     }
     remark_aside(&format!("sampling JVM {pid} ({})", crate::term::plain(&name)));
-    Ok(Live { name, pid, path, standing, thread })
+    // A page that opens on figures says more than one that waits for them.
+    let patience = Instant::now() + FIRST_FIGURES;
+    while !has_figures(&path) && Instant::now() < patience && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(Live { name, pid, path, standing, memory, thread })
+}
+
+fn has_figures(path: &Path) -> bool {
+    let summary = Recording::open(path).and_then(|mut recording| recording.summary());
+    summary.is_ok_and(|summary| {
+        summary.rows.iter().any(|rows| *rows > 0) || !summary.series.is_empty()
+    })
 }
 
 impl Live {
@@ -117,7 +135,8 @@ fn go(
         let output = output.take().unwrap_or_else(|| Output::Writer(Box::new(std::io::sink())));
         Place { output, result: kept.clone() }
     };
-    let mut recording = match tare_session::begin(&mut agent, &jvm, &plan, &mut place, &mut quiet)? {
+    let mut recording = match tare_session::begin(&mut agent, &jvm, &plan, &mut place, &mut quiet)?
+    {
         Begun::Recording(recording) => recording,
         Begun::Stopped(_) => return Ok(()),
     };
@@ -130,7 +149,9 @@ fn go(
     let sentence = match (&outcome, end.alive) {
         (Err(error), _) => format!("the recording has failed: {error:#}"),
         (Ok(_), false) => format!("{who} has ended; what was recorded until then is here"),
-        (Ok(_), true) => format!("somebody has stopped the recording of {who}; it is here as it was"),
+        (Ok(_), true) => {
+            format!("somebody has stopped the recording of {who}; it is here as it was")
+        }
     };
     let ended = Ended { sentence: sentence.clone(), after: standing.began.elapsed() };
     *standing.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);

@@ -8,14 +8,14 @@ use crate::commands::{export, report};
 use crate::source;
 use anyhow::Result;
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tare_analysis::{Bounds, default_metrics, narrow, set_aside};
 use tare_formats::Format;
-use tare_profile::{Estimate, LossKind, Profile, TimeAxis};
+use tare_profile::{Estimate, Profile, TimeAxis};
 use tare_recording::{Recording, Warning};
 use tare_view::{Export, Kind, Loaded, Problem, Source, State, View};
 
@@ -41,6 +41,8 @@ pub struct Recorded {
     /// What a command calls it.
     called: String,
     live: Option<Arc<Standing>>,
+    /// Keeps the path of a recording in memory what it is.
+    _memory: Option<Arc<File>>,
     seen: Mutex<Seen>,
     /// What the whole run is, read once for each epoch.
     whole: Mutex<Option<(u64, Arc<Whole>)>>,
@@ -78,14 +80,16 @@ impl Recorded {
     pub fn of_live(live: &Live) -> Result<Self> {
         let called = live.pid.to_string();
         let standing = Some(Arc::clone(&live.standing));
-        Ok(Recorded::new(live.path.clone(), live.name.clone(), called, standing))
+        let recorded = Recorded::new(live.path.clone(), live.name.clone(), called, standing);
+        Ok(Recorded { _memory: live.memory.clone(), ..recorded })
     }
 
     fn new(path: PathBuf, name: String, called: String, live: Option<Arc<Standing>>) -> Self {
         let (at, complete) = (Instant::now(), true);
         let seen = Seen { length: 0, changed: None, epoch: 0, at, complete, duration: 0 };
         let seen = look(&path, &seen).map_or(seen, |found| Seen { epoch: 0, ..found });
-        Recorded { path, name, called, live, seen: Mutex::new(seen), whole: Mutex::default() }
+        let (seen, whole) = (Mutex::new(seen), Mutex::default());
+        Recorded { path, name, called, live, _memory: None, seen, whole }
     }
 
     fn seen(&self) -> Seen {
@@ -107,28 +111,21 @@ impl Recorded {
     /// The whole run, and with it the view that is shown first.
     fn whole(&self, epoch: u64) -> Result<Arc<Whole>, Problem> {
         let mut kept = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, whole)) = kept.as_ref().filter(|(of, _)| *of == epoch) {
-            debug_assert_eq!(*of, epoch);
+        if let Some((_, whole)) = kept.as_ref().filter(|(of, _)| *of == epoch) {
             return Ok(Arc::clone(whole));
         }
         let args = self.args(&View::default())?;
-        let profile = self.of_page(source::load_view(&args.file, &args.view)).map_err(problem)?;
+        let profile = source::load_view(&args.file, &args.view).map_err(problem)?;
         let value = told(&profile, &self.name);
-        let loaded = shown(profile, &args).map_err(problem)?;
-        let whole = Arc::new(Whole { value, loaded: Mutex::new(Some(loaded)) });
+        // A JVM that has done nothing yet is one all the same.
+        let loaded = match shown(profile, &args) {
+            Ok(loaded) => Some(loaded),
+            Err(_) if self.live.is_some() => None,
+            Err(error) => return Err(problem(error)),
+        };
+        let whole = Arc::new(Whole { value, loaded: Mutex::new(loaded) });
         *kept = Some((epoch, Arc::clone(&whole)));
         Ok(whole)
-    }
-
-    /// A page says itself that more comes.
-    fn of_page(&self, profile: Result<Profile>) -> Result<Profile> {
-        let mut profile = profile?;
-        if self.live.is_some() {
-            profile.run.losses.retain(|loss| {
-                loss.kind != LossKind::Damaged || loss.name != source::UNFINISHED
-            });
-        }
-        Ok(profile)
     }
 }
 
@@ -167,7 +164,8 @@ impl Source for Recorded {
             (true, _) => (Kind::File, None),
             (false, true) => (Kind::Live, None),
             (false, false) => {
-                let text = "the recording has no end: its writer was stopped, or has stopped writing";
+                let text =
+                    "the recording has no end: its writer was stopped, or has stopped writing";
                 (Kind::Ended, Some(text.to_owned()))
             }
         };
@@ -187,7 +185,7 @@ impl Source for Recorded {
             }
         }
         let args = self.args(view)?;
-        let profile = self.of_page(source::load_view(&args.file, &args.view)).map_err(problem)?;
+        let profile = source::load_view(&args.file, &args.view).map_err(problem)?;
         shown(profile, &args).map_err(problem)
     }
 
@@ -196,7 +194,7 @@ impl Source for Recorded {
         let args = self.args(view)?;
         let (how, samples) = (args.view.compensate.how(), args.view.samples.as_deref());
         let profile = source::load_as(&args.file, Some(&EVER), how, samples, false);
-        let mut profile = self.of_page(profile).map_err(problem)?;
+        let mut profile = profile.map_err(problem)?;
         source::add_owners(&mut profile, args.view.metric.as_deref(), false).map_err(problem)?;
         shown(profile, &args).map_err(problem)
     }
@@ -227,8 +225,8 @@ impl Source for Recorded {
 
     fn export(&self, view: &View, format: &str) -> Result<Export, Problem> {
         let found = Format::ALL.into_iter().find(|known| name_of(*known) == format);
-        let format = found
-            .ok_or_else(|| Problem::new(400, format!("there is no format {format:?}")))?;
+        let format =
+            found.ok_or_else(|| Problem::new(400, format!("there is no format {format:?}")))?;
         let args = self.args(view)?;
         let bytes = export::into_memory(&self.path, &args.view, format, &self.name);
         let stem = self.name.split('.').next().unwrap_or_default();
@@ -297,6 +295,7 @@ fn told(profile: &Profile, name: &str) -> Value {
         .collect();
     json!({
         "name": name,
+        "headline": [report::headline(&profile.run)],
         "run": report::json_run(&profile.run),
         "series": series,
         "pages": pages,
