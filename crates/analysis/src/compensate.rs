@@ -20,9 +20,11 @@ pub const UNTIMED: &str = "untimed-calls";
 pub const CALLING: &str = "calling-calls";
 
 /// Where only some calls of a context are timed: how many were, and the variance of its own time,
-/// in microseconds squared.
+/// in microseconds squared. The third sums up to the variance of a total time, over a context and
+/// all that it called.
 pub const TIMED_CALLS: &str = "timed-calls";
 pub const TIME_VARIANCE: &str = "time-variance";
+pub const TOTAL_VARIANCE: &str = "total-time-variance";
 
 /// Calls of a method that the interpreter does, as a JVM is set up by default; and up to how many
 /// calls a method may run in code that is not yet as quick as it will be.

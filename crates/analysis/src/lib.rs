@@ -22,6 +22,7 @@ mod collections;
 mod comings;
 mod compensate;
 mod diff;
+mod drawn;
 mod filter;
 mod findings;
 mod hash;
@@ -64,9 +65,11 @@ pub use classes::{
 pub use collections::Collections;
 pub use comings::{Coming, Comings, Lives};
 pub use compensate::{
-    CALLING, Compensation, TIME_VARIANCE, TIMED_CALLS, UNTIMED, bounds_of, compensate,
+    CALLING, Compensation, TIME_VARIANCE, TIMED_CALLS, TOTAL_VARIANCE, UNTIMED, bounds_of,
+    compensate,
 };
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
+pub use drawn::Drawn;
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{
     Finding, FindingKind, blocked_samples, costliest, findings, held_up, is_of_locks,

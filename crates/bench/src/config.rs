@@ -9,9 +9,10 @@ use crate::workloads::Workload;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Count,
-    Time,
     /// Times of a context's first calls and of one in so many.
-    SomeTimes,
+    Time,
+    /// Times of all calls.
+    EveryTime,
     /// Times, with the probes held to a budget.
     Budget,
     /// Everything woven to count, but below a root that is never called.
@@ -122,7 +123,7 @@ pub const DEMOTION: [Config; 4] = [
     Config::Plain,
     Config::Launched(Mode::Count),
     Config::Launched(Mode::Budget),
-    Config::Launched(Mode::Time),
+    Config::Launched(Mode::EveryTime),
 ];
 
 /// What `cargo xtask bench bytecodes` runs.
@@ -169,8 +170,8 @@ pub const BRIEF: [Config; 7] = [
 pub const ALL: [Config; 13] = [
     Config::Plain,
     Config::Launched(Mode::Count),
-    Config::Launched(Mode::SomeTimes),
     Config::Launched(Mode::Time),
+    Config::Launched(Mode::EveryTime),
     Config::Launched(Mode::Outside),
     Config::Attached(Mode::Count),
     Config::Attached(Mode::Time),
@@ -194,8 +195,8 @@ impl Config {
             Config::Plain => "plain",
             Config::Launched(Mode::Count) => "count, launched",
             Config::Launched(Mode::Time) => "time, launched",
-            Config::Launched(Mode::SomeTimes) => "time of some calls, launched",
-            Config::Attached(Mode::SomeTimes) => "time of some calls, attached",
+            Config::Launched(Mode::EveryTime) => "time of every call, launched",
+            Config::Attached(Mode::EveryTime) => "time of every call, attached",
             Config::Launched(Mode::Budget) => "time within 20 %, launched",
             Config::Attached(Mode::Budget) => "time within 20 %, attached",
             Config::Launched(Mode::Outside) => "outside, launched",
@@ -269,11 +270,12 @@ impl Config {
     pub fn target(self, workload: &str, jdk: u32) -> Option<f64> {
         Some(match (self, workload) {
             (Config::Launched(Mode::Count), "fib") => 2.2,
-            (Config::Launched(Mode::Time), "fib") => 24.0,
+            (Config::Launched(Mode::Time), "h2") => 3.8,
+            (Config::Launched(Mode::EveryTime), "fib") => 24.0,
             (Config::Launched(Mode::Count), "javac") if jdk < 25 => 2.7,
             (Config::Launched(Mode::Count), "javac") => 3.0,
-            (Config::Launched(Mode::Time), "javac") if jdk < 25 => 7.5,
-            (Config::Launched(Mode::Time), "javac") => 8.8,
+            (Config::Launched(Mode::EveryTime), "javac") if jdk < 25 => 7.5,
+            (Config::Launched(Mode::EveryTime), "javac") => 8.8,
             (Config::Launched(Mode::Bytecodes), "fib") => 3.7,
             (Config::Launched(Mode::Bytecodes), "javac") if jdk < 25 => 3.2,
             (Config::Launched(Mode::Bytecodes), "javac") => 3.7,
@@ -316,7 +318,7 @@ pub fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'
         Mode::Trace => words.extend(["--events", "2G"]),
         Mode::Count => words.push("--count"),
         Mode::Time => {}
-        Mode::SomeTimes => words.push("--time-some"),
+        Mode::EveryTime => words.push("--time-all"),
         Mode::Budget => words.extend(["--overhead", "20%"]),
         Mode::Rooted => words.extend(["--root", root]),
         Mode::Bytecodes => words.push("--bytecodes"),

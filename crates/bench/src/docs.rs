@@ -91,8 +91,8 @@ pub fn quoted_in(readme: &str, rows: &[Row]) -> Option<String> {
 fn quoted(rows: &[Row]) -> String {
     let configs = [
         Config::Launched(Mode::Count),
-        Config::Launched(Mode::SomeTimes),
         Config::Launched(Mode::Time),
+        Config::Launched(Mode::EveryTime),
         Config::Launched(Mode::Outside),
         Config::AsyncProfiler,
         Config::Jfr(Jfr::Profile),

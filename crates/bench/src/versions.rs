@@ -34,7 +34,7 @@ Options:
   --quick          small inputs
   --jdk N          the JDK to run on (default: 25)
   --settled        warm up until iterations get no faster: for a machine that others use, too
-  --only MODE      of these alone: sampled, count, time, some-times, bytecodes, every-10k (may be
+  --only MODE      of these alone: sampled, count, time, every-time, bytecodes, every-10k (may be
                    given more than once)
 ";
 
@@ -49,7 +49,7 @@ const MODES: [(&str, Config); 6] = [
     ("sampled", Config::Sampled(Every::Ms1)),
     ("count", Config::Launched(Mode::Count)),
     ("time", Config::Launched(Mode::Time)),
-    ("some-times", Config::Launched(Mode::SomeTimes)),
+    ("every-time", Config::Launched(Mode::EveryTime)),
     ("bytecodes", Config::Launched(Mode::Bytecodes)),
     ("every-10k", Config::Launched(Mode::Every10k)),
 ];

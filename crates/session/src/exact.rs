@@ -16,7 +16,7 @@ pub use memory::{Arena, NameFile};
 pub use naming::add_frame;
 
 use naming::{add_thread, rest_name, thread_name};
-use times::{has_time, nanos, net_ticks, net_variance, of_method, square_micros};
+use times::{has_time, nanos, net_ticks, net_variance, of_method, square_micros, total_variance};
 
 use crate::completion;
 use crate::demotion::Steering;
@@ -27,7 +27,9 @@ use crate::regions::Regions;
 use crate::stream::Watched;
 use missing::Missing;
 use std::collections::HashMap;
-use tare_analysis::{CALLING, Calibration, TARGET_TIME, TIME_VARIANCE, TIMED_CALLS, UNTIMED};
+use tare_analysis::{
+    CALLING, Calibration, TARGET_TIME, TIME_VARIANCE, TIMED_CALLS, TOTAL_VARIANCE, UNTIMED,
+};
 use tare_arena::layout::{self, Holds, Origin};
 use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
 use tare_profile::facts::ProbeCost;
@@ -107,7 +109,7 @@ struct AllSeries {
 }
 
 /// What a node may count beside its calls: bytecodes, objects, bytes; or, where some calls are timed,
-/// how many were, and the variance of the time.
+/// how many were, and the variances of its own time and of its total.
 const COUNTED: usize = 3;
 
 /// A node as it was at the last look. There may be many millions, so it is as small as can be.
@@ -242,7 +244,7 @@ impl Exact {
         completion::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
-            let variance = some.then(|| net_variance(tree));
+            let variance = some.then(|| (net_variance(tree), total_variance(snapshot, tree)));
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
                 if at % STRETCH == 0 {
@@ -289,7 +291,11 @@ impl Exact {
                     calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
                     counted: match &variance {
-                        Some(all) => [node.some_timed, square_micros(snapshot, all[at]), 0],
+                        Some((own, total)) => [
+                            node.some_timed,
+                            square_micros(snapshot, own[at]),
+                            total[at].cast_unsigned(),
+                        ],
                         None => [self.bytecodes(node), node.objects, node.bytes],
                     },
                 };
@@ -374,7 +380,7 @@ impl Exact {
             profile.series_mut(series).push(row);
         }
         for (series, was) in counted.iter().zip(had.counted) {
-            if let (Some(series), true) = (series, was > 0) {
+            if let (Some(series), true) = (series, was != 0) {
                 let less = was.wrapping_neg().cast_signed();
                 let row = Row::new(seen.context, seen.thread, less).at(time);
                 profile.series_mut(*series).push(row);
@@ -414,6 +420,7 @@ impl Exact {
             if some {
                 counted[0] = Some(add(of_calls(TIMED_CALLS)));
                 counted[1] = Some(add(of_calls(TIME_VARIANCE)));
+                counted[2] = Some(add(of_calls(TOTAL_VARIANCE)));
             }
             if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples) {
                 let estimated =

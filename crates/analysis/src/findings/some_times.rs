@@ -2,11 +2,9 @@
 
 use super::percent;
 use crate::compensate::{TIME_VARIANCE, TIMED_CALLS};
+use crate::drawn::{Drawn, NINETY_FIVE};
 use tare_profile::facts::keys;
 use tare_profile::{MethodId, Profile, Row, Series, SeriesId, ValueKind};
-
-/// Standard errors to either side that hold 95 of 100.
-const NINETY_FIVE: f64 = 1.96;
 
 /// One sentence, of a recording in which some calls were timed.
 pub(super) fn told(profile: &Profile, metric: SeriesId) -> Option<String> {
@@ -34,6 +32,9 @@ pub(super) fn told(profile: &Profile, metric: SeriesId) -> Option<String> {
         let name = |id| profile.strings.get(id);
         let (class, method) = (name(method.class), name(method.name));
         text += &format!("; {class}.{method} is known to ± {} by that", percent(error));
+    }
+    if Drawn::of(profile, metric).is_some() {
+        text += " (± is what that leaves open, in 95 of 100 cases; --time-all times every call)";
     }
     Some(text)
 }

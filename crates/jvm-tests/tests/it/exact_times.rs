@@ -151,6 +151,17 @@ on_each_jdk! {
         assert!((0.85..1.15).contains(&share), "{work} of {drive}");
         let page = Tare::this().run(&["report", &file.display().to_string()]).ok().to_owned();
         assert!(page.contains("were timed: the first 64 of each context"), "{page}");
+        let head = page.lines().find(|line| line.starts_with("   itself")).expect("a list");
+        assert!(head.contains('±'), "{page}");
+        // Of drive, which was called once, the whole is known, and not what it did itself.
+        let json = Tare::this()
+            .run(&["report", &file.display().to_string(), "--format", "json"]).ok().to_owned();
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let methods = json["methods"].as_array().expect("methods");
+        let drive = methods.iter().find(|method| method["name"] == "SomeTimes.drive");
+        let drive = drive.expect("drive");
+        assert_eq!(drive["total_plus_minus"], 0, "{drive}");
+        assert!(drive["self_plus_minus"].as_i64() > Some(0), "{drive}");
     }
 
     fn a_wait_is_nobodys_time(jdk) {

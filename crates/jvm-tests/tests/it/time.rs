@@ -33,7 +33,8 @@ on_each_jdk! {
         target.wait_for("done for 1000");
         sampling.signal(rustix::process::Signal::INT);
         sampling.wait().ok();
-        let recording = Tare::this().start(&record(&["--include", "Costs", &name], &file));
+        let options = ["--time-some=1", "--include", "Costs", &name];
+        let recording = Tare::this().start(&record(&options, &file));
         wait_until_on(&name);
         let before = counted(&target.text());
         target.tell("for 1001");

@@ -40,6 +40,22 @@ pub(super) fn net_variance(tree: &Tree) -> Vec<f64> {
     variance
 }
 
+/// For each node by how much more uncertain its time is, with all that it called, than the times of
+/// what it called are by themselves: below zero where a caller's calls were timed more often than
+/// its callees'. So a sum over all that a node called is the variance of its own total time. In
+/// microseconds squared.
+pub(super) fn total_variance(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
+    let of = |node: &Node| square_micros(snapshot, (node.error as f64).powi(2)).cast_signed();
+    let mut variance: Vec<i64> = tree.nodes.iter().map(of).collect();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let caller = in_time_of(tree, node);
+        if caller != at {
+            variance[caller] = variance[caller].saturating_sub(of(node));
+        }
+    }
+    variance
+}
+
 /// A variance in microseconds squared, which add up to no number that is too large.
 pub(super) fn square_micros(snapshot: &Snapshot, variance: f64) -> u64 {
     let deviation = nanos(snapshot, variance.sqrt() as i64) as f64 / 1_000.0;

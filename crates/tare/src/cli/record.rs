@@ -194,17 +194,19 @@ pub struct RecordArgs {
     /// Count this method and do not time it; for short ones that are called often; may be repeated
     #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
-    /// Time a context's first 64 calls, and then one in N of them, at random: times cost a fraction,
-    /// counts stay exact, and the report says how far each time may be off
+    /// Time a context's first 64 calls, and then one in N of them, at random. All calls are counted,
+    /// and the report says how far each time may be off. 1 times every call [default: 32, without
+    /// --time-all and --overhead]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "32",
-          value_parser = clap::value_parser!(u32).range(2..=65_536), conflicts_with_all = ["untimed", "overhead"],
+          value_parser = clap::value_parser!(u32).range(1..=65_536), conflicts_with_all = ["untimed", "overhead"],
           requires = "exact", help_heading = EXACT)]
     pub time_some: Option<u32>,
-    /// With --time-some: which calls are drawn; the same number draws the same ones again
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "time_some", help_heading = EXACT)]
+    /// Which calls are drawn to be timed; the same number draws the same ones again
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
     pub seed: u64,
-    /// Time short methods, too. By default methods that call nothing and have no loop are only
-    /// counted, because reading the clock takes longer than they do; their time is their callers'
+    /// Time every call, of short methods too. By default methods that call nothing and have no loop
+    /// are only counted, because reading the clock takes longer than they do; their time is their
+    /// callers'
     #[arg(long, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
     pub time_all: bool,
     /// Hold the cost of probes to this share of the program's own time, such as 20%: methods that

@@ -28,8 +28,8 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::climb::Climb;
 use tare_analysis::{
-    Aside, Asides, Bounds, Classes, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs, LabelId,
-    Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, by_thread,
+    Aside, Asides, Bounds, Classes, Drawn, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs,
+    LabelId, Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, by_thread,
     costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings, memory_findings,
     narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated, who_held_up,
 };
@@ -45,6 +45,8 @@ pub struct Report<'a> {
     metrics: Vec<SeriesId>,
     /// Where in the metrics the bounds of the first are, if it has some.
     bounds: Option<Bounds>,
+    /// And where how far it may be off is, if not every call was timed.
+    drawn: Option<DrawnAt>,
     /// The whole tree of what the filters let through.
     tree: Tree,
     hot: Vec<Hot>,
@@ -59,6 +61,13 @@ pub struct Report<'a> {
     pauses: Option<Pauses>,
     /// Somebody asked for locks, and the answer is that nobody waited.
     is_answered: bool,
+}
+
+/// Numbers of metrics: how far times may be off because not every call was timed.
+#[derive(Clone, Copy)]
+struct DrawnAt {
+    own: usize,
+    total: usize,
 }
 
 impl Report<'_> {
@@ -209,6 +218,11 @@ fn with_report<R>(
     let filter = args.view.filter().shape();
     let mut metrics = metrics;
     let bounds = Bounds::add_to(&mut metrics, profile);
+    let drawn = Drawn::of(profile, metrics[0]).filter(|_| metrics.len() > 1).map(|drawn| {
+        let own = metrics.len();
+        metrics.extend([drawn.own, drawn.total]);
+        DrawnAt { own, total: own + 1 }
+    });
     let native = asides(args).native;
     let aside = set_aside(profile, metrics[0], asides(args));
     let view = View::of(aside.as_ref().map_or(profile, |aside| &aside.profile), &metrics, &filter)?;
@@ -277,6 +291,7 @@ fn with_report<R>(
         aside,
         metrics,
         bounds,
+        drawn,
         tree,
         hot,
         threads,

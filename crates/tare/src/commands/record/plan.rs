@@ -69,12 +69,22 @@ fn figures(args: &RecordArgs) -> Result<Figures> {
     } else {
         Figures::Times {
             cpu_time: args.cpu_time,
-            some: args.time_some.map(|one_in| SomeTimes { one_in, seed: args.seed }),
+            some: some_times(args),
             all: args.time_all,
             count_only: args.count_only.clone(),
             regions,
         }
     })
+}
+
+/// One call in so many is timed, unless all of them are asked for. A budget is held by methods that
+/// are not timed at all, which takes the times of all others.
+const TIMED_ONE_IN: u32 = 32;
+
+fn some_times(args: &RecordArgs) -> Option<SomeTimes> {
+    let by_default = (!args.time_all && args.overhead.is_none()).then_some(TIMED_ONE_IN);
+    let one_in = args.time_some.or(by_default).filter(|one_in| *one_in > 1)?;
+    Some(SomeTimes { one_in, seed: args.seed })
 }
 
 #[cfg(test)]
@@ -102,6 +112,15 @@ mod tests {
             trees("--exact --count --fold-recursion").figures,
             Figures::Counts { fold: true, .. }
         ));
+        let some = |flags| match trees(flags).figures {
+            Figures::Times { some, all, .. } => (some.map(|some| (some.one_in, some.seed)), all),
+            other => panic!("{flags}: {other:?}"),
+        };
+        assert_eq!(some("--exact --seed 7"), (Some((32, 7)), false));
+        assert_eq!(some("--exact --time-some=8 --time-all"), (Some((8, 1)), true));
+        assert_eq!(some("--exact --time-some=1"), (None, false));
+        assert_eq!(some("--exact --time-all"), (None, true));
+        assert_eq!(some("--exact --overhead 20%"), (None, false));
         let rooted = trees("--exact --root a.B.c --follow-threads --depth 7");
         assert!(rooted.roots.is_some_and(|roots| roots.follow_threads));
         assert_eq!(rooted.depth, 7);

@@ -4,7 +4,9 @@ use super::{Report, labels_like};
 use crate::term;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use tare_analysis::{Bounds, Collections, FindingKind, NodeId, TargetError, Tree, neighbours};
+use tare_analysis::{
+    Bounds, Collections, Drawn, FindingKind, NodeId, TargetError, Tree, neighbours,
+};
 use tare_profile::facts::{Datum, Fact, FactRow, Facts};
 use tare_profile::{Estimate, RunInfo, SeriesInfo, Unit};
 
@@ -80,6 +82,10 @@ pub fn print(report: &Report<'_>) -> Result<()> {
             for (name, of) in [("self", &hot.own), ("total", &hot.total)] {
                 add_bounds(&mut row, name, bounds, |metric| of[metric]);
             }
+        }
+        if let Some(drawn) = report.drawn {
+            row["self_plus_minus"] = Drawn::half(hot.own[drawn.own]).into();
+            row["total_plus_minus"] = Drawn::half(hot.total[drawn.total]).into();
         }
         row
     });

@@ -9,7 +9,7 @@ use anstyle::Style;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::io::Write;
-use tare_analysis::{Filter, Hot, LabelId, NATIVE_THREADS, Tree, hot_list, passing_on};
+use tare_analysis::{Drawn, Filter, Hot, LabelId, NATIVE_THREADS, Tree, hot_list, passing_on};
 use tare_profile::{Estimate, Unit, ValueKind};
 
 /// A method of which less than this share is outside of Java is a Java method, and nothing is said.
@@ -152,7 +152,7 @@ impl<'a> Table<'a> {
             add("total", 9);
         }
         add(if estimated { "~ value" } else { "value" }, 12);
-        if joined {
+        if joined || report.drawn.is_some() {
             add("±", 10);
         }
         if calls {
@@ -197,6 +197,12 @@ impl<'a> Table<'a> {
                 cells.push(value(half, unit));
             }
             doubtful = half > of(0) / 2;
+        }
+        if let Some(drawn) = self.report.drawn.filter(|_| !self.joined) {
+            let variance = if own { hot.own[drawn.own] } else { hot.total[drawn.total] };
+            let half = Drawn::half(variance);
+            cells.push(value(half, unit));
+            doubtful |= half > of(0) / 2;
         }
         if self.calls {
             cells.push(value(hot.own[1], Unit::Count));
