@@ -131,6 +131,9 @@ pub(crate) struct Stored<T> {
     /// Where each block begins, its length and its checksum.
     pub places: Vec<(u64, u32, u32)>,
     pub blocks: Vec<OnceLock<Box<[T]>>>,
+    /// How many there are in a heap that was read anew, and how one of them is had. An index that
+    /// is damaged may claim more.
+    pub there: fn(&Heap) -> usize,
     pub pick: Pick<T>,
 }
 
@@ -149,7 +152,10 @@ impl<T: Cell> Stored<T> {
         let bytes = self.shelf.bytes(begin, length as usize, sum);
         bytes.and_then(|bytes| unpack(&bytes, count)).unwrap_or_else(|| {
             let heap = self.shelf.anew();
-            let pick = |at| heap.map_or_else(T::default, |heap| (self.pick)(heap, at));
+            let pick = |at| {
+                let heap = heap.filter(|heap| at < (self.there)(heap));
+                heap.map_or_else(T::default, |heap| (self.pick)(heap, at))
+            };
             (first..first + count).map(pick).collect()
         })
     }

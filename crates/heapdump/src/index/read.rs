@@ -185,6 +185,7 @@ impl From<'_> {
                 count: place.count as usize,
                 places,
                 blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
+                there: spec.count,
                 pick: spec.pick,
             })
         })
