@@ -1,9 +1,12 @@
-//! Compiles the probe runtime, the Java classes that the agent brings into a JVM.
+//! Compiles the probe runtime, the Java classes that the agent brings into a JVM, and says how the
+//! library is linked.
 
 #[path = "build/javac.rs"]
 mod javac;
 #[path = "build/layout.rs"]
 mod layout;
+#[path = "build/link.rs"]
+mod link;
 
 use javac::sources;
 use std::path::{Path, PathBuf};
@@ -15,6 +18,7 @@ fn main() {
     let mut sources = sources(&runtime.join("java/lang"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed={}", runtime.display());
+    link::without_libc(&out);
     write_export(&out);
     let generated = out.join("TareLayout.java");
     fs::write(&generated, layout::java()).expect("the layout can be written");

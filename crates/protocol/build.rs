@@ -46,7 +46,8 @@ fn hash_sources() -> u64 {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let root = manifest.join("../..");
     let mut hash = Fnv::new();
-    for key in ["CARGO_PKG_VERSION", "PROFILE", "TARGET"] {
+    // Not the whole target: a tool on musl brings the agent of glibc, which serves both.
+    for key in ["CARGO_PKG_VERSION", "PROFILE", "CARGO_CFG_TARGET_ARCH"] {
         hash.add(env::var(key).unwrap_or_default().as_bytes());
     }
     for source in AGENT_SOURCES {

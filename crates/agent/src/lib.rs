@@ -23,6 +23,8 @@ mod libjvm;
 mod lifecycle;
 mod loaders;
 mod locks;
+#[cfg(all(any_libc, not(test)))]
+mod old_libc;
 mod pauses;
 mod perf_memory;
 mod published;

@@ -1,7 +1,6 @@
 //! Tries the crate by hand: `list`, `find WHO`, `load PID LIBRARY [OPTIONS]`, `jcmd PID COMMAND…`,
 //! `properties PID`, `connect PID`. `TIMEOUT` in the environment is in milliseconds.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -43,8 +42,8 @@ fn run(words: &[&str]) -> Result<(), tare_attach::Error> {
             let jvm = tare_attach::find(who)?;
             let options = options.first().copied().unwrap_or_default();
             let mut progress = |step| eprintln!("{:>6.1?}: {step}", start.elapsed());
-            let loaded =
-                tare_attach::load_agent(&jvm, Path::new(library), options, timeout, &mut progress)?;
+            let library = tare_attach::Library::File(library.into());
+            let loaded = tare_attach::load_agent(&jvm, &library, options, timeout, &mut progress)?;
             println!("{loaded:?} after {:?}", start.elapsed());
         }
         ["jcmd", who, command @ ..] => {

@@ -12,6 +12,41 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), &'static str> {
     if segments_fit(bytes) == Some(true) { Ok(()) } else { Err("it is cut short or damaged") }
 }
 
+/// Whether the library names others that the loader must find, a C library above all. One whose
+/// tables cannot be read counts as such.
+pub(crate) fn needs_libraries(bytes: &[u8]) -> bool {
+    needed(bytes) != Some(false)
+}
+
+fn needed(bytes: &[u8]) -> Option<bool> {
+    const DYNAMIC: u32 = 2;
+    const NEEDED: u64 = 1;
+    const END: u64 = 0;
+    let word = |at: u64| -> Option<u64> {
+        let at = usize::try_from(at).ok()?;
+        Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    };
+    let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let table = word(32)?;
+    for index in 0..u64::from(half(56)?) {
+        let header = table.checked_add(index.checked_mul(u64::from(half(54)?))?)?;
+        if word(header)? as u32 != DYNAMIC {
+            continue;
+        }
+        let (mut at, size) = (word(header.checked_add(8)?)?, word(header.checked_add(32)?)?);
+        let end = at.checked_add(size)?;
+        while at < end {
+            match word(at)? {
+                NEEDED => return Some(true),
+                END => return Some(false),
+                _ => at = at.checked_add(16)?,
+            }
+        }
+        return Some(false);
+    }
+    None
+}
+
 /// Whether it is a 64-bit shared object whose tables and loadable segments all lie inside the
 /// file; `None` when a header itself does not.
 fn segments_fit(bytes: &[u8]) -> Option<bool> {
@@ -59,6 +94,20 @@ mod tests {
         for length in [0, 3, 4, 16, 63, 64, 100, 1000, bytes.len() / 2, bytes.len() - 1] {
             assert!(check(&bytes[..length]).is_err(), "{length}");
         }
+    }
+
+    #[test]
+    fn programs_name_their_libraries_and_bare_libraries_none() {
+        let mut bytes = std::fs::read("/proc/self/exe").unwrap();
+        assert_eq!(needed(&bytes), Some(true));
+        // The same program without its entries: the table begins with its end.
+        let headers = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap()));
+        let headers = headers.unwrap();
+        let dynamic = (0..).map(|n| headers + 56 * n).find(|at| bytes[*at] == 2).unwrap();
+        let table = u64::from_le_bytes(bytes[dynamic + 8..dynamic + 16].try_into().unwrap());
+        bytes[usize::try_from(table).unwrap()..][..8].fill(0);
+        assert!(!needs_libraries(&bytes));
+        assert!(needs_libraries(&bytes[..100]), "not readable");
     }
 
     #[test]

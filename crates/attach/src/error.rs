@@ -200,8 +200,8 @@ impl fmt::Display for Error {
             ),
             Self::Musl { pid } => write!(
                 f,
-                "JVM {pid} runs on musl libc (Alpine), and this agent is built for glibc. Run the \
-                 program in an image with glibc (Debian, Ubuntu, UBI)."
+                "JVM {pid} runs on musl libc (Alpine), and this agent is linked with glibc. Use one of \
+                 a released tare, or one built where gcc has its static libgcc_eh.a."
             ),
             Self::Gone { pid } => {
                 write!(f, "Process {pid} ended, or its pid was given to another process.")

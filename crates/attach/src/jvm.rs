@@ -70,7 +70,7 @@ pub struct Jvm {
     pub same_mount_ns: bool,
     /// Whether the JVM lives in another mount, pid or user namespace, or under another root.
     pub in_container: bool,
-    /// Whether it was linked with musl libc, for which there is no agent.
+    /// Whether it was linked with musl libc.
     pub musl: bool,
     /// False when we may not see the process's maps or files, as for a process of another user:
     /// then most fields are guesses from the command line.

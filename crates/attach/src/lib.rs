@@ -34,7 +34,7 @@ pub use command::{dump_heap, jcmd};
 pub use control::{Control, connect};
 pub use error::{Candidate, Error, Kind, Step};
 pub use jvm::{AgentSeen, Jvm, VmKind, find, inspect, list};
-pub use load::{Loaded, load_agent};
+pub use load::{Library, Loaded, load_agent};
 pub use rights::shares_our_namespaces;
 pub use safepoints::safepoint_time;
 pub use secrets::{mask_secrets, mask_secrets_in};

@@ -5,6 +5,7 @@
 //! attach to the next: glibc knows a library by its path, so that a second attach finds the copy
 //! that is mapped already and nothing grows.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -36,22 +37,31 @@ pub struct Loaded {
     pub was_mapped: bool,
 }
 
+/// Where the agent library is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Library {
+    /// A file here.
+    File(PathBuf),
+    /// Its content, which the program carries.
+    Carried(&'static [u8]),
+}
+
 /// An agent is a few megabytes; with debug information a few tens.
 const LARGEST_LIBRARY: u64 = 512 << 20;
 
 /// Folders of these endings are tried when one of the name is taken by somebody else.
 const SPARES: u32 = 4;
 
-/// Loads the agent library, a file here, into the JVM with these options. Everything that was
+/// Loads the agent library into the JVM with these options. Everything that was
 /// put into the JVM's directories is removed again, whatever the outcome.
 pub fn load_agent(
     jvm: &Jvm,
-    library: &Path,
+    library: &Library,
     options: &str,
     timeout: Duration,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Loaded, Error> {
-    let (theirs, library, options) = (jvm.clone(), library.to_owned(), options.to_owned());
+    let (theirs, library, options) = (jvm.clone(), library.clone(), options.to_owned());
     left_behind::in_directories(jvm.pid, timeout, progress, move |progress| {
         load_here(&theirs, &library, &options, timeout, progress)
     })
@@ -59,22 +69,28 @@ pub fn load_agent(
 
 fn load_here(
     jvm: &Jvm,
-    library: &Path,
+    library: &Library,
     options: &str,
     timeout: Duration,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Loaded, Error> {
     let pid = jvm.pid;
     control::remove_stale(std::slice::from_ref(jvm));
-    let (source, build) = open_library(library)
-        .map_err(|error| Error::LibraryUnreadable { path: library.to_owned(), error })?;
+    let Source { file: source, build, needs_libc } =
+        open_library(library).map_err(|error| Error::LibraryUnreadable {
+            path: match library {
+                Library::File(path) => path.clone(),
+                Library::Carried(_) => PathBuf::from("inside this program"),
+            },
+            error,
+        })?;
     if options.len() > hotspot::LONGEST_ARGUMENT {
         return Err(Error::TooLong { what: "text of the agent's options", length: options.len() });
     }
     if jvm.settings.dynamic_agents == Some(false) {
         return Err(Error::DynamicLoadingDisabled { pid });
     }
-    if jvm.musl {
+    if jvm.musl && needs_libc {
         return Err(Error::Musl { pid });
     }
     let mut attachment = Attachment::new(jvm, timeout, progress)?;
@@ -119,16 +135,29 @@ fn command_load(attachment: &mut Attachment<'_>, path: &Path, options: &str) -> 
     }
 }
 
-/// The library's content and its build id: the one that it carries or, for a library without, our
-/// own. The content is a copy in memory, since a file that is being rebuilt could change under us.
-fn open_library(path: &Path) -> io::Result<(OwnedFd, String)> {
-    let bytes = jvm_files::read_regular(File::open(path)?, LARGEST_LIBRARY)?;
+struct Source {
+    /// A copy in memory, since a file that is being rebuilt could change under us.
+    file: OwnedFd,
+    /// The id that the library carries or, for one without, our own.
+    build: String,
+    /// Whether it only loads into programs on the C library that it was built for.
+    needs_libc: bool,
+}
+
+fn open_library(library: &Library) -> io::Result<Source> {
+    let bytes = match library {
+        Library::File(path) => {
+            Cow::from(jvm_files::read_regular(File::open(path)?, LARGEST_LIBRARY)?)
+        }
+        Library::Carried(bytes) => Cow::from(*bytes),
+    };
     elf::check(&bytes).map_err(io::Error::other)?;
     let build = build_in(&bytes).unwrap_or_else(|| tare_protocol::BUILD_ID.to_owned());
+    let needs_libc = elf::needs_libraries(&bytes);
     let copy = rustix::fs::memfd_create("tare-agent", MemfdFlags::CLOEXEC)?;
     let mut copy = File::from(copy);
     copy.write_all(&bytes)?;
-    Ok((copy.into(), build))
+    Ok(Source { file: copy.into(), build, needs_libc })
 }
 
 /// The build id by the marker that stands in every agent library.

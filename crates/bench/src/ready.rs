@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tare_toolbox::jdks::Jdk;
 use tare_toolbox::runtimes::cache_dir;
 use tare_toolbox::setup::compiler;
-use tare_toolbox::shell::{self, Workspace};
+use tare_toolbox::shell::Workspace;
 
 pub struct Ready {
     pub workspace: Workspace,
@@ -79,9 +79,7 @@ pub fn temporary_option(work: &Path) -> String {
 }
 
 fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let packages = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
-    shell::run(&mut workspace.cargo(&packages))?;
-    Ok(workspace.target.join("release/tare"))
+    Ok(workspace.release()?.join("tare"))
 }
 
 /// Two measurements at the same time would measure each other.

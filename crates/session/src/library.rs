@@ -1,18 +1,38 @@
-//! Where the agent's library file is, and that it is of this build.
+//! Where the agent's library is, in this program or in a file, and that it is of this build.
 
 use crate::error::{Context, Result, refuse};
+use std::borrow::Cow;
 use std::env;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+pub use tare_attach::Library;
 use tare_protocol::{BUILD_ID, BUILD_MARKER, library_name};
 
 /// Overrides the search, for packagers and for odd installations.
 const OVERRIDE: &str = "TARE_AGENT_LIBRARY";
 
-/// The library that belongs to this program: beside it, as cargo builds it, or in `../lib/tare`,
-/// as a package installs it.
-pub fn locate() -> Result<PathBuf> {
+/// The agent that the program carries, if it was built so.
+static CARRIED: OnceLock<&'static [u8]> = OnceLock::new();
+
+/// Tells which agent this program carries, once, at its start.
+pub fn carry(agent: &'static [u8]) {
+    let _ = CARRIED.set(agent);
+}
+
+/// The library that belongs to this program: the one that it carries, or else a file beside it, as
+/// cargo builds it for development, or in `../lib/tare`, where a package may install it.
+pub fn locate() -> Result<Library> {
+    if env::var_os(OVERRIDE).is_none()
+        && let Some(agent) = CARRIED.get()
+    {
+        return Ok(Library::Carried(agent));
+    }
+    file().map(Library::File)
+}
+
+fn file() -> Result<PathBuf> {
     let candidates = match env::var_os(OVERRIDE) {
         Some(path) => vec![PathBuf::from(path)],
         None => {
@@ -50,15 +70,19 @@ pub fn locate() -> Result<PathBuf> {
 /// A copy under its build's name that stays, for programs launched with the agent: they, and the
 /// JVMs that they start, may read it long after this process has ended.
 pub fn install() -> Result<PathBuf> {
-    let source = locate()?;
     let name = library_name(BUILD_ID);
-    if source.file_name().is_some_and(|file| file == name.as_str()) {
-        return Ok(source);
-    }
+    let bytes = match locate()? {
+        Library::Carried(bytes) => Cow::from(bytes),
+        Library::File(path) if path.file_name().is_some_and(|file| file == name.as_str()) => {
+            return Ok(path);
+        }
+        Library::File(path) => {
+            Cow::from(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?)
+        }
+    };
     let dir = cache_dir()?.join("agent");
     let path = dir.join(&name);
-    let bytes = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
-    if fs::read(&path).is_ok_and(|there| there == bytes) {
+    if fs::read(&path).is_ok_and(|there| *there == *bytes) {
         return Ok(path);
     }
     // Written beside and renamed: a JVM that has the old file mapped keeps it whole.

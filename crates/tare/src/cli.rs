@@ -47,7 +47,7 @@ pub use view::ViewerArgs;
 #[derive(Parser)]
 #[command(
     name = "tare",
-    version,
+    version = concat!(env!("CARGO_PKG_VERSION"), " (build ", env!("TARE_BUILD"), ")"),
     about = "A profiler for running Java programs",
     long_about = "Tare profiles running Java programs: by samples, or every call, with its own cost \
                   subtracted.\n\n\
@@ -170,7 +170,7 @@ pub enum Command {
         jvm: String,
         /// The file to write; its ending chooses the format [default: a .tare file in this
         /// directory]
-        #[arg(long, short, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE", allow_hyphen_values = true, value_parser = values::output)]
         output: Option<PathBuf>,
     },
     /// End a recording that another terminal began, as Ctrl-C there would
@@ -341,7 +341,7 @@ pub struct WeaveArgs {
     #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// Where the result goes: a file for a file, a directory for a directory
-    #[arg(long, short, value_name = "OUT")]
+    #[arg(long, short, value_name = "OUT", allow_hyphen_values = true, value_parser = values::output)]
     pub output: PathBuf,
     /// The class whose static methods the woven code calls
     #[arg(long, value_name = "CLASS", default_value = "java.lang.TareProbe")]

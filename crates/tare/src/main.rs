@@ -3,6 +3,7 @@
 #[macro_use]
 mod term;
 
+mod carried;
 mod cli;
 mod commands;
 mod doctor;
@@ -13,6 +14,7 @@ mod files;
 mod interrupt;
 mod other_load;
 mod source;
+mod stdout_file;
 mod target_costs;
 
 use clap::Parser;
@@ -36,7 +38,19 @@ fn main() -> ExitCode {
             }
         };
     }
-    let cli = Cli::parse();
+    if let Some(agent) = carried::AGENT {
+        tare_session::library::carry(agent);
+    }
+    let mut cli = Cli::parse();
+    match stdout_file::begin(&mut cli) {
+        Ok(None) => run(cli),
+        Ok(Some(redirected)) => redirected.finish(run(cli)),
+        Err(e) => fail(&e),
+    }
+}
+
+/// Does what is asked for.
+fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         None => commands::list::overview(),
         Some(Command::Ps { json }) => commands::list::ps(json),

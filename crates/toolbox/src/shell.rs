@@ -55,6 +55,17 @@ impl Workspace {
         let more = if changes.trim().is_empty() { "" } else { ", with changes" };
         Some(format!("{}{more}", commit.trim()))
     }
+
+    /// Builds the tool, with the agent inside, as it is released but for its symbols. The agent is
+    /// built first: what cargo has of it serves both.
+    pub fn release(&self) -> Result<PathBuf> {
+        let built = self.target.join("release");
+        for package in ["tare-agent", "tare-cli"] {
+            let mut cargo = self.cargo(&["build", "--release", "-p", package]);
+            run(cargo.env("TARE_EMBED_AGENT", built.join("libtare_agent.so")))?;
+        }
+        Ok(built)
+    }
 }
 
 fn cargo() -> Command {

@@ -63,21 +63,14 @@ fn tour(tare: &Tare, pid: &str) -> Result<()> {
 pub fn run() -> Result<()> {
     let workspace = Workspace::open()?;
     let jdk = compiler()?;
-    shell::run(&mut workspace.cargo(&[
-        "build",
-        "--release",
-        "-p",
-        "tare-cli",
-        "-p",
-        "tare-agent",
-    ]))?;
+    let built = workspace.release()?;
     let classes = compile(&workspace, &jdk.home.join("bin/javac"))?;
 
     say("Start the demo program, a small order service with a load generator.");
     let mut program = Program::start(&jdk.home.join("bin/java"), &classes)?;
     program.wait_until_ready()?;
 
-    let tare = Tare { binary: workspace.target.join("release/tare") };
+    let tare = Tare { binary: built.join("tare") };
     let toured = tour(&tare, &program.child.id().to_string());
     say("Stop the demo program; it did its work all the time, and counts it.");
     program.stop()?;

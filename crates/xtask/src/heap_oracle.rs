@@ -52,8 +52,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let ready = setup::prepare()?;
-    let build = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
-    shell::run(workspace.cargo(&build).env_remove("RUSTFLAGS"))?;
+    workspace.release()?;
     let build = ["build", "--release", "-p", "tare-heapdump", "--example", "oracle"];
     shell::run(workspace.cargo(&build).env_remove("RUSTFLAGS"))?;
     let mut stages = Stages::new();

@@ -4,11 +4,13 @@
 //! plain building and running of single tests is left to cargo itself.
 #![forbid(unsafe_code)]
 
+mod agent_symbols;
 mod alone;
 mod api;
 mod bench;
 mod corpus;
 mod demo;
+mod dist;
 mod heap_oracle;
 mod repeat;
 mod same;
@@ -45,6 +47,8 @@ Commands:
                   finds; see `cargo xtask same --help`
   soak            whether sampling every 50 µs or heap snapshots ever end a JVM; see
                   `cargo xtask soak --help`
+  dist            what a release consists of: tarball, Debian package, image, checksums; see
+                  `cargo xtask dist --help`
   heap-oracle     whether Eclipse MAT and VisualVM say the same of a heap; see
                   `cargo xtask heap-oracle --help`
   api             build tare-api.jar and the example agents, into the target directory
@@ -71,6 +75,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["bench", options @ ..] => return bench::run(options),
+        ["dist", "--help" | "-h"] => {
+            print!("{}", dist::HELP);
+            Ok(())
+        }
         ["heap-oracle", "--help" | "-h"] => {
             print!("{}", heap_oracle::HELP);
             Ok(())
@@ -93,6 +101,7 @@ fn main() -> ExitCode {
         }
         ["api"] => api::run(),
         ["demo"] => demo::run(),
+        ["dist", options @ ..] => dist::run(options),
         ["heap-oracle", subjects @ ..] => heap_oracle::run(subjects),
         ["same", options @ ..] => same::run(options),
         ["setup"] => setup::run(),

@@ -75,11 +75,7 @@ pub fn run(options: &[&str]) -> Result<()> {
     let ready = setup::prepare()?;
     let (tare, options) = match options {
         ["--tare", file, rest @ ..] => (PathBuf::from(file), rest),
-        _ => {
-            let words = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
-            shell::run(workspace.cargo(&words).env_remove("RUSTFLAGS"))?;
-            (workspace.target.join("release/tare"), options)
-        }
+        _ => (workspace.release()?.join("tare"), options),
     };
     let is_check = options.first() == Some(&"--check");
     let work = workspace.target.join(if is_check { "same-check" } else { "same" });

@@ -89,11 +89,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         Some(file) => {
             fs::canonicalize(&file).with_context(|| format!("there is no {}", file.display()))?
         }
-        None => {
-            let words = ["build", "--release", "-p", "tare-cli", "-p", "tare-agent"];
-            shell::run(workspace.cargo(&words).env_remove("RUSTFLAGS"))?;
-            workspace.target.join("release/tare")
-        }
+        None => workspace.release()?.join("tare"),
     };
     let wanted = |major: u32| {
         versions.as_ref().is_none_or(|list| list.iter().any(|one| *one == major.to_string()))

@@ -3,6 +3,7 @@
 //! What is tested, the tests themselves know; this file brings together what they need and tells
 //! them by environment variables where it is (crates/jvm-tests/src/env.rs reads them).
 
+use crate::agent_symbols;
 use crate::alone;
 use crate::bench;
 use crate::repeat::{Busy, Options, Tally};
@@ -71,18 +72,18 @@ struct Built {
 /// Builds this version as users get it, and a next version in the other profile: with overflow
 /// checks and debug assertions on, so that both kinds of code meet real JVMs.
 fn build(workspace: &Workspace) -> Result<Built> {
-    let packages = ["-p", "tare-cli", "-p", "tare-agent"];
-    shell::run(workspace.cargo(&["build", "--release"]).args(packages))?;
+    let bin = workspace.release()?;
+    agent_symbols::check(&bin.join("libtare_agent.so"))?;
     let next = workspace.target.join("next");
     shell::run(
         workspace
             .cargo(&["build"])
-            .args(packages)
+            .args(["-p", "tare-cli", "-p", "tare-agent"])
             .arg("--target-dir")
             .arg(&next)
             .env("TARE_BUILD_ID", NEXT_BUILD_ID),
     )?;
-    Ok(Built { bin: workspace.target.join("release"), next_bin: next.join("debug") })
+    Ok(Built { bin, next_bin: next.join("debug") })
 }
 
 fn unit_tests(workspace: &Workspace, filters: &[&str]) -> Command {

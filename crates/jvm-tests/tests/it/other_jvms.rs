@@ -1,4 +1,5 @@
-//! JVMs that Tare does not work with are named, not tried: OpenJ9, and HotSpot on musl libc.
+//! JVMs that Tare does not work with are named, not tried: OpenJ9, and HotSpot on musl libc if the
+//! agent is linked with glibc.
 //!
 //! Neither is at hand in a test run, so a process stands in that has what they are told by: a
 //! library of that name in its memory. It has no handler for SIGQUIT and would not survive one.
@@ -29,7 +30,7 @@ fn cc(words: &[&Path], more: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn refused(libraries: &[&str], parts: &[&str]) {
+fn refused(tare: &Tare, libraries: &[&str], parts: &[&str]) {
     let scratch = Scratch::new();
     let (source, program) = (scratch.join("holder.c"), scratch.join("java"));
     fs::write(&source, HOLDER).unwrap();
@@ -44,7 +45,7 @@ fn refused(libraries: &[&str], parts: &[&str]) {
     }
     let mut target = Target::spawn(command);
     target.wait_for("ready");
-    let outcome = Tare::this().run(&["status", &target.name(), "--timeout", "2s"]);
+    let outcome = tare.run(&["status", &target.name(), "--timeout", "2s"]);
     outcome.fails(1, parts);
     assert!(target.is_alive(), "a signal killed it");
     target.finish();
@@ -52,11 +53,21 @@ fn refused(libraries: &[&str], parts: &[&str]) {
 
 #[test]
 fn openj9() {
-    refused(&["libjvm.so", "libj9vm29.so"], &["OpenJ9", "HotSpot"]);
-    refused(&["libj9vm29.so"], &["OpenJ9", "HotSpot"]);
+    refused(&Tare::this(), &["libjvm.so", "libj9vm29.so"], &["OpenJ9", "HotSpot"]);
+    refused(&Tare::this(), &["libj9vm29.so"], &["OpenJ9", "HotSpot"]);
 }
 
 #[test]
 fn musl() {
-    refused(&["ld-musl-x86_64.so.1", "libjvm.so"], &["musl", "glibc"]);
+    let scratch = Scratch::new();
+    let version = Tare::this().run(&["--version"]);
+    let build =
+        version.ok().split("(build ").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+    let (source, agent) = (scratch.join("agent.c"), scratch.join("agent.so"));
+    let code =
+        format!("#include <stdio.h>\nvoid f(void) {{ puts(\"tare-build-id:{build};\"); }}\n");
+    fs::write(&source, code).unwrap();
+    cc(&[&agent, &source], &["-shared", "-fPIC"]);
+    let tare = Tare::this().var("TARE_AGENT_LIBRARY", agent.to_str().unwrap());
+    refused(&tare, &["ld-musl-x86_64.so.1", "libjvm.so"], &["musl", "glibc"]);
 }

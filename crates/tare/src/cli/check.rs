@@ -24,6 +24,15 @@ pub struct CheckArgs {
     /// Make every test a case: frames of JUnit, TestNG, Maven, Gradle and the like are left out
     #[arg(long)]
     pub junit: bool,
+    /// Append the verdict to a file as Markdown, as GitHub shows it: --summary "$GITHUB_STEP_SUMMARY"
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
+    /// Write the cases as JUnit XML, which most CI servers show as tests; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub junit_xml: Option<PathBuf>,
+    /// Print what grew as annotations of GitHub Actions, too
+    #[arg(long)]
+    pub annotations: bool,
     /// Make this method a case, com.acme.Orders.place; may be repeated [default: what is outermost:
     /// main, the run of a thread, what a framework calls]
     #[arg(long, value_name = "METHOD")]

@@ -75,7 +75,7 @@ pub struct ClimbArgs {
     #[arg(long, conflicts_with_all = ["command", "json"])]
     pub background: bool,
     /// Where the recording goes [default: a new .tare file named after program and pid]
-    #[arg(long, short, value_name = "FILE.tare")]
+    #[arg(long, short, value_name = "FILE.tare", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: Option<PathBuf>,
     /// Print the caller list as one JSON object
     #[arg(long)]

@@ -10,8 +10,8 @@ pub struct ExportArgs {
     /// The recording to read: Tare's own, JFR, pprof or collapsed stacks
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The file to write; its ending chooses the format
-    #[arg(long, short, value_name = "OUT.EXT")]
+    /// The file to write; its ending chooses the format. -.html and the like go to standard output
+    #[arg(long, short, value_name = "OUT.EXT", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: PathBuf,
     /// Colour an .html flame graph by the difference to this recording
     #[arg(long, value_name = "FILE")]

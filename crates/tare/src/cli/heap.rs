@@ -47,7 +47,7 @@ pub struct HeapArgs {
     #[arg(long, short = 'n', global = true, value_name = "ROWS")]
     pub limit: Option<usize>,
     /// Keep the snapshot of a JVM in this file, to be read again [default: it is not kept]
-    #[arg(long, short, value_name = "FILE.tareheap")]
+    #[arg(long, short, value_name = "FILE.tareheap", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: Option<PathBuf>,
     /// A recording with --alloc that ran while the snapshot was taken: holders are shown with where
     /// their objects were allocated, and how old they are [default: the one that is under way]

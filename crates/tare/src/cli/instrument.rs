@@ -37,7 +37,7 @@ pub struct InstrumentArgs {
     #[arg(value_name = "IN", required = true)]
     pub inputs: Vec<PathBuf>,
     /// The file or directory to write; a directory for several inputs
-    #[arg(long, short, value_name = "OUT")]
+    #[arg(long, short, value_name = "OUT", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: PathBuf,
     #[command(flatten)]
     pub counted: CountedArgs,

@@ -253,9 +253,9 @@ pub struct RecordArgs {
     /// summed up [default: 256M, with --overhead 1G]
     #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
-    /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, … [default: a
-    /// new .tare file named after program, pid and mode]
-    #[arg(long, short, value_name = "FILE")]
+    /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, …; - and -.html
+    /// are standard output, and what is said goes to standard error [default: a new .tare file named after program, pid and mode]
+    #[arg(long, short, value_name = "FILE", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: Option<PathBuf>,
     /// Print nothing about the recording, and no report
     #[arg(long, short)]

@@ -1,8 +1,18 @@
 //! Values on the command line: sizes, numbers and times, each in one grammar for all commands.
 
+use std::path::PathBuf;
 use std::time::Duration;
 use tare_protocol::SampleTrigger;
 use tare_session::command_socket::Interval;
+
+/// A file to write; `-` and `-.html` are standard output. Another word with a dash is a flag whose
+/// value was forgotten.
+pub fn output(text: &str) -> Result<PathBuf, String> {
+    if text.starts_with('-') && text != "-" && !text.starts_with("-.") {
+        return Err(format!("a file's name is missing before {text}; ./{text} names such a file"));
+    }
+    Ok(PathBuf::from(text))
+}
 
 /// `256M`, `2G`, `800K`; a bare number is bytes.
 pub fn size(text: &str) -> Result<u64, String> {

@@ -5,6 +5,7 @@
 //! the `run` of a thread. How it is measured is `record`'s business.
 
 mod baseline;
+mod ci;
 mod compare;
 
 use super::record::{self, Job};
@@ -64,6 +65,14 @@ const FRAMEWORKS: [&str; 14] = [
 ];
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
+    let told = compared(args);
+    if let Err(error) = &told {
+        ci::tell_failure(args, &format!("{error:#}"))?;
+    }
+    told
+}
+
+fn compared(args: &CheckArgs) -> Result<ExitCode> {
     let old = match (args.baseline.exists(), args.update) {
         (true, _) => {
             let text = files::read_text(&args.baseline, LARGEST_BASELINE)?;
@@ -78,7 +87,9 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let room = Room::new()?;
     let (status, _) = record::launched(job(args, &room.0)?)?;
     if !status.success() {
-        errln!("{BAD}tare:{BAD:#} the program ended with {status}; nothing was compared");
+        let reason = format!("the program ended with {status}; nothing was compared");
+        errln!("{BAD}tare:{BAD:#} {reason}");
+        ci::tell_failure(args, &reason)?;
         return Ok(tare_session::launch::exit_code(status));
     }
     let new = measured(&room.0, !args.root.is_empty())?;
@@ -102,6 +113,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let old = old.unwrap_or_default();
     let verdict = compare::compare(&old, &new, args.tolerance, args.partial);
     out!("{}", verdict.text);
+    ci::tell(args, &verdict)?;
     let total = grouped(i64::try_from(new.bytecodes()).unwrap_or(i64::MAX));
     let tolerance = args.tolerance * 100.0;
     if verdict.is_good() {

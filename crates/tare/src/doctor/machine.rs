@@ -4,7 +4,7 @@ use super::Check;
 use std::fs;
 use std::io;
 use std::path::Path;
-use tare_session::library;
+use tare_session::library::{self, Library};
 use tare_session::perf::{Counter, Event};
 
 pub fn checks() -> Vec<Check> {
@@ -27,10 +27,13 @@ fn platform() -> Check {
 
 fn agent() -> Check {
     match library::locate() {
-        Ok(path) => Check::works(
-            "agent library",
-            format!("{} (build {})", path.display(), tare_protocol::BUILD_ID),
-        ),
+        Ok(library) => {
+            let place = match library {
+                Library::Carried(_) => "inside this program".to_owned(),
+                Library::File(path) => path.display().to_string(),
+            };
+            Check::works("agent library", format!("{place} (build {})", tare_protocol::BUILD_ID))
+        }
         Err(e) => Check::no("agent library", format!("{e:#}")),
     }
 }

@@ -149,7 +149,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let args = Args::parse(words)?;
     let workspace = Workspace::open()?;
     let ready = setup::prepare()?;
-    shell::run(&mut workspace.cargo(&["build", "--release", "-p", "tare-cli"]))?;
+    workspace.release()?;
     let work = workspace.target.join("weave-corpus");
     fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
     let driver = Driver::compile(&workspace, &ready.javac, &work)?;

@@ -10,6 +10,9 @@ use std::fmt::Write as _;
 /// What grows by fewer than this is nobody's regression, however small it was before.
 const LEAST: u64 = 10;
 
+/// The methods of all cases, as one more thing that is compared.
+pub const TOGETHER: &str = "all cases together";
+
 /// Methods to name below a figure.
 const NAMED: usize = 5;
 
@@ -17,6 +20,10 @@ const NAMED: usize = 5;
 #[derive(Default)]
 pub struct Verdict {
     pub text: String,
+    /// Every case of the baseline that was to run, with what is wrong with it.
+    pub cases: Vec<(String, Option<String>)>,
+    /// What grew over all cases together.
+    pub whole: Option<String>,
     /// Cases that grew, and cases that were not there.
     pub failures: usize,
     /// Methods that grew over all cases together.
@@ -37,27 +44,25 @@ pub fn compare(old: &Baseline, new: &Baseline, tolerance: f64, partial: bool) ->
     for (name, before) in &old.cases {
         let Some(after) = new.cases.get(name) else {
             if !partial {
-                verdict.failures += 1;
-                let _ = writeln!(
-                    verdict.text,
-                    "{BOLD}{name}{BOLD:#}\n  {BAD}did not run{BAD:#}; --update takes it out of the \
-                     baseline, --partial lets cases be missing"
+                let missing = format!(
+                    "  {BAD}did not run{BAD:#}; --update takes it out of the baseline, --partial \
+                     lets cases be missing\n"
                 );
+                verdict.fail(name, missing);
             }
             continue;
         };
         let grown = grown(before, after, tolerance);
         if grown.is_empty() {
             note_gain(name, before, after, tolerance, &mut notes);
+            verdict.cases.push((name.clone(), None));
             continue;
         }
-        verdict.failures += 1;
-        let _ = writeln!(verdict.text, "{BOLD}{name}{BOLD:#}");
-        grown.iter().for_each(|line| verdict.text.push_str(line));
+        let mut lines = grown.concat();
         if before.calls != after.calls {
-            let _ =
-                writeln!(verdict.text, "  it was called {} → {} times", before.calls, after.calls);
+            let _ = writeln!(lines, "  it was called {} → {} times", before.calls, after.calls);
         }
+        verdict.fail(name, lines);
     }
     if let Some(whole) = &old.whole {
         let missing = old.cases.keys().filter(|name| !new.cases.contains_key(*name)).count();
@@ -86,6 +91,12 @@ pub fn compare(old: &Baseline, new: &Baseline, tolerance: f64, partial: bool) ->
 }
 
 impl Verdict {
+    fn fail(&mut self, name: &str, lines: String) {
+        self.failures += 1;
+        let _ = write!(self.text, "{BOLD}{name}{BOLD:#}\n{lines}");
+        self.cases.push((name.to_owned(), Some(lines)));
+    }
+
     /// Compares the methods of all cases together. Those without a line of their own are one.
     fn heed_whole(&mut self, old: &Whole, sums: &BTreeMap<&str, Own>, tolerance: f64) {
         let mut rest = Own::default();
@@ -103,14 +114,16 @@ impl Verdict {
         }
         self.methods = grown.len();
         grown.sort_by_key(|(_, old, new)| Reverse(new.bytecodes - old.bytecodes));
-        let _ = writeln!(self.text, "{BOLD}all cases together{BOLD:#}");
+        let mut lines = String::new();
         for (name, old, new) in grown.iter().take(NAMED) {
-            self.text.push_str(&method_line("  ", name, *old, *new));
+            lines.push_str(&method_line("  ", name, *old, *new));
         }
         if grown.len() > NAMED {
             let more = several(grown.len() - NAMED, "more method");
-            let _ = writeln!(self.text, "  and {more}");
+            let _ = writeln!(lines, "  and {more}");
         }
+        let _ = write!(self.text, "{BOLD}{TOGETHER}{BOLD:#}\n{lines}");
+        self.whole = Some(lines);
     }
 }
 

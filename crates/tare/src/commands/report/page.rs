@@ -7,6 +7,7 @@ use super::locks::{self, Extent};
 use super::{Report, head, labels_like, pauses, sites, tree};
 use crate::cli::By;
 use crate::figures::{fit, percent, value, wrap};
+use crate::stdout_file;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, WARN, plain};
 use anyhow::Result;
 use std::io::Write as _;
@@ -273,6 +274,9 @@ impl Page<'_> {
         };
         let method = self.report.hot.iter().find(|hot| is_code(hot.label));
         let file = &self.report.args.file;
+        if stdout_file::is_passed_on(file) {
+            return Ok(());
+        }
         writeln!(out)?;
         if let Some((format, _)) = Format::of_path(file).filter(|(format, _)| !format.is_read()) {
             let (file, about) = (quoted(file), format.about());
