@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Flags in documents that are of other programs.
-const FOREIGN: [&str; 3] = ["token", "add-modules", "patch-module"];
+const FOREIGN: [&str; 4] = ["token", "add-modules", "patch-module", "no-default-features"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

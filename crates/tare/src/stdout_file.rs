@@ -82,6 +82,7 @@ fn output(command: &mut Command) -> Option<(&mut PathBuf, String)> {
         Command::Record(args) => Some((args.output.as_mut()?, of("tare"))),
         Command::Climb(args) if args.background => None,
         Command::Climb(args) => Some((args.output.as_mut()?, of("tare"))),
+        Command::View(args) => Some((args.output.as_mut()?, of("tare"))),
         Command::Dump { output, .. } => Some((output.as_mut()?, of("tare"))),
         Command::Export(args) => Some((&mut args.output, String::new())),
         Command::Instrument(args) => Some((&mut args.output, of("jar"))),
@@ -150,6 +151,7 @@ mod tests {
         check(&["record", "1", "-o", "-.html"], Some("html"));
         check(&["record", "1", "-o", "x.html"], None);
         check(&["record", "1"], None);
+        check(&["view", "1", "-o", "-"], Some("tare"));
         check(&["dump", "1", "-o", "-"], Some("tare"));
         check(&["climb", "1", "-o", "-"], Some("tare"));
         check(&["export", "x.tare", "-o", "-.pb.gz"], Some("pb.gz"));

@@ -29,7 +29,7 @@ pub struct ViewerArgs {
     #[arg(long)]
     pub no_open: bool,
     /// Of a JVM: keep the recording in this file [default: in memory, as long as the page is served]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: Option<PathBuf>,
     /// Of a JVM: sample all threads by the wall clock, with what they wait for
     #[arg(long)]
