@@ -1,6 +1,8 @@
 // Questions to the server: the token, errors as sentences, and panels that have one question in
 // flight at most. The answers are described in ../API.md.
 
+import { answered } from "./dom.js";
+
 const KEY = "tare-token";
 let token = sessionStorage.getItem(KEY) || "";
 let pending = 0;
@@ -113,6 +115,7 @@ export class Panel {
       this.problem?.remove();
       this.problem = null;
       this.draw(answer);
+      if (!this.host.closest("#strip")) answered();
     } catch (error) {
       if (this.flight !== flight || flight.signal.aborted) return;
       // A tick's failure leaves what is there: the head of the page says what is wrong.
@@ -129,6 +132,7 @@ export class Panel {
 
   /** @param {unknown} error */
   fail(error) {
+    answered();
     if (!(error instanceof ApiError)) console.error(error);
     this.problem?.remove();
     this.problem = problem(error, () => this.ask());

@@ -1,7 +1,7 @@
 // The frame of every page: head, rail, strip, chips, keys, and the stream of ticks. What a page
 // shows is in its own file; this one starts it, tells it what changed, and says how old the data is.
 
-import { $, button, copy, h, menu, tip, toast } from "./dom.js";
+import { $, answered, button, copy, h, menu, tip, toast } from "./dom.js";
 import { ApiError, Panel, get, hasToken, hooks, idle, login, raw } from "./api.js";
 import { amount, count, time } from "./figures.js";
 import { FLAGS, VIEW_KEYS, changed, command, fragment, go, onChange, read, series, seriesName, set, state, view } from "./state.js";
@@ -233,10 +233,12 @@ function show(why) {
     const host = $("main");
     host.replaceChildren();
     host.className = `page-${known}`;
+    host.dataset.fresh = "1";
     host.scrollTop = 0;
     document.title = `${PAGES[known].title} · ${state.run.name} · Tare`;
     if (listed && !listed.has) {
       page = { update: () => {} };
+      answered();
       host.append(lacking(PAGES[known].title, listed.how));
       return;
     }
@@ -298,16 +300,16 @@ function tick(data) {
 }
 
 function drawAge() {
-  const live = state.run.source === "live", now = Date.now(), silent = heard && now - heard > (live ? 3500 : 25000);
-  const lost = lostAt || silent, old = (aged + (heard ? now - heard : 0)) / 1000;
-  age.className = `age ${lost ? "lost" : tickState === "ended" ? "ended" : live ? "live" : "file"}`;
+  const live = state.run.source === "live" && tickState !== "ended", now = Date.now(), silent = heard && now - heard > (live ? 3500 : 25000);
+  const old = (aged + (heard ? now - heard : 0)) / 1000;
+  age.className = `age ${lostAt || silent ? "lost" : tickState === "ended" ? "ended" : live ? "live" : "file"}`;
   const how = losses ? ` · ${count(losses)} lost` : "";
-  age.textContent = lost ? "no answer" : tickState === "ended" ? `ended${how}`
+  age.textContent = lostAt ? "no answer" : silent ? `silent for ${Math.round((now - heard) / 1000)} s` : tickState === "ended" ? `ended${how}`
     : live ? `${state.paused ? "paused" : "live"} · ${old < 10 ? old.toFixed(1) : Math.round(old)} s ago${how}` : `file · ${time(state.duration)}${how}`;
   age.dataset.age = String(Math.round(old * 1000));
   const since = new Date(lostAt || heard).toLocaleTimeString();
-  say(lost ? `Tare has not answered since ${since}: its process has ended, or was stopped. What is on the page was loaded before. Start \`tare view\` again for more.`
-    : sentence);
+  say(lostAt ? `Tare has not answered since ${since}: its process has ended, or was stopped. What is on the page was loaded before. Start \`tare view\` again for more.`
+    : silent ? `Nothing new from Tare since ${since}: the machine is very busy, or its process is stopped.` : sentence);
 }
 
 /** A sentence about the source, above the page. @param {string} text */
@@ -325,7 +327,7 @@ let going = 0;
 /** @param {KeyboardEvent} event */
 function key(event) {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName || "") || document.querySelector("dialog[open]")) return;
   const after = Date.now() - going < 1500;
   going = 0;
   if (after) {
@@ -360,6 +362,7 @@ function stop(title, text, remedy) {
   $("bar").replaceChildren(h("span", { class: "brand" }, "tare"));
   document.body.dataset.page = "stopped";
   $("main").className = "";
+  answered();
   $("main").replaceChildren(h("div", { class: "lacking", role: "alert" }, h("h2", null, title), h("p", null, text), remedy ? h("p", { class: "dim" }, remedy) : null));
 }
 

@@ -138,6 +138,9 @@ export function sized(canvas, width, height) {
   return pen;
 }
 
+/** The page has its first answer. */
+export const answered = () => { delete $("main").dataset.fresh; };
+
 /** A sparkline of numbers from 0 up. @param {number[]} values @param {number} width @param {number} height @param {string} what */
 export function spark(values, width, height, what) {
   const canvas = h("canvas", { class: "spark", role: "img", "aria-label": what });

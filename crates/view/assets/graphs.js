@@ -1,6 +1,6 @@
 // The pages of the flame graph and of the sandwich, and the panel of the selected frame.
 
-import { $, button, copy, h, menu, meter, tip } from "./dom.js";
+import { $, answered, button, copy, h, menu, meter, tip } from "./dom.js";
 import { Panel, get, getBytes } from "./api.js";
 import { amount, count, percent, short } from "./figures.js";
 import { add, go, series, set, state, view } from "./state.js";
@@ -97,7 +97,7 @@ export function forTests(all) {
 /** @param {HTMLElement} host @returns {import("./app.js").Page} */
 export function flamePage(host) {
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Zoomed to" }), stage = h("div"), side = h("aside", { class: "side", "aria-label": "Selected frame" });
-  const below = h("div", { class: "below" }), said = h("output", { class: "matched" });
+  const below = h("div", { class: "below" }), said = h("output", { class: "matched", hidden: true });
   let upside = localStorage.getItem("tare-upside") === "1", listed = false;
   const graph = h("div", { class: "graph" }, stage, below);
   host.append(h("div", { class: "tools" }, crumbs, said, h("div", { class: "buttons" },
@@ -119,6 +119,7 @@ export function flamePage(host) {
   graph.prepend(trouble);
   const problem = (/** @type {any} */ error) => {
     if (error?.name === "AbortError") return;
+    answered();
     trouble.hidden = false;
     trouble.textContent = [error?.message, error?.remedy].filter(Boolean).join(" ");
   };
@@ -129,6 +130,7 @@ export function flamePage(host) {
       panel.ask();
     },
     answered: (answer) => {
+      answered();
       trouble.hidden = true;
       const { head } = answer;
       if (!answer.width[0]) problem({ message: "Nothing passes the filters.", remedy: "Take one away at the top: ×." });
@@ -186,7 +188,7 @@ export function flamePage(host) {
     key(event) {
       if (event.key === "r") return flip(), true;
       if (event.key === "v") return list(), true;
-      if (below.contains(/** @type {Node} */ (event.target))) return false;
+      if (event.target instanceof Node && below.contains(event.target)) return false;
       return flame.key(event);
     },
     share: () => pictures(flame, "flame"),
@@ -199,7 +201,7 @@ export function flamePage(host) {
 function drawNode(side, node) {
   if (!node) return side.replaceChildren(h("p", { class: "dim" }, "Click a frame: it zooms, and this says more about it."));
   const how = unit(), line = (/** @type {string} */ name, /** @type {Node | string} */ value) => [h("dt", null, name), h("dd", null, value)];
-  const between = (/** @type {number[] | null} */ interval) => (interval ? h("small", { class: "dim" }, ` ${amount(interval[0], how)} to ${amount(interval[1], how)}`) : "");
+  const between = (/** @type {number[] | null} */ interval) => (interval?.[1] ? h("small", { class: "dim" }, ` ${amount(interval[0], how)} to ${amount(interval[1], how)}`) : "");
   const known = node.kind !== "a" && node.kind !== "r";
   side.replaceChildren(
     h("h2", { class: "name wrap" }, node.text),
@@ -209,7 +211,7 @@ function drawNode(side, node) {
       ...line("of the whole", meter(node.share_total, percent(node.share_total, 1))),
       ...(node.share_parent !== undefined && node.share_parent !== null && known ? line("of its caller", meter(node.share_parent, percent(node.share_parent, 1))) : []),
       ...line("itself", h("span", null, h("b", null, amount(node.own, how)), between(node.own_interval))),
-      ...(node.calls !== null && node.calls !== undefined ? [...line("calls", count(node.calls)), ...(node.calls ? line("per call", amount(node.total / node.calls, how)) : [])] : []),
+      ...(known && node.calls !== null && node.calls !== undefined ? [...line("calls", count(node.calls)), ...(node.calls ? line("per call", amount(node.total / node.calls, how)) : [])] : []),
       ...(node.folded ? line("folded", `${count(node.folded)} frames`) : [])),
     known ? h("div", { class: "buttons column" },
       button("Callers and callees", () => go("sandwich", { method: node.text })),

@@ -14,6 +14,7 @@ const ROW = 27, PAPER = 200;
  * @property {boolean} [left]    text, at the left
  * @property {string} width      of the grid's template
  * @property {boolean} [narrow]  shown on narrow screens, too
+ * @property {boolean} [roomy]   shown on wide screens only
  * @property {boolean} [sort]
  * @property {(row: R) => Node | string} cell
  * @property {(row: R) => number | string | null} [value]
@@ -63,6 +64,7 @@ export class Grid {
   heads() {
     const { columns, sort } = this.options;
     this.box.style.setProperty("--columns", columns.map((one) => one.width).join(" "));
+    this.box.style.setProperty("--medium", columns.filter((one) => !one.roomy).map((one) => one.width).join(" "));
     this.box.style.setProperty("--narrow", columns.filter((one) => one.narrow).map((one) => one.width).join(" "));
     this.head.replaceChildren(...columns.map((column) => {
       const is = this.sorted.column === column.id;
@@ -187,7 +189,7 @@ export class Grid {
 }
 
 /** @param {Column<any>} column */
-const classes = (column) => `${column.left ? "left" : "right"}${column.narrow ? "" : " wide-only"}`;
+const classes = (column) => `${column.left ? "left" : "right"}${column.narrow ? "" : " wide-only"}${column.roomy ? " roomy" : ""}`;
 
 /**
  * A plain table, of what is short.

@@ -24,13 +24,13 @@ export function methodsPage(host) {
   /** @type {(Method | undefined)[]} */
   let rows = [];
   const columns = () => /** @type {import("./grid.js").Column<Method>[]} */ ([
-    { id: "self", title: "itself", hint: "what the method took without what it called", width: "136px", narrow: true, sort: true, cell: (row) => meter(row.self / whole, percent(row.self, whole)), value: (row) => row.self },
-    { id: "total", title: "total", hint: "with all that it called", width: "136px", sort: true, cell: (row) => meter(row.total / whole, percent(row.total, whole)), value: (row) => row.total },
-    { id: "value", title: "value", hint: "what it took itself", width: "92px", narrow: true, cell: (row) => amount(row.self, unit()), value: (row) => row.self },
-    ...(sure ? [{ id: "interval", title: "95 %", hint: "where the truth lies, with 95 % confidence", width: "150px",
-      cell: (/** @type {Method} */ row) => h("span", { class: "dim" }, row.self_interval ? `${amount(row.self_interval[0], unit())} – ${amount(row.self_interval[1], unit())}` : "–") }] : []),
-    ...(has ? [{ id: "calls", title: "calls", hint: "exact", width: "110px", sort: true, cell: (/** @type {Method} */ row) => (row.calls === null ? "–" : count(row.calls)), value: (/** @type {Method} */ row) => row.calls },
-      { id: "mean", title: "per call", hint: "itself, per call", width: "90px", cell: (/** @type {Method} */ row) => (row.mean_ns === null ? "–" : amount(row.mean_ns, "ns")), value: (/** @type {Method} */ row) => row.mean_ns }] : []),
+    { id: "self", title: "itself", hint: "what the method took without what it called", width: "112px", narrow: true, sort: true, cell: (row) => meter(row.self / whole, percent(row.self, whole)), value: (row) => row.self },
+    { id: "total", title: "total", hint: "with all that it called", width: "112px", sort: true, cell: (row) => meter(row.total / whole, percent(row.total, whole)), value: (row) => row.total },
+    { id: "value", title: "value", hint: "what it took itself", width: "76px", narrow: true, cell: (row) => amount(row.self, unit()), value: (row) => row.self },
+    ...(sure ? [{ id: "interval", title: "95 %", hint: "where the truth lies, with 95 % confidence", width: "150px", roomy: true,
+      cell: (/** @type {Method} */ row) => h("span", { class: "dim" }, row.self_interval?.[1] ? `${amount(row.self_interval[0], unit())} – ${amount(row.self_interval[1], unit())}` : "–") }] : []),
+    ...(has ? [{ id: "calls", title: "calls", hint: "exact", width: "92px", sort: true, cell: (/** @type {Method} */ row) => (row.calls === null ? "–" : count(row.calls)), value: (/** @type {Method} */ row) => row.calls },
+      { id: "mean", title: "per call", hint: "itself, per call", width: "72px", cell: (/** @type {Method} */ row) => (!row.mean_ns ? "–" : amount(row.mean_ns, "ns")), value: (/** @type {Method} */ row) => row.mean_ns }] : []),
     { id: "name", title: "method", left: true, width: "minmax(120px, 1fr)", narrow: true, sort: true, cell: (row) => h("span", { class: `name kind-${row.kind}`, title: row.name }, row.name) },
   ]);
   const query = (/** @type {number} */ offset, /** @type {number} */ limit) =>

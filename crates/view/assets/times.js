@@ -3,7 +3,7 @@
 import { button, colour, h, meter, sized, spark, tip } from "./dom.js";
 import { Panel, get } from "./api.js";
 import { amount, count, moment, percent, span, ticks, time } from "./figures.js";
-import { go, set, state, view } from "./state.js";
+import { go, series, set, state, view } from "./state.js";
 import { Grid, table } from "./grid.js";
 import { brushing, drawLane, metricName, tellLane, unit } from "./lanes.js";
 
@@ -28,7 +28,7 @@ export function timelinePage(host) {
   /** @type {Timeline | null} */
   let line = null;
   const mark = /** @type {HTMLElement} */ (stage.querySelector(".lane-line"));
-  const now = () => part || { from: 0, to: state.duration || 1 };
+  const now = () => part || { from: 0, to: line?.to || state.duration || 1 };
   const panel = new Panel(stage, (signal) => {
     const query = view({ cells: Math.min(4000, Math.max(60, Math.floor(stage.clientWidth / 2))), threads: every ? "all" : "20",
       from: part ? Math.round(part.from) : null, to: part ? Math.round(part.to) : null });
@@ -95,7 +95,7 @@ export function timelinePage(host) {
       const top = lane?.values ? Math.max(...lane.values) : lane?.points?.length ? Math.max(...lane.points.map(([, v]) => v)) : 0;
       const label = h("div", { class: thread ? "lane-name thread" : "lane-name" },
         thread ? button(thread.name, () => set({ thread: thread.name }), { class: "link name", title: `Only ${thread.name}` }) : h("b", null, lane?.name || ""),
-        lane && top && tall > 40 ? h("small", { class: "dim" }, lane.values ? `up to ${lane.unit === "ns" && line ? `${(top / line.cell_ns).toFixed(top > line.cell_ns * 9.99 ? 0 : 2)} ${lane.id === "metric" || /compil/i.test(lane.name) ? "processors" : "threads"}` : `${amount(top, lane.unit)} in ${time(line?.cell_ns || 1)}`}` : `up to ${amount(top, lane.unit)}`)
+        lane && top && tall > 40 ? h("small", { class: "dim" }, lane.values ? `up to ${lane.unit === "ns" && line ? `${(top / line.cell_ns).toFixed(top > line.cell_ns * 9.99 ? 0 : 2)} ${lane.id === "metric" && /cpu/.test(series()?.kind || "") || /compil/i.test(lane.name) ? "processors" : "threads"}` : `${amount(top, lane.unit)} in ${time(line?.cell_ns || 1)}`}` : `up to ${amount(top, lane.unit)}`)
           : lane?.bars && tall < 40 ? h("small", { class: "dim" }, count(lane.bars.length)) : "");
       label.style.top = `${y}px`;
       label.style.height = `${tall}px`;
