@@ -102,6 +102,7 @@ function rail() {
         go(id);
       } }, known.title)];
   }));
+  $("rail").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 function chip(/** @type {string} */ key, /** @type {string} */ value, /** @type {string} */ text) {
@@ -180,6 +181,11 @@ export function download(blob, name) {
 function theme() {
   const chosen = localStorage.getItem("tare-theme"), dark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = chosen || (dark ? "dark" : "light");
+  looks();
+}
+
+/** Paints anew what the theme changes. */
+function looks() {
   document.querySelectorAll("canvas").forEach((canvas) => canvas.dispatchEvent(new Event("tare-look")));
   page?.look?.();
   strip?.draw();
@@ -402,12 +408,17 @@ async function start() {
     query.delete("time");
     return get("timeline", query, signal);
   }, (line) => { strip.show(line); });
+  // A filter that is refused is told by the page; here there is room for a line.
+  stripPanel.fail = (error) => strip.lack(error instanceof Error ? error.message : String(error));
   onChange((own) => show(own ? "own" : "view"));
   addEventListener("popstate", () => changed(false));
   addEventListener("hashchange", () => changed(false));
   addEventListener("keydown", key);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
   document.addEventListener("visibilitychange", () => { if (!document.hidden && state.run.source === "live" && !stopped) show("epoch"); });
+  // Paper is white.
+  addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; looks(); });
+  addEventListener("afterprint", theme);
   $("skip").addEventListener("click", (event) => { event.preventDefault(); $("main").focus(); });
   show("view");
   setInterval(() => { if (!stopped) drawAge(); }, 500);

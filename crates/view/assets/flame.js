@@ -348,8 +348,9 @@ export class Flame {
 
   /** Colours anew, after another theme or another answer. */
   recolour() {
-    const answer = this.answer, style = getComputedStyle(this.host);
-    const dark = style.colorScheme.includes("dark");
+    const answer = this.answer, [r, g, b] = (getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g) || [255, 255, 255]).map(Number);
+    // By what is behind it, which is right for forced colours, too.
+    const dark = r * 0.3 + g * 0.6 + b * 0.1 < 128;
     if (dark !== this.dark) { this.dark = dark; this.known.clear(); }
     if (!answer) return;
     const { labels, kinds } = answer.head;
@@ -386,7 +387,6 @@ export class Flame {
     if (canvas.width !== w || canvas.height !== t) { canvas.width = w; canvas.height = t; }
     canvas.style.height = `${tall}px`;
     this.spacer.style.height = `${Math.max(0, this.tallness - tall)}px`;
-    const style = getComputedStyle(host), forced = matchMedia("(forced-colors: active)").matches;
     const back = this.dark ? 0xff191714 : 0xffffffff;
     const image = pen.createImageData(w, t), pixels = new Uint32Array(image.data.buffer);
     pixels.fill(back);
@@ -428,7 +428,7 @@ export class Flame {
     }
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.putImageData(image, 0, 0);
-    this.write(answer, written, ratio, forced ? "CanvasText" : style.color, high, old);
+    this.write(answer, written, ratio, this.dark ? "#f4f6f8" : "#14171a", high, old);
   }
 
   letter() {

@@ -142,6 +142,7 @@ export function flamePage(host) {
       figure.dataset.value = String(head.total);
       crumbs.append(figure);
       crumbs.scrollLeft = crumbs.scrollWidth;
+      if (tree && tree.options.path !== head.path) { tree.options.path = head.path; tree.ask("view"); }
       said.textContent = head.matched === null || head.matched === undefined ? "" : `${percent(head.matched, head.whole)} matched`;
       said.hidden = !said.textContent;
       if (!why) set({ path: head.node === 0 ? null : head.path }, true);

@@ -167,6 +167,14 @@ export class Strip {
     this.draw();
   }
 
+  /** Nothing to draw, and why. @param {string} text */
+  lack(text) {
+    this.line = null;
+    this.note.hidden = false;
+    this.note.textContent = text;
+    this.draw();
+  }
+
   draw() {
     const wide = this.box.clientWidth, tall = 48, line = this.line;
     if (!wide) return;
