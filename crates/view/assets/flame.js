@@ -409,7 +409,7 @@ export class Flame {
         if (x0 >= w) break;
         let colour = answer.old ? this.change(answer, i, old, fresh) : colours[label[i]];
         if (searching && !hit[i]) colour = mix(colour, back, 0.72);
-        if (i === this.hover && label[i]) colour = mix(colour, this.dark ? 0xffffffff : 0xff000000, 0.12);
+        if (i === this.hover && label[i]) colour = mix(colour, this.dark ? 0xffffffff : 0xff000000, 0.09);
         const a = Math.max(0, Math.floor(x0 + 0.5)), b = Math.min(w, Math.floor(x1 + 0.5));
         any = true;
         if (b <= a) {

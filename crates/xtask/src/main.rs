@@ -12,6 +12,7 @@ mod corpus;
 mod demo;
 mod dist;
 mod heap_oracle;
+mod page;
 mod repeat;
 mod same;
 mod soak;

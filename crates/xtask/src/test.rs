@@ -6,6 +6,7 @@
 use crate::agent_symbols;
 use crate::alone;
 use crate::bench;
+use crate::page;
 use crate::repeat::{Busy, Options, Tally};
 use crate::tidy;
 use anyhow::{Context, Result};
@@ -36,6 +37,9 @@ pub fn run(options: &Options<'_>) -> Result<()> {
         stages.run("clippy", || {
             cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
+        if let Some(Some(missing)) = stages.run("types of the page", || page::check(&workspace)) {
+            stages.note(format!("NOT COVERED: {missing}"));
+        }
     }
     // Tallied, they run with the others, after the builds.
     if options.times.is_none() {
