@@ -94,8 +94,8 @@ function rail() {
   $("rail").replaceChildren(...state.run.pages.flatMap(({ page: id, has, how }) => {
     const known = PAGES[id];
     if (!known || id === "sandwich") return [];
-    return [h("a", { href: fragment(id, view()), "data-page": id, class: has ? "" : "lacks",
-      title: has ? `g ${known.key}` : how || "", "aria-current": state.page === id ? "page" : null,
+    return [h("a", { href: fragment(id, view()), "data-page": id, class: has || id === "diff" ? "" : "lacks",
+      title: has || id === "diff" ? `g ${known.key}` : how || "", "aria-current": state.page === id ? "page" : null,
       click: (/** @type {MouseEvent} */ event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
@@ -242,7 +242,8 @@ function show(why) {
     host.dataset.fresh = "1";
     host.scrollTop = 0;
     document.title = `${PAGES[known].title} · ${state.run.name} · Tare`;
-    if (listed && !listed.has) {
+    // Two parts of one run can always be compared.
+    if (listed && !listed.has && known !== "diff") {
       page = { update: () => {} };
       answered();
       host.append(lacking(PAGES[known].title, listed.how));

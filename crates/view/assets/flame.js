@@ -133,6 +133,8 @@ export class Flame {
     this.slow = 0;
     this.asked = 0;
     this.wide = 0;
+    /** @type {ImageData | null} what was painted last, to be painted over */
+    this.image = null;
     /** @type {{x: number, from: number, to: number, moved: boolean} | null} */
     this.pan = null;
     this.dark = false;
@@ -388,7 +390,8 @@ export class Flame {
     canvas.style.height = `${tall}px`;
     this.spacer.style.height = `${Math.max(0, this.tallness - tall)}px`;
     const back = this.dark ? 0xff191714 : 0xffffffff;
-    const image = pen.createImageData(w, t), pixels = new Uint32Array(image.data.buffer);
+    if (this.image?.width !== w || this.image.height !== t) this.image = pen.createImageData(w, t);
+    const image = this.image, pixels = new Uint32Array(image.data.buffer);
     pixels.fill(back);
     if (!answer || !answer.count) { pen.putImageData(image, 0, 0); return; }
     const searching = answer.hit.length > 0, high = Math.round(ROW * ratio);
@@ -397,13 +400,16 @@ export class Flame {
     const old = answer.old ? answer.old[0] : 0, fresh = answer.fresh ? answer.fresh[0] : 0;
     /** @type {[number, number, number, number][]} */
     const written = [];
-    const letter = this.letter(), least = 3 * letter * ratio;
+    const line = new Uint32Array(w), letter = this.letter(), least = 3 * letter * ratio;
     for (let row = this.first; row < rows; row++) {
       const y = Math.round(this.top(row) * ratio);
       if (y + high <= 0 || y >= t) continue;
-      const line = new Uint32Array(w).fill(back);
+      line.fill(back);
       let last = -1, widest = 0, any = false;
-      for (let i = answer.rows[row], end = answer.rows[row + 1]; i < end; i++) {
+      // The first that reaches into the window; those of a row stand from left to right.
+      let low = answer.rows[row], far = answer.rows[row + 1];
+      while (low < far) { const mid = low + far >> 1; if (left[mid] + width[mid] <= begin) low = mid + 1; else far = mid; }
+      for (let i = low, end = answer.rows[row + 1]; i < end; i++) {
         const x0 = (left[i] - begin) * scale, x1 = x0 + width[i] * scale;
         if (x1 <= 0) continue;
         if (x0 >= w) break;

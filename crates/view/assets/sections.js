@@ -158,7 +158,7 @@ export const classesPage = page("classes", "Classes", (classes, host) => {
 /** @param {HTMLElement} host @returns {import("./app.js").Page} */
 export function diffPage(host) {
   const other = h("input", { placeholder: "0s..5s", "aria-label": "The other part of this run", spellcheck: "false", size: 16 });
-  const file = state.run.pages.find((one) => one.page === "diff")?.has && state.run.source === "file" && state.run.command.length > 2;
+  const file = state.run.pages.find((one) => one.page === "diff")?.has;
   const against = () => state.query.get("against") || (file ? "file" : "");
   const form = h("form", { class: "buttons", submit: (/** @type {Event} */ event) => { event.preventDefault(); set({ against: other.value.trim() || null }); } },
     file ? button("The other file", () => set({ against: null })) : "", h("label", null, "Before: ", other), h("button", null, "Compare"),
