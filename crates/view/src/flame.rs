@@ -68,7 +68,8 @@ pub fn answer(graph: &Graph, window: &Window, mut head: Value) -> Vec<u8> {
         .into_iter()
         .chain(is_part.then_some("left"))
         .chain(hits.is_some().then_some("hit"))
-        .chain(graph.is_signed().then_some("value"))
+        .chain((graph.is_signed() && !graph.is_of_both).then_some("value"))
+        .chain(["old", "new"].into_iter().filter(|_| graph.is_of_both))
         .map(|name| (name, Varints::default()))
         .collect();
     let (mut parent, mut number, mut deepest) = (0, 0, 0);
@@ -92,6 +93,12 @@ pub fn answer(graph: &Graph, window: &Window, mut head: Value) -> Vec<u8> {
                 "hit" => {
                     let hit = hits.as_ref().is_some_and(|hits| hits[label.index()]);
                     column.push(u64::from(hit && !one.is_rest));
+                }
+                "old" | "new" => {
+                    // Of a rest it is not told which of both has more of it.
+                    let metric = usize::from(*name == "old");
+                    let value = if one.is_rest { one.width } else { tree.total(metric, one.node) };
+                    column.push(value.max(0) as u64);
                 }
                 _ => {
                     let value = if one.is_rest { one.width } else { tree.total(0, one.node) };
@@ -128,7 +135,7 @@ pub fn answer(graph: &Graph, window: &Window, mut head: Value) -> Vec<u8> {
     head["labels"] = std::iter::once(None).chain(texts).map(Value::from).collect();
     head["kinds"] = format!("r{kinds}").into();
     head["matched"] = matched.into();
-    head["signed"] = graph.is_signed().into();
+    head["signed"] = (graph.is_signed() && !graph.is_of_both).into();
     head["columns"] = columns.iter().map(|(name, column)| json!([name, column.0.len()])).collect();
     let head = head.to_string();
     let mut out = Vec::with_capacity(4 + head.len());

@@ -17,13 +17,25 @@ pub struct Graph {
     names: OnceLock<Vec<u64>>,
     /// By label, the letter of its kind.
     kinds: Vec<u8>,
+    /// It is of two profiles: the first metric is of the new one, the second of the old.
+    pub is_of_both: bool,
 }
 
 impl Graph {
     pub fn new(key: String, tree: Tree, profile: &Profile) -> Self {
         let kinds = tree.labels().map(|(_, label)| kind(label, profile)).collect();
         let (children, widths, names) = Default::default();
-        Graph { key, tree, children, widths, names, kinds }
+        Graph { key, tree, children, widths, names, kinds, is_of_both: false }
+    }
+
+    /// Of two profiles: as wide as the larger of both, where new values are multiplied by `scale`.
+    pub fn of_both(key: String, tree: Tree, profile: &Profile, scale: f64) -> Self {
+        let larger = |node: NodeId| {
+            let new = (tree.total(0, node) as f64 * scale).round() as i64;
+            new.max(tree.total(1, node))
+        };
+        let widths = OnceLock::from(Some(widths(&tree, larger)));
+        Graph { widths, is_of_both: true, ..Graph::new(key, tree, profile) }
     }
 
     pub fn children(&self) -> &Children {
@@ -53,16 +65,7 @@ impl Graph {
             if tree.nodes().all(|node| tree.own(0, node) >= 0) {
                 return None;
             }
-            let mut widths = vec![0_i64; tree.len()];
-            for node in tree.nodes().rev() {
-                let width = widths[node.index()].max(tree.total(0, node));
-                widths[node.index()] = width;
-                if let Some(parent) = tree.parent(node) {
-                    let above = &mut widths[parent.index()];
-                    *above = above.saturating_add(width);
-                }
-            }
-            Some(widths)
+            Some(widths(tree, |node| tree.total(0, node)))
         };
         self.widths.get_or_init(find).as_ref()
     }
@@ -136,6 +139,20 @@ impl Graph {
     pub fn size(&self) -> usize {
         self.tree.len() * (16 + 8 + 16 * self.tree.metrics()) + self.kinds.len() * 100
     }
+}
+
+/// The width of each node: its value, and never less than what is below it.
+fn widths(tree: &Tree, value: impl Fn(NodeId) -> i64) -> Vec<i64> {
+    let mut widths = vec![0_i64; tree.len()];
+    for node in tree.nodes().rev() {
+        let width = widths[node.index()].max(value(node));
+        widths[node.index()] = width;
+        if let Some(parent) = tree.parent(node) {
+            let above = &mut widths[parent.index()];
+            *above = above.saturating_add(width);
+        }
+    }
+    widths
 }
 
 /// Which node a request is about.

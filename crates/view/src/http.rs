@@ -294,6 +294,36 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_are_too_strange() {
+        let text = b"POST /a?b=%20 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed % below as u64) as usize
+        };
+        let mut read = 0;
+        for _ in 0..20_000 {
+            let mut bytes = text.to_vec();
+            for _ in 0..1 + random(4) {
+                let at = random(bytes.len());
+                match random(3) {
+                    0 => bytes[at] = random(256) as u8,
+                    1 => bytes.insert(at, b"\r\n: %0\xff"[random(7)]),
+                    _ => _ = bytes.remove(at),
+                }
+            }
+            if let Ok(Some((request, used))) = parse(&bytes) {
+                assert!(used <= bytes.len() && request.body.len() <= used);
+                let _ = pairs(&request.query);
+                read += 1;
+            }
+        }
+        assert!((100..20_000).contains(&read), "{read}");
+    }
+
+    #[test]
     fn what_is_too_long_or_ambiguous_is_refused() {
         assert_eq!(refused("\0\0\r\n\r\n"), 400);
         assert_eq!(refused("PUT / HTTP/1.1\r\n\r\n"), 405);

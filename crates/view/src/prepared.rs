@@ -6,7 +6,8 @@ use crate::view::View;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tare_analysis::{Hot, LabelId, ThreadShare, Tree, by_thread, hot_list};
+use tare_analysis::{Diff, DiffOptions, Hot, LabelId, ThreadShare, Tree, by_thread, hot_list};
+use tare_profile::{Series, SeriesId};
 
 /// Bytes of computed things that are kept.
 const KEPT: usize = 256 << 20;
@@ -65,6 +66,14 @@ enum Kept {
     Timed(Arc<Loaded>),
     Half(Arc<Graph>),
     Document(Arc<Value>),
+    Compared(Arc<Compared>),
+}
+
+/// Two profiles side by side.
+pub struct Compared {
+    pub diff: Diff,
+    pub graph: Arc<Graph>,
+    pub unit: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -73,6 +82,16 @@ enum What {
     Timed,
     Half(LabelId, Side),
     Document,
+    Compared(Against),
+}
+
+/// What a view is compared with.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Against {
+    /// The other file.
+    File,
+    /// Another part of the run.
+    Time(String),
 }
 
 type Key = (u64, What, View);
@@ -166,6 +185,29 @@ impl Cache {
         }
     }
 
+    pub fn compared(
+        &self,
+        source: &dyn Source,
+        epoch: u64,
+        view: &View,
+        against: Against,
+    ) -> Result<Arc<Compared>, Problem> {
+        let kept = self.get_or((epoch, What::Compared(against.clone()), view.clone()), |key| {
+            let new = source.compared(view, false)?;
+            let old = match &against {
+                Against::File => source.compared(view, true)?,
+                Against::Time(time) => source.compared(&view.with_time(time), false)?,
+            };
+            let compared = compare(&old, &new, short(key))?;
+            let size = compared.graph.size() + compared.diff.tree.len() * 80;
+            Ok((Kept::Compared(Arc::new(compared)), size))
+        })?;
+        match kept {
+            Kept::Compared(compared) => Ok(compared),
+            _ => Err(Problem::new(500, "the cache has mixed up its answers")),
+        }
+    }
+
     /// The tree of a key, if it is still there.
     pub fn graph(&self, key: &str) -> Option<Arc<Graph>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,6 +216,7 @@ impl Cache {
                 Some(Arc::clone(&prepared.graph))
             }
             Kept::Half(graph) if graph.key == key => Some(Arc::clone(graph)),
+            Kept::Compared(both) if both.graph.key == key => Some(Arc::clone(&both.graph)),
             _ => None,
         })
     }
@@ -210,6 +253,25 @@ impl Cache {
         kept.push(entry);
         kept.last().map(|(_, found, _)| found.clone())
     }
+}
+
+/// Shares of the whole are compared: two parts of a run, and two runs, are seldom of one length.
+fn compare(old: &Loaded, new: &Loaded, key: String) -> Result<Compared, Problem> {
+    let info = old.profile.series(old.metrics[0]).info();
+    let same = |(_, series): &(SeriesId, &Series)| {
+        let known = series.info();
+        (&known.kind, known.estimate) == (&info.kind, info.estimate)
+    };
+    let metric = new.profile.all_series().find(same).map(|(id, _)| id).ok_or_else(|| {
+        let text = format!("the newer recording has no {} to compare", info.kind.name());
+        Problem::new(400, text)
+    })?;
+    let options = DiffOptions { normalise: true, filter: new.shape.clone() };
+    let sides = ((&old.profile, old.metrics[0]), (&new.profile, metric));
+    let diff = Diff::build(sides.0, sides.1, &options)
+        .map_err(|error| Problem::new(400, error.to_string()))?;
+    let graph = Arc::new(Graph::of_both(key, diff.both(), &new.profile, diff.scale()));
+    Ok(Compared { diff, graph, unit: crate::queries::unit(info) })
 }
 
 /// A short name of what was computed.

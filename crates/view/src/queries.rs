@@ -6,7 +6,7 @@ mod timeline;
 use crate::flame::{self, Window};
 use crate::graph::{Asked, Graph};
 use crate::http::{Answer, Request, pairs};
-use crate::prepared::{Cache, Prepared, Side};
+use crate::prepared::{Against, Cache, Compared, Prepared, Side};
 use crate::source::{Problem, Source};
 use crate::view::View;
 use serde_json::{Value, json};
@@ -49,6 +49,8 @@ fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer
         "overview" => question.overview()?,
         "timeline" => timeline::answer(&question)?,
         "flame" => return question.flame(),
+        "diff" => question.diff()?,
+        "diff/flame" => return question.diff_flame(),
         "node" => question.node()?,
         "tree" => lists::tree(&question)?,
         "methods" => lists::methods(&question)?,
@@ -153,8 +155,62 @@ impl Question<'_> {
         Ok(json!({ "epoch": self.epoch, "section": section, "how": how }))
     }
 
+    fn compared(&self) -> Result<Arc<Compared>, Problem> {
+        let against = match self.get("against") {
+            Some("file") => Against::File,
+            Some(time) => Against::Time(time.to_owned()),
+            None => return Err(Problem::new(400, "it is not said what to compare with")),
+        };
+        self.cache.compared(self.source, self.epoch, &self.view, against)
+    }
+
+    fn diff(&self) -> Result<Value, Problem> {
+        let compared = self.compared()?;
+        let diff = &compared.diff;
+        let [old, new] = diff.sums;
+        let changes = diff.methods.iter().filter(|change| change.own != [0; 2]);
+        let rows = changes.take(lists::MOST).map(|change| {
+            let doubt = match diff.may_be_chance(change.own, change.doubt.own) {
+                Some(true) => Some("within the samples' noise"),
+                Some(false) => None,
+                None => Some("another run of the same may differ as much"),
+            };
+            json!({
+                "name": change.label,
+                "old": change.own[0],
+                "new": change.own[1],
+                "change": diff.delta(change.own).round() as i64,
+                "doubt": doubt,
+            })
+        });
+        let growth = match old {
+            0 => "there was nothing before".to_owned(),
+            _ => format!("{:+.1} %", 100.0 * (new - old) as f64 / old as f64),
+        };
+        let alike =
+            format!("{:.1} % of both is the same, context by context", 100.0 * diff.overlap);
+        Ok(json!({
+            "epoch": self.epoch,
+            "unit": compared.unit,
+            "old": old,
+            "new": new,
+            "growth": format!("the whole: {growth}; {alike}"),
+            "changes": rows.collect::<Value>(),
+        }))
+    }
+
+    fn diff_flame(&self) -> Result<Answer, Problem> {
+        let compared = self.compared()?;
+        self.picture(&compared.graph, compared.unit)
+    }
+
     fn flame(&self) -> Result<Answer, Problem> {
         let graph = self.graph()?;
+        let unit = self.unit(&*self.prepared()?);
+        self.picture(&graph, unit)
+    }
+
+    fn picture(&self, graph: &Graph, unit: &str) -> Result<Answer, Problem> {
         let found = graph.node(&self.asked()?)?;
         let (from, to) = (self.share("from", 0.0)?, self.share("to", 1.0)?);
         if from >= to {
@@ -169,9 +225,8 @@ impl Question<'_> {
             rows: self.number("rows", 200, 1000)?.max(1),
             search: self.get("q").map(str::to_owned),
         };
-        let unit = self.unit(&*self.prepared()?);
         let head = json!({ "epoch": self.epoch, "unit": unit });
-        let body = flame::answer(&graph, &window, head);
+        let body = flame::answer(graph, &window, head);
         Ok(Answer::new("application/octet-stream", body))
     }
 

@@ -89,6 +89,10 @@ pub trait Source: Send + Sync {
     /// The same of the whole run, with times.
     fn timed(&self, view: &View) -> Result<Loaded, Problem>;
 
+    /// A view to compare: with what tells how much its values scatter. `other` is the file that was
+    /// before, if there is one.
+    fn compared(&self, view: &View, other: bool) -> Result<Loaded, Problem>;
+
     /// What is told beside trees and lists: the JSON of a report, by its keys.
     fn document(&self, view: &View) -> Result<Value, Problem>;
 

@@ -14,6 +14,7 @@ A file that is still being written grows on the page, too.\n\n\
 EXAMPLES:\n  \
 tare view run.tare              a recording; also JFR, pprof and collapsed stacks\n  \
 tare view 4711                  sample a JVM, and watch\n  \
+tare view old.tare new.tare     the newer one, and what has changed\n  \
 tare view Orders --alloc --lock -o run.tare   more than time, and keep the recording\n  \
 tare view run.tare --port 8123 --no-open      an address to bookmark, or to forward by ssh -L";
 
@@ -22,6 +23,9 @@ pub struct ViewerArgs {
     /// The recording to show, or a JVM (a pid, a part of its main class) to sample and show
     #[arg(value_name = "FILE|JVM")]
     pub what: PathBuf,
+    /// A newer recording, to be compared with the first, and shown instead of it
+    #[arg(value_name = "NEW")]
+    pub new: Option<PathBuf>,
     /// The port to listen on, on loopback [default: any that is free]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub port: u16,

@@ -26,8 +26,15 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
         if let Some(flag) = args.for_jvm() {
             bail!("{flag} is for a JVM that is recorded, and {} is a file", args.what.display());
         }
-        let source = Arc::new(Recorded::of_file(&args.what)?);
+        let source = match &args.new {
+            Some(new) => Recorded::of_file(new)?.compared_with(&args.what)?,
+            None => Recorded::of_file(&args.what)?,
+        };
+        let source = Arc::new(source);
         return serve(args, source, &stop);
+    }
+    if let Some(new) = &args.new {
+        bail!("{} is no file that {} could be compared with", args.what.display(), new.display());
     }
     let name = args.what.display().to_string();
     let jvm = tare_attach::find(&name)

@@ -2,7 +2,7 @@
 //! nobody but its own server, and a name that looks like a program stays a name. Pictures of all
 //! pages go to target/view, for a person to look at.
 
-use super::support::{Directory, HOSTILE, Served, report, shop};
+use super::support::{Directory, HOSTILE, Served, diff, report, shop, shop_with_more_walking};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tare_browser::{Browser, Key, Media};
@@ -264,5 +264,30 @@ fn everything_has_a_name_and_other_looks_work() {
             shot(&mut browser, &format!("{place}-{width}"));
         }
     }
+    is_clean(&mut browser, &served);
+}
+
+#[test]
+fn two_parts_of_a_run_and_two_files_are_compared() {
+    let directory = Directory::new("diff");
+    let old = directory.record("old.tare", &shop());
+    let new = directory.record("new.tare", &shop_with_more_walking());
+    let served = Served::of(&[&old, &new]);
+    let Some(mut browser) = page(&served) else { return };
+    go(&mut browser, &format!("/diff?{ALL}&against=file"));
+    let shown = rows(&mut browser, &["old", "new"]);
+    let told = diff(&old, &new, &["--normalise", "--native", "--idle"]);
+    let methods = told["methods"].as_array().unwrap().iter();
+    let own = methods.map(|one| json!([one["name"], one["self"]["old"], one["self"]["new"]]));
+    let mut own: Vec<Value> = own.filter(|row| row[1] != 0 || row[2] != 0).collect();
+    own.sort_by_key(Value::to_string);
+    assert_eq!(shown, own);
+    assert!(shown.contains(&json!(["com.acme.Walk.down", 120_000_000, 520_000_000])), "{shown:?}");
+    shot(&mut browser, "diff");
+
+    // What was only in the first seconds has vanished in the last.
+    go(&mut browser, "/diff?time=5s..&against=0s..5s");
+    let shown = rows(&mut browser, &["old", "new"]);
+    assert!(shown.contains(&json!(["java.util.HashMap.get", 450_000_000, 0])), "{shown:?}");
     is_clean(&mut browser, &served);
 }

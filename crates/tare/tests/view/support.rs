@@ -50,6 +50,15 @@ fn frame(profile: &mut Profile, kind: MethodKind, class: &str, name: &str) -> Fr
 /// Ten seconds of a shop with two threads and one of the JVM: processor time with moments, a
 /// collection, a recursion, a function of the kernel, a hostile name, and something lost.
 pub fn shop() -> Profile {
+    shop_that_walks(12)
+}
+
+/// The same after a change that made it worse.
+pub fn shop_with_more_walking() -> Profile {
+    shop_that_walks(52)
+}
+
+fn shop_that_walks(samples: i64) -> Profile {
     let mut profile = Profile::new();
     profile.run.main_class = "com.acme.Shop".to_owned();
     profile.run.jdk = "25.0.3".to_owned();
@@ -83,7 +92,7 @@ pub fn shop() -> Profile {
     add(&[main, sell, get], worker, 40, 1);
     add(&[main, sell], worker, 25, 2);
     add(&[main, sell, get, kernel], worker, 5, 2);
-    add(&[main, walk, walk, walk], worker, 12, 3);
+    add(&[main, walk, walk, walk], worker, samples, 3);
     add(&[main, hostile], logger, 8, 8);
     add(&[main], logger, 3, 9);
     add(&[compile], compiler, 7, 0);
@@ -105,6 +114,15 @@ pub fn report(file: &Path, options: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// What `tare diff --format json` says with these options.
+pub fn diff(old: &Path, new: &Path, options: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+    command.arg("diff").args([old, new]).args(["--format", "json"]).args(options);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// A `tare view` that runs.
 pub struct Served {
     child: Child,
@@ -114,9 +132,13 @@ pub struct Served {
 
 impl Served {
     pub fn start(file: &Path) -> Served {
+        Served::of(&[file])
+    }
+
+    pub fn of(files: &[&Path]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tare"))
             .args(["view", "--no-open"])
-            .arg(file)
+            .args(files)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

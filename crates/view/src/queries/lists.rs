@@ -10,7 +10,7 @@ use tare_analysis::{Hot, LabelId, NodeId, neighbours};
 use tare_profile::{ThreadKind, Unit};
 
 /// Rows that one answer has at most.
-const MOST: usize = 2000;
+pub const MOST: usize = 2000;
 
 pub fn methods(question: &Question<'_>) -> Result<Value, Problem> {
     let prepared = question.prepared()?;

@@ -23,7 +23,7 @@ use tare_view::{Export, Kind, Loaded, Problem, Source, State, View};
 const GROWS: Duration = Duration::from_secs(5);
 
 /// The pages that there are, in the rail's order, and how to record what they are of.
-const PAGES: [(&str, Option<&str>); 9] = [
+const PAGES: [(&str, Option<&str>); 10] = [
     ("overview", None),
     ("timeline", None),
     ("flame", None),
@@ -33,10 +33,13 @@ const PAGES: [(&str, Option<&str>); 9] = [
     ("locks", Some("record it with `tare record --lock`")),
     ("memory", Some("record it with `tare record --alloc`")),
     ("classes", Some("record it with `tare record --classes`")),
+    ("diff", Some("compare two parts of the run, or two files: `tare view old.tare new.tare`")),
 ];
 
 pub struct Recorded {
     path: PathBuf,
+    /// What was before, if it is to be compared.
+    other: Option<PathBuf>,
     name: String,
     /// What a command calls it.
     called: String,
@@ -77,6 +80,14 @@ impl Recorded {
         Ok(recorded)
     }
 
+    /// The same beside an older one.
+    pub fn compared_with(self, old: &Path) -> Result<Self> {
+        Recorded::of_file(old)?;
+        // Whether there is another file is told with the pages.
+        let whole = Mutex::default();
+        Ok(Recorded { other: Some(old.to_owned()), whole, ..self })
+    }
+
     pub fn of_live(live: &Live) -> Result<Self> {
         let called = live.pid.to_string();
         let standing = Some(Arc::clone(&live.standing));
@@ -89,7 +100,7 @@ impl Recorded {
         let seen = Seen { length: 0, changed: None, epoch: 0, at, complete, duration: 0 };
         let seen = look(&path, &seen).map_or(seen, |found| Seen { epoch: 0, ..found });
         let (seen, whole) = (Mutex::new(seen), Mutex::default());
-        Recorded { path, name, called, live, _memory: None, seen, whole }
+        Recorded { path, other: None, name, called, live, _memory: None, seen, whole }
     }
 
     fn seen(&self) -> Seen {
@@ -116,7 +127,12 @@ impl Recorded {
         }
         let args = self.args(&View::default())?;
         let profile = source::load_view(&args.file, &args.view).map_err(problem)?;
-        let value = told(&profile, &self.name);
+        let mut value = told(&profile, &self.name);
+        for page in value["pages"].as_array_mut().into_iter().flatten() {
+            if page["page"] == "diff" {
+                page["has"] = self.other.is_some().into();
+            }
+        }
         // A JVM that has done nothing yet is one all the same.
         let loaded = match shown(profile, &args) {
             Ok(loaded) => Some(loaded),
@@ -196,6 +212,16 @@ impl Source for Recorded {
         let profile = source::load_as(&args.file, Some(&EVER), how, samples, false);
         let mut profile = profile.map_err(problem)?;
         source::add_owners(&mut profile, args.view.metric.as_deref(), false).map_err(problem)?;
+        shown(profile, &args).map_err(problem)
+    }
+
+    fn compared(&self, view: &View, other: bool) -> Result<Loaded, Problem> {
+        let mut args = self.args(view)?;
+        if other {
+            let text = "there is no other file; `tare view OLD NEW` compares two";
+            args.file = self.other.clone().ok_or_else(|| Problem::new(400, text))?;
+        }
+        let profile = source::load_compared(&args.file, &args.view).map_err(problem)?;
         shown(profile, &args).map_err(problem)
     }
 
