@@ -114,7 +114,9 @@ export class Panel {
       if (this.flight !== flight) return;
       this.problem?.remove();
       this.problem = null;
+      const back = place(this.host);
       this.draw(answer);
+      back();
       if (!this.host.closest("#strip")) answered();
     } catch (error) {
       if (this.flight !== flight || flight.signal.aborted) return;
@@ -144,6 +146,22 @@ export class Panel {
     this.flight = null;
     delete this.host.dataset.loading;
   }
+}
+
+/**
+ * Where the reader is in a part that is drawn anew: what has the focus, by its name, and what is open.
+ * @param {HTMLElement} host
+ */
+function place(host) {
+  const name = (/** @type {Element} */ one) => one.getAttribute("aria-label") || one.textContent;
+  const active = document.activeElement, held = active && active !== host && host.contains(active) ? name(active) : null;
+  const open = [...host.querySelectorAll("details")].map((one) => one.open);
+  return () => {
+    host.querySelectorAll("details").forEach((one, i) => { one.open = open[i] || false; });
+    if (!held || active?.isConnected) return;
+    const again = /** @type {HTMLElement[]} */ ([...host.querySelectorAll("button, a, summary")]).find((one) => name(one) === held);
+    again?.focus({ preventScroll: true });
+  };
 }
 
 /** A sentence where the answer would be. @param {unknown} error @param {() => void} again */

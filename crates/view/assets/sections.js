@@ -163,7 +163,7 @@ export function diffPage(host) {
   const form = h("form", { class: "buttons", submit: (/** @type {Event} */ event) => { event.preventDefault(); set({ against: other.value.trim() || null }); } },
     file ? button("The other file", () => set({ against: null })) : "", h("label", null, "Before: ", other), h("button", null, "Compare"),
     button("Take what is brushed as before", () => { const time = state.query.get("time"); if (time) set({ against: time, time: null }); }, { title: "Brush one part in the strip, take it, then brush the other" }));
-  const growth = h("p", { class: "growth" }), stage = h("div"), main = h("div", { class: "graph diff-list" }), legend = h("p", { class: "dim" }, "Orange grew, blue shrank, as shares of their whole; hatched vanished, dotted is new. Widths are the larger of both.");
+  const growth = h("p", { class: "growth" }), stage = h("div"), main = h("div", { class: "graph diff-list" }), legend = h("p", { class: "dim" }, "Orange grew, blue shrank, as shares of their whole; hatched vanished, dotted is new. Widths are the larger of both. Changes are told as if both wholes were equal, so that a longer run alone is none.");
   const empty = h("div", { class: "lacking", hidden: true }, h("h2", null, "Before and after"), h("p", null, "Two files: ", h("code", null, "tare view old.tare new.tare"), ". Two parts of this run: brush the first in the strip, take it as before, then brush the second."));
   host.append(h("div", { class: "tools" }, h("h2", null, "Diff"), form), h("div", { class: "flow" }, empty, growth, legend, stage, main));
   const flame = diffFlame(stage, () => ({ against: against() }));
@@ -172,7 +172,7 @@ export function diffPage(host) {
   /** @type {Grid<any>} */
   const grid = new Grid(main, { label: "Changes, what grew first", name: (row) => row.name, pale: (row) => Boolean(row.doubt), enter: (row) => go("sandwich", { method: row.name }),
     columns: [
-      { id: "change", title: "change", width: "110px", narrow: true, cell: (row) => h("b", { class: row.doubt ? "dim" : row.change > 0 ? "grew" : "shrank" }, signed(row.change)), value: (row) => row.change },
+      { id: "change", title: "change", hint: "as if both wholes were as large as the one before", width: "110px", narrow: true, cell: (row) => h("b", { class: row.doubt ? "dim" : row.change > 0 ? "grew" : "shrank" }, signed(row.change)), value: (row) => row.change },
       { id: "old", title: "before", width: "96px", cell: (row) => amount(row.old, unit()), value: (row) => row.old },
       { id: "new", title: "after", width: "96px", cell: (row) => amount(row.new, unit()), value: (row) => row.new },
       { id: "shares", title: "shares", width: "130px", cell: (row) => h("span", { class: "dim" }, `${percent(row.old, old)} → ${percent(row.new, fresh)}`) },
