@@ -97,6 +97,22 @@ export function fitted(name, kind, room) {
   return `${name.slice(0, room - 1)}…`;
 }
 
+/** The node of another answer that is called by the same names, or -1. @param {Answer} old @param {number} i @param {Answer} fresh */
+function follow(old, i, fresh) {
+  const names = [];
+  for (; i > 0; i = old.parent[i]) names.unshift(old.head.labels[old.label[i]]);
+  let at = 0;
+  names.forEach((name, row) => {
+    const begin = fresh.rows[row + 1] ?? 0, end = fresh.rows[row + 2] ?? 0;
+    let next = -1;
+    for (let k = begin; name && at >= 0 && k < end && next < 0; k++) {
+      if (fresh.parent[k] === at && fresh.head.labels[fresh.label[k]] === name) next = k;
+    }
+    at = next;
+  });
+  return at;
+}
+
 export class Flame {
   /** @param {HTMLElement} host @param {Options} options */
   constructor(host, options) {
@@ -253,8 +269,8 @@ export class Flame {
       this.chosen = -1;
       if (old && was >= 0) {
         // The same node again, if it is still here.
-        const wanted = old.node[was];
-        if (old.head.tree === answer.head.tree) this.chosen = answer.node.indexOf(wanted);
+        this.chosen = old.head.tree === answer.head.tree ? answer.node.indexOf(old.node[was])
+          : old.head.path === answer.head.path ? follow(old, was, answer) : -1;
       }
       this.answer = answer;
       this.hover = -1;
@@ -269,7 +285,7 @@ export class Flame {
     }
   }
 
-  /** Zooms to a frame. @param {number} i */
+  /** Zooms to a frame; from the first row, out by one. @param {number} i */
   zoom(i) {
     const answer = this.answer;
     if (!answer || answer.label[i] === 0) return;
@@ -277,7 +293,7 @@ export class Flame {
     this.options.hovered?.(answer, -1, 0, 0);
     this.options.selected?.(answer, i);
     if (i > 0) this.show({ node: answer.node[i], tree: answer.head.tree }).catch(() => {});
-    else this.window(0, 1);
+    else this.out();
   }
 
   /** @param {number} i */
