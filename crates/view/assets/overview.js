@@ -3,7 +3,7 @@
 import { button, copy, h, meter } from "./dom.js";
 import { Panel, get } from "./api.js";
 import { amount, count, percent, quoted, time } from "./figures.js";
-import { fragment, go, seriesName, state, view } from "./state.js";
+import { begins, fragment, go, seriesName, state, view } from "./state.js";
 import { table } from "./grid.js";
 
 /** What a kind of finding is called, and its sign. @type {Record<string, [string, string]>} */
@@ -54,7 +54,7 @@ function flags() {
 /** @param {any} finding @param {number} i */
 function card(finding, i) {
   const [sign, word] = KINDS[finding.kind] || KINDS.dominates;
-  const words = finding.options ? ["tare", ...state.run.command, ...finding.options].map(quoted).join(" ") : "";
+  const words = finding.options ? [...begins(), ...finding.options].map(quoted).join(" ") : "";
   // The figure of a sentence is what the eye looks for.
   const parts = String(finding.text).split(/((?:± )?\d[\d.,]* ?(?:%|s\b|ms|µs|GB|MB|kB))/), first = parts.findIndex((_, at) => at % 2 === 1);
   const box = h("article", { class: `card ${finding.kind}`, "data-finding": finding.kind },

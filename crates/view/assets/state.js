@@ -130,9 +130,12 @@ export function seriesName(one) {
 /** Adds a value to a key that may be repeated. @param {string} key @param {string} value */
 export const add = (key, value) => ({ [key]: [...new Set([...state.query.getAll(key), value])] });
 
+/** How a command about this run begins. */
+export const begins = () => (state.run.command[0] === "tare" ? [...state.run.command] : ["tare", ...state.run.command]);
+
 /** What the terminal would be asked for the same. */
 export function command() {
-  const words = ["tare", ...state.run.command];
+  const words = begins();
   for (const [key, value] of view()) words.push(FLAGS.includes(key) ? `--${key}` : `--${key}=${value}`);
   const method = state.query.get("method");
   if (method) words.push(`--method=${method}`);
