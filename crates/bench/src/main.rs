@@ -39,6 +39,7 @@ mod threads;
 mod together;
 mod trace;
 mod versions;
+mod view;
 mod warm;
 mod whole;
 mod workloads;
@@ -73,6 +74,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
        cargo xtask bench regions [OPTION…]             what a code region costs; see its --help
        cargo xtask bench versions [OPTION…] [NAME…]    two builds in turns; see its --help
+       cargo xtask bench view                          the page of five million contexts
 
 Workloads are real programs (javac, h2, scala, lucene, jetty, web, saxon, pdfbox, json, clojure, spark) and small ones that
 are one hard case each (fib, trees, throws, locks, garbage, virtual); without NAMEs it is fib, javac and
@@ -144,6 +146,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["threads", options @ ..] => threads::run(options),
         ["together", options @ ..] => together::run(options),
         ["server", options @ ..] => server::run(options),
+        ["view", options @ ..] => view::run(options),
         ["versions", options @ ..] => versions::run(options),
         options => modes::run(options),
     }
