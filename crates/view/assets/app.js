@@ -363,6 +363,7 @@ const jump = (by) => strip.box.dispatchEvent(new KeyboardEvent("keydown", { key:
 /** @param {string} title @param {string} text @param {string | null} [remedy] */
 function stop(title, text, remedy) {
   stopped = true;
+  say("");
   page?.close?.();
   page = null;
   $("strip").hidden = $("rail").hidden = true;
@@ -375,8 +376,17 @@ function stop(title, text, remedy) {
 
 async function start() {
   theme();
-  hooks.lost = () => stop("This server does not know this page", "It was started again since, or the page belongs to another one.",
-    "Open the link that `tare view` printed in its terminal; Enter there prints a new one.");
+  hooks.lost = () => {
+    const remedy = "Open the link that `tare view` printed in its terminal; Enter there prints a new one.";
+    if (!shown) return stop("This server does not know this page", "It was started again since, or the page belongs to another one.", remedy);
+    // What is on the page stays, to be read.
+    stopped = true;
+    age.className = "age lost";
+    age.textContent = "another server";
+    say(`This server was started again and does not know this page, which shows what was loaded before. ${remedy}`);
+  };
+  // A new link that is opened in this tab changes the fragment only.
+  addEventListener("hashchange", () => { if (location.hash.startsWith("#c=")) location.reload(); });
   let hash = location.hash;
   const code = /^#c=([^&]*)&?(.*)$/.exec(hash);
   if (code) {
@@ -412,8 +422,9 @@ async function start() {
   // A filter that is refused is told by the page; here there is room for a line.
   stripPanel.fail = (error) => strip.lack(error instanceof Error ? error.message : String(error));
   onChange((own) => show(own ? "own" : "view"));
-  addEventListener("popstate", () => changed(false));
-  addEventListener("hashchange", () => changed(false));
+  for (const kind of ["popstate", "hashchange"]) {
+    addEventListener(kind, () => { if (!location.hash.startsWith("#c=")) changed(false); });
+  }
   addEventListener("keydown", key);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
   document.addEventListener("visibilitychange", () => { if (!document.hidden && state.run.source === "live" && !stopped) show("epoch"); });

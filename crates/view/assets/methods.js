@@ -47,8 +47,8 @@ export function methodsPage(host) {
   const hint = () => h("p", { class: "dim" }, "Choose a row: this shows who calls it and what it calls. Enter opens both as flame graphs.");
   side.append(hint());
   let all = 0, found = 0;
-  const frozen = () => state.run.source === "live" && grid.chosen >= 0;
-  const words = () => `${count(found)}${found === all ? "" : ` of ${count(all)}`}${frozen() ? " · order frozen while a row is selected, Esc thaws" : ""}`;
+  const frozen = () => state.run.source === "live" && (grid.chosen >= 0 || grid.body.matches(":hover"));
+  const words = () => `${count(found)}${found === all ? "" : ` of ${count(all)}`}${frozen() ? (grid.chosen >= 0 ? " · order frozen while a row is selected, Esc thaws" : " · order frozen while the pointer is in the list") : ""}`;
   const more = async (/** @type {number} */ chunk) => {
     if (wanted.has(chunk)) return;
     wanted.add(chunk);
