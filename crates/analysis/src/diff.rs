@@ -12,7 +12,7 @@ use crate::noise::{Noise, Parted, Spread, TOO_FEW, deviations};
 use crate::tree::{NodeId, Tree};
 use std::collections::HashMap;
 use tare_java_names::stable;
-use tare_profile::{ContextId, Contexts, FrameId, MethodKind, Profile, SeriesId};
+use tare_profile::{ContextId, Contexts, FrameId, Profile, SeriesId};
 
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
@@ -186,24 +186,6 @@ impl Diff {
             0 => f64::INFINITY.copysign(self.delta(values)),
             sum => self.delta(values) / (sum as f64).abs(),
         }
-    }
-
-    /// The common tree as one of two metrics: what the new profile has, and what the old has. A
-    /// node's number is that in [`Diff::tree`].
-    pub fn both(&self) -> Tree {
-        let label = |text: &String| Label { kind: kind_of(text), ..Label::folded(text) };
-        let root = [Label::root()];
-        let labels = root.into_iter().chain(self.labels.iter().map(label)).collect();
-        let mut tree = Tree::empty(labels, 2);
-        for (number, node) in self.tree.iter().enumerate() {
-            let at = match number {
-                0 => 0,
-                _ => tree.add(node.parent as u32, node.label as u32 + 1),
-            };
-            tree.add_value(0, at, node.own[1]);
-            tree.add_value(1, at, node.own[0]);
-        }
-        tree.finish()
     }
 
     /// The path of a node of the common tree, outermost first, without the root.
@@ -399,11 +381,6 @@ impl Names {
         }
         identity
     }
-}
-
-/// What a label was that only its text is left of: accounts stand in brackets.
-fn kind_of(text: &str) -> LabelKind {
-    if text.starts_with('[') { LabelKind::Folded } else { LabelKind::Method(MethodKind::Java) }
 }
 
 fn has_descriptors(profile: &Profile) -> bool {

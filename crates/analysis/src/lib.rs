@@ -13,6 +13,7 @@
 
 mod around;
 mod aside;
+mod both;
 mod bounds;
 mod calibration;
 mod calls;
