@@ -82,6 +82,7 @@ fn output(command: &mut Command) -> Option<(&mut PathBuf, String)> {
         Command::Record(args) => Some((args.output.as_mut()?, of("tare"))),
         Command::Climb(args) if args.background => None,
         Command::Climb(args) => Some((args.output.as_mut()?, of("tare"))),
+        Command::Check(args) => Some((args.junit_xml.as_mut()?, of("xml"))),
         Command::View(args) => Some((args.output.as_mut()?, of("tare"))),
         Command::Dump { output, .. } => Some((output.as_mut()?, of("tare"))),
         Command::Export(args) => Some((&mut args.output, String::new())),
@@ -151,6 +152,8 @@ mod tests {
         check(&["record", "1", "-o", "-.html"], Some("html"));
         check(&["record", "1", "-o", "x.html"], None);
         check(&["record", "1"], None);
+        let junit = ["check", "--baseline", "b", "--junit-xml", "-", "--", "java"];
+        check(&junit, Some("xml"));
         check(&["view", "1", "-o", "-"], Some("tare"));
         check(&["dump", "1", "-o", "-"], Some("tare"));
         check(&["climb", "1", "-o", "-"], Some("tare"));
