@@ -2,7 +2,7 @@
 //! readers. They and their meaning are `tare_arena::layout`'s; here are only their names in Java.
 
 use tare_arena::layout::{
-    self, Holds, header, node, own, page, record, region, ring, stack, tails, threads, tree,
+    self, Holds, header, kept, node, own, page, record, region, ring, stack, tails, threads, tree,
 };
 
 /// The constants of a module, each under its own name behind a prefix.
@@ -39,7 +39,14 @@ fn constants() -> Vec<(&'static str, i64)> {
     all.extend(all_of!["H_", header: HOLDS, BUMP, LIMIT, RESERVE, REFUSED, LOST, NODE, LOCK]);
     all.extend(all_of!["H_", header: POOL, ROOTS, TREES, ENDED, DEPTH, CPU, FOLD, FULL, PAUSED]);
     all.extend(all_of!["H_", header: PRUNING, PRUNED, DROPPED, RING, WAIT, EVERY, RANDOM, SEED]);
-    all.extend(all_of!["H_", header: NOTED, TOLD, KEEPS]);
+    all.extend(all_of!["H_", header: NOTED, TOLD, KEEPS, FOLLOW, KEPT, KEPT_AT, SPARE]);
+    all.extend(all_of!["K_", kept: SEEN, FIRST, PLACE, TOOK]);
+    all.extend(all_of!["KEPT_", kept: ROOTS, NODES]);
+    all.extend(all_of!["", node: MADE_NEXT, SQUARE_CALLS, SQUARE_OWN, SQUARE_TOTAL]);
+    all.extend(all_of!["", node: WITH_OWN, WITH_TOTAL]);
+    all.extend(all_of!["T_", tree: SPARE_TREE, DRAWN, OWNER, MADE, MADE_LAST, KEPT, BEGUN, TOOK]);
+    all.extend(all_of!["", tree: FLAG_FOLLOWED]);
+    all.extend(all_of!["", layout: UNFOLLOWED]);
     all.extend(all_of!["", layout: PAGE, EXTENT, TREES_MAX, LIST_MAX]);
     all.extend(all_of!["P_", page: KIND, TREE, PAGES, NOBODY, HEAD]);
     all.extend(all_of!["", page: KIND_TREE, KIND_NODES, KIND_TABLE, KIND_REGION, KIND_RING]);
@@ -72,6 +79,7 @@ fn constants() -> Vec<(&'static str, i64)> {
         ("HOLDS_SAMPLES", holds(Holds::Samples)),
         ("HOLDS_SITES", holds(Holds::Sites)),
         ("HOLDS_SOME_TIMES", holds(Holds::SomeTimes)),
+        ("HOLDS_FOLLOWED", holds(Holds::Followed)),
         ("STACK", stack::BYTES as i64),
         ("TABLE", threads::AT as i64),
         ("NAME_PART", i64::from(record::NAME)),

@@ -11,6 +11,7 @@ use crate::pairs::{Pairs, Passed};
 use crate::probes::{PROBE_TIME, probes_of_calls};
 use groups::{Group, Groups, Node, Nodes};
 use std::collections::HashMap;
+use tare_profile::facts::keys;
 use tare_profile::{ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ValueKind};
 
 /// The engine whose times are compensated, its calls that have no time of their own, and those that
@@ -25,6 +26,9 @@ pub const CALLING: &str = "calling-calls";
 pub const TIMED_CALLS: &str = "timed-calls";
 pub const TIME_VARIANCE: &str = "time-variance";
 pub const TOTAL_VARIANCE: &str = "total-time-variance";
+
+/// Where one call of a root in so many is followed: the variance of a context's calls.
+pub const CALLS_VARIANCE: &str = "invocations-variance";
 
 /// Calls of a method that the interpreter does, as a JVM is set up by default; and up to how many
 /// calls a method may run in code that is not yet as quick as it will be.
@@ -45,7 +49,9 @@ pub enum Compensation {
 /// Adds the series of estimates, lower and upper bounds, if the profile is of an exact recording
 /// that was timed and calibrated. Whether it was.
 pub fn compensate(profile: &mut Profile, how: Compensation) -> bool {
-    if how == Compensation::None {
+    // Where calls of roots are drawn, times are scaled to what all calls took, most of which ran
+    // without probes.
+    if how == Compensation::None || profile.run.facts.get(keys::FOLLOWED_ONE_IN).is_some() {
         return false;
     }
     if let Some(probes) = probes_of_trace(profile) {
@@ -363,7 +369,6 @@ struct Warmth {
 mod tests {
     use super::*;
     use crate::calibration::tests::costs;
-    use tare_profile::facts::keys;
     use tare_profile::{Frame, Method, MethodKind, ThreadId};
 
     /// A caller called once, and what it calls a million times.

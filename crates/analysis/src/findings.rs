@@ -317,7 +317,8 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
         let compensated = profile.all_series().any(|(_, other)| {
             other.info().estimate == Estimate::Compensated && other.info().kind == info.kind
         });
-        if info.name == "exact" && !compensated {
+        let followed = profile.run.facts.get(keys::FOLLOWED_ONE_IN).is_some();
+        if info.name == "exact" && !compensated && !followed {
             say("times are as measured and include the probes' own cost".to_owned());
         }
     }
@@ -335,6 +336,7 @@ fn trust(profile: &Profile, metric: SeriesId, tree: &Tree, hot: &[Hot], found: &
     if info.kind.unit() == Unit::Nanoseconds && info.name != JOINED {
         some_times::told(profile, metric).into_iter().for_each(&mut say);
     }
+    some_times::followed(profile).into_iter().for_each(&mut say);
     let facts = &profile.run.facts;
     let methods = [keys::METHODS_REACHED, keys::METHODS_WOVEN, keys::METHODS_RUN];
     if let [Some(reached), Some(woven), Some(run)] = methods.map(|key| facts.get(key)) {

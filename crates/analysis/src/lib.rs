@@ -47,6 +47,7 @@ mod runs;
 mod sandwich;
 mod select;
 mod sequences;
+mod slowest;
 mod target;
 mod threads;
 mod tree;
@@ -66,8 +67,8 @@ pub use classes::{
 pub use collections::Collections;
 pub use comings::{Coming, Comings, Lives};
 pub use compensate::{
-    CALLING, Compensation, TIME_VARIANCE, TIMED_CALLS, TOTAL_VARIANCE, UNTIMED, bounds_of,
-    compensate,
+    CALLING, CALLS_VARIANCE, Compensation, TIME_VARIANCE, TIMED_CALLS, TOTAL_VARIANCE, UNTIMED,
+    bounds_of, compensate,
 };
 pub use diff::{Change, Diff, DiffNode, DiffOptions, Doubt, Growth};
 pub use drawn::Drawn;
@@ -98,6 +99,7 @@ pub use probes::PROBE_TIME;
 pub use regions::{Passages, Region, regions};
 pub use runs::fold_path;
 pub use sequences::{Calls, PARTS, Sequence, Sequences, Transition};
+pub use slowest::{Difference, KeptCall, Slowest, mean_of};
 pub use target::{TARGET_TIME, TargetError};
 pub use threads::{ThreadShare, by_thread};
 pub use tree::{Children, LabelId, NodeId, Tree};

@@ -77,6 +77,26 @@ pub mod header {
     pub const TOLD: usize = 256;
     /// 1 when no node is pruned: objects that are watched refer to theirs.
     pub const KEEPS: usize = 264;
+    /// Where calls of roots are drawn: one in so many is followed. How many of them are kept of each
+    /// root, the slowest and as many others; where their places are; and trees that wait for a call.
+    pub const FOLLOW: usize = 272;
+    pub const KEPT: usize = 276;
+    pub const KEPT_AT: usize = 280;
+    pub const SPARE: usize = 284;
+}
+
+/// Calls that are kept whole: a page for each root, with its id, how many calls were followed, and
+/// places: first those of the slowest calls, then as many of calls that were drawn.
+pub mod kept {
+    pub const ROOTS: usize = 64;
+    pub const SEEN: usize = 8;
+    pub const FIRST: usize = 32;
+    /// A place: the tree, and ticks that the call took.
+    pub const PLACE: usize = 16;
+    pub const TOOK: usize = 8;
+    /// Of the slowest, and of the others, at most; and nodes of one call.
+    pub const MOST: u32 = 100;
+    pub const NODES: usize = 8192;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their
@@ -135,12 +155,27 @@ pub mod tree {
     /// The first of the figures of its regions.
     pub const REGIONS: usize = 220;
     pub const ROOT: usize = 224;
+    /// Where calls of roots are drawn: the tree for the thread's next followed call, and how many
+    /// calls of roots there were.
+    pub const SPARE_TREE: usize = EVERY;
+    pub const DRAWN: usize = LEFT;
+    /// The tree of a followed call has no name. The thread's own tree; its nodes in the order in
+    /// which they were made, first and last; in how many places it is kept; when the call began,
+    /// and how long it took.
+    pub const OWNER: usize = 104;
+    pub const MADE: usize = 108;
+    pub const MADE_LAST: usize = 112;
+    pub const KEPT: usize = 116;
+    pub const BEGUN: usize = 120;
+    pub const TOOK: usize = 128;
     /// Whoever leaves a child of the root leaves the subgraph.
     pub const FLAG_LEAVES: u32 = 1;
     /// A tree of the pool, for virtual threads.
     pub const FLAG_VIRTUAL: u32 = 2;
     /// Of several platform threads, one after the other.
     pub const FLAG_SHARED: u32 = 4;
+    /// Of one call at a time, that is followed.
+    pub const FLAG_FOLLOWED: u32 = 8;
 }
 
 /// The figures of a region in one tree: two pages.
@@ -302,6 +337,17 @@ pub mod node {
     pub const AT: usize = START + 28;
     /// The sum of the squares of their times, a floating-point number.
     pub const SQUARES: usize = START + 32;
+    /// In the tree of a followed call: the node that was made next.
+    pub const MADE_NEXT: usize = START + 24;
+    /// Where calls of roots are drawn, sums over those that were followed: of the squares of a
+    /// context's calls, of its own time and of its total, and of the last two with what the call of
+    /// the root took. Floating-point numbers.
+    pub const SQUARE_CALLS: usize = START + 32;
+    pub const SQUARE_OWN: usize = START + 40;
+    pub const SQUARE_TOTAL: usize = START + 48;
+    pub const WITH_OWN: usize = START + 56;
+    pub const WITH_TOTAL: usize = START + 64;
+    pub const SIZE_FOLLOWED: usize = START + 72;
     pub const BYTECODES: usize = SIZE_COUNTED;
     pub const OBJECTS: usize = BYTECODES + 8;
     pub const BYTES: usize = BYTECODES + 16;
@@ -334,10 +380,12 @@ pub enum Holds {
     Sites,
     /// Times of the first calls of each context, and of some others.
     SomeTimes,
+    /// Times of some calls of roots, and how much these calls differ.
+    Followed,
 }
 
 impl Holds {
-    const ALL: [Holds; 8] = [
+    const ALL: [Holds; 9] = [
         Holds::Nothing,
         Holds::Times,
         Holds::Bytecodes,
@@ -346,6 +394,7 @@ impl Holds {
         Holds::Samples,
         Holds::Sites,
         Holds::SomeTimes,
+        Holds::Followed,
     ];
 
     #[must_use]
@@ -368,6 +417,7 @@ impl Holds {
             Holds::Allocations => node::SIZE_ALLOCATIONS,
             Holds::Sites => node::SIZE_SITES,
             Holds::SomeTimes => node::SIZE_SOME_TIMED,
+            Holds::Followed => node::SIZE_FOLLOWED,
         }
     }
 }
@@ -387,6 +437,15 @@ pub const FREED: i32 = -5;
 /// tree's first page. A thread was started; a task was handed over.
 pub const FROM_THREAD: i32 = -(1 << 20);
 pub const FROM_TASK: i32 = -(2 << 20);
+
+/// The ids of what counts a root's calls that were not followed: this, less the root's id.
+pub const UNFOLLOWED: i32 = -(4 << 20);
+
+/// The root of which a node counts the calls that were not followed.
+#[must_use]
+pub fn unfollowed(method: i32) -> Option<i32> {
+    (method < UNFOLLOWED).then(|| UNFOLLOWED.wrapping_sub(method)).filter(|id| *id > 0)
+}
 
 /// Where something was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

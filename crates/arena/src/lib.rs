@@ -8,7 +8,9 @@
 //! error or less data, never a panic.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod estimate;
+mod follow;
 pub mod layout;
 mod names;
 mod regions;
@@ -16,6 +18,8 @@ pub mod samples;
 pub mod trace;
 mod tree;
 
+pub use clock::Clock;
+pub use follow::{KeptCall, Variances};
 pub use names::{MethodName, NameLog, Names};
 pub use regions::{RegionFigures, stretch};
-pub use tree::{Clock, Node, Pruning, ReadError, Snapshot, Tree};
+pub use tree::{Node, Pruning, ReadError, Snapshot, Tree};

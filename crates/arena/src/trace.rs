@@ -5,8 +5,9 @@
 //! own, how far it has come. A writer that finds its ring full counts what it drops and goes on; it
 //! waits for us only where that was asked for.
 
+use crate::clock::Clock;
 use crate::layout::{self, Holds, PAGE, header, page, record, ring, tails};
-use crate::tree::{Clock, ReadError, Snapshot, u32_at, u64_at};
+use crate::tree::{ReadError, Snapshot, u32_at, u64_at};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::{fmt, io};

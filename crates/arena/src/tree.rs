@@ -5,10 +5,12 @@
 //! order afterwards. What is half-written in the moment of reading has no method yet and is left
 //! out; it will be there the next time.
 
+use crate::clock::Clock;
 use crate::estimate::Estimate;
+use crate::follow::{self, KeptCall, Sums, Variances};
 use crate::layout::{self, Holds, PAGE, header, node, page, tree};
 use crate::regions::{self, RegionFigures};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 /// One context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// Where it lies in the arena: the same in every snapshot of a session.
     pub at: u32,
@@ -58,7 +60,7 @@ pub struct Node {
 }
 
 /// The contexts of one thread, or of the virtual threads that used this tree in turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     /// Where its first page lies in the arena: the same in every snapshot of a session.
     pub at: u32,
@@ -72,41 +74,27 @@ pub struct Tree {
     pub adjust: u64,
     /// The root first; a parent comes before its children.
     pub nodes: Vec<Node>,
+    /// Where calls of roots are drawn: how far the nodes' figures may be off, if they are estimates.
+    pub variances: Vec<Variances>,
 }
 
-/// How to turn ticks into nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
-    ticks: u64,
-    nanos: u64,
-    /// Ticks at the agent's last look, for invocations that are under way.
-    pub now: u64,
-}
-
-impl Clock {
-    /// Given the header.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        let head = |at| u64_at(bytes, at).ok_or(ReadError::NotAnArena);
-        let now = head(header::TICKS_1)?;
-        Ok(Clock {
-            ticks: now.saturating_sub(head(header::TICKS_0)?),
-            nanos: head(header::NANOS_1)?.saturating_sub(head(header::NANOS_0)?),
-            now,
-        })
-    }
-
+impl Tree {
+    /// The node in whose time the calls of another are. What has no time of its own is in its
+    /// caller's, and what it calls is not; what stands for the begin of a thread or task is no code,
+    /// and has no caller.
     #[must_use]
-    pub fn nanos(&self, ticks: u64) -> u64 {
-        match self.ticks {
-            0 => ticks,
-            per => u64::try_from(u128::from(ticks) * u128::from(self.nanos) / u128::from(per))
-                .unwrap_or(u64::MAX),
+    pub fn caller_with_time(&self, node: usize) -> usize {
+        let has_time = |node: &Node| node.total != 0 || node.start != 0;
+        let mut caller = self.nodes[node].parent as usize;
+        while !has_time(&self.nodes[caller]) && self.nodes[caller].parent as usize != caller {
+            caller = self.nodes[caller].parent as usize;
         }
+        caller
     }
 }
 
 /// An arena as it was when its bytes were read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub session: u32,
     pub holds: Holds,
@@ -131,6 +119,10 @@ pub struct Snapshot {
     pub untold: u64,
     pub trees: Vec<Tree>,
     pub regions: Vec<RegionFigures>,
+    /// Where calls of roots are drawn: those that are kept whole; how many calls of roots there
+    /// were, and how many of them were followed.
+    pub kept: Vec<KeptCall>,
+    pub root_calls: (u64, u64),
 }
 
 /// How often trees were pruned. Bytes that were read between two equal states, with nobody at it,
@@ -189,7 +181,8 @@ impl Snapshot {
             return Err(ReadError::BadHeader("the size of a node"));
         }
         let clock = Clock::read(bytes)?;
-        let (trees, regions) = read_trees(bytes.get(..used as usize).unwrap_or(bytes), holds);
+        let Trees { trees, regions, kept, root_calls } =
+            read_trees(bytes.get(..used as usize).unwrap_or(bytes), holds);
         Ok(Snapshot {
             session: head32(header::SESSION)?,
             holds,
@@ -206,6 +199,8 @@ impl Snapshot {
             untold: head(header::NOTED)?.saturating_sub(head(header::TOLD)?),
             trees,
             regions,
+            kept,
+            root_calls,
         })
     }
 }
@@ -213,7 +208,15 @@ impl Snapshot {
 /// `u32::MAX` marks an offset where no node begins.
 const NOWHERE: u32 = u32::MAX;
 
-fn read_trees(bytes: &[u8], holds: Holds) -> (Vec<Tree>, Vec<RegionFigures>) {
+/// What pages hold.
+struct Trees {
+    trees: Vec<Tree>,
+    regions: Vec<RegionFigures>,
+    kept: Vec<KeptCall>,
+    root_calls: (u64, u64),
+}
+
+fn read_trees(bytes: &[u8], holds: Holds) -> Trees {
     let pages = bytes.len() / PAGE;
     // For the page of a tree its position in `trees`; for each 16 bytes the node that begins there.
     let mut tree_of_page = vec![NOWHERE; pages];
@@ -256,6 +259,16 @@ fn read_trees(bytes: &[u8], holds: Holds) -> (Vec<Tree>, Vec<RegionFigures>) {
     for tree in &mut trees {
         settle(tree, &node_at);
     }
+    let flags = |tree: &Tree| u32_at(bytes, tree.at as usize + tree::FLAGS).unwrap_or(0);
+    let is_followed = |tree: &mut Tree| flags(tree) & tree::FLAG_FOLLOWED != 0;
+    let followed: Vec<Tree> = trees.extract_if(.., is_followed).collect();
+    let mut root_calls = (0, 0);
+    if holds == Holds::Followed {
+        let nodes = trees.iter().flat_map(|tree| &tree.nodes).map(|node| node.at);
+        let sums: HashMap<u32, Sums> =
+            nodes.map(|at| (at, Sums::read(bytes, at as usize))).collect();
+        root_calls = follow::estimate(&mut trees, &sums);
+    }
     // The agent's own thread has a tree for its calibration.
     let of_the_program =
         |node: &Node| node.method > 0 || (node.method == layout::REST && node.count > 0);
@@ -263,7 +276,8 @@ fn read_trees(bytes: &[u8], holds: Holds) -> (Vec<Tree>, Vec<RegionFigures>) {
         places.iter().filter_map(|at| u32_at(bytes, at + page::TREE)).collect();
     trees.retain(|tree| with_regions.contains(&tree.at) || tree.nodes.iter().any(of_the_program));
     let regions = regions::read(bytes, &places, &trees);
-    (trees, regions)
+    let kept = follow::kept_calls(bytes, &trees, followed);
+    Trees { trees, regions, kept, root_calls }
 }
 
 fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
@@ -289,6 +303,7 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
         shared: flags & tree::FLAG_SHARED != 0,
         adjust: u64_at(bytes, at + tree::ADJUST).unwrap_or(0),
         nodes: Vec::new(),
+        variances: Vec::new(),
     }
 }
 
@@ -296,7 +311,7 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
 fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at: &mut [u32]) {
     let size = holds.node_size();
     let some = holds == Holds::SomeTimes;
-    let timed = holds == Holds::Times || some;
+    let timed = matches!(holds, Holds::Times | Holds::Followed) || some;
     let counted = matches!(holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples);
     let (objects, made) = match holds {
         Holds::Sites => (node::MADE, node::MADE_BYTES),
@@ -481,12 +496,5 @@ mod tests {
             let _ = Snapshot::read(&bytes);
         }
         assert_eq!(Snapshot::read(b"short"), Err(ReadError::NotAnArena));
-    }
-
-    #[test]
-    fn ticks_become_nanoseconds() {
-        let clock = Clock { ticks: 2_600, nanos: 1_000, now: 0 };
-        assert_eq!(clock.nanos(26), 10);
-        assert_eq!(clock.nanos(u64::MAX), 7_094_901_566_811_366_005);
     }
 }

@@ -65,11 +65,10 @@ impl EventKind {
     /// waited for; `owner-held` is 1 if it still had the lock then. `queue` is how many waited for
     /// that object when the wait began, this thread among them (0: not known).
     pub fn lock() -> Self {
-        let count = FieldType::Integer(Unit::Count);
         let who = [("class", FieldType::Text), ("owner", FieldType::Thread)];
-        let how = [("operation", FieldType::Text), ("instance", count)];
-        let owner = [("owner-context", FieldType::Context), ("owner-held", count)];
-        EventKind::new("lock", &[&who[..], &how, &owner, &[("queue", count)]].concat())
+        let how = [("operation", FieldType::Text), ("instance", COUNT)];
+        let owner = [("owner-context", FieldType::Context), ("owner-held", COUNT)];
+        EventKind::new("lock", &[&who[..], &how, &owner, &[("queue", COUNT)]].concat())
     }
 
     /// `task`: an executor had a task for the duration before a thread began to run it. Time and
@@ -108,27 +107,35 @@ impl EventKind {
     /// `class-loader`: a loader was met for the first time. `parent` is the number of the loader
     /// that it asks first.
     pub fn class_loader() -> Self {
-        let count = FieldType::Integer(Unit::Count);
         let names = [("name", FieldType::Text), ("class", FieldType::Text)];
-        let numbers = [("number", count), ("parent", count)];
+        let numbers = [("number", COUNT), ("parent", COUNT)];
         EventKind::new("class-loader", &[&names[..], &numbers].concat())
     }
 
     /// `region`: so many passages of a code region by a thread. Least and most are those of the run
     /// so far.
     pub fn region() -> Self {
-        let (count, time) =
-            (FieldType::Integer(Unit::Count), FieldType::Integer(Unit::Nanoseconds));
+        let time = FieldType::Integer(Unit::Nanoseconds);
         let times = [("total", time), ("min", time), ("max", time)];
-        let fields = [&[("region", FieldType::Text), ("count", count)][..], &times].concat();
+        let fields = [&[("region", FieldType::Text), ("count", COUNT)][..], &times].concat();
         EventKind::new("region", &fields)
+    }
+
+    /// `kept-call`: a root's call that was kept whole: one of the slowest, or drawn from all.
+    pub fn kept_call() -> Self {
+        EventKind::new("kept-call", &["number", "slow", "drawn"].map(|name| (name, COUNT)))
+    }
+
+    /// `kept-context`: what a context did in the kept call of that `number`, with what it called.
+    pub fn kept_context() -> Self {
+        let own = ("own", FieldType::Integer(Unit::Nanoseconds));
+        EventKind::new("kept-context", &[("number", COUNT), ("calls", COUNT), own])
     }
 
     /// `region-times`: how many of those passages took from so long to so long.
     pub fn region_times() -> Self {
-        let (count, time) =
-            (FieldType::Integer(Unit::Count), FieldType::Integer(Unit::Nanoseconds));
-        let stretch = [("from", time), ("to", time), ("count", count)];
+        let time = FieldType::Integer(Unit::Nanoseconds);
+        let stretch = [("from", time), ("to", time), ("count", COUNT)];
         let fields = [&[("region", FieldType::Text)][..], &stretch].concat();
         EventKind::new("region-times", &fields)
     }
@@ -195,6 +202,8 @@ impl LockFields {
         ]
     }
 }
+
+const COUNT: FieldType = FieldType::Integer(Unit::Count);
 
 /// A class and its loader.
 const CLASS: [(&str, FieldType); 5] = [

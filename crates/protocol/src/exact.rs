@@ -5,8 +5,8 @@ mod plan_message;
 
 use crate::{Message, Region, WireError};
 pub use plan::{
-    BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, Figures, Measure, Roots, Scheme,
-    SomeTimes, TracePlan, TreePlan, TreeRoots,
+    BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, Figures, Follow, Measure, Roots,
+    Scheme, SomeTimes, TracePlan, TreePlan, TreeRoots,
 };
 use std::fmt;
 use std::str::FromStr;

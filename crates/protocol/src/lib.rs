@@ -33,8 +33,8 @@ pub use classes::{ClassCost, ClassPlan, ClassStatus};
 pub use counters::EventCounts;
 pub use engine::{EngineChange, EngineName, EnginePlan, EngineStatus};
 pub use exact::{
-    BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, ExactStatus, Figures, Measure,
-    Refusal, Roots, Scheme, SomeTimes, SubgraphStatus, TracePlan, TreePlan, TreeRoots,
+    BlockAnalysis, BytecodeSamples, COST_PS, Counted, ExactPlan, ExactStatus, Figures, Follow,
+    Measure, Refusal, Roots, Scheme, SomeTimes, SubgraphStatus, TracePlan, TreePlan, TreeRoots,
 };
 pub use explain::{Explained, Explanations};
 pub use fits::{Fit, Found};

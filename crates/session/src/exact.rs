@@ -2,6 +2,7 @@
 //! business, what a profile is `tare-profile`'s; this file only knows how one becomes the other.
 
 mod demoted;
+mod followed;
 mod live;
 mod loads;
 mod memory;
@@ -16,7 +17,7 @@ pub use memory::{Arena, NameFile};
 pub use naming::add_frame;
 
 use naming::{add_thread, rest_name, thread_name};
-use times::{has_time, nanos, net_ticks, net_variance, of_method, square_micros, total_variance};
+use times::{Doubts, has_time, nanos, net_ticks, of_method};
 
 use crate::completion;
 use crate::demotion::Steering;
@@ -25,12 +26,14 @@ use crate::origins::Origins;
 use crate::recorder::Source;
 use crate::regions::Regions;
 use crate::stream::Watched;
+use followed::Followed;
 use missing::Missing;
 use std::collections::HashMap;
 use tare_analysis::{
-    CALLING, Calibration, TARGET_TIME, TIME_VARIANCE, TIMED_CALLS, TOTAL_VARIANCE, UNTIMED,
+    CALLING, CALLS_VARIANCE, Calibration, TARGET_TIME, TIME_VARIANCE, TIMED_CALLS, TOTAL_VARIANCE,
+    UNTIMED,
 };
-use tare_arena::layout::{self, Holds, Origin};
+use tare_arena::layout::{self, Holds};
 use tare_arena::{MethodName, Names, Node, Snapshot, Tree};
 use tare_profile::facts::ProbeCost;
 use tare_profile::{
@@ -48,6 +51,8 @@ pub struct Totals {
     pub untimed: u64,
     /// And where only some are timed, those of the others that were.
     pub some_timed: Option<u64>,
+    /// Where calls of roots are drawn: how many there were, and how many of them were followed.
+    pub followed: Option<(u64, u64)>,
     pub bytecodes: u64,
     /// Allocated.
     pub objects: u64,
@@ -89,6 +94,8 @@ pub struct Exact {
     pub steering: Option<Steering>,
     /// By id, the calls up to the last look that have no time.
     untimed: Vec<u64>,
+    /// Where calls of roots are drawn.
+    followed: Followed,
 }
 
 /// What only timed sessions have: net times, calls that have none, and calls that made timed calls.
@@ -108,8 +115,9 @@ struct AllSeries {
     counted: [Option<SeriesId>; COUNTED],
 }
 
-/// What a node may count beside its calls: bytecodes, objects, bytes; or, where some calls are timed,
-/// how many were, and the variances of its own time and of its total.
+/// What a node may count beside its calls: bytecodes, objects, bytes; or, where some calls are timed
+/// or followed, how many were timed or the variance of all calls, and the variances of its own time
+/// and of its total.
 const COUNTED: usize = 3;
 
 /// A node as it was at the last look. There may be many millions, so it is as small as can be.
@@ -177,6 +185,7 @@ impl Exact {
             watched: None,
             steering: None,
             untimed: Vec::new(),
+            followed: Followed::default(),
         }
     }
 
@@ -244,7 +253,7 @@ impl Exact {
         completion::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
             let net = times.map(|_| net_ticks(snapshot, tree));
-            let variance = some.then(|| (net_variance(tree), total_variance(snapshot, tree)));
+            let doubts = Doubts::of(snapshot, tree);
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
                 if at % STRETCH == 0 {
@@ -290,12 +299,8 @@ impl Exact {
                     untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
                     calling: node.calling,
                     net: net.as_ref().map_or(0, |n| n[at]),
-                    counted: match &variance {
-                        Some((own, total)) => [
-                            node.some_timed,
-                            square_micros(snapshot, own[at]),
-                            total[at].cast_unsigned(),
-                        ],
+                    counted: match &doubts {
+                        Some(doubts) => doubts.counted(at, node),
                         None => [self.bytecodes(node), node.objects, node.bytes],
                     },
                 };
@@ -350,6 +355,8 @@ impl Exact {
             self.take_back_what_is_gone(snapshot, profile);
         }
         self.missing = Missing::of(snapshot, rest);
+        self.followed.look(snapshot, &threads);
+        self.totals.followed = self.followed.calls();
         Ok(())
     }
 
@@ -411,14 +418,15 @@ impl Exact {
             let of_calls =
                 |name: &str| ValueKind::Other { name: name.to_owned(), unit: Unit::Count };
             let some = snapshot.holds == Holds::SomeTimes;
-            let times = (some || snapshot.holds == Holds::Times).then(|| Timed {
+            let followed = snapshot.holds == Holds::Followed;
+            let times = (some || followed || snapshot.holds == Holds::Times).then(|| Timed {
                 net: add(kind),
                 untimed: add(of_calls(UNTIMED)),
                 calling: add(of_calls(CALLING)),
             });
             let mut counted = [None; COUNTED];
-            if some {
-                counted[0] = Some(add(of_calls(TIMED_CALLS)));
+            if some || followed {
+                counted[0] = Some(add(of_calls(if some { TIMED_CALLS } else { CALLS_VARIANCE })));
                 counted[1] = Some(add(of_calls(TIME_VARIANCE)));
                 counted[2] = Some(add(of_calls(TOTAL_VARIANCE)));
             }
@@ -481,17 +489,5 @@ impl Exact {
         let frame = add_frame(profile, self.names.get(id), &self.origins, method);
         self.frames.insert(method, frame);
         Ok(frame)
-    }
-}
-
-impl Exact {
-    /// What stands for a thread or task that was begun below a root, in another tree.
-    fn origin(&self, origin: Origin) -> String {
-        let (Origin::Thread { tree } | Origin::Task { tree }) = origin;
-        let who = self.of_trees.get(&tree).map_or("a thread that counted nothing", String::as_str);
-        match origin {
-            Origin::Thread { .. } => format!("[started by {who}]"),
-            Origin::Task { .. } => format!("[task of {who}]"),
-        }
     }
 }

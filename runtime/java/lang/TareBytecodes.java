@@ -91,7 +91,7 @@ public final class TareBytecodes {
     private static long restOf(long node) {
         long base = node & ~LOW;
         int holds = base >>> 32 == session ? U.getInt(base + H_HOLDS) : 0;
-        if (holds < HOLDS_BYTECODES || holds == HOLDS_SITES || holds == HOLDS_SOME_TIMES) {
+        if (holds < HOLDS_BYTECODES || holds == HOLDS_SITES || holds >= HOLDS_SOME_TIMES) {
             return 0;
         }
         int method = U.getInt(node + METHOD);

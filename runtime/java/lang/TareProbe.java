@@ -236,8 +236,8 @@ public final class TareProbe {
     /** A timed root is entered from outside the subgraph. */
     @DontInline
     private static long beginTimed(Thread thread, int id) {
-        long root = outermost(thread);
-        return root == 0 ? 0
+        long root = below(thread, id);
+        return root <= 0 ? root
             : leaving(root, downTimed(thread, entry(thread), root, id, false));
     }
 
@@ -329,8 +329,14 @@ public final class TareProbe {
     /** A root is entered from outside the subgraph. */
     @DontInline
     static long begin(Thread thread, int id) {
+        long root = below(thread, id);
+        return root <= 0 ? root : leaving(root, down(thread, entry(thread), root, id, false));
+    }
+
+    /** Where a root's call is recorded; or the token of one that is not. */
+    private static long below(Thread thread, int id) {
         long root = outermost(thread);
-        return root == 0 ? 0 : leaving(root, down(thread, entry(thread), root, id, false));
+        return root != 0 && TareFollow.draws(root, id) ? TareFollow.draw(thread, root, id) : root;
     }
 
     static long outermost(Thread thread) {
@@ -408,7 +414,13 @@ public final class TareProbe {
         }
         Thread thread = Thread.currentThread();
         long entry = entry(thread);
-        if (get(thread, entry) >>> 32 != mark) {
+        long here = get(thread, entry);
+        if (U.getInt((mark << 32) + H_FOLLOW) != 0) {
+            root = TareFollow.left(root, here);
+            if (root == 0) {
+                return;
+            }
+        } else if (here >>> 32 != mark) {
             return;
         }
         if ((U.getInt(page(root) + T_FLAGS) & FLAG_VIRTUAL) == 0) {
@@ -445,7 +457,8 @@ public final class TareProbe {
             return;
         }
         int holds = U.getInt((mark << 32) + H_HOLDS);
-        long tree = inside && holds == HOLDS_SAMPLES ? TareSampling.treeOf(node) : page(node);
+        long tree = inside && holds == HOLDS_SAMPLES ? TareSampling.treeOf(node)
+            : TareFollow.owner(page(node));
         if (holds == HOLDS_TRACE) {
             TareTrace.ended(thread, entry, tree);
             return;

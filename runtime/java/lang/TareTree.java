@@ -128,7 +128,7 @@ final class TareTree {
         if (holds == HOLDS_TRACE) {
             return 0; // Woven for an earlier session; there are no trees now.
         }
-        if (holds != HOLDS_TIMES && holds != HOLDS_SOME_TIMES) {
+        if (holds != HOLDS_TIMES && holds != HOLDS_SOME_TIMES && holds != HOLDS_FOLLOWED) {
             return make(base, node, id, length, call);
         }
         long tree = page(node);
@@ -185,7 +185,12 @@ final class TareTree {
         // A reader takes a node for real once it has a method.
         U.putIntRelease(null, child + METHOD, id);
         int kids = U.getInt(node + KIDS);
-        if ((kids & 1) == 0 && length < LIST_MAX) {
+        // The tree of one call is used again for the next, and tables could not be.
+        boolean followed = (U.getInt(tree + T_FLAGS) & FLAG_FOLLOWED) != 0;
+        if (followed) {
+            TareFollow.made(tree, child);
+        }
+        if ((kids & 1) == 0 && (length < LIST_MAX || followed)) {
             U.putInt(child + SIBLING, kids);
             U.putInt(node + KIDS, (int) child);
         } else {
@@ -389,16 +394,20 @@ final class TareTree {
                 return used + T_ROOT;
             }
         }
+        int flags = U.getInt(base + H_ROOTS);
+        long tree = blank(base, thread == null ? flags | FLAG_VIRTUAL | FLAG_LEAVES : flags, thread);
+        return tree == 0 ? 0 : tree + T_ROOT;
+    }
+
+    /** A tree of nothing but its root, and the rest of the whole tree; or zero. */
+    static long blank(long base, int flags, Thread thread) {
         long tree = pages(base, PAGE, false);
         if (tree == 0) {
             return 0;
         }
         long root = tree + T_ROOT;
         int size = U.getInt(base + H_NODE);
-        int flags = U.getInt(base + H_ROOTS);
-        if (thread == null) {
-            flags |= FLAG_VIRTUAL | FLAG_LEAVES;
-        } else {
+        if (thread != null) {
             U.putLong(tree + T_THREAD, U.getLong(thread, TID));
             name(tree, thread);
         }
@@ -414,7 +423,7 @@ final class TareTree {
         U.putInt(rest + METHOD, REST);
         U.putInt(root + KIDS, (int) rest);
         header(tree, KIND_TREE, tree);
-        return root;
+        return tree;
     }
 
     /** Copies the thread's name without calling anything: the bytes as String keeps them. */
@@ -468,7 +477,7 @@ final class TareTree {
         return frames == 0 ? 0 : room(frames - 1) + 1;
     }
 
-    private static boolean lock(long base) {
+    static boolean lock(long base) {
         room(16);
         for (int i = 0; i < 1000; i++) {
             if (U.compareAndSetInt(null, base + H_LOCK, 0, 1)) {

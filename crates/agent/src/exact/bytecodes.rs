@@ -25,6 +25,7 @@ pub fn holds(plan: &ExactPlan) -> Holds {
         Measure::Trees(trees) => match &trees.figures {
             Figures::Counts { .. } => Holds::Nothing,
             Figures::Times { some: Some(_), .. } => Holds::SomeTimes,
+            Figures::Times { .. } if plan.follow().is_some() => Holds::Followed,
             Figures::Times { .. } => Holds::Times,
             Figures::Bytecodes { .. } if plan.allocations() => Holds::Allocations,
             Figures::Bytecodes { .. } => Holds::Bytecodes,

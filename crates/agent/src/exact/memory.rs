@@ -15,8 +15,10 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tare_arena::MethodName;
-use tare_arena::layout::{self, Holds, PAGE, header, page, record, ring, tails, threads, tree};
-use tare_protocol::{ExactPlan, Measure};
+use tare_arena::layout::{
+    self, Holds, PAGE, header, kept, page, record, ring, tails, threads, tree,
+};
+use tare_protocol::{ExactPlan, Follow, Measure};
 
 /// What is allocated beyond what is used: at least this, and half of what is used. A program can
 /// make contexts for some 200 MB in a second, and the agent looks every 20 ms if it gets the
@@ -84,6 +86,8 @@ pub struct Shape {
     pub every: u32,
     pub random: Option<u64>,
     pub budget: u64,
+    /// Which calls of roots are followed, if not all of them.
+    pub follow: Option<Follow>,
     /// In a trace: bytes of a thread's ring.
     pub ring: u64,
     /// In a trace: nanoseconds that a thread may wait for room in its ring.
@@ -92,11 +96,12 @@ pub struct Shape {
 
 impl Shape {
     pub fn of(plan: &ExactPlan) -> Self {
+        let follow = plan.follow();
         let (every, random) = match &plan.measure {
             Measure::Samples(samples) => (samples.every, samples.random),
             _ => match plan.some_times() {
                 Some(some) => (some.one_in.clamp(1, LARGEST_DISTANCE), Some(some.seed)),
-                None => (agents::FIRST, None),
+                None => (agents::FIRST, follow.map(|follow| follow.seed)),
             },
         };
         let (ring, wait) = match &plan.measure {
@@ -111,11 +116,13 @@ impl Shape {
             roots: plan.roots().is_some(),
             cpu_time: plan.is_cpu_time(),
             fold: plan.folds(),
-            keeps: !plan.watched().is_empty(),
+            // Figures of followed calls are added to contexts as each of them ends.
+            keeps: !plan.watched().is_empty() || follow.is_some(),
             depth: plan.depth(),
             every,
             random,
             budget: plan.memory,
+            follow,
             ring,
             wait,
         }
@@ -127,7 +134,9 @@ impl Memory {
         let budget = shape.budget.clamp(SMALLEST, LARGEST) & !(PAGE as u64 - 1);
         let ring = shape.ring;
         let pages = Pages::new(budget, ring > 0)?;
-        let first = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
+        let behind = (threads::AT + threads::BYTES).next_multiple_of(PAGE) as u64;
+        let places = if shape.follow.is_some() { kept::ROOTS * PAGE } else { 0 };
+        let first = behind + places as u64;
         // Less to begin with where memory is short; too little even for that is an error.
         let limit = [ahead(ring), AT_ONCE]
             .into_iter()
@@ -148,6 +157,11 @@ impl Memory {
         memory.put32(header::CPU, u32::from(shape.cpu_time));
         memory.put32(header::FOLD, u32::from(shape.fold));
         memory.put32(header::KEEPS, u32::from(shape.keeps));
+        if let Some(follow) = shape.follow {
+            memory.put32(header::FOLLOW, follow.one_in.max(1));
+            memory.put32(header::KEPT, follow.kept.min(kept::MOST));
+            memory.put32(header::KEPT_AT, behind as u32);
+        }
         if ring > 0 {
             memory.make_own_ring(first);
         }

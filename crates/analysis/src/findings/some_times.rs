@@ -39,6 +39,21 @@ pub(super) fn told(profile: &Profile, metric: SeriesId) -> Option<String> {
     Some(text)
 }
 
+/// One sentence, of a recording in which some calls of roots were followed.
+pub(super) fn followed(profile: &Profile) -> Option<String> {
+    let facts = &profile.run.facts;
+    let one_in = facts.get(keys::FOLLOWED_ONE_IN)?;
+    let (all, followed) = (facts.get(keys::ROOT_CALLS)?, facts.get(keys::FOLLOWED_CALLS)?);
+    let calls = format!("1 in {one_in} calls of the roots was followed: {followed} of {all}");
+    Some(match followed {
+        0 => format!("{calls}; nothing is known of what they call"),
+        _ => format!(
+            "{calls}; the roots' own calls and total times are exact, all below is an estimate, and \
+             ± is what that leaves open, in 95 of 100 cases"
+        ),
+    })
+}
+
 fn by_method(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut sums = vec![0_i64; profile.methods.len()];
     let method =

@@ -44,6 +44,7 @@ mod exports;
 mod filtered_calls;
 mod flight_recorder;
 mod follow;
+mod followed_calls;
 mod foreign_files;
 mod front_end_killed;
 mod full_disk;

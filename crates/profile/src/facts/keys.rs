@@ -124,6 +124,11 @@ keys! {
     SKIPS_TRIVIAL: bool = "skips-trivial";
     /// Of each context's calls after the first ones, one in so many was timed.
     TIMED_ONE_IN: u64 = "timed-one-in";
+    /// One call of a root in so many was followed.
+    FOLLOWED_ONE_IN: u64 = "followed-one-in";
+    /// Calls of roots, and how many of them were followed.
+    ROOT_CALLS: u64 = "root-calls";
+    FOLLOWED_CALLS: u64 = "followed-calls";
     /// Identity hash codes and seeds were the same as in any other such run.
     CHANCE_FIXED: bool = "chance-fixed";
     /// Bytecodes between two samples of them.

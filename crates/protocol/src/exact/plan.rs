@@ -256,6 +256,19 @@ pub struct TreeRoots {
     pub roots: Roots,
     /// Threads that are started below them are below them, too, and so are tasks.
     pub follow_threads: bool,
+    /// Only some of their calls are followed; only where times are measured, of every call.
+    pub follow: Option<Follow>,
+}
+
+/// Which calls of roots are followed, if not all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Follow {
+    /// One in so many, on average.
+    pub one_in: u32,
+    /// Of what is random in that.
+    pub seed: u64,
+    /// Of each root so many of the slowest are kept whole, and as many that are drawn.
+    pub kept: u32,
 }
 
 impl ExactPlan {
@@ -282,6 +295,19 @@ impl ExactPlan {
         match trees.figures {
             Figures::Times { some, .. } => some,
             Figures::Counts { .. } | Figures::Bytecodes { .. } | Figures::Sites { .. } => None,
+        }
+    }
+
+    /// Which calls of roots are followed, if not all of them.
+    #[must_use]
+    pub fn follow(&self) -> Option<Follow> {
+        match &self.measure {
+            Measure::Trees(TreePlan {
+                figures: Figures::Times { some: None, .. },
+                roots: Some(roots),
+                ..
+            }) => roots.follow,
+            _ => None,
         }
     }
 

@@ -4,8 +4,8 @@
 //! measure has are left alone, so no message can ask for what does not go together.
 
 use super::plan::{
-    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, Scheme, SomeTimes, TracePlan,
-    TreePlan, TreeRoots,
+    BytecodeSamples, Counted, ExactPlan, Figures, Follow, Measure, Roots, Scheme, SomeTimes,
+    TracePlan, TreePlan, TreeRoots,
 };
 use crate::{Message, WireError};
 
@@ -63,7 +63,11 @@ impl TreePlan {
         let message = message.with("depth", self.depth);
         let message = match &self.roots {
             Some(tree) => {
-                let message = message.with("follow-threads", tree.follow_threads);
+                let message = message
+                    .with("follow-threads", tree.follow_threads)
+                    .with_some("follow-one-in", tree.follow.map(|follow| follow.one_in))
+                    .with_some("follow-seed", tree.follow.map(|follow| follow.seed))
+                    .with_some("follow-kept", tree.follow.map(|follow| follow.kept));
                 add_roots(Some(&tree.roots), message)
             }
             None => message,
@@ -127,7 +131,18 @@ impl TreePlan {
             _ => return Err(WireError::BadField { verb: m.verb.clone(), key: "measure" }),
         };
         let roots = match roots(m)? {
-            Some(roots) => Some(TreeRoots { roots, follow_threads: m.parse("follow-threads")? }),
+            Some(roots) => Some(TreeRoots {
+                roots,
+                follow_threads: m.parse("follow-threads")?,
+                follow: match m.get("follow-one-in") {
+                    Some(_) => Some(Follow {
+                        one_in: m.parse("follow-one-in")?,
+                        seed: m.parse("follow-seed")?,
+                        kept: m.parse("follow-kept")?,
+                    }),
+                    None => None,
+                },
+            }),
             None => None,
         };
         Ok(TreePlan { figures, roots, depth: m.parse("depth")? })
@@ -209,7 +224,8 @@ mod tests {
             },
         ];
         let trees = figures.map(|figures| {
-            let roots = some_roots().map(|roots| TreeRoots { roots, follow_threads: true });
+            let follow = Some(Follow { one_in: 100, seed: 7, kept: 20 });
+            let roots = some_roots().map(|roots| TreeRoots { roots, follow_threads: true, follow });
             Measure::Trees(TreePlan { figures, roots, depth: 50 })
         });
         let others = [

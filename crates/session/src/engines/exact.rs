@@ -412,6 +412,12 @@ pub(super) fn run_info(jvm: &Jvm, plan: &ExactPlan, started: SystemTime) -> RunI
         options.push(("time-seed", some.seed.to_string()));
         facts.set(keys::TIMED_ONE_IN, &u64::from(some.one_in));
     }
+    if let Some(follow) = plan.follow() {
+        options.push(("follow", format!("1/{}", follow.one_in)));
+        options.push(("follow-seed", follow.seed.to_string()));
+        options.push(("slowest", follow.kept.to_string()));
+        facts.set(keys::FOLLOWED_ONE_IN, &u64::from(follow.one_in));
+    }
     options.extend(plan.regions().iter().map(|region| ("region", region.to_string())));
     options.extend(plan.blocks().map(|blocks| ("blocks", blocks.to_string())));
     if let Measure::Samples(samples) = &plan.measure {

@@ -1,7 +1,7 @@
 //! What each method has done so far, for whoever decides which are better not timed.
 
 use super::Exact;
-use super::times::{has_time, in_time_of, nanos, net_ticks, of_method};
+use super::times::{has_time, nanos, net_ticks, of_method};
 use crate::demotion::{Costs, Load};
 use crate::error::Result;
 use std::collections::HashMap;
@@ -21,13 +21,14 @@ impl Exact {
         let mut by_id: Vec<Load> = Vec::new();
         for tree in &snapshot.trees {
             let net = net_ticks(&snapshot, tree);
-            for (node, net) in tree.nodes.iter().zip(net).filter(|(node, _)| node.method > 0) {
+            let nodes = tree.nodes.iter().zip(net).enumerate();
+            for (at, (node, net)) in nodes.filter(|(_, (node, _))| node.method > 0) {
                 let calls = node.count as f64;
                 let (timed, counted) = if has_time(node) { (calls, 0.0) } else { (0.0, calls) };
                 let own = nanos(&snapshot, net) as f64;
                 let load = Load { timed, counted, own, ..Load::default() };
                 of_method(&mut by_id, node.method).add(&load);
-                let caller = tree.nodes[in_time_of(tree, node)].method;
+                let caller = tree.nodes[tree.caller_with_time(at)].method;
                 let made = Load { made_timed: timed, made_counted: counted, ..Load::default() };
                 of_method(&mut by_id, caller).add(&made);
             }

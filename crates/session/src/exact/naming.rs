@@ -1,7 +1,9 @@
 //! The names of threads, methods and accounts, as a profile has them.
 
+use super::Exact;
 use crate::java_method::JavaMethod;
 use crate::origins::Origins;
+use tare_arena::layout::Origin;
 use tare_arena::{MethodName, Snapshot, Tree};
 use tare_java_names::type_name;
 use tare_profile::{Frame, FrameId, Method, MethodKind, Profile, Thread, ThreadId, ThreadKind};
@@ -18,6 +20,18 @@ pub(super) fn thread_name(tree: &Tree) -> &str {
         (true, _) => "virtual threads",
         (_, true) => "several threads that have ended",
         _ => &tree.name,
+    }
+}
+
+impl Exact {
+    /// What stands for a thread or task that was begun below a root, in another tree.
+    pub(super) fn origin(&self, origin: Origin) -> String {
+        let (Origin::Thread { tree } | Origin::Task { tree }) = origin;
+        let who = self.of_trees.get(&tree).map_or("a thread that counted nothing", String::as_str);
+        match origin {
+            Origin::Thread { .. } => format!("[started by {who}]"),
+            Origin::Task { .. } => format!("[task of {who}]"),
+        }
     }
 }
 

@@ -48,9 +48,11 @@ impl Source for Exact {
         self.missing.account(run);
         self.origins.account(run);
         self.watched.iter().for_each(|watched| watched.account(run));
+        self.followed.account(run);
     }
 
     fn complete(&self, profile: &mut Profile) {
         self.watched.iter().for_each(|watched| watched.complete(profile));
+        self.followed.complete(profile, &self.frames);
     }
 }

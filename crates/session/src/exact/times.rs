@@ -1,5 +1,6 @@
 //! Net times of the nodes of a tree, and which of them have one.
 
+use tare_arena::layout::Holds;
 use tare_arena::{Node, Snapshot, Tree};
 
 /// For each node the ticks that were its own, invocations under way included.
@@ -16,10 +17,10 @@ pub(super) fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
         })
         .collect();
     let mut net = gross.clone();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        let caller = in_time_of(tree, node);
+    for (at, gross) in gross.iter().enumerate() {
+        let caller = tree.caller_with_time(at);
         if caller != at {
-            net[caller] -= gross[at];
+            net[caller] -= gross;
         }
     }
     net
@@ -27,12 +28,12 @@ pub(super) fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
 
 /// For each node the variance of its own time where only some calls were timed, in ticks squared: a
 /// caller's is without what it called, so it is as uncertain as that is, too.
-pub(super) fn net_variance(tree: &Tree) -> Vec<f64> {
+fn net_variance(tree: &Tree) -> Vec<f64> {
     let mut variance = vec![0.0; tree.nodes.len()];
     for (at, node) in tree.nodes.iter().enumerate() {
         let own = (node.error as f64).powi(2);
         variance[at] += own;
-        let caller = in_time_of(tree, node);
+        let caller = tree.caller_with_time(at);
         if caller != at {
             variance[caller] += own;
         }
@@ -40,24 +41,59 @@ pub(super) fn net_variance(tree: &Tree) -> Vec<f64> {
     variance
 }
 
-/// For each node by how much more uncertain its time is, with all that it called, than the times of
-/// what it called are by themselves: below zero where a caller's calls were timed more often than
-/// its callees'. So a sum over all that a node called is the variance of its own total time. In
-/// microseconds squared.
-pub(super) fn total_variance(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
-    let of = |node: &Node| square_micros(snapshot, (node.error as f64).powi(2)).cast_signed();
-    let mut variance: Vec<i64> = tree.nodes.iter().map(of).collect();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        let caller = in_time_of(tree, node);
-        if caller != at {
-            variance[caller] = variance[caller].saturating_sub(of(node));
+/// How far the figures of a tree's nodes may be off, in the order of the recording's series.
+pub(super) struct Doubts {
+    /// Where calls of roots are drawn: of a node's calls.
+    pub calls: Vec<u64>,
+    /// Of its own time, in microseconds squared.
+    pub own: Vec<u64>,
+    /// By how much more uncertain its time is, with all that it called, than the times of what it
+    /// called are by themselves: below zero where a caller's calls were timed more often than its
+    /// callees'. So a sum over all that a node called is the variance of its own total time.
+    pub total: Vec<i64>,
+}
+
+impl Doubts {
+    /// None where every call is timed.
+    pub(super) fn of(snapshot: &Snapshot, tree: &Tree) -> Option<Self> {
+        let micros = |variance: f64| square_micros(snapshot, variance);
+        let (calls, own, gross): (_, Vec<u64>, Vec<i64>) = match snapshot.holds {
+            Holds::SomeTimes => (
+                Vec::new(),
+                net_variance(tree).into_iter().map(micros).collect(),
+                tree.nodes.iter().map(|n| micros((n.error as f64).powi(2)).cast_signed()).collect(),
+            ),
+            Holds::Followed => {
+                let all = || tree.variances.iter();
+                (
+                    all().map(|variances| variances.calls as u64).collect(),
+                    all().map(|variances| micros(variances.own)).collect(),
+                    all().map(|variances| micros(variances.total).cast_signed()).collect(),
+                )
+            }
+            _ => return None,
+        };
+        let mut total = gross.clone();
+        for (at, of_node) in gross.iter().enumerate() {
+            let caller = tree.caller_with_time(at);
+            if caller != at {
+                total[caller] = total[caller].saturating_sub(*of_node);
+            }
         }
+        Some(Doubts { calls, own, total })
     }
-    variance
+
+    /// Those of one node, with how many of its calls were timed where some are.
+    pub(super) fn counted(&self, at: usize, node: &Node) -> [u64; 3] {
+        let of = |all: &[u64]| all.get(at).copied().unwrap_or(0);
+        let first = if self.calls.is_empty() { node.some_timed } else { of(&self.calls) };
+        let total = self.total.get(at).copied().unwrap_or(0);
+        [first, of(&self.own), total.cast_unsigned()]
+    }
 }
 
 /// A variance in microseconds squared, which add up to no number that is too large.
-pub(super) fn square_micros(snapshot: &Snapshot, variance: f64) -> u64 {
+fn square_micros(snapshot: &Snapshot, variance: f64) -> u64 {
     let deviation = nanos(snapshot, variance.sqrt() as i64) as f64 / 1_000.0;
     (deviation * deviation) as u64
 }
@@ -69,17 +105,6 @@ pub(super) fn of_method<T: Clone + Default>(table: &mut Vec<T>, method: i32) -> 
         table.resize(id + 1, T::default());
     }
     &mut table[id]
-}
-
-/// The node in whose time the calls of another are. What has no time of its own is in its caller's,
-/// and what it calls is not; what stands for the begin of a thread or task is no code, and has no
-/// caller.
-pub(super) fn in_time_of(tree: &Tree, node: &Node) -> usize {
-    let mut caller = node.parent as usize;
-    while !has_time(&tree.nodes[caller]) && tree.nodes[caller].parent as usize != caller {
-        caller = tree.nodes[caller].parent as usize;
-    }
-    caller
 }
 
 /// Whether a node of a timed session is timed: its first call has begun, or has ended.

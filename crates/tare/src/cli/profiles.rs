@@ -33,16 +33,20 @@ pub struct ReportArgs {
     /// to safepoint, and safepoints of every reason
     #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs"])]
     pub gc: bool,
+    /// Of a recording with --follow: show the slowest calls of each root beside typical ones, and
+    /// which contexts make the difference, the largest first
+    #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc"])]
+    pub slowest: bool,
     /// Show what ran, was allocated and was waited for before an event and in it: gc:17,
     /// safepoint:3, lock:5. The lists of --gc have the numbers
-    #[arg(long, value_name = "KIND:N", conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc", "bottom_up", "time"])]
+    #[arg(long, value_name = "KIND:N", conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc", "slowest", "bottom_up", "time"])]
     pub around: Option<EventRef>,
     /// With --around: how long before the event to look [default: since the one before it of the
     /// same kind, but from 100ms to 10s]
     #[arg(long, value_name = "TIME", requires = "around", value_parser = super::values::duration)]
     pub before: Option<Duration>,
     /// Invert the tree: hot methods first, below each its callers
-    #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc"])]
+    #[arg(long, conflicts_with_all = ["method", "threads", "locks", "classes", "jni_refs", "gc", "slowest"])]
     pub bottom_up: bool,
     /// Show native, JVM and kernel frames, and the JVM's threads. By default such frames count as
     /// part of the Java method that called them, and the JVM's threads are one line

@@ -1,6 +1,8 @@
 //! The flags of `tare record`.
 
-use super::values::{duration, engine, interval, interval_bytes, number, ring, size, threshold};
+use super::values::{
+    duration, engine, interval, interval_bytes, number, one_in, ring, size, threshold,
+};
 use super::{Patience, profiles};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
@@ -175,6 +177,17 @@ pub struct RecordArgs {
     /// loaded classes (eager), or not at all, by weaving everything (all)
     #[arg(long, value_name = "SCHEME", default_value_t, requires = "root", help_heading = EXACT)]
     pub scheme: Scheme,
+    /// Follow one call of the roots in N, drawn at random (`--seed` draws others). All their calls are
+    /// counted and timed; what is below the others costs nothing. Reports show estimates for all
+    /// calls with ±
+    #[arg(long, value_name = "1/N", value_parser = one_in, requires_all = ["root", "exact"], help_heading = EXACT,
+          conflicts_with_all = ["untimed", "time_some", "overhead", "cpu", "region", "follow_threads", "trace"])]
+    pub follow: Option<u32>,
+    /// With --follow: of each root keep so many of the slowest followed calls whole, and as many
+    /// drawn ones, for `tare report --slowest`; up to 100
+    #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100),
+          requires = "follow", help_heading = EXACT)]
+    pub slowest: u32,
     /// Follow threads that are started below a root, and tasks that are handed to executors there
     #[arg(long, requires = "root", help_heading = EXACT)]
     pub follow_threads: bool,
@@ -201,7 +214,7 @@ pub struct RecordArgs {
           value_parser = clap::value_parser!(u32).range(1..=65_536), conflicts_with_all = ["untimed", "overhead"],
           requires = "exact", help_heading = EXACT)]
     pub time_some: Option<u32>,
-    /// Which calls are drawn to be timed; the same number draws the same ones again
+    /// Which calls are drawn to be timed or followed; the same number draws the same ones again
     #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
     pub seed: u64,
     /// Time every call, of short methods too. By default methods that call nothing and have no loop

@@ -22,6 +22,13 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// `1/100`: one in so many.
+pub fn one_in(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix("1/").and_then(|number| number.trim().parse().ok());
+    let number = number.filter(|number| (1..=1_000_000).contains(number));
+    number.ok_or_else(|| "write 1/100 to follow one call in a hundred; up to 1/1000000".to_owned())
+}
+
 /// What an analysis may take: any amount that is worth trying.
 pub fn memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {

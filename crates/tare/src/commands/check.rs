@@ -159,7 +159,7 @@ fn job(args: &CheckArgs, room: &Path) -> Result<Job> {
         memory: MEMORY,
         measure: Measure::Trees(TreePlan {
             figures,
-            roots: roots.map(|roots| TreeRoots { roots, follow_threads: false }),
+            roots: roots.map(|roots| TreeRoots { roots, follow_threads: false, follow: None }),
             depth: 0,
         }),
         ..ExactPlan::default()

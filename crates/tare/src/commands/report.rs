@@ -15,6 +15,7 @@ mod page;
 mod pauses;
 mod regions;
 mod sites;
+mod slowest;
 mod tree;
 
 pub use head::of_run as headline;
@@ -29,9 +30,10 @@ use anyhow::{Result, bail};
 use tare_analysis::climb::Climb;
 use tare_analysis::{
     Aside, Asides, Bounds, Classes, Drawn, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs,
-    LabelId, Locks, Memory, Moment, Pauses, Region, ThreadShare, Tree, blocked_samples, by_thread,
-    costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings, memory_findings,
-    narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated, who_held_up,
+    LabelId, Locks, Memory, Moment, Pauses, Region, Slowest, ThreadShare, Tree, blocked_samples,
+    by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings,
+    memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated,
+    who_held_up,
 };
 use tare_java_names::Pattern;
 use tare_profile::{EventKind, Profile, SeriesId, SeriesInfo, ValueKind};
@@ -59,6 +61,8 @@ pub struct Report<'a> {
     jni_refs: Option<JniRefs>,
     climb: Option<Climb>,
     pauses: Option<Pauses>,
+    /// Of roots of which one call in so many was followed.
+    slowest: Vec<Slowest>,
     /// Somebody asked for locks, and the answer is that nobody waited.
     is_answered: bool,
 }
@@ -303,6 +307,7 @@ fn with_report<R>(
         jni_refs,
         climb,
         pauses,
+        slowest: Slowest::of(profile),
         is_answered,
     };
     then(&report)
@@ -311,6 +316,12 @@ fn with_report<R>(
 /// Prints a report in the form that is asked for, if what was asked is there.
 fn print(report: &Report<'_>) -> Result<()> {
     let args = report.args;
+    if args.slowest && report.slowest.is_empty() {
+        bail!(
+            "the recording kept no calls whole; record them with `tare record --exact --root METHOD \
+             --follow 1/100`"
+        );
+    }
     if args.gc && report.pauses.is_none() {
         bail!(
             "the recording has no pauses: none came while it was made, or it was made by a tool or a \

@@ -114,7 +114,13 @@ fn say_exact(outcome: &exact::Outcome, recorded: &Recorded, path: &Path, size: u
     };
     let woven = several(figures.methods, "method");
     headline(path, &format!("{recorded_here}, {woven} woven; {size} KiB"));
-    if !totals.samples && !figures.regions_only && totals.calls > 0 {
+    if let Some((all, followed)) = totals.followed {
+        remark(&format!(
+            "{} of {} were followed; what they call is an estimate for all",
+            term::count(followed),
+            roughly(all, "root call"),
+        ));
+    } else if !totals.samples && !figures.regions_only && totals.calls > 0 {
         remark(&format!(
             "a call costs {:.1} ns or more in probes, {:.2} s in all",
             figures.in_probes / (totals.calls as f64).max(1.0),

@@ -6,8 +6,8 @@ use crate::cli::RecordArgs;
 use crate::target_costs::TargetCosts;
 use anyhow::Result;
 use tare_protocol::{
-    BytecodeSamples, Counted, ExactPlan, Figures, Measure, Roots, SomeTimes, TracePlan, TreePlan,
-    TreeRoots,
+    BytecodeSamples, Counted, ExactPlan, Figures, Follow, Measure, Roots, SomeTimes, TracePlan,
+    TreePlan, TreeRoots,
 };
 
 /// What the agent is to weave and measure.
@@ -47,7 +47,8 @@ fn measure(args: &RecordArgs) -> Result<Measure> {
         }));
     }
     let follow_threads = args.follow_threads;
-    let roots = roots.map(|roots| TreeRoots { roots, follow_threads });
+    let follow = args.follow.map(|one_in| Follow { one_in, seed: args.seed, kept: args.slowest });
+    let roots = roots.map(|roots| TreeRoots { roots, follow_threads, follow });
     Ok(Measure::Trees(TreePlan { figures: figures(args)?, roots, depth }))
 }
 
@@ -82,7 +83,8 @@ fn figures(args: &RecordArgs) -> Result<Figures> {
 const TIMED_ONE_IN: u32 = 32;
 
 fn some_times(args: &RecordArgs) -> Option<SomeTimes> {
-    let by_default = (!args.time_all && args.overhead.is_none()).then_some(TIMED_ONE_IN);
+    let all = args.time_all || args.overhead.is_some() || args.follow.is_some();
+    let by_default = (!all).then_some(TIMED_ONE_IN);
     let one_in = args.time_some.or(by_default).filter(|one_in| *one_in > 1)?;
     Some(SomeTimes { one_in, seed: args.seed })
 }
@@ -121,6 +123,10 @@ mod tests {
         assert_eq!(some("--exact --time-some=1"), (None, false));
         assert_eq!(some("--exact --time-all"), (None, true));
         assert_eq!(some("--exact --overhead 20%"), (None, false));
+        let followed = trees("--exact --root a.B.c --follow 1/100 --seed 3");
+        let follow = followed.roots.and_then(|roots| roots.follow);
+        assert_eq!(follow, Some(Follow { one_in: 100, seed: 3, kept: 20 }));
+        assert!(matches!(followed.figures, Figures::Times { some: None, .. }));
         let rooted = trees("--exact --root a.B.c --follow-threads --depth 7");
         assert!(rooted.roots.is_some_and(|roots| roots.follow_threads));
         assert_eq!(rooted.depth, 7);

@@ -57,6 +57,10 @@ pub fn beside(report: &Report<'_>) -> Map<String, Value> {
     if let Some(climb) = &report.climb {
         root.insert("climb".into(), super::climb::json(report.profile, climb));
     }
+    if !report.slowest.is_empty() {
+        let slowest = super::slowest::json(report.profile, &report.slowest);
+        root.insert("slowest".into(), slowest);
+    }
     root.insert("regions".into(), super::regions::json(report));
     root
 }

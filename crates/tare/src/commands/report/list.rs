@@ -10,6 +10,7 @@ use anyhow::Result;
 use std::collections::HashMap;
 use std::io::Write;
 use tare_analysis::{Drawn, Filter, Hot, LabelId, NATIVE_THREADS, Tree, hot_list, passing_on};
+use tare_profile::facts::keys;
 use tare_profile::{Estimate, Unit, ValueKind};
 
 /// A method of which less than this share is outside of Java is a Java method, and nothing is said.
@@ -140,7 +141,8 @@ impl<'a> Table<'a> {
         let per_call = calls && report.info().kind.unit() == Unit::Nanoseconds;
         let joined = report.bounds.is_some_and(|bounds| bounds.joined.is_some());
         // Times by probes are estimates, and how good they are is not known.
-        let estimated = report.info().estimate == Estimate::Compensated && !joined;
+        let followed = report.profile.run.facts.get(keys::FOLLOWED_ONE_IN).is_some();
+        let estimated = report.info().estimate == Estimate::Compensated && !joined || followed;
         // Where there are many columns and little room, names need it more than the other share.
         let narrow = width < NARROW && calls || report.sites().is_some();
         let mut table = Table { report, which, narrow, calls, per_call, joined, columns: vec![] };
@@ -156,7 +158,7 @@ impl<'a> Table<'a> {
             add("±", 10);
         }
         if calls {
-            add("calls", 12);
+            add(if followed { "~ calls" } else { "calls" }, 12);
         }
         if per_call {
             add("per call", 10);

@@ -4,7 +4,7 @@ use super::classes;
 use super::jni_refs;
 use super::list::{self, Outside, Which};
 use super::locks::{self, Extent};
-use super::{Report, head, labels_like, pauses, sites, tree};
+use super::{Report, head, labels_like, pauses, sites, slowest, tree};
 use crate::cli::By;
 use crate::figures::{fit, percent, value, wrap};
 use crate::stdout_file;
@@ -60,6 +60,9 @@ fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
     jni_refs::print(out, report, width)?;
     if report.args.jni_refs {
         return Ok(());
+    }
+    if report.args.slowest {
+        return slowest::print(out, report, width);
     }
     if report.args.gc {
         return pauses::print(out, report, true, width);
@@ -299,6 +302,9 @@ impl Page<'_> {
         }
         if self.report.classes.is_some() {
             writeln!(out, "{DIM}All about classes:        tare report {file} --classes{DIM:#}")?;
+        }
+        if !self.report.slowest.is_empty() {
+            writeln!(out, "{DIM}The slowest calls:        tare report {file} --slowest{DIM:#}")?;
         }
         if locks::extent(self.report).is_some() {
             writeln!(out, "{DIM}All about locks:          tare report {file} --locks{DIM:#}")?;

@@ -1,0 +1,320 @@
+//! Sessions in which one call of a root in so many is followed: what the trees of those calls tell
+//! of all calls, how far that may be off, and which calls were kept whole.
+//!
+//! A root's own calls are all counted and timed. What lies below was measured in the calls that
+//! were followed. Its calls stand for as many as there are calls of the root for one that was
+//! followed; its times, for as much time as all calls of the root took for what the followed ones
+//! took. So times add up to what the root's calls took, most of which ran without probes.
+
+use crate::layout::{self, PAGE, header, kept, node, tree};
+use crate::tree::{Node, Tree, u32_at, u64_at};
+use std::collections::HashMap;
+
+/// How far the figures of a context may be off: variances, of ticks squared but for the calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Variances {
+    pub calls: f64,
+    pub own: f64,
+    pub total: f64,
+}
+
+/// Sums over calls of a root: of what a context did in each of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sums {
+    calls: f64,
+    own: f64,
+    total: f64,
+    /// Of its own time in a call with what that call took.
+    with_own: f64,
+    with_total: f64,
+}
+
+impl Sums {
+    /// Of the node at a place.
+    pub(crate) fn read(bytes: &[u8], at: usize) -> Self {
+        let real = |field| f64::from_bits(u64_at(bytes, at + field).unwrap_or(0));
+        // A float that is none, in damaged bytes, is zero.
+        let real = |field| Some(real(field)).filter(|real| real.is_finite()).unwrap_or(0.0);
+        Sums {
+            calls: real(node::SQUARE_CALLS),
+            own: real(node::SQUARE_OWN),
+            total: real(node::SQUARE_TOTAL),
+            with_own: real(node::WITH_OWN),
+            with_total: real(node::WITH_TOTAL),
+        }
+    }
+}
+
+/// A call that was kept whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptCall {
+    /// The method that was called: a root.
+    pub root: i32,
+    /// The position, in the snapshot, of the tree of the thread that ran it.
+    pub thread: Option<usize>,
+    /// Ticks when it began, and ticks that it took.
+    pub begun: u64,
+    pub took: u64,
+    /// One of the slowest of its root; one that was drawn.
+    pub slow: bool,
+    pub drawn: bool,
+    /// Its contexts, as in any tree, the root node first.
+    pub tree: Tree,
+}
+
+/// Of fewer followed calls than these a thread's own rate is not known: such threads have one
+/// together.
+const FEW: u64 = 8;
+
+/// The calls of one root.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stratum {
+    calls: u64,
+    ticks: u64,
+    followed: u64,
+    followed_ticks: u64,
+    /// The sum of the squares of what followed calls took.
+    squares: f64,
+}
+
+impl Stratum {
+    fn add(&mut self, other: Stratum) {
+        self.calls += other.calls;
+        self.ticks = self.ticks.saturating_add(other.ticks);
+        self.followed += other.followed;
+        self.followed_ticks = self.followed_ticks.saturating_add(other.followed_ticks);
+        self.squares += other.squares;
+    }
+
+    /// For how many calls, and for how many ticks, one of those that were followed stands.
+    fn scales(&self) -> Option<(f64, f64)> {
+        let calls = self.calls as f64 / Some(self.followed).filter(|n| *n > 0)? as f64;
+        let ticks = match self.followed_ticks {
+            0 => calls,
+            ticks => self.ticks as f64 / ticks as f64,
+        };
+        Some((calls, ticks))
+    }
+}
+
+/// Where in a tree the calls of a root are: those that were followed, and the others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    followed: Option<usize>,
+    other: Option<usize>,
+}
+
+/// Turns figures of followed calls into those of all calls. A node that counts calls which were not
+/// followed becomes one of their method; whoever adds up contexts has all calls. How many calls
+/// of roots there were, and how many of them were followed.
+pub(crate) fn estimate(trees: &mut [Tree], sums: &HashMap<u32, Sums>) -> (u64, u64) {
+    let places: Vec<HashMap<i32, Places>> = trees.iter().map(roots_of).collect();
+    let mut few: HashMap<i32, Stratum> = HashMap::new();
+    for (tree, places) in trees.iter().zip(&places) {
+        for (root, places) in places {
+            let stratum = stratum(tree, *places, sums);
+            if stratum.followed < FEW {
+                few.entry(*root).or_default().add(stratum);
+            }
+        }
+    }
+    let mut all = (0, 0);
+    for (tree, places) in trees.iter_mut().zip(&places) {
+        for (root, places) in places {
+            let own = stratum(tree, *places, sums);
+            all = (all.0 + own.calls, all.1 + own.followed);
+            let of = if own.followed < FEW { few.get(root).copied() } else { Some(own) };
+            if let (Some(followed), Some(scales)) = (places.followed, of.and_then(|of| of.scales()))
+            {
+                scale(tree, followed, own, scales, sums);
+            }
+            if let Some(other) = places.other {
+                tree.nodes[other].method = *root;
+            }
+        }
+    }
+    all
+}
+
+fn roots_of(tree: &Tree) -> HashMap<i32, Places> {
+    let mut places: HashMap<i32, Places> = HashMap::new();
+    for (at, node) in tree.nodes.iter().enumerate().skip(1).filter(|(_, node)| node.parent == 0) {
+        if node.method > 0 {
+            places.entry(node.method).or_default().followed = Some(at);
+        } else if let Some(root) = layout::unfollowed(node.method) {
+            places.entry(root).or_default().other = Some(at);
+        }
+    }
+    places
+}
+
+fn stratum(tree: &Tree, places: Places, sums: &HashMap<u32, Sums>) -> Stratum {
+    let node = |at: Option<usize>| at.map(|at| tree.nodes[at]);
+    let (followed, other) = (node(places.followed), node(places.other));
+    let count = |node: Option<Node>| node.map_or(0, |node| node.count);
+    let ticks = |node: Option<Node>| node.map_or(0, |node| node.total);
+    Stratum {
+        calls: count(followed).saturating_add(count(other)),
+        ticks: ticks(followed).saturating_add(ticks(other)),
+        followed: count(followed),
+        followed_ticks: ticks(followed),
+        squares: followed.and_then(|node| sums.get(&node.at)).map_or(0.0, |sums| sums.total),
+    }
+}
+
+/// Scales what is below a root, and tells how far it may be off.
+fn scale(
+    tree: &mut Tree,
+    root: usize,
+    own: Stratum,
+    (calls, ticks): (f64, f64),
+    sums: &HashMap<u32, Sums>,
+) {
+    tree.variances.resize(tree.nodes.len(), Variances::default());
+    // A parent comes before its children.
+    let mut below = vec![false; tree.nodes.len()];
+    below[root] = true;
+    let mut net: Vec<f64> = tree.nodes.iter().map(|node| node.total as f64).collect();
+    for at in (root + 1)..tree.nodes.len() {
+        let node = tree.nodes[at];
+        below[at] = below[node.parent as usize];
+        let caller = tree.caller_with_time(at);
+        if below[at] && caller != at {
+            net[caller] -= node.total as f64;
+        }
+    }
+    let number = own.followed as f64;
+    // Of all calls, the share that was not followed; and of one call nobody knows how much they
+    // differ.
+    let left = (1.0 - 1.0 / calls).max(0.0);
+    let freedom = if own.followed > 1 { number / (number - 1.0) } else { 1.0 };
+    for at in root..tree.nodes.len() {
+        if !below[at] {
+            continue;
+        }
+        let node = &mut tree.nodes[at];
+        let sums = sums.get(&node.at).copied().unwrap_or_default();
+        let count = node.count as f64;
+        let of_calls = match own.followed {
+            0 | 1 => sums.calls,
+            _ => (sums.calls - count * count / number).max(0.0),
+        };
+        // What remains of a context's times where they do not go with the length of the call.
+        let of_ticks = |sum: f64, squares: f64, with: f64| {
+            let rate = match own.followed_ticks {
+                0 => 0.0,
+                ticks => sum / ticks as f64,
+            };
+            match own.followed {
+                0 | 1 => squares,
+                _ => (squares - 2.0 * rate * with + rate * rate * own.squares).max(0.0),
+            }
+        };
+        let total = of_ticks(node.total as f64, sums.total, sums.with_total);
+        let variance = |scale: f64, squares: f64| left * scale * scale * freedom * squares;
+        tree.variances[at] = Variances {
+            calls: if at == root { 0.0 } else { variance(calls, of_calls) },
+            own: variance(ticks, of_ticks(net[at], sums.own, sums.with_own)),
+            total: if at == root { 0.0 } else { variance(ticks, total) },
+        };
+        if at != root {
+            node.count = (count * calls).round() as u64;
+            node.total = (node.total as f64 * ticks).round() as u64;
+            node.calling = (node.calling as f64 * calls).round() as u64;
+        }
+    }
+}
+
+/// The calls that were kept whole, out of the trees of followed calls.
+pub(crate) fn kept_calls(bytes: &[u8], trees: &[Tree], followed: Vec<Tree>) -> Vec<KeptCall> {
+    let most = u32_at(bytes, header::KEPT).unwrap_or(0).min(kept::MOST) as usize;
+    let from = u32_at(bytes, header::KEPT_AT).unwrap_or(0) as usize;
+    let mut lists: HashMap<u32, (bool, bool)> = HashMap::new();
+    for page in (0..kept::ROOTS).map(|number| from + number * PAGE).filter(|_| from > 0) {
+        for number in 0..2 * most {
+            let at = page + kept::FIRST + number * kept::PLACE;
+            let tree = u32_at(bytes, at).unwrap_or(0);
+            let entry = lists.entry(tree).or_default();
+            entry.0 |= number < most;
+            entry.1 |= number >= most;
+        }
+    }
+    let by_place: HashMap<u32, usize> = trees.iter().map(|t| t.at).zip(0..).collect();
+    let mut kept: Vec<KeptCall> = Vec::new();
+    for tree in followed {
+        let Some((slow, drawn)) = lists.get(&tree.at).copied() else { continue };
+        // Beside the root's rest.
+        let mut called = tree.nodes.iter().filter(|node| node.parent == 0 && node.method > 0);
+        let Some(root) = called.next().map(|node| node.method) else { continue };
+        let field = |at| u64_at(bytes, tree.at as usize + at).unwrap_or(0);
+        let owner = u32_at(bytes, tree.at as usize + tree::OWNER).unwrap_or(0);
+        kept.push(KeptCall {
+            root,
+            thread: by_place.get(&owner).copied(),
+            begun: field(tree::BEGUN),
+            took: field(tree::TOOK),
+            slow,
+            drawn,
+            tree,
+        });
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(at: u32, parent: u32, method: i32, count: u64, total: u64) -> Node {
+        Node { at, parent, method, count, total, ..Node::default() }
+    }
+
+    /// Calls of root 7 of a thread, of which some were followed; below it is method 8.
+    fn tree(others: (u64, u64), followed: (u64, u64), below: (u64, u64)) -> Tree {
+        Tree {
+            nodes: vec![
+                node(0, 0, layout::ROOT, 0, 0),
+                node(128, 0, layout::UNFOLLOWED - 7, others.0, others.1),
+                node(256, 0, 7, followed.0, followed.1),
+                node(384, 2, 8, below.0, below.1),
+            ],
+            ..Tree::default()
+        }
+    }
+
+    #[test]
+    fn what_is_below_a_root_stands_for_all_its_calls() {
+        let mut trees = [tree((90, 900), (10, 200), (20, 100))];
+        estimate(&mut trees, &HashMap::new());
+        let seen: Vec<_> = trees[0].nodes.iter().map(|n| (n.method, n.count, n.total)).collect();
+        // A hundred calls for ten; and 1,100 ticks for 200, since calls without probes are quicker.
+        assert_eq!(seen, [(layout::ROOT, 0, 0), (7, 90, 900), (7, 10, 200), (8, 200, 550)]);
+    }
+
+    #[test]
+    fn a_thread_of_which_no_call_was_followed_counts_for_the_others() {
+        let mut trees = [tree((4, 40), (0, 0), (0, 0)), tree((4, 40), (2, 20), (6, 10))];
+        trees[0].nodes.truncate(2);
+        estimate(&mut trees, &HashMap::new());
+        assert_eq!((trees[0].nodes[1].method, trees[0].nodes[1].count), (7, 4));
+        // Ten calls for two, 100 ticks for 20.
+        assert_eq!((trees[1].nodes[3].count, trees[1].nodes[3].total), (30, 50));
+    }
+
+    #[test]
+    fn an_interval_follows_from_how_much_followed_calls_differ() {
+        // Ten of a hundred calls, each of 10 ticks; method 8 took 10 in five of them, called once.
+        let mut trees = [tree((90, 900), (10, 100), (5, 50))];
+        let alike = Sums { calls: 10.0, total: 1_000.0, with_total: 1_000.0, ..Sums::default() };
+        let some =
+            Sums { calls: 5.0, own: 500.0, total: 500.0, with_own: 500.0, with_total: 500.0 };
+        estimate(&mut trees, &HashMap::from([(256, alike), (384, some)]));
+        let root = trees[0].variances[2];
+        assert_eq!((root.calls, root.total), (0.0, 0.0));
+        let below = trees[0].variances[3];
+        // 0.9 · 10² · 10/9 · (5 − 25/10), and the same with 500 − 2·½·500 + ¼·1,000.
+        assert!((below.calls - 250.0).abs() < 1e-6, "{below:?}");
+        assert!((below.total - 25_000.0).abs() < 1e-6, "{below:?}");
+        assert_eq!(below.own, below.total);
+    }
+}
