@@ -141,7 +141,7 @@ mod tests {
     fn the_innermost_method_stays() {
         let path = ["a.b.Desk.handle", "a.b.Desk.fulfil", "a.b.Packing.pack"].map(str::to_owned);
         assert_eq!(shortened(&path, 60), "Desk.handle › Desk.fulfil › Packing.pack");
-        assert_eq!(shortened(&path, 30), "Desk.fulfil › Packing.pack");
+        assert_eq!(shortened(&path, 30), "… › Desk.fulfil › Packing.pack");
         assert_eq!(shortened(&path, 20), "… › Packing.pack");
     }
 }
