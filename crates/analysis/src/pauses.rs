@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use tare_profile::{Collection, Profile, Safepoint, collections, compiled, safepoints, traps};
+use tare_profile::{
+    Collection, Event, Profile, Safepoint, collections, compiled, safepoints, traps,
+};
 
 /// A pause of so many nanoseconds is worth a word.
 const LONG: u64 = 10_000_000;
@@ -46,6 +48,8 @@ pub struct Pauses {
     pub compilers: Option<Compilers>,
     /// The recording has changed the program's code, which takes safepoints, too.
     pub weaves: bool,
+    /// The same of a climb, which says when: others may have changed code at other times.
+    pub weaving: Vec<Range<u64>>,
 }
 
 /// HotSpot's operation in which it exchanges the code of classes.
@@ -95,6 +99,14 @@ impl Compilers {
     }
 }
 
+/// When a climb had classes loaded again.
+fn weaving(profile: &Profile) -> Vec<Range<u64>> {
+    let tables = profile.all_events().map(|(_, table)| table);
+    let batches = tables.filter(|table| table.kind().name == "hook-batch");
+    let of = |batch: Event| batch.time..batch.time.saturating_add(batch.duration);
+    batches.flat_map(|table| table.events().map(of)).collect()
+}
+
 impl Pauses {
     /// `None` if there are none then.
     #[must_use]
@@ -106,6 +118,7 @@ impl Pauses {
             safepoints: safepoints(profile),
             compilers: Compilers::of(profile, within),
             weaves: profile.run.options.contains(&("kind".into(), "exact".into())),
+            weaving: weaving(profile),
         };
         pauses.collections.retain(|one| within(one.time, one.end()));
         pauses.safepoints.retain(|one| within(one.time, one.end()));
@@ -118,13 +131,21 @@ impl Pauses {
     /// Whether a safepoint is, as far as can be told, one in which the recording has changed the
     /// program's code: its own doing, and told elsewhere.
     #[must_use]
-    pub fn is_own(&self, reason: &str) -> bool {
-        self.weaves && reason == REDEFINES
+    pub fn is_own(&self, one: &Safepoint) -> bool {
+        let overlaps = |batch: &Range<u64>| one.time < batch.end && one.end() > batch.start;
+        one.reason == REDEFINES && (self.weaves || self.weaving.iter().any(overlaps))
+    }
+
+    /// The same of all safepoints of a reason.
+    #[must_use]
+    pub fn are_own(&self, reason: &str) -> bool {
+        let mut of_reason = self.safepoints.iter().filter(|one| one.reason == reason);
+        reason == REDEFINES && of_reason.all(|one| self.is_own(one))
     }
 
     /// Safepoints that are not the recording's own doing.
     fn of_program(&self) -> impl Iterator<Item = &Safepoint> {
-        self.safepoints.iter().filter(|one| !self.is_own(&one.reason))
+        self.safepoints.iter().filter(|one| !self.is_own(one))
     }
 
     /// Whether they are worth a place in what is about something else: those that take one per cent
@@ -300,8 +321,14 @@ mod tests {
         assert_eq!(own.slowest_to_reach().map(|one| one.time), Some(60));
         assert_eq!((own.stretches().len(), own.stretches_of_program()[0].clone()), (1, 60..69));
         assert_eq!((own.stopped(), own.longest_safepoints(1)[0].time), (LONG + 9, 9), "still told");
+        assert!(own.are_own(REDEFINES) && !own.are_own("G1CollectForAllocation"));
         let theirs = Pauses { weaves: false, ..own };
         assert!(theirs.are_worth(LONG) && theirs.are_worth(u64::MAX));
+        // A climb says when it did.
+        let climb = Pauses { weaving: vec![1..2, 5..10], ..theirs.clone() };
+        assert!(!climb.are_worth(LONG) && climb.are_own(REDEFINES));
+        let before = Pauses { weaving: vec![1..2, 5..9], ..theirs };
+        assert!(before.are_worth(LONG) && !before.are_own(REDEFINES));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct HookStatus {
     pub waiting: Vec<String>,
     /// Those of the last change that got none: the method, a blank, and the reason.
     pub refused: Vec<String>,
+    /// Those that have lost their hook since then, because somebody else changed their class.
+    pub taken: Vec<String>,
     /// Hooks that were ever set in this session.
     pub ever: u64,
     /// How often classes were loaded again, how long that took, and how long the program stood
@@ -57,6 +59,7 @@ fields!(HookStatus {
     hooks: "hook",
     waiting: "waiting",
     refused: "refused",
+    taken: "taken",
     ever: "ever",
     batches: "batches",
     weaving_ns: "weaving-ns",
@@ -96,6 +99,7 @@ mod tests {
             hooks: vec!["3 a/B.c()V".into(), "4 a/B.<init>(I)V".into()],
             waiting: vec!["a/B.e()V".into()],
             refused: vec!["a/B.d()V it is native".into()],
+            taken: vec!["a/B.f()V".into()],
             ever: 5,
             pass_ps: 7,
             spent_ns: 9,

@@ -7,13 +7,14 @@
 
 mod progress;
 mod spine;
+mod up;
 mod words;
 
 pub use progress::{Doing, Progress};
 pub use words::short;
 
 use crate::words::{count, interval, plain, several};
-use spine::{Above, above, ahead, is_known, is_root, payers};
+use spine::ahead;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tare_analysis::climb::{
@@ -41,9 +42,6 @@ pub const TRIAL: Duration = Duration::from_millis(300);
 /// for them.
 const SETTLED: f64 = 0.1;
 const SETTLING: Duration = Duration::from_secs(8);
-
-/// Levels at most: a walk that finds no root does not go on for ever.
-const LEVELS: u32 = 50;
 
 /// In the background, the time between two walks.
 const REST: Duration = Duration::from_secs(30);
@@ -125,6 +123,8 @@ pub struct Climber {
     /// Those that have hooks, and those that are to have none.
     woven: Vec<MethodKey>,
     refused: HashMap<MethodKey, String>,
+    /// Those that have lost a hook before, because somebody else changed their class.
+    taken: HashSet<MethodKey>,
     /// Code that was woven is being compiled: what hooks tell is of no use yet.
     is_settling: bool,
 }
@@ -147,6 +147,7 @@ impl Climber {
             often: HashSet::new(),
             woven: Vec::new(),
             refused: HashMap::new(),
+            taken: HashSet::new(),
             is_settling: false,
         }
     }
@@ -317,6 +318,41 @@ impl Climber {
         }
     }
 
+    /// Those that have hooks, as far as is known.
+    pub fn woven(&self) -> &[MethodKey] {
+        &self.woven
+    }
+
+    /// Hooks that went because somebody else had their classes changed. Those that tell are set
+    /// again, once; the others when it is their turn.
+    pub fn taken(&mut self, climb: &mut Climb, methods: &[MethodKey]) -> Turn {
+        self.woven.retain(|method| !methods.contains(method));
+        let tells =
+            |method: &MethodKey| self.current.contains(method) && Self::is_open(climb, *method);
+        let told: Vec<MethodKey> = methods.iter().copied().filter(tells).collect();
+        for method in methods {
+            let name = short(climb.names.name(*method)).to_owned();
+            if self.taken.insert(*method) {
+                self.notes
+                    .push(format!("{name}: another agent changed its class; its hook is gone"));
+                continue;
+            }
+            let why = "another agent changes its class again and again".to_owned();
+            self.notes.push(format!("{name} has no hook any more: {why}"));
+            if told.contains(method) {
+                self.decide(climb, *method, State::Sampled, why.clone());
+            }
+            self.refused.insert(*method, why);
+        }
+        let current = self.current.iter().copied();
+        let telling: Vec<MethodKey> = current.filter(|m| Self::is_open(climb, *m)).collect();
+        if !told.iter().any(|method| telling.contains(method)) {
+            return Turn::Wait;
+        }
+        let waiting = [&self.woven[..], methods].concat();
+        Turn::Hook(self.hooks(telling, waiting))
+    }
+
     /// What a hook may take of the program's processor time, of a method with so many calls a
     /// second.
     fn allowed(&self, rate: f64) -> f64 {
@@ -395,80 +431,6 @@ impl Climber {
             return Turn::Hook(Hooks { anew: true, ..hooks });
         }
         Turn::Wait
-    }
-
-    /// The level is known: its callers are next.
-    fn climb_up(&mut self, climb: &mut Climb) -> Turn {
-        self.level += 1;
-        let mut next: Vec<MethodKey> = Vec::new();
-        let mut chains: Vec<MethodKey> = Vec::new();
-        for method in std::mem::take(&mut self.current) {
-            let payers = payers(climb, method, self.aims.metric);
-            match payers[..] {
-                [] => {
-                    let measured = climb.measured(method).is_some_and(|hook| hook.told > 0);
-                    if measured || is_root(climb, method) {
-                        let why = "a thread begins with it".to_owned();
-                        self.decide(climb, method, State::Root, why);
-                    }
-                }
-                // What could not be measured has its only caller measured instead.
-                [only] if !is_known(climb, method) => next.push(only),
-                [only] => chains.push(only),
-                _ => next.extend(payers),
-            }
-        }
-        // What gets a hook in any case is not passed by.
-        for only in chains {
-            let above = self.above(climb, only, &next);
-            next.extend(above);
-        }
-        let mut seen = HashSet::new();
-        next.retain(|method| seen.insert(*method) && !self.met.contains(method));
-        next.sort_by_key(|method| std::cmp::Reverse(climb.samples.within(*method)));
-        for method in next.split_off(next.len().min(MOST_HOOKS)) {
-            let why = format!("it would have been more than {MOST_HOOKS} hooks at once");
-            self.decide(climb, method, State::Sampled, why);
-        }
-        if next.is_empty() || self.level > LEVELS {
-            let levels = several(self.level, "level");
-            self.notes.push(format!("{levels} climbed, to the roots"));
-            self.enter(if self.aims.again { Phase::Resting } else { Phase::Done });
-            // They will be wanted again, and to wait is cheaper than to be set anew.
-            return match self.aims.again {
-                true => Turn::Hook(self.hooks(Vec::new(), self.woven.clone())),
-                false => Turn::Done,
-            };
-        }
-        self.current = next;
-        self.hook_level(climb)
-    }
-
-    /// From the only caller of a method on, the first that has several callers, by samples; none if
-    /// there is a root instead.
-    fn above(
-        &mut self,
-        climb: &mut Climb,
-        from: MethodKey,
-        next: &[MethodKey],
-    ) -> Option<MethodKey> {
-        let mut method = from;
-        while !self.met.contains(&method) && !next.contains(&method) {
-            match above(climb, method) {
-                Above::Several => return Some(method),
-                Above::Nobody => {
-                    let why = "a thread begins with it".to_owned();
-                    self.decide(climb, method, State::Root, why);
-                }
-                Above::One(caller) => {
-                    let name = short(climb.names.name(caller)).to_owned();
-                    let why = format!("samples know one caller, {name}");
-                    self.decide(climb, method, State::Passed, why);
-                    method = caller;
-                }
-            }
-        }
-        None
     }
 
     /// The hooks that are left when it ends before its time.

@@ -1,7 +1,9 @@
 package java.lang;
 
 import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
+import jdk.internal.vm.annotation.Stable;
 
 /**
  * Hooks in a few methods: every call is counted, and some are told to the agent, which looks who
@@ -25,7 +27,7 @@ public final class TareHooks {
     /** 2^64 by the golden ratio: its multiples are spread evenly, whatever comes how often. */
     private static final long GOLDEN = 0x9e3779b97f4a7c15L;
 
-    private static long base;
+    @Stable private static long base;
 
     private TareHooks() {}
 
@@ -37,12 +39,15 @@ public final class TareHooks {
     /** Woven: a method is called. The token is zero for a call that is only counted. */
     @ForceInline
     public static long enter(int hook) {
-        long block = base + ((long) hook << BLOCK_SHIFT);
         // Opaque, so that no loop keeps what it was before.
-        long part = U.getLongOpaque(null, block);
-        if (part < 0) {
-            return 0;
-        }
+        long part = U.getLongOpaque(null, base + ((long) hook << BLOCK_SHIFT));
+        return part < 0 ? 0 : count(hook, part);
+    }
+
+    /** Apart, so that woven code grows by a load and a branch, and compilers inline as before. */
+    @DontInline
+    private static long count(int hook, long part) {
+        long block = base + ((long) hook << BLOCK_SHIFT);
         long tid = U.getLong(Thread.currentThread(), TID);
         long stripe = block + FIRST_STRIPE + ((tid & STRIPE_MASK) << STRIPE_SHIFT);
         long calls;

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 static SESSION: Published<Shared> = Published::new();
 
-/// Frames of the hook's own runtime, the hooked method, and its caller.
-const FRAMES: usize = 4;
+/// Frames of the hook's own runtime, of which there are three, the hooked method, and its caller.
+const FRAMES: usize = 5;
 
 /// What takes longer than this is not of our doing, and took what it usually does, in nanoseconds.
 const INTERRUPTED: u64 = 20_000;

@@ -159,6 +159,7 @@ impl HookSession {
         }
         self.silence(|set| telling.contains(&set.method));
         self.status.refused.clear();
+        self.status.taken.clear();
         if !self.has_just(&wanted) {
             self.weave(jvm, wanted)?;
         }
@@ -231,8 +232,7 @@ impl HookSession {
         }
         let new = (self.set.len() - before) as u64;
         self.status.ever += new;
-        let values = [self.set.len() as u64, new, nanos(batch.pause)];
-        self.event(self.kinds.batch, now, 0, 0, &values);
+        self.tell_batch(new, batch.took, batch.pause);
         Ok(())
     }
 
@@ -288,6 +288,13 @@ impl HookSession {
         self.shared.stream.ring.append_event(&head, values)
     }
 
+    fn tell_batch(&self, new: u64, took: Duration, pause: Duration) {
+        let values = [self.set.len() as u64, new, nanos(pause)];
+        let took = nanos(took);
+        let began = kernel::monotonic().saturating_sub(took);
+        self.event(self.kinds.batch, began, took, 0, &values);
+    }
+
     fn tell_hook(&self, set: &Set, is_on: bool, time: u64) {
         let values = [set.number.into(), set.text.into(), u64::from(is_on)];
         self.event(self.kinds.hook, time, 0, 0, &values);
@@ -313,8 +320,22 @@ impl HookSession {
         self.tell();
         self.rounds += 1;
         if self.rounds.is_multiple_of(REST_EVERY) {
+            self.look_for_others(jvm);
             self.set.iter().filter(|set| set.tells()).for_each(|set| self.tell_times(set));
             self.tell_cost();
+        }
+    }
+
+    /// Hooks that went when somebody else had their class changed are no hooks any more.
+    fn look_for_others(&mut self, jvm: Jvm) {
+        let taken = self.woven.as_mut().map(|woven| woven.taken(jvm.jni)).unwrap_or_default();
+        if taken.is_empty() {
+            return;
+        }
+        self.silence(|set| !taken.contains(&set.method));
+        for set in self.set.extract_if(.., |set| taken.contains(&set.method)) {
+            self.blocks.close(set.slot);
+            self.status.taken.push(set.method.text());
         }
     }
 
@@ -416,7 +437,9 @@ impl HookSession {
 
     /// Nothing of ours is left in the JVM.
     pub fn end(&mut self, jvm: Jvm) {
+        let began = Instant::now();
         let pause = self.woven.take().map_or(Duration::ZERO, |woven| woven.end(jvm.jni));
+        let took = began.elapsed();
         self.shared.numbers.iter().for_each(|number| number.store(0, Relaxed));
         calls::publish(std::ptr::null_mut());
         let limit = Instant::now() + PATIENCE;
@@ -430,7 +453,7 @@ impl HookSession {
         self.silence(|_| false);
         if !self.set.is_empty() {
             self.set.drain(..).for_each(|set| self.blocks.close(set.slot));
-            self.event(self.kinds.batch, kernel::monotonic(), 0, 0, &[0, 0, nanos(pause)]);
+            self.tell_batch(0, took, pause);
         }
         self.tell_cost();
         joined::leave(jvm, &self.shared.stream);

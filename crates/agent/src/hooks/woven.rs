@@ -10,6 +10,7 @@ use crate::engines::Jvm;
 use crate::events::class_hook::{self, ClassHook, LoadedClass};
 use crate::exact::{foreign, inject};
 use crate::jvm::classes::Classes;
+use crate::jvm::inspect::WeakClass;
 use crate::jvm::{Failure, Jni, Jvmti};
 use crate::{loaders, perf_memory};
 use jvmti_bindings::sys::jni::jclass;
@@ -77,6 +78,14 @@ pub struct Woven {
     classes: HashSet<(u32, String)>,
     /// What is woven, by class.
     hooks: HashMap<String, Vec<(Method, u32)>>,
+    /// The classes with hooks once more, each with how often it had been changed when we left it.
+    versions: Vec<Version>,
+}
+
+struct Version {
+    name: String,
+    class: WeakClass,
+    changes: Option<i32>,
 }
 
 impl Woven {
@@ -93,7 +102,12 @@ impl Woven {
             .add_capabilities(&capabilities)
             .and_then(|()| environment.set_callbacks(&callbacks));
         match ready {
-            Ok(()) => Ok(Woven { environment, classes: HashSet::new(), hooks: HashMap::new() }),
+            Ok(()) => Ok(Woven {
+                environment,
+                classes: HashSet::new(),
+                hooks: HashMap::new(),
+                versions: Vec::new(),
+            }),
             Err(failure) => {
                 let _ = environment.dispose();
                 Err(failure.to_string())
@@ -193,10 +207,40 @@ impl Woven {
             let name = classes.name(*class).unwrap_or_default();
             work().as_ref().is_some_and(|work| work.woven.iter().any(|m| m.class == name))
         };
-        let now = chosen.iter().filter(|class| woven(class)).filter_map(|class| key(*class));
+        let with_hooks: Vec<jclass> = chosen.into_iter().filter(woven).collect();
         self.classes.retain(|(_, name)| !names.contains(name));
-        self.classes.extend(now);
+        self.classes.extend(with_hooks.iter().filter_map(|class| key(*class)));
+        for old in self.versions.extract_if(.., |version| names.contains(&version.name)) {
+            jni.forget(old.class);
+        }
+        for class in with_hooks {
+            if let (Some(name), Some(class)) = (classes.name(class), jni.weak(class)) {
+                self.versions.push(Version { name, class, changes: None });
+            }
+        }
+        // What is below a class that is loaded again counts as changed, too.
+        for version in &mut self.versions {
+            version.changes = changes(jni, &version.class);
+        }
         done.and(off)
+    }
+
+    /// Methods that have lost their hooks since they were set, because somebody else had their class
+    /// changed; each is told once.
+    pub fn taken(&mut self, jni: Jni) -> Vec<Method> {
+        let mut taken = Vec::new();
+        let is_changed = |version: &mut Version| {
+            let now = jni.frame(|| changes(jni, &version.class)).flatten();
+            now.is_some() && now != version.changes
+        };
+        for version in self.versions.extract_if(.., is_changed) {
+            // If only a superclass was changed, the hooks are still there: the class is restored in
+            // any case.
+            let of_class = self.hooks.get_mut(&version.name).map(std::mem::take);
+            taken.extend(of_class.unwrap_or_default().into_iter().map(|(method, _)| method));
+            jni.forget(version.class);
+        }
+        taken
     }
 
     /// A class that the JVM does not take is the only one that goes without.
@@ -218,9 +262,18 @@ impl Woven {
     /// Every class is as it was. How long the program stood still for it.
     pub fn end(mut self, jni: Jni) -> Duration {
         let done = if self.classes.is_empty() { None } else { self.set(jni, &[]).ok() };
+        self.versions.drain(..).for_each(|version| jni.forget(version.class));
         let _ = self.environment.dispose();
         done.map_or(Duration::ZERO, |batch| batch.pause)
     }
+}
+
+/// How often a class was changed, unless it is gone.
+fn changes(jni: Jni, class: &WeakClass) -> Option<i32> {
+    let class = jni.strong(class)?;
+    let changes = jni.changes(class);
+    jni.delete_local(class);
+    changes
 }
 
 /// Why no hook would ever tell anything of a method, as far as its name says.

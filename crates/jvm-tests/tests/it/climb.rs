@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tare_arena::samples::{Frame, Record, Stream, StreamEvent};
 use tare_jvm_tests::{
-    Control, Jdk, Scratch, Tare, Target, classes, control_socket, on_each_jdk, wait_until,
+    Control, Jdk, Scratch, Tare, Target, classes, control_socket, java_agent, on_each_jdk,
+    wait_until,
 };
 use tare_protocol::{
     EngineChange, EngineName, EnginePlan, HookPlan, Request, Response, SamplePlan,
@@ -159,7 +160,10 @@ impl Hooking {
     /// Others have hooks that tell nothing.
     fn set_beside(&mut self, methods: &[&str], waiting: &[&str]) {
         let wires = |methods: &[&str]| methods.iter().map(|method| wire(method)).collect();
-        let (methods, waiting) = (wires(methods), wires(waiting));
+        self.change(wires(methods), wires(waiting));
+    }
+
+    fn change(&mut self, methods: Vec<String>, waiting: Vec<String>) {
         // Before the answer the agent tells how far it is.
         let change = Request::Change(EngineChange::Hooks { methods, waiting });
         let mut answer = self.control.ask(&change);
@@ -329,6 +333,49 @@ on_each_jdk! {
         let status = hooking.control.status();
         assert_eq!(status.hooks().expect("hooks").hooks, [] as [String; 0]);
         assert_eq!(hooking.control.ask(&Request::Stop(EngineName::Sampling)), Response::Ok);
+    }
+
+    /// Another agent has a class changed whose method has a hook: that is noticed, and the hook can
+    /// be set again, in the new code, unless this JVM might bring older code back.
+    fn a_hook_that_another_agent_takes_is_missed(jdk) {
+        let scratch = Scratch::new();
+        let builder = Target::java(jdk).vm(java_agent("Meddler", &scratch, "")).vm(agentpath(""));
+        let mut target = builder.class_path(classes()).main("Meddled").start();
+        control_socket(target.pid());
+        let mut hooking = Hooking::start(target.pid(), 500_000, false);
+        // The program has it loaded.
+        assert_eq!(target.ask("work"), "work: as-it-was");
+        let say = "Meddled$Subject.say(I)Ljava/lang/String;".to_owned();
+        let calls = |hooking: &mut Hooking| {
+            hooking.drain().rows("hook-calls").map(|row| row.values[1]).sum::<u64>()
+        };
+        hooking.change(vec![say.clone()], Vec::new());
+        assert_eq!(target.ask("work"), "work: as-it-was");
+        wait_until("calls are counted", || calls(&mut hooking) == 1999);
+        let missing = |hooking: &mut Hooking| {
+            let status = hooking.control.status();
+            let status = status.hooks().expect("hooks");
+            assert_eq!(status.hooks.len() + status.taken.len(), 1, "{status:?}");
+            status.taken.clone()
+        };
+        assert_eq!(missing(&mut hooking), [] as [String; 0]);
+        target.tell("redefine as-it-was by-others");
+        target.wait_for("redefine: done");
+        wait_until("it is missed", || missing(&mut hooking) == [say.clone()]);
+        hooking.change(vec![say.clone()], Vec::new());
+        assert_eq!(target.ask("work"), "work: by-others");
+        let status = hooking.control.status();
+        let status = status.hooks().expect("hooks");
+        if jdk.major < 20 {
+            assert!(status.refused[0].contains("somebody else redefined it"), "{status:?}");
+        } else {
+            assert_eq!((status.hooks.len(), status.batches), (1, 2), "{status:?}");
+            wait_until("calls are counted again", || calls(&mut hooking) == 2 * 1999);
+        }
+        hooking.set(&[]);
+        assert_eq!(target.ask("work"), "work: by-others", "the other agent's code is put back");
+        drop(hooking);
+        target.finish();
     }
 
     /// From the leaf one level after the other to the roots, on a JVM that runs; the recording

@@ -7,8 +7,9 @@ use tare_analysis::climb::{Climb, ClimbMetric, MethodKey, Payer, State};
 /// Callers are followed until they cover this share, and none that has less than the other.
 const COVER: f64 = 0.9;
 const LEAST: f64 = 0.03;
-/// A caller with this share is the only one.
-const ONLY: f64 = 0.97;
+/// A caller with this share is the only one; with the lower one where a hook would have to be set.
+pub const ONLY: f64 = 0.97;
+pub const NEARLY_ONLY: f64 = 0.85;
 
 /// The callers that matter: together they pay for most of a method.
 pub fn payers(climb: &Climb, method: MethodKey, metric: ClimbMetric) -> Vec<MethodKey> {
@@ -43,10 +44,10 @@ pub enum Above {
     Several,
 }
 
-pub fn above(climb: &Climb, method: MethodKey) -> Above {
+pub fn above(climb: &Climb, method: MethodKey, only: f64) -> Above {
     let within = climb.samples.within(method) as f64;
     match climb.samples.callers(method).first() {
-        Some((caller, weight)) if *weight as f64 >= within * ONLY => {
+        Some((caller, weight)) if *weight as f64 >= within * only => {
             caller.map_or(Above::Nobody, Above::One)
         }
         _ => Above::Several,
@@ -86,7 +87,7 @@ pub fn ahead(
 fn branching(climb: &Climb, from: MethodKey) -> Option<MethodKey> {
     let (mut method, mut seen) = (from, HashSet::new());
     while seen.insert(method) {
-        match above(climb, method) {
+        match above(climb, method, ONLY) {
             Above::Nobody => return None,
             Above::One(caller) => method = caller,
             Above::Several => return Some(method),

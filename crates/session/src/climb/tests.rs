@@ -324,3 +324,42 @@ fn until_the_compilers_have_settled_nothing_is_stable() {
     let Turn::Hook(anew) = climber.turn(&mut growing.climb, busy) else { panic!("for ever") };
     assert_eq!(anew, Hooks { anew: true, ..first });
 }
+
+#[test]
+fn what_was_not_foretold_and_pays_for_little_is_no_reason_to_load_classes_again() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let [a, b, c] = ["a", "b", "c"].map(|method| growing.key(method));
+    let Turn::Hook(first) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    settled(&mut climber, &mut growing, &first);
+    growing.hook("leaf", &[("a", 50), ("b", 38), ("c", 12)]);
+    let Turn::Hook(next) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!(next.telling, [a, b]);
+    let is_woven =
+        |method: &MethodKey| [&first.telling[..], &first.waiting].concat().contains(method);
+    assert!(next.waiting.iter().all(is_woven), "{next:?}");
+    let node = growing.climb.node(c).unwrap();
+    assert_eq!((node.level, node.state), (1, State::Sampled));
+    assert!(node.why.contains("12 % of Y.leaf"), "{}", node.why);
+}
+
+#[test]
+fn a_hook_that_others_take_is_set_again_once() {
+    let mut growing = program();
+    let mut climber = Climber::new(aims());
+    let [leaf, a, b] = ["leaf", "a", "b"].map(|method| growing.key(method));
+    let Turn::Hook(first) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    settled(&mut climber, &mut growing, &first);
+    assert_eq!(climber.taken(&mut growing.climb, &[]), Turn::Wait);
+    assert_eq!(climber.taken(&mut growing.climb, &[a]), Turn::Wait, "it was to wait");
+    let Turn::Hook(again) = climber.taken(&mut growing.climb, &[leaf]) else { panic!("no hooks") };
+    assert_eq!(again.telling, [leaf]);
+    assert!(!again.waiting.contains(&a) && again.waiting.contains(&b), "{again:?}");
+    settled(&mut climber, &mut growing, &again);
+    assert_eq!(climber.taken(&mut growing.climb, &[leaf]), Turn::Wait);
+    let node = growing.climb.node(leaf).unwrap();
+    assert_eq!(node.state, State::Sampled);
+    assert!(node.why.contains("again and again"), "{}", node.why);
+    // Samples show the way, and the hook of the first caller is set once more.
+    assert_eq!(telling(turn(&mut climber, &mut growing)), [a, b]);
+}

@@ -283,6 +283,15 @@ impl Climbing {
         Ok(())
     }
 
+    /// Methods whose hooks went since the last change.
+    fn taken(&mut self) -> Vec<MethodKey> {
+        let Some(status) = &mut self.source.status else { return Vec::new() };
+        let taken = std::mem::take(&mut status.taken);
+        let names = &self.source.climb.names;
+        let is_one = |method: &MethodKey| taken.contains(&names.wire(*method));
+        self.climber.woven().iter().copied().filter(is_one).collect()
+    }
+
     /// What the JVM has done since the last time.
     fn load(&mut self) -> Load {
         let (cpu, pass_ps) = match &self.source.status {
@@ -346,7 +355,11 @@ impl Running for Climbing {
         self.ask(agent);
         self.recorder.append(&mut [&mut self.source])?;
         let load = self.load();
-        let turn = self.climber.turn(&mut self.source.climb, load);
+        let taken = self.taken();
+        let turn = match self.climber.taken(&mut self.source.climb, &taken) {
+            Turn::Wait => self.climber.turn(&mut self.source.climb, load),
+            turn => turn,
+        };
         self.take_decisions(observer);
         match turn {
             Turn::Wait => {}

@@ -50,7 +50,7 @@ pub fn print(out: &mut impl Write, report: &Report<'_>, all: bool, width: usize)
     if !others.is_empty() && (all || pauses.collections.is_empty()) {
         writeln!(out, "{}", title("safepoints"))?;
         for (reason, sum) in others.into_iter().take(MANY) {
-            let own = if pauses.is_own(reason) { " (weaving)" } else { "" };
+            let own = if pauses.are_own(reason) { " (weaving)" } else { "" };
             writeln!(
                 out,
                 "{}",
