@@ -149,7 +149,7 @@ mod tests {
     fn rows() -> [Row; 2] {
         [
             row(Config::Plain, &[10.0, 10.0, 10.0]),
-            row(Config::Launched(Mode::Time), &[230.0, 231.0, 232.0]),
+            row(Config::Launched(Mode::EveryTime), &[230.0, 231.0, 232.0]),
         ]
     }
 

@@ -394,6 +394,9 @@ mod tests {
 
     /// The other direction: a page that says of itself that it is generated is one that a part
     /// writes.
+    /// Pages of benchmarks that take longer than all parts together.
+    const BY_ITSELF: [&str; 1] = ["heap-peers.md"];
+
     #[test]
     fn every_generated_page_has_a_part() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/measured");
@@ -403,7 +406,8 @@ mod tests {
             let head: String = text.lines().take(5).collect();
             if head.contains("This page is generated") {
                 let name = entry.file_name().into_string().unwrap();
-                assert!(PARTS.iter().any(|part| part.page == name), "{name} has no part");
+                let has_part = PARTS.iter().any(|part| part.page == name);
+                assert!(has_part || BY_ITSELF.contains(&name.as_str()), "{name} has no part");
                 found += 1;
             }
         }
