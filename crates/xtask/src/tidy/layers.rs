@@ -91,6 +91,8 @@ const RULES: &[Rule] = &[
         ours: &["tare-analysis", "tare-java-names", "tare-profile"],
         others: Some(&["httparse", "serde_json"]),
     },
+    // A browser for tests and pictures knows nothing of what it shows.
+    Rule { package: "tare-browser", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     Rule {
         package: "tare-cli",
         ours: &[
@@ -112,8 +114,6 @@ const RULES: &[Rule] = &[
         ],
         others: None,
     },
-    // A browser for tests and pictures knows nothing of what it shows.
-    Rule { package: "tare-browser", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     // A witness shares nothing with what it testifies about.
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     Rule { package: "tare-test-natives", ours: &[], others: Some(&["jvmti-bindings"]) },
