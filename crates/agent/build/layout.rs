@@ -34,12 +34,12 @@ pub fn java() -> String {
 fn constants() -> Vec<(&'static str, i64)> {
     let mut all = Vec::new();
     all.extend(all_of!["", node: COUNT, METHOD, KIDS, SLOT, SLOTS, SLOTS_LOG, PARENT, SIBLING, START, TOTAL]);
-    all.extend(all_of!["", node: FIRST_TOTAL, TIMED_CALLS, AT, SQUARES, FIRST_CALLS]);
+    all.extend(all_of!["", node: FIRST_TOTAL, TIMED_CALLS, AT, SQUARES, FIRST_CALLS, LONG]);
     all.extend(all_of!["", node: CALLING, BYTECODES, OBJECTS, BYTES, MADE, MADE_BYTES]);
     all.extend(all_of!["H_", header: HOLDS, BUMP, LIMIT, RESERVE, REFUSED, LOST, NODE, LOCK]);
     all.extend(all_of!["H_", header: POOL, ROOTS, TREES, ENDED, DEPTH, CPU, FOLD, FULL, PAUSED]);
     all.extend(all_of!["H_", header: PRUNING, PRUNED, DROPPED, RING, WAIT, EVERY, RANDOM, SEED]);
-    all.extend(all_of!["H_", header: NOTED, TOLD, KEEPS, FOLLOW, KEPT, KEPT_AT, SPARE]);
+    all.extend(all_of!["H_", header: NOTED, TOLD, KEEPS, FOLLOW, KEPT, KEPT_AT, SPARE, LONG]);
     all.extend(all_of!["K_", kept: SEEN, FIRST, PLACE, TOOK]);
     all.extend(all_of!["KEPT_", kept: ROOTS, NODES]);
     all.extend(all_of!["", node: MADE_NEXT, SQUARE_CALLS, SQUARE_OWN, SQUARE_TOTAL]);

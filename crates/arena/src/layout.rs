@@ -83,6 +83,8 @@ pub mod header {
     pub const KEPT: usize = 276;
     pub const KEPT_AT: usize = 280;
     pub const SPARE: usize = 284;
+    /// Where some calls are timed: ticks from which on a call is long, see [`super::node::LONG`].
+    pub const LONG: usize = 288;
 }
 
 /// Calls that are kept whole: a page for each root, with its id, how many calls were followed, and
@@ -356,8 +358,12 @@ pub mod node {
     pub const MADE_BYTES: usize = MADE + 8;
     pub const SIZE_TIMED: usize = START + 24;
     pub const SIZE_SOME_TIMED: usize = START + 40;
-    /// Calls of a context that are all timed where only some others are.
+    /// Calls of a context that are all timed where only some others are. If the last of them is long,
+    /// all others are timed, too: this bit of `FIRST_TOTAL` says so. Reading the clock for such a
+    /// call costs next to nothing, and they are too few for one in so many to tell much.
     pub const FIRST_CALLS: u64 = 64;
+    pub const LONG: u64 = 1;
+    pub const LONG_NANOS: u64 = 50_000;
     pub const SIZE_BYTECODES: usize = BYTECODES + 8;
     pub const SIZE_ALLOCATIONS: usize = BYTECODES + 24;
     pub const SIZE_SITES: usize = MADE + 16;

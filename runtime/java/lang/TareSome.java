@@ -13,7 +13,7 @@ import jdk.internal.vm.annotation.ForceInline;
 
 /**
  * Probes that count every call and time some: of each context the first ones, and then one in so many,
- * at distances that are drawn at random.
+ * at distances that are drawn at random. Where calls are long all of them are timed.
  *
  * <p>A node says which of its calls is timed next. While that one is under way its number is not above
  * the node's count, and at all other times it is. So both probes ask the same question, and a call whose
@@ -128,7 +128,11 @@ public final class TareSome {
         long call = U.getLong(node + COUNT);
         // What stands for the rest also counts calls inside of it: all of those are timed that enter it.
         if (call <= FIRST_CALLS || U.getInt(node + METHOD) == REST) {
-            U.putLong(node + FIRST_TOTAL, U.getLong(node + FIRST_TOTAL) + took);
+            long first = U.getLong(node + FIRST_TOTAL) + took & ~LONG;
+            // Not by the sum: first calls load classes. Decided once, so that what is drawn later is
+            // no more often long than others are.
+            boolean isLong = call == FIRST_CALLS && took >= U.getLong((node & ~LOW) + H_LONG);
+            U.putLong(node + FIRST_TOTAL, isLong ? first | LONG : first);
         } else {
             double square = U.getDouble(null, node + SQUARES) + (double) took * took;
             U.putDouble(null, node + SQUARES, square);
@@ -140,7 +144,8 @@ public final class TareSome {
 
     /** The number of the call that is timed next. */
     private static int next(long node, long call) {
-        if (call < FIRST_CALLS || U.getInt(node + METHOD) == REST) {
+        boolean isLong = (U.getLong(node + FIRST_TOTAL) & LONG) != 0;
+        if (call < FIRST_CALLS || isLong || U.getInt(node + METHOD) == REST) {
             return (int) call + 1;
         }
         // Any distance up to twice the mean is as likely, whatever the program does. No call of its

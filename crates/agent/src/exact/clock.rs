@@ -31,6 +31,19 @@ pub fn nanos() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// How fast the processor's counter runs, to a percent or so.
+pub fn ticks_per_nano() -> f64 {
+    const WHILE: u64 = 100_000;
+    let (begun, from) = (nanos(), ticks());
+    loop {
+        let (now, to) = (nanos(), ticks());
+        let passed = now.saturating_sub(begun);
+        if passed >= WHILE {
+            return to.saturating_sub(from) as f64 / passed as f64;
+        }
+    }
+}
+
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a local; the clocks that we name always exist on Linux.

@@ -6,7 +6,7 @@
 //! makes the limit stay where it is, and not the program die.
 
 use super::budget::Want;
-use super::clock::ticks;
+use super::clock::{ticks, ticks_per_nano};
 use super::names_file::NoRoom;
 use super::pages::Pages;
 use super::{agents, bytecodes, locked};
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tare_arena::MethodName;
 use tare_arena::layout::{
-    self, Holds, PAGE, header, kept, page, record, ring, tails, threads, tree,
+    self, Holds, PAGE, header, kept, node, page, record, ring, tails, threads, tree,
 };
 use tare_protocol::{ExactPlan, Follow, Measure};
 
@@ -169,6 +169,8 @@ impl Memory {
         memory.put32(header::EVERY, shape.every);
         memory.put32(header::RANDOM, u32::from(shape.random.is_some()));
         memory.put64(header::SEED, shape.random.unwrap_or(0));
+        let rate = if shape.cpu_time { 1.0 } else { ticks_per_nano() };
+        memory.put64(header::LONG, (node::LONG_NANOS as f64 * rate) as u64);
         memory.set_limit(limit);
         // There will be no more: threads need not wait for a look of ours to be told.
         let whole = limit >= memory.pages.for_trees(Want::Needed);

@@ -23,7 +23,7 @@ pub(super) fn told(profile: &Profile, metric: SeriesId) -> Option<String> {
     let largest = estimated.max_by_key(|(_, (time, _))| **time);
     let mut text = format!(
         "{timed} of {calls} calls were timed: the first 64 of each context, then one in {one_in}, at \
-         random"
+         random, or all where they take 50 µs or more"
     );
     if let Some((method, (time, variance))) = largest.filter(|(_, (time, _))| **time > 0) {
         // Variances are in microseconds squared.

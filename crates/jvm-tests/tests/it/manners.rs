@@ -276,7 +276,7 @@ fn hints_that_are_pasted() {
     let mut pasted = 0;
     for words in [
         &["record", "-d", "1s", "-o", "my run.tare"][..],
-        &["record", "--exact", "-d", "500ms", "--output=-x.tare"],
+        &["record", "--exact", "-d", "500ms", "--output=./-x.tare"],
         &["record", "--exact", "-d", "500ms", "-o", "it's.tare"],
         &["record", "--trace", "-d", "200ms", "-o", "t.tare"],
         &["record", "--trace", "-d", "200ms", "-o", "a trace.x.tare"],

@@ -207,9 +207,9 @@ pub struct RecordArgs {
     /// Count this method and do not time it; for short ones that are called often; may be repeated
     #[arg(long, value_name = "METHOD", conflicts_with = "untimed", requires = "woven", help_heading = EXACT)]
     pub count_only: Vec<MethodPattern>,
-    /// Time a context's first 64 calls, and then one in N of them, at random. All calls are counted,
-    /// and the report says how far each time may be off. 1 times every call [default: 32, without
-    /// --time-all and --overhead]
+    /// Time a context's first 64 calls, and then one in N of them, at random, or all where they take
+    /// 50 µs or more. All calls are counted, and the report says how far each time may be off. 1
+    /// times every call [default: 32, without --time-all and --overhead]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "32",
           value_parser = clap::value_parser!(u32).range(1..=65_536), conflicts_with_all = ["untimed", "overhead"],
           requires = "exact", help_heading = EXACT)]
@@ -267,7 +267,8 @@ pub struct RecordArgs {
     #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
     /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, …; - and -.html
-    /// are standard output, and what is said goes to standard error [default: a new .tare file named after program, pid and mode]
+    /// are standard output, and what is said goes to standard error [default: a new .tare file named
+    /// after program, pid and mode]
     #[arg(long, short, value_name = "FILE", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: Option<PathBuf>,
     /// Print nothing about the recording, and no report
