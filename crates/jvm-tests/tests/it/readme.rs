@@ -84,6 +84,7 @@ const EXPECTED: &[Expected] = &[
     ("tare record 4711 -d 30s -o old.tare", Ends::ByItself, &[SERVER, "new.tare"], "old.tare"),
     ("tare report x.tare", Ends::ByItself, &["Called by", METHOD], ""),
     ("tare report old.tare --native", Ends::ByItself, &["(kernel)", SERVER], ""),
+    ("tare view x.tare", Ends::Interrupted, &["http://127.0.0.1:", "Ctrl-C ends"], ""),
     ("tare diff", Ends::ByItself, &["Regressions", "overlap"], ""),
     ("tare export", Ends::ByItself, &[], "x.html"),
     ("tare detach", Ends::ByItself, &["4711"], ""),
@@ -152,6 +153,8 @@ impl Shell {
     /// Through the words of another program, which a shell reads as it reads what is pasted.
     fn start(&self, command: &str) -> Running {
         let tare = Tare::at(Path::new("/bin/sh")).directory(&self.directory);
+        // No browser is opened where somebody sits.
+        let tare = tare.var("DISPLAY", "").var("WAYLAND_DISPLAY", "");
         tare.var("PATH", &self.path).start(&["-c", &format!("exec {command}")])
     }
 

@@ -83,7 +83,8 @@ fn more_links(handle: &Handle) {
 
 /// Whether a browser was found to open it in. Without a display it would be one in the terminal.
 fn open(link: &str) -> bool {
-    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some());
+    let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set);
     let is_mac = cfg!(target_os = "macos");
     if !has_display && !is_mac {
         return false;
