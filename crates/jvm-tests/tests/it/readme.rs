@@ -245,6 +245,7 @@ fn commands_of_the_readme_are_pasted() {
             }
             Ends::Interrupted => {
                 let file = directory.join("shown.txt");
+                let _ = fs::remove_file(&file); // Of another command.
                 let running = shell.start(&format!("{text} > shown.txt 2>&1"));
                 let shown = || fs::read_to_string(&file).unwrap_or_default();
                 wait_until("its first lines", || shown().lines().count() >= 2);
