@@ -54,6 +54,18 @@ impl Served {
         ))
     }
 
+    /// Ctrl-C.
+    fn end(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.expect("a pid"), Signal::INT).expect("our own child");
+        let mut status = None;
+        wait_until("Ctrl-C ends it", || {
+            status = self.child.try_wait().expect("our own child");
+            status.is_some()
+        });
+        assert_eq!(status.and_then(|status| status.code()), Some(0));
+    }
+
     fn total(&self) -> i64 {
         self.ask("methods?native&idle")["total"].as_i64().unwrap_or(0)
     }
@@ -77,9 +89,7 @@ on_each_jdk! {
         wait_until("they grow", || served.total() > first);
         demo.check_answers();
         // Ctrl-C: the program is as it was, and runs on.
-        let pid = i32::try_from(served.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        rustix::process::kill_process(pid.expect("a pid"), Signal::INT).expect("our own child");
-        assert_eq!(served.child.wait().expect("our own child").code(), Some(0));
+        served.end();
         demo.check_answers();
         let listed = Tare::this().listed(demo.target.pid()).expect("it is a JVM");
         assert_eq!(listed["agent"], "detached", "{listed}");
@@ -93,5 +103,14 @@ on_each_jdk! {
         let sentence = run["sentence"].as_str().unwrap_or_default();
         assert!(sentence.contains("has ended; what was recorded until then is here"), "{run}");
         assert!(served.total() > 0, "{run}");
+    }
+
+    /// The recording hears of it first, and the page must not miss it for that.
+    fn ctrl_c_is_heard_every_time(jdk) {
+        let demo = Demo::start(jdk);
+        for _ in 0..4 {
+            Served::start(&demo.target.name()).end();
+        }
+        demo.check_answers();
     }
 }

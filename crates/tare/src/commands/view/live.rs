@@ -162,7 +162,9 @@ fn go(
         remark_aside(&format!("the recording is in {}", shown(path)));
     }
     end.waiting.answer();
-    record::leave_as_found(&mut agent, &jvm, end.alive && !was_there, timeout, stop)?;
+    // Who leaves listens for Ctrl-C anew, and the page has yet to hear this one.
+    let again = Arc::new(AtomicBool::new(false));
+    record::leave_as_found(&mut agent, &jvm, end.alive && !was_there, timeout, &again)?;
     outcome.map(|_| ())
 }
 
