@@ -380,7 +380,7 @@ fn readers_that_go_away() {
         &["doctor", &name, "--json"],
         &["status", &name, "--json"],
         &["class", "print", "classes/com/acme/shop/Orders.class"],
-        &["record", "-d", "500ms", "-o", "b.tare", &name],
+        &["record", "--wall", "-d", "500ms", "-o", "b.tare", &name],
         &["record", "--exact", "-d", "500ms", "-o", "b.tare", &name],
         &["record", "--trace", "-d", "200ms", "-o", "b.tare", &name],
         &[&["record", "--exact", "-o", "b.tare", "--"][..], &java].concat(),
