@@ -184,6 +184,11 @@ impl Climber {
         }
     }
 
+    /// It looks for what is hot, for which it has nothing but samples.
+    pub fn is_sampling(&self) -> bool {
+        matches!(self.phase, Phase::Sampling)
+    }
+
     /// It has come to the roots, and does not go on, or not yet.
     pub fn is_at_the_roots(&self) -> bool {
         matches!(self.phase, Phase::Resting | Phase::Done)

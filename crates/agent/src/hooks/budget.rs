@@ -1,6 +1,6 @@
 //! How many calls of each hook are timed, and for how much of the time they are counted: as many as
-//! fit into what hooks may take of the program's processor time. What a hook takes that counts
-//! nothing comes off first, then counting, then timing.
+//! fit into what a climb may take of the program's processor time. Samples come off first, then what
+//! a hook takes that counts nothing, then counting, then timing.
 
 use super::blocks::ALL;
 use crate::kernel;
@@ -20,6 +20,8 @@ pub struct Budget {
     costs: Costs,
     /// What was spent inside, and on how many calls, at the last look.
     seen: (u64, u64),
+    /// What samples took until the last look, in nanoseconds.
+    sampled: u64,
     cpu: u64,
     began: u64,
     /// In all, in nanoseconds.
@@ -42,7 +44,10 @@ pub struct Seen {
 /// A program that does nothing still allows this part of a processor's time, in ppm.
 const IDLE_PPM: u64 = 50_000;
 
-/// Of the budget, what is left for timing in any case.
+/// Of the budget, what samples leave for hooks in any case.
+const HOOKS_LEAST: u64 = 2;
+
+/// Of that, what is left for timing in any case.
 const LEAST: u64 = 8;
 
 /// The same of counting, where what a hook takes that counts nothing leaves less.
@@ -52,7 +57,8 @@ impl Budget {
     pub fn new(ppm: u32, costs: Costs) -> Self {
         let cpu = kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let ppm = u64::from(ppm);
-        Budget { ppm, costs, seen: (0, 0), cpu, began: cpu, spent: 0, a_second: None, room: 0 }
+        let (seen, sampled) = ((0, 0), 0);
+        Budget { ppm, costs, seen, sampled, cpu, began: cpu, spent: 0, a_second: None, room: 0 }
     }
 
     /// What hooks took in all, and the program's processor time meanwhile, in nanoseconds.
@@ -61,8 +67,14 @@ impl Budget {
     }
 
     /// Takes what the last time brought (calls of each hook, what was spent inside, and on how many
-    /// calls), and says what part of the next calls is to be timed.
-    pub fn share(&mut self, since: u64, seen: &[Seen], inside: (u64, u64)) -> Vec<u64> {
+    /// calls), and what samples took so far; says what part of the next calls is to be timed.
+    pub fn share(
+        &mut self,
+        since: u64,
+        seen: &[Seen],
+        inside: (u64, u64),
+        sampled: u64,
+    ) -> Vec<u64> {
         let now = kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let cpu = now.saturating_sub(std::mem::replace(&mut self.cpu, now));
         let before = std::mem::replace(&mut self.seen, inside);
@@ -81,7 +93,9 @@ impl Budget {
             self.costs = Costs { time_ps, inside_ps: time_ps - outside.min(time_ps), ..self.costs };
         }
         let allowed = cpu.max(since.saturating_mul(IDLE_PPM) / 1_000_000);
-        let budget = allowed.saturating_mul(self.ppm) / 1_000_000;
+        let whole = allowed.saturating_mul(self.ppm) / 1_000_000;
+        let samples = sampled.saturating_sub(std::mem::replace(&mut self.sampled, sampled));
+        let budget = whole.saturating_sub(samples).max(whole / HOOKS_LEAST);
         self.room = budget.saturating_sub(counting).max(budget / LEAST);
         if since > 0 {
             let now = u128::from(budget) * 1_000_000_000 / u128::from(since);
@@ -159,7 +173,7 @@ mod tests {
         // 1,000 counted at 2 ns; 100 timed, 90 µs inside and 100 ns each outside; 10,000 passed by
         // at 300 ps.
         let seen = Seen { calls: 1_000, missed: 10_000, expected: 0 };
-        budget.share(100_000_000, &[seen], (90_000, 100));
+        budget.share(100_000_000, &[seen], (90_000, 100), 0);
         assert_eq!(budget.so_far().0, 2_000 + 3_000 + 90_000 + 10_000);
     }
 
@@ -187,14 +201,29 @@ mod tests {
         }
         budget.cpu = began;
         // It has kept a processor busy; half of one is room for 100 M calls a second at 2 ns.
-        budget.share(20_000_000, &[], (0, 0));
+        budget.share(20_000_000, &[], (0, 0), 0);
         assert_eq!(budget.duties(&[100_000_000], 0), [ALL]);
+    }
+
+    #[test]
+    fn samples_are_part_of_what_a_climb_may_take() {
+        // What the test's own process uses meanwhile must not matter.
+        let room = |samples: u64| {
+            let mut budget = Budget::new(20_000, COSTS);
+            budget.cpu = u64::MAX;
+            budget.share(1_000_000_000, &[], (0, 0), samples);
+            budget.room
+        };
+        // Two percent of an idle program's twentieth of a processor: a millisecond.
+        assert_eq!(room(0), 1_000_000);
+        assert_eq!(room(300_000), 700_000);
+        assert_eq!(room(5_000_000), 500_000, "hooks keep a half");
     }
 
     #[test]
     fn a_burst_of_timed_calls_is_noticed() {
         let mut budget = Budget::new(20_000, COSTS);
-        budget.share(100_000_000, &[Seen::default()], (0, 0));
+        budget.share(100_000_000, &[Seen::default()], (0, 0), 0);
         // A millisecond a second is room for a hundred calls in a tenth of one.
         assert!(!budget.is_overdrawn((0, 100)));
         assert!(budget.is_overdrawn((0, 10_000_000)));

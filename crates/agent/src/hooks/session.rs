@@ -22,7 +22,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::{Duration, Instant};
-use tare_arena::samples::EventHead;
+use tare_arena::samples::{Counter, EventHead};
 use tare_protocol::{HookPlan, HookStatus};
 
 /// How often sums go out: a batch of calls, of which a front end tells how much they scatter.
@@ -418,7 +418,8 @@ impl HookSession {
             self.event(self.kinds.caller, now, since, trace, &values);
         }
         let spent = (self.shared.spent.load(Relaxed), self.shared.told.load(Relaxed));
-        let parts = self.budget.share(since, &seen, spent);
+        let sampled = self.shared.stream.ring.count(Counter::Own);
+        let parts = self.budget.share(since, &seen, spent, sampled);
         for (set, part) in self.set.iter_mut().zip(parts).filter(|(set, _)| set.tells()) {
             set.window.part = part;
             if set.window.is_open {

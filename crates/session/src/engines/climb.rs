@@ -29,8 +29,11 @@ pub use crate::climb::{Doing, short};
 
 const RING: u64 = 32 << 20;
 
-/// Between two samples of a thread: cheap enough to go on all the time.
+/// Between two samples of a thread, while it is looked for what is hot.
 const CPU_INTERVAL: Duration = Duration::from_millis(5);
+/// The same while hooks tell: an interruption takes a hundredth of five milliseconds, which hooks
+/// make better use of.
+const CALM_INTERVAL: Duration = Duration::from_millis(20);
 const WALL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// From one decision to the next.
@@ -112,6 +115,9 @@ struct Climbing {
     pid: u32,
     complete: bool,
     again: bool,
+    /// From one sample to the next.
+    interval: Duration,
+    wall: bool,
 }
 
 impl Engine for Plan {
@@ -134,9 +140,10 @@ impl Engine for Plan {
         let Beginning { agent, jvm, place, observer, plan } = beginning;
         let output = place().output;
         let wall = self.metric == ClimbMetric::Wall;
+        let interval = if wall { WALL_INTERVAL } else { CPU_INTERVAL };
         let sampling = SamplePlan {
             wall,
-            interval_ns: nanos(if wall { WALL_INTERVAL } else { CPU_INTERVAL }),
+            interval_ns: nanos(interval),
             native: false,
             kernel: false,
             memory: RING,
@@ -192,6 +199,8 @@ impl Engine for Plan {
             pid: jvm.pid,
             complete: false,
             again: self.again,
+            interval,
+            wall,
         })))
     }
 }
@@ -280,6 +289,22 @@ impl Climbing {
         let is_batch = batches > before.0;
         self.climber.hooked(&mut self.source.climb, hooks, &refused, is_batch, pause);
         self.early = Some(Instant::now() + TRIAL + EARLY);
+        Ok(())
+    }
+
+    /// Samples are as frequent as they must be.
+    fn pace(&mut self, agent: &mut Agent) -> Result<()> {
+        let wanted = match (self.wall, self.climber.is_sampling()) {
+            (true, _) => WALL_INTERVAL,
+            (false, true) => CPU_INTERVAL,
+            (false, false) => CALM_INTERVAL,
+        };
+        if wanted != self.interval {
+            let interval_ns = Some(nanos(wanted));
+            let change = EngineChange::Sampling { interval_ns, paused: None };
+            agent.tell(&Request::Change(change))?;
+            self.interval = wanted;
+        }
         Ok(())
     }
 
@@ -373,6 +398,7 @@ impl Running for Climbing {
                 return Ok(Step::Over);
             }
         }
+        self.pace(agent)?;
         Ok(Step::Told(super::Figures::Climb(self.figures()), self.source.stream.elapsed()))
     }
 
