@@ -46,7 +46,7 @@ Options:
 
 /// Until samples are taken, hooks are in, and what was woven is compiled again; and until what was
 /// restored is.
-const LEAD_IN: Amount = Amount { iterations: 1, seconds: 9.0 };
+const LEAD_IN: Amount = Amount { iterations: 1, seconds: 20.0 };
 const WINDOW: Amount = Amount { iterations: 1, seconds: 8.0 };
 const LEAD_OUT: Amount = Amount { iterations: 1, seconds: 5.0 };
 
@@ -112,11 +112,12 @@ pub fn run(words: &[&str]) -> Result<()> {
         work: ready.work.clone(),
     };
     let jcmd = ready.javac.home.join("bin/jcmd");
-    let mut table = "| program | rounds | climb, hooks are in | to set them and take them out | \
-                     exact recording | hooks at once | set anew in the window | \
-                     by its own account | heaviest edges that agree |\n\
-                     |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
-        .to_owned();
+    let mut table =
+        "| program | rounds | climb, hooks are in | of that compilers | of that our threads | \
+                     to set them and take them out | exact recording | hooks at once | \
+                     set anew in the window | by its own account | heaviest edges that agree |\n\
+                     |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+            .to_owned();
     // What is built and fetched is not part of the time.
     let mut workloads = Vec::new();
     for name in names {
@@ -155,7 +156,7 @@ pub fn run(words: &[&str]) -> Result<()> {
 
 const PAGE: &str = "\
 A program is warm; in each round there is a plain window of eight seconds and one with `tare climb`,
-nine seconds after it began, so that its hooks are in and what was woven is compiled. Samples and
+twenty seconds after it began, so that its hooks are in and what was woven is compiled. Samples and
 hooks are part of it. A first climb of forty seconds is not measured: it makes HotSpot throw its
 compiled code away, once in a JVM that was started without the agent. At the end there are two windows with
 `tare record --exact` of the program's own classes.
@@ -165,8 +166,11 @@ compiled code away, once in a JVM that was started without the agent. At the end
   bounds of 95 % of 4,000 bootstrap draws of rounds. The goal of a climb is 1.02; 1.05 where hot
   methods are called more than 5 M times a second. For the exact recording it is beside the median
   of all plain windows.
+- **Of that compilers**, and **our threads**: what the JVM's compilers took more than in the plain
+  window before, and what Tare's threads in the process took, beside a plain iteration; medians.
+  What is left is the program's own threads: hooks, samples, and code that is inlined less.
 - **To set them and take them out**: what the process took more than plain iterations would have,
-  in the nine seconds before the window and the five after the climb, once a climb. In seconds of
+  in the twenty seconds before the window and the five after the climb, once a climb. In seconds of
   the plain program: as much processor time as it uses in that time. Most of it are the JVM's
   compilers, which compile woven classes, and all that these are inlined into, anew.
 - **Set anew in the window**: how often classes were loaded again there, on average, since the climb
@@ -209,12 +213,19 @@ impl Measured {
         let most = self.climbs.iter().filter_map(|climb| climb["hooks_most"].as_u64()).max();
         let account: Vec<f64> =
             self.climbs.iter().filter_map(|climb| climb["overhead"].as_f64()).collect();
+        let of_plain = |part: fn(&Cost, &Cost) -> f64| {
+            let pairs = self.costs[Kind::Climb as usize].iter().zip(&self.costs[0]);
+            let shares: Vec<f64> = pairs.map(|(one, plain)| part(one, plain) / plain.cpu).collect();
+            median(&shares).map(|share| format!("{:.1} %", share * 1e2))
+        };
         let changes = self.changes.iter().sum::<f64>() / self.changes.len().max(1) as f64;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {changes:.1} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {changes:.1} | {} | {} |",
             self.climbs.len(),
             shown(beside(&cpu(Kind::Climb), &around)),
+            or_none(of_plain(|one, plain| one.compiling - plain.compiling)),
+            or_none(of_plain(|one, _| one.own)),
             or_none(median(&self.around).map(|seconds| format!("{seconds:.1} s"))),
             shown(beside(&exact, &usual)),
             most.unwrap_or(0),
@@ -347,7 +358,8 @@ mod tests {
 
     #[test]
     fn a_line_has_ratios_of_the_same_round() {
-        let cost = |cpu| Cost { wall: cpu, cpu, own: 0.0, iterations: 1 };
+        let cost =
+            |cpu| Cost { wall: cpu, cpu, own: cpu / 100.0, compiling: cpu / 50.0, iterations: 1 };
         let measured = Measured {
             costs: [
                 vec![cost(10.0), cost(20.0), cost(30.0)],
@@ -365,15 +377,15 @@ mod tests {
         let line = measured.line("h2");
         assert_eq!(
             line,
-            "| h2 | 2 | 1.010 (1.010–1.010) | 2.0 s | 3.000 (2.000–4.000) | 4 | 0.5 | 1.4 % | 9 of 10 |"
+            "| h2 | 2 | 1.010 (1.010–1.010) | 0.8 % | 1.4 % | 2.0 s | 3.000 (2.000–4.000) | 4 | 0.5 | 1.4 % | 9 of 10 |"
         );
     }
 
     #[test]
     fn what_is_beyond_the_plain_program_is_told_in_its_seconds() {
         // An iteration takes a tenth of a second, and two processors.
-        let plain = Cost { wall: 100.0, cpu: 200.0, own: 0.0, iterations: 80 };
-        let dearer = Cost { wall: 150.0, cpu: 300.0, own: 0.0, iterations: 40 };
+        let plain = Cost { wall: 100.0, cpu: 200.0, iterations: 80, ..Cost::default() };
+        let dearer = Cost { wall: 150.0, cpu: 300.0, iterations: 40, ..Cost::default() };
         assert!((dearer.beyond(plain) - 2.0).abs() < 1e-9);
         assert_eq!(plain.beyond(plain), 0.0);
     }

@@ -276,7 +276,7 @@ mod tests {
                 name if name == ALL.0 => all,
                 _ => 102.0,
             };
-            one.costs = vec![Cost { wall: 50.0, cpu, own: 0.0, iterations: 1 }; 3];
+            one.costs = vec![Cost { wall: 50.0, cpu, iterations: 1, ..Cost::default() }; 3];
         }
         windows
     }

@@ -18,13 +18,18 @@ const WARM_UP: Amount = Amount { iterations: 5, seconds: 15.0 };
 /// What samplers give a JVM that they launch.
 const DEBUG: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
 
+/// Names of Tare's threads, and of the JVM's compilers.
+const OURS_AND_COMPILERS: [&[&str]; 2] = [&["tare-"], &["C1 ", "C2 "]];
+
 /// Of an iteration, in milliseconds: the time, and the processor time of the whole process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     pub wall: f64,
     pub cpu: f64,
     /// Of that processor time what threads of Tare's took, which are in the process, too.
     pub own: f64,
+    /// And what the JVM's compilers took.
+    pub compiling: f64,
     /// How many there were.
     pub iterations: usize,
 }
@@ -66,14 +71,19 @@ impl<'a> Warm<'a> {
     }
 
     pub fn run(&mut self, amount: Amount) -> Result<Cost> {
-        let (before, own_before) = (self.processor_time()?, self.own_time());
+        let of_threads = |warm: &Self| OURS_AND_COMPILERS.map(|names| warm.time_of(names));
+        let (before, threads_before) = (self.processor_time()?, of_threads(self));
         let times = self.program.run(amount)?;
         let used = self.processor_time()? - before;
-        let own = (self.own_time() - own_before).max(0.0);
+        let threads = of_threads(self);
+        // A compiler's thread that has nothing to do may end.
+        let took = |at: usize| (threads[at] - threads_before[at]).max(0.0);
+        let (own, compiling) = (took(0), took(1));
         let wall = median(&times.wall).context("no iteration")?;
         let iterations = times.wall.len();
         let per = 1.0 / iterations as f64;
-        Ok(Cost { wall, cpu: used * per, own: own * per, iterations })
+        let (own, compiling) = (own * per, compiling * per);
+        Ok(Cost { wall, cpu: used * per, own, compiling, iterations })
     }
 
     /// Of the whole process, in milliseconds.
@@ -85,12 +95,12 @@ impl<'a> Warm<'a> {
         Ok(ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0)
     }
 
-    /// Of threads of Tare's in the process, in milliseconds, by the scheduler's own clock.
-    fn own_time(&self) -> f64 {
+    /// Of threads in the process whose names begin so, in milliseconds, by the scheduler's own clock.
+    fn time_of(&self, names: &[&str]) -> f64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.program.pid()));
         let took = |task: PathBuf| {
             let name = fs::read_to_string(task.join("comm")).ok()?;
-            if !name.starts_with("tare-") {
+            if !names.iter().any(|begin| name.starts_with(begin)) {
                 return None;
             }
             let times = fs::read_to_string(task.join("schedstat")).ok()?;

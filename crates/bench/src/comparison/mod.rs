@@ -215,7 +215,13 @@ mod tests {
     fn windows(kind: Option<&'static Kind>, cpu: &[f64], other: &[f64]) -> Windows {
         let costs = cpu
             .iter()
-            .map(|&cpu| Cost { wall: cpu * 2.0, cpu, own: cpu / 200.0, iterations: 1 })
+            .map(|&cpu| Cost {
+                wall: cpu * 2.0,
+                cpu,
+                own: cpu / 200.0,
+                iterations: 1,
+                ..Cost::default()
+            })
             .collect();
         Windows { kind, costs, counted: vec![10.0, 30.0, 20.0], other: other.to_vec() }
     }
