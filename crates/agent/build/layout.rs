@@ -2,7 +2,8 @@
 //! readers. They and their meaning are `tare_arena::layout`'s; here are only their names in Java.
 
 use tare_arena::layout::{
-    self, Holds, header, kept, node, own, page, record, region, ring, stack, tails, threads, tree,
+    self, Holds, header, kept, node, others, own, page, record, region, ring, spread, stack, tails,
+    threads, tree,
 };
 
 /// The constants of a module, each under its own name behind a prefix.
@@ -43,8 +44,15 @@ fn constants() -> Vec<(&'static str, i64)> {
     all.extend(all_of!["K_", kept: SEEN, FIRST, PLACE, TOOK]);
     all.extend(all_of!["KEPT_", kept: ROOTS, NODES]);
     all.extend(all_of!["", node: MADE_NEXT, SQUARE_CALLS, SQUARE_OWN, SQUARE_TOTAL]);
-    all.extend(all_of!["", node: WITH_OWN, WITH_TOTAL]);
-    all.extend(all_of!["T_", tree: SPARE_TREE, DRAWN, OWNER, MADE, MADE_LAST, KEPT, BEGUN, TOOK]);
+    all.extend(all_of!["", node: WITH_OWN, WITH_TOTAL, WITH_CALLS]);
+    all.extend(all_of!["", node: SPREAD, TO]);
+    all.extend(all_of!["H_", header: SPREADS, SPREADS_MOST, UNSPREAD]);
+    all.extend(all_of!["T_", tree: SPREADS]);
+    all.extend(all_of!["SPREAD_", spread: STRETCHES, BYTES, FIRST, DROPPED, SHIFT]);
+    all.extend(all_of!["OTHERS_", others: WEIGHTS, TICKS, SPREAD, SQUARES, BESIDE]);
+    all.extend(
+        all_of!["T_", tree: SPARE_TREE, DRAWN, OWNER, MADE, MADE_LAST, KEPT, BEGUN, TOOK, WEIGHT],
+    );
     all.extend(all_of!["", tree: FLAG_FOLLOWED]);
     all.extend(all_of!["", layout: UNFOLLOWED]);
     all.extend(all_of!["", layout: PAGE, EXTENT, TREES_MAX, LIST_MAX]);

@@ -32,6 +32,7 @@ mod idle;
 mod jni_refs;
 mod join;
 mod labels;
+mod lengths;
 mod locks;
 mod memory;
 mod method_type;
@@ -82,6 +83,7 @@ pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
 pub use jni_refs::{JniRefs, JniSite};
 pub use join::{JOINED, Joined, JoinedSums, join};
 pub use labels::{Label, LabelKind};
+pub use lengths::{CallLengths, Lengths};
 pub use locks::{
     Doing, Executor, Holder, Idle as IdleWaits, Lock, Locks, OWNERS, POINTS, Pair, Place, Queue,
     Sum, add_owners,

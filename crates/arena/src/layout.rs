@@ -1,6 +1,11 @@
 //! Offsets and sizes, one place for the agent, the readers and the probe runtime: the agent's build
 //! script writes `TareLayout.java` from it (`crates/agent/build/layout.rs`).
 
+mod followed;
+pub mod spread;
+
+pub use followed::{kept, others};
+
 /// The unit in which memory is handed out. Each page begins with what it is and whose.
 pub const PAGE: usize = 4096;
 
@@ -77,28 +82,20 @@ pub mod header {
     pub const TOLD: usize = 256;
     /// 1 when no node is pruned: objects that are watched refer to theirs.
     pub const KEEPS: usize = 264;
-    /// Where calls of roots are drawn: one in so many is followed. How many of them are kept of each
-    /// root, the slowest and as many others; where their places are; and trees that wait for a call.
+    /// Where calls of roots are drawn: one in so many is followed, which the agent may change at any
+    /// moment. How many of them are kept of each root, the slowest and as many others; where their
+    /// places are; and trees that wait for a call.
     pub const FOLLOW: usize = 272;
     pub const KEPT: usize = 276;
     pub const KEPT_AT: usize = 280;
     pub const SPARE: usize = 284;
     /// Where some calls are timed: ticks from which on a call is long, see [`super::node::LONG`].
     pub const LONG: usize = 288;
-}
-
-/// Calls that are kept whole: a page for each root, with its id, how many calls were followed, and
-/// places: first those of the slowest calls, then as many of calls that were drawn.
-pub mod kept {
-    pub const ROOTS: usize = 64;
-    pub const SEEN: usize = 8;
-    pub const FIRST: usize = 32;
-    /// A place: the tree, and ticks that the call took.
-    pub const PLACE: usize = 16;
-    pub const TOOK: usize = 8;
-    /// Of the slowest, and of the others, at most; and nodes of one call.
-    pub const MOST: u32 = 100;
-    pub const NODES: usize = 8192;
+    /// Pages with lengths of calls ([`super::spread`]): how many there are, and may be; and calls whose
+    /// length found no room.
+    pub const SPREADS: usize = 296;
+    pub const SPREADS_MOST: usize = 300;
+    pub const UNSPREAD: usize = 304;
 }
 
 /// The table of threads: entries of thread id and, where threads have no field of ours, their
@@ -161,6 +158,8 @@ pub mod tree {
     /// calls of roots there were.
     pub const SPARE_TREE: usize = EVERY;
     pub const DRAWN: usize = LEFT;
+    /// Where the next context's lengths go.
+    pub const SPREADS: usize = STACK;
     /// The tree of a followed call has no name. The thread's own tree; its nodes in the order in
     /// which they were made, first and last; in how many places it is kept; when the call began,
     /// and how long it took.
@@ -170,6 +169,8 @@ pub mod tree {
     pub const KEPT: usize = 116;
     pub const BEGUN: usize = 120;
     pub const TOOK: usize = 128;
+    /// For how many calls of its root it stands: one in so many was followed when it began.
+    pub const WEIGHT: usize = 136;
     /// Whoever leaves a child of the root leaves the subgraph.
     pub const FLAG_LEAVES: u32 = 1;
     /// A tree of the pool, for virtual threads.
@@ -341,15 +342,22 @@ pub mod node {
     pub const SQUARES: usize = START + 32;
     /// In the tree of a followed call: the node that was made next.
     pub const MADE_NEXT: usize = START + 24;
-    /// Where calls of roots are drawn, sums over those that were followed: of the squares of a
-    /// context's calls, of its own time and of its total, and of the last two with what the call of
-    /// the root took. Floating-point numbers.
+    /// In the thread's tree: where the lengths of its calls are counted. In that of a followed call: the
+    /// same context in the thread's tree.
+    pub const SPREAD: usize = START + 28;
+    pub const TO: usize = WITH_TOTAL;
+    /// Where calls of roots are drawn, below a root: calls and times are sums of weights, each call
+    /// of the root with its own. These are sums of `weight² − weight`, which is what one call adds to
+    /// the variance of such a sum: with the squares of a context's calls, of its own time and of its
+    /// total, of the last two with what the call of the root took, and of its calls. Floating-point
+    /// numbers.
     pub const SQUARE_CALLS: usize = START + 32;
     pub const SQUARE_OWN: usize = START + 40;
     pub const SQUARE_TOTAL: usize = START + 48;
     pub const WITH_OWN: usize = START + 56;
     pub const WITH_TOTAL: usize = START + 64;
-    pub const SIZE_FOLLOWED: usize = START + 72;
+    pub const WITH_CALLS: usize = START + 72;
+    pub const SIZE_FOLLOWED: usize = START + 80;
     pub const BYTECODES: usize = SIZE_COUNTED;
     pub const OBJECTS: usize = BYTECODES + 8;
     pub const BYTES: usize = BYTECODES + 16;

@@ -15,11 +15,13 @@ pub mod layout;
 mod names;
 mod regions;
 pub mod samples;
+mod spread;
 pub mod trace;
 mod tree;
 
 pub use clock::Clock;
-pub use follow::{KeptCall, Variances};
+pub use follow::{FollowedCalls, KeptCall, RootCalls, Variances};
 pub use names::{MethodName, NameLog, Names};
 pub use regions::{RegionFigures, stretch};
+pub use spread::{Spread, spread_ticks};
 pub use tree::{Node, Pruning, ReadError, Snapshot, Tree};

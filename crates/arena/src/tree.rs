@@ -7,10 +7,10 @@
 
 use crate::clock::Clock;
 use crate::estimate::Estimate;
-use crate::follow::{self, KeptCall, Sums, Variances};
+use crate::follow::{self, FollowedCalls, Variances};
 use crate::layout::{self, Holds, PAGE, header, node, page, tree};
 use crate::regions::{self, RegionFigures};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,10 +119,8 @@ pub struct Snapshot {
     pub untold: u64,
     pub trees: Vec<Tree>,
     pub regions: Vec<RegionFigures>,
-    /// Where calls of roots are drawn: those that are kept whole; how many calls of roots there
-    /// were, and how many of them were followed.
-    pub kept: Vec<KeptCall>,
-    pub root_calls: (u64, u64),
+    /// Where calls of roots are drawn.
+    pub followed: FollowedCalls,
 }
 
 /// How often trees were pruned. Bytes that were read between two equal states, with nobody at it,
@@ -181,7 +179,7 @@ impl Snapshot {
             return Err(ReadError::BadHeader("the size of a node"));
         }
         let clock = Clock::read(bytes)?;
-        let Trees { trees, regions, kept, root_calls } =
+        let Trees { trees, regions, followed } =
             read_trees(bytes.get(..used as usize).unwrap_or(bytes), holds);
         Ok(Snapshot {
             session: head32(header::SESSION)?,
@@ -199,8 +197,7 @@ impl Snapshot {
             untold: head(header::NOTED)?.saturating_sub(head(header::TOLD)?),
             trees,
             regions,
-            kept,
-            root_calls,
+            followed,
         })
     }
 }
@@ -212,8 +209,7 @@ const NOWHERE: u32 = u32::MAX;
 struct Trees {
     trees: Vec<Tree>,
     regions: Vec<RegionFigures>,
-    kept: Vec<KeptCall>,
-    root_calls: (u64, u64),
+    followed: FollowedCalls,
 }
 
 fn read_trees(bytes: &[u8], holds: Holds) -> Trees {
@@ -262,12 +258,9 @@ fn read_trees(bytes: &[u8], holds: Holds) -> Trees {
     let flags = |tree: &Tree| u32_at(bytes, tree.at as usize + tree::FLAGS).unwrap_or(0);
     let is_followed = |tree: &mut Tree| flags(tree) & tree::FLAG_FOLLOWED != 0;
     let followed: Vec<Tree> = trees.extract_if(.., is_followed).collect();
-    let mut root_calls = (0, 0);
+    let mut known = FollowedCalls::default();
     if holds == Holds::Followed {
-        let nodes = trees.iter().flat_map(|tree| &tree.nodes).map(|node| node.at);
-        let sums: HashMap<u32, Sums> =
-            nodes.map(|at| (at, Sums::read(bytes, at as usize))).collect();
-        root_calls = follow::estimate(&mut trees, &sums);
+        known = follow::known(bytes, &mut trees);
     }
     // The agent's own thread has a tree for its calibration.
     let of_the_program =
@@ -276,8 +269,8 @@ fn read_trees(bytes: &[u8], holds: Holds) -> Trees {
         places.iter().filter_map(|at| u32_at(bytes, at + page::TREE)).collect();
     trees.retain(|tree| with_regions.contains(&tree.at) || tree.nodes.iter().any(of_the_program));
     let regions = regions::read(bytes, &places, &trees);
-    let kept = follow::kept_calls(bytes, &trees, followed);
-    Trees { trees, regions, kept, root_calls }
+    known.kept = follow::kept_calls(bytes, &trees, followed);
+    Trees { trees, regions, followed: known }
 }
 
 fn read_tree_head(bytes: &[u8], at: usize) -> Tree {

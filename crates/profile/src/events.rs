@@ -121,17 +121,6 @@ impl EventKind {
         EventKind::new("region", &fields)
     }
 
-    /// `kept-call`: a root's call that was kept whole: one of the slowest, or drawn from all.
-    pub fn kept_call() -> Self {
-        EventKind::new("kept-call", &["number", "slow", "drawn"].map(|name| (name, COUNT)))
-    }
-
-    /// `kept-context`: what a context did in the kept call of that `number`, with what it called.
-    pub fn kept_context() -> Self {
-        let own = ("own", FieldType::Integer(Unit::Nanoseconds));
-        EventKind::new("kept-context", &[("number", COUNT), ("calls", COUNT), own])
-    }
-
     /// `region-times`: how many of those passages took from so long to so long.
     pub fn region_times() -> Self {
         let time = FieldType::Integer(Unit::Nanoseconds);

@@ -33,6 +33,7 @@ mod column;
 mod contexts;
 mod events;
 pub mod facts;
+mod followed;
 mod frames;
 mod handle;
 mod index;

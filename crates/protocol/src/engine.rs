@@ -168,6 +168,10 @@ pub enum EngineChange {
         /// names.
         demote: Vec<u32>,
     },
+    /// Of an exact recording that follows some calls of roots: one in so many from now on.
+    Follow {
+        one_in: u32,
+    },
     Sampling {
         interval_ns: Option<u64>,
         paused: Option<bool>,
@@ -201,7 +205,7 @@ impl EngineChange {
     #[must_use]
     pub fn engine(&self) -> EngineName {
         match self {
-            EngineChange::Exact { .. } => EngineName::Exact,
+            EngineChange::Exact { .. } | EngineChange::Follow { .. } => EngineName::Exact,
             EngineChange::Sampling { .. } => EngineName::Sampling,
             EngineChange::Alloc { .. } => EngineName::Alloc,
             EngineChange::Locks { .. } => EngineName::Locks,
@@ -215,6 +219,7 @@ impl EngineChange {
         let message = Message::new("change").with("engine", self.engine());
         match self {
             EngineChange::Exact { demote } => message.with_all("demote", demote),
+            EngineChange::Follow { one_in } => message.with("follow", one_in),
             EngineChange::Sampling { interval_ns, paused } => {
                 message.with_some("interval-ns", *interval_ns).with_some("paused", *paused)
             }
@@ -235,6 +240,9 @@ impl EngineChange {
 
     pub(crate) fn from_message(m: &Message) -> Result<Self, WireError> {
         Ok(match EngineName::of(m)? {
+            EngineName::Exact if m.get("follow").is_some() => {
+                EngineChange::Follow { one_in: m.parse("follow")? }
+            }
             EngineName::Exact => EngineChange::Exact { demote: m.parse_all("demote")? },
             EngineName::Sampling => EngineChange::Sampling {
                 interval_ns: m.get("interval-ns").map(|_| m.parse("interval-ns")).transpose()?,
@@ -363,6 +371,7 @@ mod tests {
         ];
         let changes = [
             EngineChange::Exact { demote: vec![3, 7] },
+            EngineChange::Follow { one_in: 250 },
             EngineChange::Sampling { interval_ns: Some(7), paused: None },
             EngineChange::Sampling { interval_ns: None, paused: Some(true) },
             EngineChange::Alloc { interval_bytes: Some(7), paused: None },

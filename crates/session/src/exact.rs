@@ -3,6 +3,7 @@
 
 mod demoted;
 mod followed;
+mod lengths;
 mod live;
 mod loads;
 mod memory;
@@ -27,6 +28,7 @@ use crate::recorder::Source;
 use crate::regions::Regions;
 use crate::stream::Watched;
 use followed::Followed;
+use lengths::Lengths;
 use missing::Missing;
 use std::collections::HashMap;
 use tare_analysis::{
@@ -96,6 +98,7 @@ pub struct Exact {
     untimed: Vec<u64>,
     /// Where calls of roots are drawn.
     followed: Followed,
+    lengths: Lengths,
 }
 
 /// What only timed sessions have: net times, calls that have none, and calls that made timed calls.
@@ -186,6 +189,7 @@ impl Exact {
             steering: None,
             untimed: Vec::new(),
             followed: Followed::default(),
+            lengths: Lengths::default(),
         }
     }
 
@@ -355,7 +359,7 @@ impl Exact {
             self.take_back_what_is_gone(snapshot, profile);
         }
         self.missing = Missing::of(snapshot, rest);
-        self.followed.look(snapshot, &threads);
+        self.look_at_followed(snapshot, &threads, profile);
         self.totals.followed = self.followed.calls();
         Ok(())
     }

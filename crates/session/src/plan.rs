@@ -18,6 +18,14 @@ pub struct Plan {
     pub command: Vec<OsString>,
 }
 
+impl Plan {
+    /// Whether the recording begins with a look at the program at work: one that is started is to be
+    /// let go before.
+    pub fn looks_first(&self) -> bool {
+        matches!(&self.what, What::Exact(plan) if plan.find_roots.is_some())
+    }
+}
+
 /// Where a recording goes.
 pub enum Output {
     /// A file that grows while the recording goes on and can be read at any moment. It survives

@@ -97,8 +97,8 @@ impl Counting {
         Counting::start(agent, jvm, &names, observer)
     }
 
-    /// `None` if it is not wanted any more.
-    fn start(
+    /// Counts just these; `None` if it is not wanted any more.
+    pub fn start(
         agent: &mut Agent,
         jvm: &Jvm,
         names: &[&str],
@@ -160,7 +160,7 @@ impl Stacks {
         for (context, weight) in by_context {
             let frames: Vec<_> = profile.contexts.frames(context).collect();
             let methods = frames.iter().rev().map(|frame| profile.frames.get(*frame).method);
-            let names = methods.filter_map(|method| name(profile, method, &woven));
+            let names = methods.filter_map(|method| plain_name(profile, method, &woven));
             *stacks.entry(names.take(DEPTH).collect()).or_default() += weight;
         }
         Stacks(stacks)
@@ -206,7 +206,11 @@ impl Stacks {
 
 /// As a region is named; not what the JVM or a compiler made up, which may have another name next
 /// time.
-fn name(profile: &Profile, method: MethodId, woven: impl Fn(&str) -> bool) -> Option<String> {
+pub fn plain_name(
+    profile: &Profile,
+    method: MethodId,
+    woven: impl Fn(&str) -> bool,
+) -> Option<String> {
     let method = profile.methods.get(method);
     let (class, name) = (profile.strings.get(method.class), profile.strings.get(method.name));
     let plain = |text: &str, more: &str| {
@@ -240,6 +244,17 @@ pub fn compiling(pid: u32) -> Duration {
         name.contains("Compiler").then(|| Duration::from_nanos(nanos))
     };
     tasks.filter_map(of_task).sum()
+}
+
+/// What a program has taken of the processor so far, without the JVM's compilers.
+pub fn processor(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may have anything in it.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let ran = (ticks(11)? + ticks(12)?) as f64 / per_second as f64;
+    Some(Duration::from_secs_f64(ran).saturating_sub(compiling(pid)))
 }
 
 /// Whether a recording of these classes weaves one, as far as its name tells.

@@ -41,20 +41,26 @@ final class TareFollow {
         room(FRAMES);
         long base = root & ~LOW;
         long main = page(root);
-        int number = U.getInt(main + T_DRAWN);
-        U.putInt(main + T_DRAWN, number + 1);
-        long x = random((root & LOW) * 0x9e3779b97f4a7c15L + number ^ U.getLong(base + H_SEED));
-        if (((x >>> 32) * U.getInt(base + H_FOLLOW)) >>> 32 == 0) {
-            long tree = empty(base, main);
-            if (tree != 0) {
-                U.putLong(tree + T_BEGUN, ticks());
-                return tree + T_ROOT;
-            }
-        }
         long call = find(root, UNFOLLOWED - id);
         if (call == 0 || U.getInt(call + METHOD) != UNFOLLOWED - id) {
             lost(base);
             return 0;
+        }
+        int number = U.getInt(main + T_DRAWN);
+        U.putInt(main + T_DRAWN, number + 1);
+        long x = random((root & LOW) * 0x9e3779b97f4a7c15L + number ^ U.getLong(base + H_SEED));
+        // The agent may change it at any moment: read once.
+        int oneIn = U.getInt(base + H_FOLLOW);
+        if (((x >>> 32) * oneIn) >>> 32 == 0) {
+            long before = ticks();
+            long tree = empty(base, main);
+            if (tree != 0) {
+                U.putInt(tree + T_WEIGHT, oneIn);
+                long begun = ticks();
+                U.putLong(tree + T_BEGUN, begun);
+                more(call + OTHERS_BESIDE, begun - before);
+                return tree + T_ROOT;
+            }
         }
         long entry = entry(thread);
         U.putLong(call + START, clock(call, ticks()));
@@ -91,6 +97,7 @@ final class TareFollow {
             U.putLong(call + START, 0);
             U.putLong(call + TOTAL, U.getLong(call + TOTAL) + (took > 0 ? took : 0));
             U.putLong(call + COUNT, U.getLong(call + COUNT) + 1);
+            TareFollowed.took(call, took, 1);
             return root;
         }
         return here >>> 32 == root >>> 32 ? root : 0;
@@ -135,6 +142,7 @@ final class TareFollow {
         long rest = root + U.getInt(base + H_NODE);
         clear(root);
         clear(rest);
+        U.putLong(root + TO, main + T_ROOT);
         U.putInt(root + KIDS, (int) rest);
         U.putLong(tree + T_ADJUST, 0);
         U.putInt(tree + T_OWNER, (int) main);
@@ -152,7 +160,10 @@ final class TareFollow {
         noChild(node);
     }
 
-    /** A node was made in the tree of a call: they are kept in the order in which they came. */
+    /**
+     * A node was made in the tree of a call: they are kept in the order in which they came. It knows its
+     * place in the thread's tree, where the lengths of its calls are counted.
+     */
     static void made(long tree, long node) {
         int last = U.getInt(tree + T_MADE_LAST);
         if (last == 0) {
@@ -161,6 +172,10 @@ final class TareFollow {
             U.putInt((tree & ~LOW | last & LOW) + MADE_NEXT, (int) node);
         }
         U.putInt(tree + T_MADE_LAST, (int) node);
+        int id = U.getInt(node + METHOD);
+        long above = U.getLong(parent(node) + TO);
+        long to = above >>> 32 == tree >>> 32 ? site(above, id) : 0;
+        U.putLong(node + TO, to != 0 && U.getInt(to + METHOD) == id ? to : 0);
     }
 
     // ---- the end of a call ----
@@ -172,8 +187,16 @@ final class TareFollow {
         if (first == 0) {
             return;
         }
+        long before = ticks();
         long took = U.getLong((base | first & LOW) + TOTAL);
+        int id = U.getInt((base | first & LOW) + METHOD);
+        long weight = U.getInt(tree + T_WEIGHT);
+        long others = find(main + T_ROOT, UNFOLLOWED - id);
+        if (others >>> 32 != base >>> 32) {
+            return; // The session has ended.
+        }
         int nodes = own(base, root, first);
+        // Each has its place in the thread's tree where the time of its begin was.
         U.putLong(root + START, main + T_ROOT);
         for (int at = first; at != 0;) {
             long node = base | at & LOW;
@@ -181,7 +204,7 @@ final class TareFollow {
             if (above >>> 32 != base >>> 32) {
                 return; // The session has ended.
             }
-            U.putLong(node + START, add(node, above, took));
+            U.putLong(node + START, add(node, above, took, weight, at == first));
             at = U.getInt(node + MADE_NEXT);
         }
         for (int at = first; at != 0;) {
@@ -190,10 +213,17 @@ final class TareFollow {
             at = U.getInt(node + MADE_NEXT);
         }
         U.putLong(root + START, 0);
+        double spread = (double) weight * weight - weight;
+        more(others + OTHERS_WEIGHTS, weight);
+        more(others + OTHERS_TICKS, (double) weight * took);
+        more(others + OTHERS_SPREAD, spread);
+        more(others + OTHERS_SQUARES, spread * took * took);
         U.putLong(tree + T_TOOK, took);
         if (nodes <= KEPT_NODES) {
-            keep(base, tree, main, U.getInt((base | first & LOW) + METHOD), took);
+            keep(base, tree, main, id, took);
         }
+        // What the tree's clock has left out was for new nodes.
+        more(others + OTHERS_BESIDE, ticks() - before + U.getLong(tree + T_ADJUST));
     }
 
     /** What each node took itself, while it is not needed for squares. How many nodes there are. */
@@ -218,31 +248,39 @@ final class TareFollow {
         return nodes;
     }
 
-    /** Adds what a node of the call has to the thread's tree; where. */
-    private static long add(long node, long above, long took) {
+    /**
+     * Adds what a node of the call has to the thread's tree; where. The root's own calls are all
+     * counted, so they count as one each, and the others as many as the call stands for.
+     */
+    private static long add(long node, long above, long took, long weight, boolean outermost) {
         int id = U.getInt(node + METHOD);
         boolean inRest = U.getInt(above + METHOD) == REST;
+        long times = outermost ? 1 : weight;
         long count = U.getLong(node + COUNT);
         long to = inRest ? above : find(above, id);
+        long found = times * count;
         if (to == 0) {
             // The tree's own rest, which was told of one call.
             to = page(above) + T_ROOT + U.getInt((above & ~LOW) + H_NODE);
-            count--;
+            found--;
         }
-        U.putLong(to + COUNT, U.getLong(to + COUNT) + count);
+        U.putLong(to + COUNT, U.getLong(to + COUNT) + found);
         if (inRest) {
             return to;
         }
         long total = U.getLong(node + TOTAL);
-        U.putLong(to + TOTAL, U.getLong(to + TOTAL) + total);
-        U.putLong(to + CALLING, U.getLong(to + CALLING) + (U.getLong(node + CALLING) & ~1));
+        U.putLong(to + TOTAL, U.getLong(to + TOTAL) + times * total);
+        long calling = U.getLong(node + CALLING) & ~1;
+        U.putLong(to + CALLING, U.getLong(to + CALLING) + times * calling);
         if (U.getInt(to + METHOD) != REST) {
+            double spread = (double) weight * weight - weight;
             double own = U.getLong(node + SQUARE_OWN);
-            more(to + SQUARE_CALLS, (double) count * count);
-            more(to + SQUARE_OWN, own * own);
-            more(to + SQUARE_TOTAL, (double) total * total);
-            more(to + WITH_OWN, own * took);
-            more(to + WITH_TOTAL, (double) total * took);
+            more(to + SQUARE_CALLS, spread * count * count);
+            more(to + SQUARE_OWN, spread * own * own);
+            more(to + SQUARE_TOTAL, spread * total * total);
+            more(to + WITH_OWN, spread * own * took);
+            more(to + WITH_TOTAL, spread * total * took);
+            more(to + WITH_CALLS, spread * count);
         }
         return to;
     }

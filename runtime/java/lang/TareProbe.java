@@ -244,11 +244,15 @@ public final class TareProbe {
     @ForceInline
     public static void exitTimed(long token) {
         if (token != 0) {
-            long now = ticks();
-            Thread thread = Thread.currentThread();
-            ended(get(thread, entry(thread)), token, now);
-            exit(token);
+            exitTimed(token, ticks());
         }
+    }
+
+    @ForceInline
+    static void exitTimed(long token, long now) {
+        Thread thread = Thread.currentThread();
+        ended(get(thread, entry(thread)), token, now);
+        exit(token);
     }
 
     public static void caughtTimed(long token, int id) {

@@ -1,7 +1,7 @@
 //! Exact recordings as the control thread sees them: an engine among others.
 
 use super::demote::demote;
-use super::{SUBSCRIBER, files, start, status, stop, subgraph, tick};
+use super::{SUBSCRIBER, files, recording, start, status, stop, subgraph, tick};
 use crate::engines::{Between, Engine, EngineError, Jvm};
 use crate::events::Subscriber;
 use std::fs::File;
@@ -53,10 +53,14 @@ impl Engine for Exact {
         change: &EngineChange,
         between: &mut Between<'_>,
     ) -> Result<(), EngineError> {
-        let EngineChange::Exact { demote: ids } = change else {
-            return Err(EngineError::misdirected(self.name()));
-        };
-        Ok(demote(jvm.jni, ids, between)?)
+        match change {
+            EngineChange::Exact { demote: ids } => Ok(demote(jvm.jni, ids, between)?),
+            EngineChange::Follow { one_in } => {
+                recording().iter().for_each(|recording| recording.memory.follow(*one_in));
+                Ok(())
+            }
+            _ => Err(EngineError::misdirected(self.name())),
+        }
     }
 
     fn stop(&self, jvm: Jvm, between: &mut Between<'_>) {

@@ -31,9 +31,10 @@ pub enum Part {
     Calibration,
     Trace,
     Some,
+    Followed,
 }
 
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 16] = [
     Part::Probe,
     Part::Threads,
     Part::Clock,
@@ -49,6 +50,7 @@ const PARTS: [Part; 15] = [
     Part::Calibration,
     Part::Trace,
     Part::Some,
+    Part::Followed,
 ];
 
 impl Part {
@@ -69,6 +71,7 @@ impl Part {
             Part::Calibration => "java/lang/TareCalibration",
             Part::Trace => "java/lang/TareTrace",
             Part::Some => "java/lang/TareSome",
+            Part::Followed => "java/lang/TareFollowed",
         }
     }
 

@@ -59,6 +59,9 @@ pub fn more(base: i64, end: i64, rest: bool) -> bool {
     })
 }
 
+/// Lengths of calls may take this part of the memory, the trees the rest.
+const OF_SPREADS: u64 = 4;
+
 /// The memory of one session.
 pub struct Memory {
     pub base: u64,
@@ -161,6 +164,7 @@ impl Memory {
             memory.put32(header::FOLLOW, follow.one_in.max(1));
             memory.put32(header::KEPT, follow.kept.min(kept::MOST));
             memory.put32(header::KEPT_AT, behind as u32);
+            memory.put32(header::SPREADS_MOST, (budget / OF_SPREADS / PAGE as u64) as u32);
         }
         if ring > 0 {
             memory.make_own_ring(first);
@@ -184,6 +188,13 @@ impl Memory {
 
     pub fn files(&self, drains: bool) -> io::Result<Vec<File>> {
         self.pages.files(drains)
+    }
+
+    /// From now on one call of a root in so many is followed, where they are drawn.
+    pub fn follow(&self, one_in: u32) {
+        if self.get32(header::FOLLOW) != 0 {
+            self.put32(header::FOLLOW, one_in.max(1));
+        }
     }
 
     pub fn used(&self) -> u64 {

@@ -62,6 +62,8 @@ enum Times {
     None,
     Some,
     All,
+    /// In calls of roots that are followed.
+    Followed,
 }
 
 /// What woven methods call.
@@ -70,6 +72,7 @@ fn probes(times: Times, region: Option<&RegionProbe>) -> Result<(Probes, Probes)
         Times::None => (Part::Probe, ""),
         Times::Some => (Part::Some, "Some"),
         Times::All => (Part::Probe, "Timed"),
+        Times::Followed => (Part::Followed, "Followed"),
     };
     let owner = part.name();
     let set = |enter: &str| {
@@ -114,6 +117,7 @@ impl AllProbes {
         let (root, inner) = probes(Times::None, with)?;
         let times = match () {
             () if plan.some_times().is_some() => Times::Some,
+            () if plan.follow().is_some() => Times::Followed,
             () if plan.is_timed() => Times::All,
             () => Times::None,
         };

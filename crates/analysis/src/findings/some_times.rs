@@ -44,7 +44,20 @@ pub(super) fn followed(profile: &Profile) -> Option<String> {
     let facts = &profile.run.facts;
     let one_in = facts.get(keys::FOLLOWED_ONE_IN)?;
     let (all, followed) = (facts.get(keys::ROOT_CALLS)?, facts.get(keys::FOLLOWED_CALLS)?);
-    let calls = format!("1 in {one_in} calls of the roots was followed: {followed} of {all}");
+    let chosen = match (facts.get(keys::FOLLOWED_LEAST), facts.get(keys::FOLLOWED_MOST)) {
+        (Some(least), Some(most)) => {
+            let budget = facts.get(keys::OVERHEAD_BUDGET).map_or_else(String::new, percent);
+            let took = facts.get(keys::OVERHEAD).map_or_else(String::new, |took| {
+                format!("; probes took {} of the program's own time", percent(took))
+            });
+            let range =
+                if least < most { format!(", from {least} to {most}") } else { String::new() };
+            format!(" at last (chosen for an overhead of {budget}{range}{took})")
+        }
+        _ => String::new(),
+    };
+    let calls =
+        format!("1 in {one_in} calls of the roots was followed{chosen}: {followed} of {all}");
     Some(match followed {
         0 => format!("{calls}; nothing is known of what they call"),
         _ => format!(

@@ -124,8 +124,11 @@ keys! {
     SKIPS_TRIVIAL: bool = "skips-trivial";
     /// Of each context's calls after the first ones, one in so many was timed.
     TIMED_ONE_IN: u64 = "timed-one-in";
-    /// One call of a root in so many was followed.
+    /// One call of a root in so many was followed; where a budget chose that, at last. Then also the
+    /// least and the most that it was.
     FOLLOWED_ONE_IN: u64 = "followed-one-in";
+    FOLLOWED_LEAST: u64 = "followed-one-in-least";
+    FOLLOWED_MOST: u64 = "followed-one-in-most";
     /// Calls of roots, and how many of them were followed.
     ROOT_CALLS: u64 = "root-calls";
     FOLLOWED_CALLS: u64 = "followed-calls";

@@ -7,6 +7,8 @@ use crate::command_socket::Command;
 use crate::demotion::Steering;
 use crate::error::{Error, Result, refuse};
 use crate::exact::{self, Arena, Exact, Totals};
+pub use crate::following::FIRST as FIRST_ONE_IN;
+use crate::following::Following;
 use crate::launch::Settings;
 use crate::observer::{Happening, Note, Observer};
 use crate::origins::Origins;
@@ -14,6 +16,8 @@ use crate::patterns::{self, Patterns, Wanted};
 use crate::plan::Output;
 use crate::recorder::{Recorder, Source};
 use crate::rescuer::Rescuer;
+use crate::roots;
+pub use crate::roots::FindRoots;
 use crate::steering::Beside;
 use crate::stream::{Pauses, StreamSource, Watched};
 use crate::thread_counters::ThreadCounters;
@@ -26,7 +30,8 @@ use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_profile::facts::{Facts, keys};
 use tare_protocol::{
-    AllocPlan, EngineName, EnginePlan, ExactPlan, ExactStatus, Measure, REGIONS_MAX, Request,
+    AllocPlan, EngineChange, EngineName, EnginePlan, ExactPlan, ExactStatus, Measure, REGIONS_MAX,
+    Request,
 };
 
 const HASH_CODES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=3"];
@@ -42,8 +47,14 @@ pub struct Plan {
     pub weave: ExactPlan,
     /// The JVM whose costs of bytecodes the plan has, in its own words.
     pub target: Option<String>,
-    /// The share of the program's own time that probes may take: 0.2 for a fifth.
+    /// The share of the program's own time that probes may take: 0.2 for a fifth. Where calls of roots
+    /// are drawn, it chooses how many are followed; elsewhere, which methods are timed.
     pub overhead: Option<f64>,
+    /// Roots are looked for in the program, and a few of their calls followed, as this says, within
+    /// the budget. A program without such methods is recorded as the plan says otherwise.
+    pub find_roots: Option<FindRoots>,
+    /// What such a look has found, in words.
+    pub found: Vec<String>,
     /// For so long the program is sampled before anything is woven.
     pub window: Option<Duration>,
     /// Counts of the processor and the kernel for each thread, beside it.
@@ -93,6 +104,7 @@ pub struct Outcome {
     /// Passages of all regions.
     pub passages: u64,
     pub steering: Option<Steered>,
+    pub following: Option<HeldByFollowing>,
     /// Below roots: how many methods were woven, and how many of them ran.
     pub woven_and_ran: Option<(usize, usize)>,
 }
@@ -107,6 +119,18 @@ pub struct Steered {
     pub budget: f64,
     /// Methods that were counted and not timed.
     pub demoted: usize,
+}
+
+/// How the share of probes was held by how many calls of roots are followed.
+#[derive(Clone, Debug)]
+pub struct HeldByFollowing {
+    /// On the whole, as a share of the program's own time, and how that is known.
+    pub overhead: Option<f64>,
+    pub source: String,
+    pub budget: f64,
+    /// One in so many at last, at the least and at the most.
+    pub one_in: u32,
+    pub range: (u32, u32),
 }
 
 /// An exact recording under way.
@@ -166,7 +190,11 @@ impl Engine for Plan {
         }
     }
 
-    fn begin(&self, beginning: Beginning<'_>) -> Result<Begun> {
+    fn begin(&self, mut beginning: Beginning<'_>) -> Result<Begun> {
+        if let Some(how) = self.find_roots {
+            let plan = roots::with_roots(self, how, &mut beginning)?;
+            return plan.map_or(Ok(Begun::Stopped(None)), |plan| plan.begin(beginning));
+        }
         let Beginning { agent, jvm, plan, place, observer } = beginning;
         if self.weave.regions().len() > REGIONS_MAX {
             refuse!("one recording can time at most {REGIONS_MAX} regions");
@@ -217,7 +245,12 @@ impl Engine for Plan {
         let rescuer = path.and_then(|path| Rescuer::set(jvm, &path, &memory, &status).ok());
         let mut exact =
             Exact::new(Arena::new(memory), status.exact().cloned().unwrap_or_default(), origins);
-        exact.steering = self.overhead.map(Steering::new);
+        match (self.overhead, self.weave.follow()) {
+            (Some(budget), Some(follow)) => {
+                exact.choose_with(Following::new(budget, follow.one_in), jvm.pid);
+            }
+            (budget, _) => exact.steering = budget.map(Steering::new),
+        }
         if let Some(stream) = watched {
             let told = status.alloc().cloned().unwrap_or_default();
             let watched = Watched::new(stream, monotonic(began), told)?;
@@ -261,6 +294,10 @@ impl Running for ExactRecording {
             return Ok(Step::Over);
         }
         self.append()?;
+        if let Some(one_in) = self.exact.take_one_in() {
+            // Whoever has gone is noticed at the next turn.
+            let _ = agent.tell(&Request::Change(EngineChange::Follow { one_in }));
+        }
         Ok(Step::Told(super::Figures::Exact(self.figures()), self.began.elapsed()))
     }
 
@@ -321,7 +358,15 @@ impl Running for ExactRecording {
             budget: steering.budget(),
             demoted: steering.ever_demoted().count(),
         });
-        let outcome = Outcome { figures, status, told_all, passages, steering, woven_and_ran };
+        let following = exact.following().map(|following| HeldByFollowing {
+            overhead: following.overhead(),
+            source: following.source(),
+            budget: following.budget(),
+            one_in: following.one_in(),
+            range: following.range(),
+        });
+        let outcome =
+            Outcome { figures, status, told_all, passages, steering, following, woven_and_ran };
         let outcome = super::Outcome::Exact(Box::new(outcome));
         Ok(Finished { recorded: Some(recorded), nothing, outcome })
     }
@@ -379,6 +424,8 @@ pub(super) fn monotonic(moment: Instant) -> u64 {
 impl Plan {
     /// Notes in a run what is not in the plan for the agent.
     fn describe(&self, run: &mut RunInfo, launched: bool) {
+        let found = self.found.iter().map(|found| ("roots-found".to_owned(), found.clone()));
+        run.options.extend(found);
         if launched && self.settings().fixed {
             run.facts.set(keys::CHANCE_FIXED, &true);
         }

@@ -11,7 +11,7 @@ use tare_profile::{ContextId, LossKind, Profile, RunInfo, ThreadId};
 
 impl Exact {
     /// The context and thread of a node, as of the last look.
-    fn seen(&self, node: u32) -> Option<(ContextId, ThreadId)> {
+    pub(super) fn seen(&self, node: u32) -> Option<(ContextId, ThreadId)> {
         let (page, place) = (node as usize / layout::PAGE, node as usize % layout::PAGE);
         let seen = self.pages.get(page)?.get(place / NODE_SPACE)?;
         (seen.context != ContextId::ROOT).then_some((seen.context, seen.thread))
@@ -49,10 +49,12 @@ impl Source for Exact {
         self.origins.account(run);
         self.watched.iter().for_each(|watched| watched.account(run));
         self.followed.account(run);
+        self.lengths.account(run);
     }
 
     fn complete(&self, profile: &mut Profile) {
         self.watched.iter().for_each(|watched| watched.complete(profile));
         self.followed.complete(profile, &self.frames);
+        self.lengths.complete(profile);
     }
 }

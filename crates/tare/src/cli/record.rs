@@ -1,9 +1,11 @@
 //! The flags of `tare record`.
 
+use super::Patience;
 use super::values::{
-    duration, engine, interval, interval_bytes, number, one_in, ring, size, threshold,
+    Budget, budget, duration, engine, interval, interval_bytes, number, one_in, ring, size,
+    threshold,
 };
-use super::{Patience, profiles};
+use clap::builder::ArgPredicate;
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ pub enum LockDepth {
 #[command(
     group(ArgGroup::new("woven").multiple(true).args(["exact", "bytecodes", "alloc_exact", "trace"])),
     group(ArgGroup::new("changed").multiple(true).args(["exact", "bytecodes", "alloc_exact", "trace", "region"])),
+    group(ArgGroup::new("drawn").multiple(true).args(["follow", "overhead"])),
     group(ArgGroup::new("untimed").args(["count", "bytecodes", "alloc_exact"])),
 )]
 pub struct RecordArgs {
@@ -183,10 +186,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "1/N", value_parser = one_in, requires_all = ["root", "exact"], help_heading = EXACT,
           conflicts_with_all = ["untimed", "time_some", "overhead", "cpu", "region", "follow_threads", "trace"])]
     pub follow: Option<u32>,
-    /// With --follow: of each root keep so many of the slowest followed calls whole, and as many
-    /// drawn ones, for `tare report --slowest`; up to 100
+    /// With --follow, or --overhead with roots: of each root keep so many of the slowest followed calls
+    /// whole, and as many drawn ones, for `tare report --slowest`; up to 100
     #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100),
-          requires = "follow", help_heading = EXACT)]
+          requires = "drawn", help_heading = EXACT)]
     pub slowest: u32,
     /// Follow threads that are started below a root, and tasks that are handed to executors there
     #[arg(long, requires = "root", help_heading = EXACT)]
@@ -222,10 +225,13 @@ pub struct RecordArgs {
     /// callers'
     #[arg(long, conflicts_with = "untimed", requires = "exact", help_heading = EXACT)]
     pub time_all: bool,
-    /// Hold the cost of probes to this share of the program's own time, such as 20%: methods that
-    /// are short and called often are counted and no longer timed
-    #[arg(long, value_name = "SHARE", value_parser = profiles::share, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
-    pub overhead: Option<f64>,
+    /// Hold the cost of probes to this share of the program's own time, such as 5%, or `none`. Roots are
+    /// looked for first: methods that handle requests, run tasks or are called as often. Of their calls
+    /// one in N is followed, as with --follow, and N is chosen again and again. --root names them
+    /// yourself. With --include, --region, --cpu, --depth, --time-all, --count-only or
+    /// --follow-threads, methods that are short and called often are counted and no longer timed
+    #[arg(long, value_name = "SHARE", value_parser = budget, conflicts_with = "count", requires = "exact", help_heading = EXACT)]
+    pub overhead: Option<Budget>,
     /// Sample processor time, as without any mode; with --alloc or --lock, beside it. With --exact: sample
     /// the program first, nearly unwoven, and join calls with samples, for processor time per call
     /// that probes do not distort
@@ -264,7 +270,7 @@ pub struct RecordArgs {
     pub duration: Option<Duration>,
     /// Memory for the trees, in the profiled JVM; when it is full, the least important contexts are
     /// summed up [default: 256M, with --overhead 1G]
-    #[arg(long, default_value = "256M", default_value_if("overhead", clap::builder::ArgPredicate::IsPresent, "1G"), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
+    #[arg(long, default_value = "256M", default_value_ifs([("overhead", ArgPredicate::Equals("none".into()), "256M"), ("overhead", ArgPredicate::IsPresent, "1G")]), hide_default_value = true, value_parser = size, value_name = "SIZE", help_heading = EXACT)]
     pub memory: u64,
     /// Where the recording goes: x.tare, x.html for a flame graph, x.pb.gz for pprof, …; - and -.html
     /// are standard output, and what is said goes to standard error [default: a new .tare file named
@@ -279,4 +285,11 @@ pub struct RecordArgs {
     /// The program to start and record, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+impl RecordArgs {
+    /// The share of the program's own time that probes may take.
+    pub fn share(&self) -> Option<f64> {
+        self.overhead.and_then(|Budget(share)| share)
+    }
 }

@@ -29,6 +29,21 @@ pub fn one_in(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| "write 1/100 to follow one call in a hundred; up to 1/1000000".to_owned())
 }
 
+/// What probes may take: a share of the program's own time, or as much as they need.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget(pub Option<f64>);
+
+/// `5%`, or `none`.
+pub fn budget(text: &str) -> Result<Budget, String> {
+    match text {
+        "none" => Ok(Budget(None)),
+        _ => match super::profiles::share(text)? {
+            share if share > 0.0 => Ok(Budget(Some(share))),
+            _ => Err("write a share above 0, such as 5%; none sets no bound".to_owned()),
+        },
+    }
+}
+
 /// What an analysis may take: any amount that is worth trying.
 pub fn memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {

@@ -266,6 +266,8 @@ fn record_guest(guest: Guest, job: &Job, names: &Names, begun: &mut bool) -> Res
     let mut screen = Screen::new(job.quiet);
     let mut files = None;
     let mut place = || files.insert(Files::take(job, &jvm, names)).place();
+    let let_go = if job.plan.looks_first() { Ok(guest.let_go()) } else { Err(guest) };
+    let_go.iter().for_each(|running| screen.end_at(running.leave()));
     let started = tare_session::begin(&mut agent, &jvm, &job.plan, &mut place, &mut screen)?;
     let Begun::Recording(mut recording) = started else {
         bail!("the recording was stopped before it had begun");
@@ -275,7 +277,7 @@ fn record_guest(guest: Guest, job: &Job, names: &Names, begun: &mut bool) -> Res
     }
     *begun = true;
     screen.begins(&job.plan, jvm.pid);
-    let mut running = guest.let_go();
+    let mut running = let_go.unwrap_or_else(Guest::let_go);
     screen.end_at(running.leave());
     watch(&mut recording, &mut screen);
     let End { finished, waiting, .. } = recording.finish(&mut screen);

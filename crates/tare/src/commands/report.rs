@@ -9,6 +9,7 @@ mod head;
 mod hprof;
 mod jni_refs;
 mod json;
+mod lengths;
 mod list;
 mod locks;
 mod page;
@@ -29,11 +30,11 @@ use crate::term::plain;
 use anyhow::{Result, bail};
 use tare_analysis::climb::Climb;
 use tare_analysis::{
-    Aside, Asides, Bounds, Classes, Drawn, ELAPSED, Filter, Finding, FindingKind, Hot, JniRefs,
-    LabelId, Locks, Memory, Moment, Pauses, Region, Slowest, ThreadShare, Tree, blocked_samples,
-    by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks, lock_findings,
-    memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, who_allocated,
-    who_held_up,
+    Aside, Asides, Bounds, CallLengths, Classes, Drawn, ELAPSED, Filter, Finding, FindingKind, Hot,
+    JniRefs, LabelId, Locks, Memory, Moment, Pauses, Region, Slowest, ThreadShare, Tree,
+    blocked_samples, by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks,
+    lock_findings, memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls,
+    who_allocated, who_held_up,
 };
 use tare_java_names::Pattern;
 use tare_profile::{EventKind, Profile, SeriesId, SeriesInfo, ValueKind};
@@ -63,6 +64,7 @@ pub struct Report<'a> {
     pauses: Option<Pauses>,
     /// Of roots of which one call in so many was followed.
     slowest: Vec<Slowest>,
+    lengths: CallLengths,
     /// Somebody asked for locks, and the answer is that nobody waited.
     is_answered: bool,
 }
@@ -308,6 +310,7 @@ fn with_report<R>(
         climb,
         pauses,
         slowest: Slowest::of(profile),
+        lengths: CallLengths::of(profile),
         is_answered,
     };
     then(&report)
@@ -319,7 +322,7 @@ fn print(report: &Report<'_>) -> Result<()> {
     if args.slowest && report.slowest.is_empty() {
         bail!(
             "the recording kept no calls whole; record them with `tare record --exact --root METHOD \
-             --follow 1/100`"
+             --follow 1/100`, or with `--overhead 5%`"
         );
     }
     if args.gc && report.pauses.is_none() {

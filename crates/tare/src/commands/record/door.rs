@@ -2,7 +2,7 @@
 //! is wrong with them is said before a program is started or a JVM touched.
 
 use super::files::{check_output, check_room};
-use super::plan::plan;
+use super::plan::{finds_roots, plan};
 use super::{Job, predict};
 use crate::cli::{LockDepth, RecordArgs};
 use crate::figures::remark_aside;
@@ -94,7 +94,9 @@ fn exact(args: &RecordArgs) -> Result<exact::Plan> {
     Ok(exact::Plan {
         weave: plan(args)?,
         target: target.map(|target| target.jvm),
-        overhead: args.overhead,
+        overhead: args.share(),
+        find_roots: finds_roots(args),
+        found: Vec::new(),
         window: args.cpu.then_some(args.window),
         counters: args.counters,
         chance: match args.bytecodes && !args.as_it_comes {

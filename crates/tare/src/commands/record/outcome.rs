@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use tare_profile::Unit;
 use tare_protocol::{COST_PS, ExactStatus};
-use tare_session::engines::exact::{self, Steered};
+use tare_session::engines::exact::{self, HeldByFollowing, Steered};
 use tare_session::engines::{climb, stream, trace};
 use tare_session::{Finished, Outcome, Recorded};
 
@@ -137,6 +137,7 @@ fn say_exact(outcome: &exact::Outcome, recorded: &Recorded, path: &Path, size: u
         say_weaving(status);
     }
     outcome.steering.iter().for_each(say_overhead);
+    outcome.following.iter().for_each(say_following);
     if let Some(longest) = recorded.stretched {
         remark(&format!(
             "the trees were large: up to {longest:.1?} passed between two looks at them"
@@ -197,6 +198,24 @@ fn say_overhead(steering: &Steered) {
         "probes took {now}{:.0} % were allowed; {} counted and not timed",
         steering.budget * 100.0,
         several(steering.demoted, "method"),
+    ));
+}
+
+/// What probes took, and what that made of the number of calls that are followed.
+fn say_following(held: &HeldByFollowing) {
+    let now = held.overhead.map_or_else(
+        || "it is not known what probes took, since too few calls were followed; ".to_owned(),
+        |share| {
+            let share = share * 100.0;
+            format!("probes took {share:.1} % of the program's own time, by {}; ", held.source)
+        },
+    );
+    let (least, most) = held.range;
+    let range = if least < most { format!(" (from {least} to {most})") } else { String::new() };
+    remark(&format!(
+        "{now}{:.0} % were allowed; 1 call in {} followed at last{range}",
+        held.budget * 100.0,
+        held.one_in,
     ));
 }
 

@@ -9,6 +9,7 @@ use tare_protocol::{
     BytecodeSamples, Counted, ExactPlan, Figures, Follow, Measure, Roots, SomeTimes, TracePlan,
     TreePlan, TreeRoots,
 };
+use tare_session::engines::exact::{FIRST_ONE_IN, FindRoots};
 
 /// What the agent is to weave and measure.
 pub fn plan(args: &RecordArgs) -> Result<ExactPlan> {
@@ -47,9 +48,30 @@ fn measure(args: &RecordArgs) -> Result<Measure> {
         }));
     }
     let follow_threads = args.follow_threads;
-    let follow = args.follow.map(|one_in| Follow { one_in, seed: args.seed, kept: args.slowest });
+    let within = follows_within_budget(args).then_some(FIRST_ONE_IN);
+    let one_in = args.follow.or(within);
+    let follow = one_in.map(|one_in| Follow { one_in, seed: args.seed, kept: args.slowest });
     let roots = roots.map(|roots| TreeRoots { roots, follow_threads, follow });
     Ok(Measure::Trees(TreePlan { figures: figures(args)?, roots, depth }))
+}
+
+/// Whether a budget is held by how many calls of roots are followed. What cannot be followed, or names
+/// what is to be recorded, has the other way: methods that are no longer timed.
+fn follows_within_budget(args: &RecordArgs) -> bool {
+    let whole = args.follow_threads || args.cpu || !args.region.is_empty();
+    args.share().is_some() && args.exact && !args.bytecodes && !whole
+}
+
+/// Whether roots are to be looked for, and how their calls are followed then.
+pub fn finds_roots(args: &RecordArgs) -> Option<FindRoots> {
+    let named = !args.root.is_empty()
+        || !args.include.is_empty()
+        || !args.count_only.is_empty()
+        || args.time_all
+        || args.depth.is_some();
+    let finds = follows_within_budget(args) && !named;
+    let follow = Follow { one_in: FIRST_ONE_IN, seed: args.seed, kept: args.slowest };
+    finds.then_some(FindRoots { follow, skip_trivial: !args.no_skip_trivial })
 }
 
 fn figures(args: &RecordArgs) -> Result<Figures> {
@@ -83,7 +105,9 @@ fn figures(args: &RecordArgs) -> Result<Figures> {
 const TIMED_ONE_IN: u32 = 32;
 
 fn some_times(args: &RecordArgs) -> Option<SomeTimes> {
-    let all = args.time_all || args.overhead.is_some() || args.follow.is_some();
+    // Where roots are looked for, this is for a program without.
+    let budget = args.share().is_some() && finds_roots(args).is_none();
+    let all = args.time_all || budget || args.follow.is_some();
     let by_default = (!all).then_some(TIMED_ONE_IN);
     let one_in = args.time_some.or(by_default).filter(|one_in| *one_in > 1)?;
     Some(SomeTimes { one_in, seed: args.seed })
@@ -100,6 +124,33 @@ mod tests {
         match Cli::try_parse_from(words).map(|cli| cli.command) {
             Ok(Some(Command::Record(args))) => plan(&args).unwrap().measure,
             other => panic!("{flags}: {:?}", other.err()),
+        }
+    }
+
+    #[test]
+    fn roots_are_looked_for_where_nothing_says_what_is_recorded() {
+        let finds = |flags: &str| {
+            let words = ["tare", "record", "4711", "--exact"].into_iter();
+            match Cli::try_parse_from(words.chain(flags.split_whitespace())).map(|cli| cli.command)
+            {
+                Ok(Some(Command::Record(args))) => finds_roots(&args).is_some(),
+                other => panic!("{flags}: {:?}", other.err()),
+            }
+        };
+        for flags in ["--overhead 5%", "--overhead 5% --exclude a.**", "--overhead 1% --cpu-time"] {
+            assert!(finds(flags), "{flags}");
+        }
+        for flags in [
+            "",
+            "--overhead none",
+            "--overhead 5% --root a.B.c",
+            "--overhead 5% --include a.**",
+            "--overhead 5% --cpu",
+            "--overhead 5% --depth 9",
+            "--overhead 5% --time-all",
+            "--overhead 5% --region a.B:3-9",
+        ] {
+            assert!(!finds(flags), "{flags}");
         }
     }
 
@@ -122,11 +173,18 @@ mod tests {
         assert_eq!(some("--exact --time-some=8 --time-all"), (Some((8, 1)), true));
         assert_eq!(some("--exact --time-some=1"), (None, false));
         assert_eq!(some("--exact --time-all"), (None, true));
-        assert_eq!(some("--exact --overhead 20%"), (None, false));
+        assert_eq!(some("--exact --include a.** --overhead 20%"), (None, false));
+        assert_eq!(some("--exact --overhead none"), (Some((32, 1)), false));
+        // For a program without roots.
+        assert_eq!(some("--exact --overhead 5%"), (Some((32, 1)), false));
         let followed = trees("--exact --root a.B.c --follow 1/100 --seed 3");
         let follow = followed.roots.and_then(|roots| roots.follow);
         assert_eq!(follow, Some(Follow { one_in: 100, seed: 3, kept: 20 }));
         assert!(matches!(followed.figures, Figures::Times { some: None, .. }));
+        let within = |flags| trees(flags).roots.and_then(|roots| roots.follow);
+        let chosen = within("--exact --root a.B.c --overhead 5% --slowest 7");
+        assert_eq!(chosen, Some(Follow { one_in: FIRST_ONE_IN, seed: 1, kept: 7 }));
+        assert_eq!(within("--exact --root a.B.c --overhead 5% --follow-threads"), None);
         let rooted = trees("--exact --root a.B.c --follow-threads --depth 7");
         assert!(rooted.roots.is_some_and(|roots| roots.follow_threads));
         assert_eq!(rooted.depth, 7);

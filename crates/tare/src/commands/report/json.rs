@@ -61,6 +61,10 @@ pub fn beside(report: &Report<'_>) -> Map<String, Value> {
         let slowest = super::slowest::json(report.profile, &report.slowest);
         root.insert("slowest".into(), slowest);
     }
+    if !report.lengths.is_empty() {
+        let lengths = super::lengths::json(report.profile, &report.lengths);
+        root.insert("call_lengths".into(), lengths);
+    }
     root.insert("regions".into(), super::regions::json(report));
     root
 }

@@ -4,7 +4,7 @@ use super::classes;
 use super::jni_refs;
 use super::list::{self, Outside, Which};
 use super::locks::{self, Extent};
-use super::{Report, head, labels_like, pauses, sites, slowest, tree};
+use super::{Report, head, labels_like, lengths, pauses, sites, slowest, tree};
 use crate::cli::By;
 use crate::figures::{fit, percent, value, wrap};
 use crate::stdout_file;
@@ -90,6 +90,7 @@ fn write(page: &Page<'_>, out: &mut Vec<u8>) -> Result<()> {
         return page.next_steps(out);
     }
     list::print(out, report, &outside, Which::WithCalled, width)?;
+    lengths::print(out, report, width)?;
     writeln!(out)?;
     let title =
         if report.args.bottom_up { "Callers, from the hot methods up" } else { "Call tree" };

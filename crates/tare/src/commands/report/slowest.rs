@@ -74,7 +74,7 @@ fn times(calls: f64) -> String {
 }
 
 /// The methods of a context, the outermost first.
-fn path(profile: &Profile, context: ContextId) -> Vec<String> {
+pub(super) fn path(profile: &Profile, context: ContextId) -> Vec<String> {
     let frames = profile.contexts.frames(context);
     let mut names: Vec<String> =
         frames.map(|frame| profile.method_name(profile.frames.get(frame).method)).collect();
