@@ -15,6 +15,8 @@ pub enum Mode {
     EveryTime,
     /// Times, with the probes held to a budget.
     Budget,
+    /// Times of some calls of roots that are found, so many as 5 % allow for.
+    Followed,
     /// Everything woven to count, but below a root that is never called.
     Outside,
     /// What one root reaches, found while the program runs, with times.
@@ -199,6 +201,8 @@ impl Config {
             Config::Attached(Mode::EveryTime) => "time of every call, attached",
             Config::Launched(Mode::Budget) => "time within 20 %, launched",
             Config::Attached(Mode::Budget) => "time within 20 %, attached",
+            Config::Launched(Mode::Followed) => "some calls within 5 %, launched",
+            Config::Attached(Mode::Followed) => "some calls within 5 %, attached",
             Config::Launched(Mode::Outside) => "outside, launched",
             Config::Launched(Mode::Rooted) => "time below one root, launched",
             Config::Attached(Mode::Rooted) => "time below one root, attached",
@@ -312,8 +316,11 @@ impl Config {
 
 pub fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'a str> {
     let mut words = vec![if mode == Mode::Trace { "--trace" } else { "--exact" }];
-    words.extend(["--include", include]);
+    if mode != Mode::Followed {
+        words.extend(["--include", include]);
+    }
     match mode {
+        Mode::Followed => words.extend(["--overhead", "5%"]),
         // So many that it lasts to the end of the run.
         Mode::Trace => words.extend(["--events", "2G"]),
         Mode::Count => words.push("--count"),

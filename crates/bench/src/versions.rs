@@ -34,7 +34,7 @@ Options:
   --quick          small inputs
   --jdk N          the JDK to run on (default: 25)
   --settled        warm up until iterations get no faster: for a machine that others use, too
-  --only MODE      of these alone: sampled, count, time, every-time, bytecodes, every-10k (may be
+  --only MODE      of these alone: sampled, count, time, every-time, followed, bytecodes, every-10k (may be
                    given more than once)
 ";
 
@@ -45,11 +45,12 @@ const CONFIGS: [Config; 3] =
     [Config::Sampled(Every::Ms1), Config::Launched(Mode::Count), Config::Launched(Mode::Time)];
 
 /// What `--only` takes.
-const MODES: [(&str, Config); 6] = [
+const MODES: [(&str, Config); 7] = [
     ("sampled", Config::Sampled(Every::Ms1)),
     ("count", Config::Launched(Mode::Count)),
     ("time", Config::Launched(Mode::Time)),
     ("every-time", Config::Launched(Mode::EveryTime)),
+    ("followed", Config::Launched(Mode::Followed)),
     ("bytecodes", Config::Launched(Mode::Bytecodes)),
     ("every-10k", Config::Launched(Mode::Every10k)),
 ];
