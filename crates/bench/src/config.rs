@@ -320,7 +320,7 @@ pub fn record_options<'a>(mode: Mode, include: &'a str, root: &'a str) -> Vec<&'
         words.extend(["--include", include]);
     }
     match mode {
-        Mode::Followed => words.extend(["--overhead", "5%"]),
+        Mode::Followed => words.extend(["--overhead", "5%", "--exclude", "bench.**"]),
         // So many that it lasts to the end of the run.
         Mode::Trace => words.extend(["--events", "2G"]),
         Mode::Count => words.push("--count"),

@@ -274,6 +274,20 @@ fn of_exact(now: &exact::Figures, calls: u64, in_probes: f64, time: f64, seconds
         n => format!("  {}, {}", roughly(n, "object"), value(now.totals.bytes as i64, Unit::Bytes)),
     };
     let live = now.live.map_or_else(String::new, |live| format!("  {} live", term::count(live)));
+    if let Some((all, followed)) = now.totals.followed {
+        // What is below roots are estimates, and says nothing of what the probes do.
+        let held = now.held.map_or_else(String::new, |(one_in, share)| {
+            let share = share.map_or_else(String::new, |s| format!(", probes {:.1} %", s * 100.0));
+            format!(" (1 in {one_in}){share}")
+        });
+        return format!(
+            "{time:>5.1} s  {methods}  {}, {} followed{held}  {}/{} MiB",
+            roughly(all, "root call"),
+            term::count(followed),
+            now.used >> 20,
+            now.budget >> 20,
+        );
+    }
     format!(
         "{time:>5.1} s  {methods}{allocated}{live}  {}/s  {}  {}/{} MiB  probes ≥ {:.0} %",
         roughly(rate as u64, if now.totals.samples { "sample" } else { "call" }),
