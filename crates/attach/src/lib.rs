@@ -25,6 +25,8 @@ mod procfs;
 mod rights;
 mod safepoints;
 mod secrets;
+#[doc(hidden)]
+pub mod untrusted;
 
 pub use agent_activity::{has_control_thread, progress};
 pub use as_jvm_user::connect_now;
@@ -80,22 +82,11 @@ mod tests {
         for seed in 0..20_000 {
             let bytes = noise(seed);
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            let _ = crate::procfs::parse_stat(&bytes);
-            let _ = crate::procfs::parse_status(&bytes);
-            let _ = crate::procfs::parse_maps(&bytes, "/a");
-            let _ = crate::procfs::parse_net_unix(&bytes);
-            let _ = crate::procfs::map_id(&bytes, 7);
-            let _ = crate::procfs::unmap_id(&bytes, 7);
-            let _ = crate::perfdata::parse(&bytes);
-            let _ = crate::elf::check(&bytes);
-            let _ = crate::hotspot::parse_answer(&bytes);
-            let _ = crate::hotspot::glibc_version(&bytes);
-            let answer = crate::hotspot::Answer { code: 0, text: text.clone() };
-            let _ = crate::hotspot::judge_load(&answer);
-            let words = crate::cmdline::tokens(&text, seed % 2 == 0);
-            let read = |_: &str| Some(text.clone());
-            let _ = crate::cmdline::understand(&words, true, &read);
-            crate::cmdline::Settings::default().apply(&words, &read);
+            crate::untrusted::process_files(&bytes);
+            crate::untrusted::perfdata(&bytes);
+            crate::untrusted::library(&bytes);
+            crate::untrusted::command_line(&bytes, &text);
+            crate::untrusted::command_line(text.replace(' ', "\0").as_bytes(), &text);
             let _ = crate::cmdline::short(&text);
         }
     }

@@ -3,6 +3,7 @@
 //! Knows nothing of Java beyond the names of the libraries that matter; what a finding means is
 //! decided in `jvm`.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -168,13 +169,14 @@ fn parse_mapping(line: &[u8]) -> Option<(&str, String)> {
 
 /// The file-system paths in `/proc/PID/net/unix`.
 pub(crate) fn parse_net_unix(bytes: &[u8]) -> Vec<String> {
-    let mut paths = Vec::new();
+    let (mut paths, mut known) = (Vec::new(), HashSet::new());
     for line in bytes.split(|&b| b == b'\n').skip(1) {
         let line = String::from_utf8_lossy(line);
         // Seven fields come before the path, and none of them holds a slash.
         let Some(at) = line.find(" /") else { continue };
         let path = line[at + 1..].to_owned();
-        if !paths.contains(&path) {
+        // Anybody may bind sockets by the ten thousand.
+        if known.insert(path.clone()) {
             paths.push(path);
         }
     }

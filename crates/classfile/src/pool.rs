@@ -91,6 +91,10 @@ impl<'a> ConstantPool<'a> {
                 tag::UTF8 => usize::from(r.u2()?),
                 tag::INTEGER | tag::FLOAT => 4,
                 tag::LONG | tag::DOUBLE => {
+                    // It takes two indexes; entries that are added would be off by one without.
+                    if offsets.len() == usize::from(count) {
+                        return Err(Error::new(at, ErrorKind::BadConstantIndex(count)));
+                    }
                     offsets.push(0);
                     8
                 }
@@ -106,7 +110,6 @@ impl<'a> ConstantPool<'a> {
             };
             r.skip(len)?;
         }
-        offsets.truncate(usize::from(count));
         Ok(Self { file, offsets, start, end: r.position() })
     }
 
@@ -244,5 +247,22 @@ impl<'a> ConstantPool<'a> {
     /// All entries, with their indexes.
     pub fn iter(&self) -> impl Iterator<Item = (u16, Constant<'a>)> + '_ {
         (1..self.count()).filter_map(move |i| self.get(i).ok().map(|c| (i, c)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ClassFile, ErrorKind};
+
+    /// JVMs refuse such a class, and what is added behind the constant would be another entry.
+    #[test]
+    fn a_long_constant_needs_room_for_its_second_index() {
+        let pool = |count: u8| {
+            let mut bytes = b"\xca\xfe\xba\xbe\0\0\0\x3d\0".to_vec();
+            bytes.extend([count, 5, 0, 0, 0, 0, 0, 0, 0, 1]);
+            ClassFile::parse(&bytes).expect_err("it ends early").kind
+        };
+        assert_eq!(pool(2), ErrorKind::BadConstantIndex(2));
+        assert_eq!(pool(3), ErrorKind::UnexpectedEnd);
     }
 }

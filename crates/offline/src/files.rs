@@ -77,7 +77,8 @@ enum Kind {
 fn kind_of(start: &[u8]) -> Kind {
     match start {
         [0xca, 0xfe, 0xba, 0xbe, ..] => Kind::Class,
-        [b'P', b'K', 3, 4, ..] => Kind::Jar,
+        // The second one has no entries.
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Kind::Jar,
         _ => Kind::Other,
     }
 }

@@ -135,6 +135,17 @@ fn classes_are_woven_and_the_rest_stays() {
 }
 
 #[test]
+fn a_jar_without_entries_is_a_jar() {
+    let scratch = Scratch::new("empty");
+    let input = scratch.file("in.jar", &jar(&[]));
+    let output = scratch.0.join("out.jar");
+    tare_offline::weave_path(&mut batch(), &input, &output, &[]).unwrap();
+    for jar in [input, output] {
+        tare_offline::classes_of(&jar, &|_| true, &mut |_, _| panic!("no class")).unwrap();
+    }
+}
+
+#[test]
 fn a_directory_is_woven_into_a_directory() {
     let scratch = Scratch::new("directory");
     fs::create_dir_all(scratch.0.join("in/p")).unwrap();

@@ -114,3 +114,5 @@ pub use plan::{Output, Place, Plan};
 pub use recorder::{Recorded, has_no_room};
 pub use recording::{Begun, End, Recording, State, begin};
 pub use reference_methods::is_woven;
+#[doc(hidden)]
+pub use stream::untrusted_profile;

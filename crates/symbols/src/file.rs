@@ -228,6 +228,22 @@ impl FileSymbols {
     }
 }
 
+/// The names at some offsets of a file with these bytes, for fuzzers.
+pub fn untrusted_names(bytes: &[u8], offsets: &[u64]) -> Vec<Rc<str>> {
+    let (allowance, stop) = (Allowance::new(MOST_NOTES, MOST_NOTES), AtomicBool::new(false));
+    let limits = Limits { allowance: &allowance, stop: &stop };
+    let content = Content::of(Allowed { data: bytes, whole: true, limits }, 0, limits);
+    let symbols = FileSymbols {
+        module: "any".into(),
+        pid: 0,
+        shared: Rc::default(),
+        file: Cell::new(None),
+        content: OnceCell::from(content),
+        names: RefCell::default(),
+    };
+    offsets.iter().map(|offset| symbols.name(*offset).name).collect()
+}
+
 /// Opens the file that is mapped, and no other: an update may have put another one in its place.
 fn open_mapped(pid: u32, mapping: &Mapping, source: &Source) -> Option<File> {
     // The kernel's own link to it, for those who may; it works for deleted files too.
@@ -300,8 +316,12 @@ fn segments<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, Endianness, R>) -> Vec<Segm
         length: h.p_filesz(endian),
         address: h.p_vaddr(endian),
     });
-    // An offset that leads beyond all addresses is no segment.
-    segments.filter(|s| s.offset.checked_add(s.length).is_some()).collect()
+    // What leads beyond all offsets or addresses is no segment.
+    let fits = |s: &Segment| {
+        let ends = (s.offset.checked_add(s.length), s.address.checked_add(s.length));
+        ends.0.is_some() && ends.1.is_some()
+    };
+    segments.filter(fits).collect()
 }
 
 /// The functions of a symbol table, by address, each address once.
@@ -427,6 +447,21 @@ mod tests {
         file[52..54].copy_from_slice(&64_u16.to_le_bytes());
         file[58..64].copy_from_slice(&[64, 0, 3, 0, 2, 0]);
         file
+    }
+
+    #[test]
+    fn a_segment_that_leads_beyond_all_addresses_is_none() {
+        let name = |address: u64| {
+            let mut file = elf(b"\0one\0", 1, |_| 1);
+            let at = file.len() as u64;
+            file.extend([1, 0, 0, 0, 5, 0, 0, 0]);
+            [0, address, 0, 0x100, 0x100, 16].iter().for_each(|w| file.extend(w.to_le_bytes()));
+            file[32..40].copy_from_slice(&at.to_le_bytes());
+            file[54..58].copy_from_slice(&[56, 0, 1, 0]);
+            untrusted_names(&file, &[8])[0].to_string()
+        };
+        assert_eq!(name(0), "one");
+        assert_eq!(name(u64::MAX - 4), "any+0x8");
     }
 
     /// The functions of a file, and the bytes of their names, with so much allowed for these.

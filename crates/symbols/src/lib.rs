@@ -15,6 +15,8 @@ mod kernel;
 mod maps;
 
 pub use demangle::demangle;
+#[doc(hidden)]
+pub use file::untrusted_names;
 pub use foreign::{Patience, open_regular};
 pub use kernel::Ahead;
 

@@ -92,6 +92,18 @@ impl Access {
     }
 }
 
+/// Whether any bytes are a request that would be let in without the token, for fuzzers. Panics if
+/// what is understood does not come from the bytes that were given.
+pub fn untrusted_request(bytes: &[u8]) -> bool {
+    let Ok(Some((request, used))) = crate::http::parse(bytes) else { return false };
+    assert!(used <= bytes.len() && request.body.len() < used, "more is read than has come");
+    let again = crate::http::parse(&bytes[..used]);
+    assert!(again.is_ok_and(|found| found.is_some_and(|(_, again)| again == used)));
+    let _ = crate::http::pairs(&request.query);
+    let access = Access { port: 80, token: "a token of its own".into(), codes: Mutex::default() };
+    access.is_own(&request).is_ok() && access.is_allowed(&request).is_ok()
+}
+
 fn foreign(text: &str) -> Answer {
     Answer::error(403, text, Some("open the link that `tare view` printed"))
 }

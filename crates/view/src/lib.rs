@@ -16,6 +16,8 @@ mod server;
 mod source;
 mod view;
 
+#[doc(hidden)]
+pub use access::untrusted_request;
 pub use queries::SECTIONS;
 pub use server::{Handle, Server};
 pub use source::{Export, Kind, Loaded, Problem, Source, State};

@@ -8,11 +8,13 @@ mod accounts;
 mod collect;
 mod pauses;
 mod probes;
+mod untrusted;
 mod watched;
 
 pub use collect::{Clock, Fitting};
 pub use pauses::Pauses;
 pub use probes::{DEPTH as PROBE_DEPTH, ProbeSamples, Taken};
+pub use untrusted::untrusted_profile;
 pub use watched::Watched;
 
 use crate::error::Result;

@@ -93,10 +93,18 @@ impl Amount<f64> {
     }
 }
 
-impl<T: std::ops::AddAssign> Amount<T> {
+impl Amount<f64> {
     pub fn add(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.objects += other.objects;
+    }
+}
+
+impl Amount<i64> {
+    /// Sizes come from another process, which may say anything.
+    pub fn add(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.objects = self.objects.saturating_add(other.objects);
     }
 }
 

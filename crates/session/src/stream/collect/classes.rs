@@ -207,7 +207,7 @@ impl Classes {
         profile.events_mut(tables.cost).push(event, &fields);
         let row = Row::new(context, thread, integer(cost.sum())).at(time);
         profile.series_mut(tables.times).push(row);
-        self.time += cost.sum();
+        self.time = self.time.saturating_add(cost.sum());
     }
 
     /// Costs of classes that nobody will tell of any more.

@@ -81,8 +81,8 @@ impl<A: Addresses> Collector<A> {
                 refs.waiting.push(notice);
                 continue;
             };
-            refs.made += notice.made;
-            refs.deleted += notice.deleted;
+            refs.made = refs.made.saturating_add(notice.made);
+            refs.deleted = refs.deleted.saturating_add(notice.deleted);
             let value = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             let (made, alive) = (value(notice.made), value(notice.made) - value(notice.deleted));
             let first = if notice.weak { 2 } else { 0 };

@@ -200,8 +200,7 @@ impl Live {
         let object = &survivor.object;
         let more = self.fractions.whole(object.context, object.amount().times(times));
         self.change(profile, object.row(time), more);
-        survivor.counted.bytes += more.bytes;
-        survivor.counted.objects += more.objects;
+        survivor.counted.add(more);
     }
 
     fn change(&mut self, profile: &mut Profile, row: Row, more: Amount<i64>) {

@@ -171,9 +171,9 @@ impl Locks {
     /// Adds waits; `row` says where and when.
     fn add(&mut self, profile: &mut Profile, row: Row, contentions: u64, blocked: u64, idle: u64) {
         let tables = self.tables(profile);
-        self.contentions += contentions;
-        self.blocked += blocked;
-        self.waiting_time += idle;
+        self.contentions = self.contentions.saturating_add(contentions);
+        self.blocked = self.blocked.saturating_add(blocked);
+        self.waiting_time = self.waiting_time.saturating_add(idle);
         let values =
             [(tables.contentions, contentions), (tables.blocked, blocked), (tables.waiting, idle)];
         for (series, value) in values {
@@ -188,7 +188,7 @@ impl Locks {
     fn add_sums(&mut self, profile: &mut Profile, time: u64, fields: [u64; FIELDS]) {
         for (name, sums) in [SHORTER, DROPPED].iter().zip(fields.chunks_exact(3)) {
             let &[contentions, blocked, idle] = sums else { continue };
-            if contentions + blocked + idle > 0 {
+            if contentions | blocked | idle > 0 {
                 let frame = profile.special(name);
                 let context = profile.contexts.stack([frame]);
                 let row = Row::new(context, ThreadId::UNKNOWN, 0).at(time);

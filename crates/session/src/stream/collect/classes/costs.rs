@@ -60,16 +60,25 @@ pub struct Cost {
     pub verify: u64,
 }
 
+/// Times come from another process, which may say anything.
+fn more(sum: &mut u64, time: u64) {
+    *sum = sum.saturating_add(time);
+}
+
+fn sum(times: impl IntoIterator<Item = u64>) -> u64 {
+    times.into_iter().fold(0, u64::saturating_add)
+}
+
 impl Cost {
     pub fn add(&mut self, other: Cost) {
-        self.search += other.search;
-        self.define += other.define;
-        self.link += other.link;
-        self.verify += other.verify;
+        more(&mut self.search, other.search);
+        more(&mut self.define, other.define);
+        more(&mut self.link, other.link);
+        more(&mut self.verify, other.verify);
     }
 
     pub fn sum(self) -> u64 {
-        self.search + self.define + self.link + self.verify
+        sum([self.search, self.define, self.link, self.verify])
     }
 }
 
@@ -83,7 +92,7 @@ struct Waiting {
 
 impl Waiting {
     fn end(&self) -> u64 {
-        self.time + self.own
+        self.time.saturating_add(self.own)
     }
 }
 
@@ -135,7 +144,7 @@ impl Costs {
     /// What an event says of the classes before it and of its own: numbers and costs.
     pub fn take(&mut self, about: About, told: &Told, mut out: impl FnMut(u64, Cost)) {
         let of = |cost: ClassCost| told.sums[cost as usize];
-        self.told += told.sums.iter().sum::<u64>();
+        more(&mut self.told, sum(told.sums));
         if self.tracks.len() > MOST_THREADS {
             self.tracks.retain(|_, track| !track.defining.is_empty() || !track.linking.is_empty());
         }
@@ -152,8 +161,8 @@ impl Costs {
         {
             out(number, Cost { link, ..Cost::default() });
         }
-        self.early_verify += of(ClassCost::Verify);
-        self.early_boot += of(ClassCost::Boot) + of(ClassCost::Shared);
+        more(&mut self.early_verify, of(ClassCost::Verify));
+        more(&mut self.early_boot, sum([of(ClassCost::Boot), of(ClassCost::Shared)]));
         let waiting = |number| Waiting { number, time: told.time, own: told.own };
         match about {
             About::Load { number, boot: true, .. } => {
@@ -189,8 +198,8 @@ impl Costs {
 
     /// What is left at the end: nobody knows whose it is.
     pub fn end(&mut self) {
-        self.nobodys += std::mem::take(&mut self.early_boot);
-        self.nobodys += std::mem::take(&mut self.early_verify);
+        let left = [&mut self.early_boot, &mut self.early_verify].map(std::mem::take);
+        more(&mut self.nobodys, sum(left));
     }
 
     fn track(&mut self, told: &Told) -> &mut Track {
@@ -216,10 +225,10 @@ impl Costs {
             }
         }
         if who.len() > 1 {
-            self.shared += time;
+            more(&mut self.shared, time);
         }
         let Some((_, _, thread)) = who.into_iter().max() else {
-            self.nobodys += time;
+            more(&mut self.nobodys, time);
             return Vec::new();
         };
         let Some(track) = self.tracks.get_mut(&thread) else { return Vec::new() };
@@ -229,12 +238,12 @@ impl Costs {
         for (at, class) in waiting.iter().enumerate().rev() {
             let before = at.checked_sub(1).and_then(|at| waiting.get(at));
             let most = before.map_or(u64::MAX, |before| {
-                class.time.saturating_sub(before.end()) + class.own + SLACK
+                sum([class.time.saturating_sub(before.end()), class.own, SLACK])
             });
             let gross = rest.min(most);
             rest -= gross;
             let own = class.own.min(gross);
-            self.own += own;
+            more(&mut self.own, own);
             shares.push((class.number, gross - own));
         }
         shares
@@ -260,7 +269,7 @@ impl Costs {
             (true, true) => latest().unwrap_or_default(),
         };
         if whose.is_empty() {
-            self.nobodys += time;
+            more(&mut self.nobodys, time);
             return;
         }
         let part = time / whose.len() as u64;
@@ -279,15 +288,15 @@ impl Costs {
         let track = self.track(told);
         let (mut nested, mut own) = (0, 0);
         while let Some(inner) = track.inner.last().filter(|inner| inner.time >= since) {
-            nested += inner.whole;
-            own += inner.own;
+            more(&mut nested, inner.whole);
+            more(&mut own, inner.own);
             track.inner.pop();
         }
-        track.inner.push(Inner { time: told.time, whole, own: told.own + own });
+        track.inner.push(Inner { time: told.time, whole, own: sum([told.own, own]) });
         let nested = nested.min(whole);
         let own = own.min(whole - nested);
-        self.twice += nested;
-        self.own += own;
+        more(&mut self.twice, nested);
+        more(&mut self.own, own);
         whole - nested - own
     }
 
@@ -297,8 +306,8 @@ impl Costs {
         let whole = std::mem::take(&mut self.early_verify);
         let since = told.time.saturating_sub(whole);
         let inner = self.track(told).inner.iter().filter(|inner| inner.time >= since);
-        let own = inner.map(|inner| inner.own).sum::<u64>().min(whole);
-        self.own += own;
+        let own = sum(inner.map(|inner| inner.own)).min(whole);
+        more(&mut self.own, own);
         whole - own
     }
 }
@@ -346,6 +355,25 @@ mod tests {
         assert_eq!(all[&1].define, 95_000 - 30_000 - SLACK - 2_000 - 3_000);
         assert_eq!((all[&1].search + all[&2].search, costs.own), (40_001, 5_000));
         assert_eq!((costs.shared, costs.nobodys), (0, 0));
+    }
+
+    /// A JVM that says nonsense is told of with the largest times there are.
+    #[test]
+    fn times_beyond_all_bounds_stay_there() {
+        use ClassCost::{Boot, Define, Link, Search, Shared, Verify};
+        const MOST: u64 = u64::MAX;
+        let all = [Search, Define, Link, Verify, Boot, Shared].map(|cost| (cost, MOST));
+        let mut costs = Costs::default();
+        let mut most = Cost::default();
+        for number in 1..4 {
+            let boot = About::Load { number, boot: true, hidden: false };
+            for about in [app(number), boot, About::Link { number }, About::Sums] {
+                costs.take(about, &told(7, MOST, MOST, &all), |_, cost| most.add(cost));
+            }
+        }
+        costs.end();
+        assert_eq!((costs.told, costs.own, costs.nobodys), (MOST, MOST, MOST));
+        assert!(most.sum() > 0);
     }
 
     #[test]
