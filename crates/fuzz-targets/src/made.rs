@@ -1,12 +1,22 @@
 //! Seeds that need no input: small recordings, foreign files, arenas and messages, made by our own
-//! writers from a profile of chance (always the same chance).
+//! writers from a profile of chance (always the same chance). Heap dumps are in `heap`, streams and
+//! rings in `shared`, what a process shows of itself in `process`, jars and libraries in `code`.
 
+mod code;
+mod heap;
+mod process;
+mod shared;
+
+pub use code::{elf_files, frames, jars};
+pub use heap::{heap_dumps, heap_indexes};
+pub use process::{command_lines, perfdata, process_files, requests};
+pub use shared::{rings, streams};
+
+use crate::dice::Dice;
 use lz4_flex::block::decompress;
 use tare_arena::layout::{self, Holds, PAGE, header, node, page, tree};
 use tare_arena::{MethodName, NameLog};
 use tare_formats::{Format, Options};
-use tare_heapdump::index::Key;
-use tare_heapdump::{ClassOut, Heap, RootKind, Silent, Type, Width, Writer as DumpWriter};
 use tare_profile::{
     ContextId, Event, EventKind, Execution, Frame, FrameId, LockFields, Method, MethodKind,
     Profile, Row, SeriesInfo, Thread, ThreadId, TimeAxis, ValueKind, Wait,
@@ -18,17 +28,7 @@ use tare_protocol::{
 };
 use tare_recording::Writer;
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
-fn frames(profile: &mut Profile, dice: &mut Dice) -> Vec<FrameId> {
+fn some_frames(profile: &mut Profile, dice: &mut Dice) -> Vec<FrameId> {
     let kinds = [MethodKind::Java, MethodKind::Java, MethodKind::Native, MethodKind::Kernel];
     let ways = [Execution::Interpreted, Execution::Compiled { tier: 1 }, Execution::Native];
     (0..dice.below(12) + 2)
@@ -54,7 +54,7 @@ fn profile(seed: u64) -> Profile {
     profile.run.tool = "tare fuzz".to_owned();
     profile.run.started = Some(1_700_000_000_000_000_000);
     profile.run.duration = 5_000_000;
-    let frames = frames(&mut profile, dice);
+    let frames = some_frames(&mut profile, dice);
     let name = profile.strings.intern("main");
     let worker = Thread { name, java_id: Some(1), os_id: Some(7), ..Thread::default() };
     let threads = [ThreadId::UNKNOWN, profile.threads.push(worker)];
@@ -142,23 +142,28 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Every format that is read, plain and a few of them packed.
-pub fn foreign_files() -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for seed in 0..PROFILES {
-        let profile = profile(seed);
-        for format in [Format::Jfr, Format::Pprof, Format::Collapsed] {
-            let options = Options {
-                gzip: seed % 8 == 7,
-                threads: seed.is_multiple_of(2),
-                ..Options::default()
-            };
-            let mut out = Vec::new();
-            tare_formats::write(&profile, format, options, &mut out).expect("a file");
-            seeds.push(out);
-        }
-    }
-    seeds
+pub fn jfr() -> Vec<Vec<u8>> {
+    foreign_files(Format::Jfr)
+}
+
+pub fn pprof() -> Vec<Vec<u8>> {
+    foreign_files(Format::Pprof)
+}
+
+pub fn collapsed() -> Vec<Vec<u8>> {
+    foreign_files(Format::Collapsed)
+}
+
+/// A format that is read, plain and a few of them packed.
+fn foreign_files(format: Format) -> Vec<Vec<u8>> {
+    let file = |seed: u64| {
+        let options =
+            Options { gzip: seed % 8 == 7, threads: seed.is_multiple_of(2), ..Options::default() };
+        let mut out = Vec::new();
+        tare_formats::write(&profile(seed), format, options, &mut out).expect("a file");
+        out
+    };
+    (0..PROFILES).map(file).collect()
 }
 
 /// Arenas of a header, a tree and a page of nodes, counted and timed; and logs of names.
@@ -226,7 +231,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     };
     let roots = ["com.acme.Orders.place", "a.B.c"].map(|text| text.parse().expect("a pattern"));
     let roots = Roots::of(roots.into(), Scheme::Eager);
-    let roots = roots.map(|roots| TreeRoots { roots, follow_threads: true });
+    let roots = roots.map(|roots| TreeRoots { roots, follow_threads: true, follow: None });
     let plan = ExactPlan {
         include: vec!["com.acme.**".parse().expect("a pattern")],
         memory: 1 << 28,
@@ -276,98 +281,21 @@ pub fn messages() -> Vec<Vec<u8>> {
     seeds.push(Greeting::ours().to_message().encode());
     seeds.push(started.to_message().encode());
     seeds.push(seeds.concat());
-    let options = AgentOptions {
-        rendezvous: Some("/tmp/a b".into()),
-        exact: true,
-        ..AgentOptions::default()
-    };
-    seeds.push(options.to_string().into_bytes());
     seeds.push(b"com.acme.**.Or*s?.pl*\ncom/acme/x/Orders1\nplace".to_vec());
-    seeds.push(b".tare-42-0000beef".to_vec());
     seeds
 }
 
-/// Small heaps of chance: some classes, objects that refer to each other, arrays, roots.
-pub fn heap_dumps() -> Vec<Vec<u8>> {
-    (1..=20).map(|seed| heap_dump(&mut Dice(seed))).collect()
-}
-
-/// Dumps with their indexes: four bytes with the length of a dump, the dump, the index.
-pub fn heap_indexes() -> Vec<Vec<u8>> {
-    heap_dumps().iter().map(|dump| with_index(dump)).collect()
-}
-
-fn with_index(dump: &[u8]) -> Vec<u8> {
-    let path = std::env::temp_dir().join(format!("tare-seed-{}", std::process::id()));
-    std::fs::write(&path, dump).expect("a temporary file");
-    let file = std::fs::File::open(&path).expect("a file of ours");
-    std::fs::remove_file(&path).expect("a file of ours");
-    let key = Key::of(&file).expect("a file can be read");
-    let heap = Heap::of_file(file, &Default::default(), &Silent).expect("a dump of ours");
-    let mut seed = (dump.len() as u32).to_le_bytes().to_vec();
-    seed.extend(dump);
-    heap.write_index(&key, &mut seed, &Silent).expect("memory");
-    seed
-}
-
-fn heap_dump(dice: &mut Dice) -> Vec<u8> {
-    const CLASSES: [&str; 6] = [
-        "java/lang/Object",
-        "java/lang/Class",
-        "java/lang/ref/Reference",
-        "java/lang/ref/WeakReference",
-        "[Ljava/lang/Object;",
-        "a/Node",
-    ];
-    let width = if dice.below(2) == 0 { Width::Four } else { Width::Eight };
-    let mut writer = DumpWriter::new(Vec::new(), width, 0).expect("memory");
-    let class = |number: u64| 0x100 + number * 16;
-    for (number, name) in (1..).zip(CLASSES) {
-        writer.text(number, name).expect("memory");
-        writer.load_class(number as u32, class(number), number).expect("memory");
-    }
-    writer.text(50, "referent").expect("memory");
-    let count = dice.below(20) + 2;
-    let object = |number: u64| 0x1000 + number * 32;
-    for number in 1..=CLASSES.len() as u64 {
-        let fields = [(50, Type::Reference), (1, Type::Int)];
-        let statics = [(2, Type::Reference, object(dice.below(count)))];
-        let has_fields = [3, 6].contains(&number);
-        let made = ClassOut {
-            address: class(number),
-            super_class: if number == 4 { class(3) } else { class(1) },
-            fields: if has_fields { &fields } else { &[] },
-            statics: if number == 6 { &statics } else { &[] },
-            ..ClassOut::default()
-        };
-        writer.class(&made).expect("memory");
-    }
-    for number in 0..count {
-        let address = object(number);
-        match dice.below(3) {
-            0 => {
-                let mut body = Vec::new();
-                let next = object(dice.below(count));
-                DumpWriter::<Vec<u8>>::put(width, &mut body, Type::Reference, next);
-                DumpWriter::<Vec<u8>>::put(width, &mut body, Type::Int, number);
-                let of = if dice.below(4) == 0 { 4 } else { 6 };
-                writer.instance(address, class(of), &body).expect("memory");
-            }
-            1 => {
-                writer.array(address, class(5), 2).expect("memory");
-                writer.elements(&[object(dice.below(count)), 0]).expect("memory");
-                writer.array_end().expect("memory");
-            }
-            _ => {
-                writer.values(address, Type::Byte, 3).expect("memory");
-                writer.bytes(b"abc");
-                writer.array_end().expect("memory");
-            }
-        }
-    }
-    let kinds = [RootKind::JniGlobal, RootKind::Thread, RootKind::Local, RootKind::Other];
-    for kind in kinds {
-        writer.root(kind, object(dice.below(count)), 1, 0).expect("memory");
-    }
-    writer.finish().expect("memory")
+/// Options of the agent, and the name of its directory.
+pub fn options() -> Vec<Vec<u8>> {
+    let all = AgentOptions {
+        rendezvous: Some("/tmp/a b".into()),
+        exact: true,
+        fixed: true,
+        held: true,
+        grace: Some(60),
+    };
+    let some = AgentOptions { rendezvous: Some("/x,=%20ü".into()), ..AgentOptions::default() };
+    let mut seeds: Vec<Vec<u8>> = [all, some].map(|options| options.to_string().into()).into();
+    seeds.push(b".tare-42-0000beef".to_vec());
+    seeds
 }

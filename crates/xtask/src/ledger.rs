@@ -1,122 +1,126 @@
-//! The account of all soaks, docs/measured/soak.md: what takes many hours is done in parts, on
-//! several days, and each part adds its runs. The page is read, a row added, and written again.
+//! Accounts of what takes many hours: it is done in parts, on several days, and each part adds its
+//! runs to a page. The page is read, a row added, and written again. What a page is about, its owner
+//! says (`soak`, `fuzz`, `chaos`).
 
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-pub const PAGE: &str = "docs/measured/soak.md";
+/// A page: an introduction, and the names of columns. After those that say what was done come the
+/// commit, what is counted, time and failures.
+pub struct Account {
+    pub page: &'static str,
+    pub head: &'static str,
+    pub kinds: &'static [&'static str],
+    pub counts: &'static [&'static str],
+}
 
-const HEAD: &str = "\
-# What soaks found
-
-`cargo xtask soak WHAT --write-docs` adds its runs to this page. Do not edit it.
-
-A soak does the same thing again and again and looks for what comes once in dozens of times: a JVM
-that crashes, a program whose own checks fail, a copy that is left, a deadlock that is none.
-`cargo xtask soak --help` says what each does.
-";
-
-const COLUMNS: &str = "\
-| soak | JDK | every | commit | runs | time | failed |
-|---|---|---|---|--:|--:|--:|
-";
-
-/// Runs of one soak on one JDK with one commit.
+/// What was done with one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    pub what: String,
-    pub jdk: String,
-    pub interval: String,
+    /// A text for each of the account's kinds.
+    pub kind: Vec<String>,
     pub commit: String,
-    pub runs: u32,
+    /// A number for each of its counts.
+    pub counts: Vec<u64>,
     pub seconds: u64,
-    pub failed: u32,
+    pub failed: u64,
 }
 
 impl Row {
-    fn parse(line: &str) -> Option<Row> {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let ["", what, jdk, interval, commit, runs, time, failed, ""] = cells[..] else {
-            return None;
-        };
-        let (minutes, seconds) = time.split_once(':')?;
-        Some(Row {
-            what: what.to_owned(),
-            jdk: jdk.to_owned(),
-            interval: interval.to_owned(),
-            commit: commit.to_owned(),
-            runs: runs.parse().ok()?,
-            seconds: minutes.parse::<u64>().ok()? * 60 + seconds.parse::<u64>().ok()?,
-            failed: failed.parse().ok()?,
-        })
-    }
-
     fn line(&self) -> String {
-        let Row { what, jdk, interval, commit, runs, seconds, failed } = self;
-        let (minutes, seconds) = (seconds / 60, seconds % 60);
-        format!(
-            "| {what} | {jdk} | {interval} | {commit} | {runs} | {minutes}:{seconds:02} | {failed} |\n"
-        )
-    }
-
-    /// What was done on which JDK, whatever the commit.
-    fn kind(&self) -> (&str, &str, &str) {
-        (&self.what, &self.jdk, &self.interval)
+        let mut cells = self.kind.clone();
+        cells.push(self.commit.clone());
+        cells.extend(self.counts.iter().map(u64::to_string));
+        cells.push(format!("{}:{:02}", self.seconds / 60, self.seconds % 60));
+        cells.push(self.failed.to_string());
+        format!("| {} |\n", cells.join(" | "))
     }
 
     fn add(&mut self, other: &Row) {
-        self.runs += other.runs;
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, more)| *sum += more);
         self.seconds += other.seconds;
         self.failed += other.failed;
     }
 }
 
-pub fn add(page: &Path, row: Row) -> Result<()> {
-    let text = match fs::read_to_string(page) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).with_context(|| format!("reading {}", page.display())),
-    };
-    fs::write(page, with(&text, row)).with_context(|| format!("writing {}", page.display()))
-}
+impl Account {
+    /// Adds a row to the page below `root`.
+    pub fn add(&self, root: &Path, row: Row) -> Result<()> {
+        let page = root.join(self.page);
+        let text = match fs::read_to_string(&page) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error).with_context(|| format!("reading {}", page.display())),
+        };
+        fs::write(&page, self.with(&text, row))
+            .with_context(|| format!("writing {}", page.display()))
+    }
 
-/// The page with one row more.
-fn with(page: &str, row: Row) -> String {
-    let by_commit = page.split_once("## By commit").map_or("", |(_, rest)| rest);
-    let mut rows: Vec<Row> = by_commit.lines().filter_map(Row::parse).collect();
-    match rows.iter_mut().find(|old| old.kind() == row.kind() && old.commit == row.commit) {
-        Some(old) => old.add(&row),
-        None => rows.push(row),
+    fn parse(&self, line: &str) -> Option<Row> {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", cells @ .., ""] = cells.as_slice() else { return None };
+        let (kind, cells) = cells.split_at_checked(self.kinds.len())?;
+        let [commit, counts @ .., time, failed] = cells else { return None };
+        let (minutes, seconds) = time.split_once(':')?;
+        let counts: Option<Vec<u64>> = counts.iter().map(|count| count.parse().ok()).collect();
+        Some(Row {
+            kind: kind.iter().map(|&text| text.to_owned()).collect(),
+            commit: (*commit).to_owned(),
+            counts: counts.filter(|counts| counts.len() == self.counts.len())?,
+            seconds: minutes.parse::<u64>().ok()? * 60 + seconds.parse::<u64>().ok()?,
+            failed: failed.parse().ok()?,
+        })
     }
-    rows.sort_by(|a, b| a.kind().cmp(&b.kind()));
-    let mut sums: Vec<Row> = Vec::new();
-    for row in &rows {
-        match sums.iter_mut().find(|sum| sum.kind() == row.kind()) {
-            Some(sum) => sum.add(row),
-            None => sums.push(Row { commit: "all".to_owned(), ..row.clone() }),
+
+    /// The page with one row more.
+    fn with(&self, page: &str, row: Row) -> String {
+        let by_commit = page.split_once("## By commit").map_or("", |(_, rest)| rest);
+        let mut rows: Vec<Row> = by_commit.lines().filter_map(|line| self.parse(line)).collect();
+        match rows.iter_mut().find(|old| old.kind == row.kind && old.commit == row.commit) {
+            Some(old) => old.add(&row),
+            None => rows.push(row),
         }
+        rows.sort_by(|a, b| a.kind.cmp(&b.kind));
+        let mut sums: Vec<Row> = Vec::new();
+        for row in &rows {
+            match sums.iter_mut().find(|sum| sum.kind == row.kind) {
+                Some(sum) => sum.add(row),
+                None => sums.push(Row { commit: "all".to_owned(), ..row.clone() }),
+            }
+        }
+        let columns = self.columns();
+        let table = |rows: &[Row]| rows.iter().map(Row::line).collect::<String>();
+        format!(
+            "{}\n## In all\n\nTime is in minutes and seconds.\n\n{columns}{}\n## By commit\n\n\
+             {columns}{}",
+            self.head,
+            table(&sums),
+            table(&rows)
+        )
     }
-    let table = |rows: &[Row]| rows.iter().map(Row::line).collect::<String>();
-    format!(
-        "{HEAD}\n## In all\n\nTime is in minutes and seconds.\n\n{COLUMNS}{}\n## By commit\n\n\
-         {COLUMNS}{}",
-        table(&sums),
-        table(&rows)
-    )
+
+    fn columns(&self) -> String {
+        let texts = self.kinds.iter().chain(&["commit"]);
+        let numbers = self.counts.iter().chain(&["time", "failed"]);
+        let names: Vec<&str> = texts.chain(numbers).copied().collect();
+        let marks = "---|".repeat(self.kinds.len() + 1) + &"--:|".repeat(self.counts.len() + 2);
+        format!("| {} |\n|{marks}\n", names.join(" | "))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(what: &str, jdk: &str, commit: &str, runs: u32, failed: u32) -> Row {
+    const ACCOUNT: Account =
+        Account { page: "x.md", head: "# X\n", kinds: &["soak", "JDK"], counts: &["runs"] };
+
+    fn row(what: &str, jdk: &str, commit: &str, runs: u64, failed: u64) -> Row {
         Row {
-            what: what.to_owned(),
-            jdk: jdk.to_owned(),
-            interval: "50us".to_owned(),
+            kind: vec![what.to_owned(), jdk.to_owned()],
             commit: commit.to_owned(),
-            runs,
+            counts: vec![runs],
             seconds: 61,
             failed,
         }
@@ -131,16 +135,32 @@ mod tests {
             row("launches", "17.0.15", "abc", 20, 0),
             row("launches", "17.0.15", "def, with changes", 5, 0),
         ];
-        let page = rows.into_iter().fold(String::new(), |page, row| with(&page, row));
+        let page = rows.into_iter().fold(String::new(), |page, row| ACCOUNT.with(&page, row));
         let (sums, by_commit) = page.split_once("## By commit").expect("two tables");
-        let rows = |text: &str| text.lines().filter_map(Row::parse).collect::<Vec<_>>();
+        let rows = |text: &str| text.lines().filter_map(|line| ACCOUNT.parse(line)).collect();
         let told = |rows: Vec<Row>| {
-            rows.iter().map(|row| (row.jdk.clone(), row.runs, row.failed)).collect::<Vec<_>>()
+            let told = rows.iter().map(|row| (row.kind[1].clone(), row.counts[0], row.failed));
+            told.collect::<Vec<_>>()
         };
         let expected = [("17.0.15", 3, 0), ("17.0.15", 75, 1), ("21.0.8", 50, 0)]
             .map(|(jdk, runs, failed)| (jdk.to_owned(), runs, failed));
         assert_eq!(told(rows(sums)), expected);
-        assert_eq!(rows(by_commit).len(), 4);
-        assert!(page.contains("| launches | 17.0.15 | 50us | all | 75 | 3:03 | 1 |"), "{page}");
+        let by_commit: Vec<Row> = rows(by_commit);
+        assert_eq!(by_commit.len(), 4);
+        assert!(page.contains("| launches | 17.0.15 | all | 75 | 3:03 | 1 |"), "{page}");
+    }
+
+    /// What was counted before stays.
+    #[test]
+    fn the_pages_of_this_repository_are_read_as_they_are() {
+        for account in [&crate::soak::ACCOUNT, &crate::fuzz::ACCOUNT] {
+            let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(account.page);
+            let Ok(text) = fs::read_to_string(page) else { continue };
+            let (_, by_commit) = text.split_once("## By commit").expect("two tables");
+            let lines = by_commit.lines().filter(|line| line.starts_with("| ")).skip(1);
+            let rows: Vec<Row> = lines.map(|line| account.parse(line).expect(line)).collect();
+            let again = rows.into_iter().fold(String::new(), |page, row| account.with(&page, row));
+            assert_eq!(again, text, "{}", account.page);
+        }
     }
 }

@@ -11,7 +11,9 @@ mod bench;
 mod corpus;
 mod demo;
 mod dist;
+mod fuzz;
 mod heap_oracle;
+mod ledger;
 mod page;
 mod repeat;
 mod same;
@@ -48,6 +50,8 @@ Commands:
                   finds; see `cargo xtask same --help`
   soak            whether sampling every 50 µs or heap snapshots ever end a JVM; see
                   `cargo xtask soak --help`
+  fuzz [TARGET…]  everything that reads bytes of others, with inputs that are changed seeds; see
+                  `cargo xtask fuzz --help`
   dist            what a release consists of: tarball, Debian package, image, checksums; see
                   `cargo xtask dist --help`
   heap-oracle     whether Eclipse MAT and VisualVM say the same of a heap; see
@@ -80,6 +84,10 @@ fn main() -> ExitCode {
             print!("{}", dist::HELP);
             Ok(())
         }
+        ["fuzz", "--help" | "-h"] => {
+            print!("{}", fuzz::HELP);
+            Ok(())
+        }
         ["heap-oracle", "--help" | "-h"] => {
             print!("{}", heap_oracle::HELP);
             Ok(())
@@ -103,6 +111,7 @@ fn main() -> ExitCode {
         ["api"] => api::run(),
         ["demo"] => demo::run(),
         ["dist", options @ ..] => dist::run(options),
+        ["fuzz", options @ ..] => fuzz::run(options),
         ["heap-oracle", subjects @ ..] => heap_oracle::run(subjects),
         ["same", options @ ..] => same::run(options),
         ["setup"] => setup::run(),

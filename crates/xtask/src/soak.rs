@@ -3,14 +3,14 @@
 //! here and not by a test of seconds.
 //!
 //! What counts as a failure: a program or `tare` that does not end well, and any crash report of
-//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`; the page that
-//! keeps the account of all runs is in `ledger`.
+//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`; how the page
+//! keeps the account of all runs is in `crate::ledger`.
 
 mod deadlocks;
-mod ledger;
 mod running;
 mod snapshots;
 
+use crate::ledger::{Account, Row};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,21 @@ Options:
 
 A failed run keeps its output and the JVM's crash report in target/soak, and the command fails at its end.
 ";
+
+pub const ACCOUNT: Account = Account {
+    page: "docs/measured/soak.md",
+    head: "\
+# What soaks found
+
+`cargo xtask soak WHAT --write-docs` adds its runs to this page. Do not edit it.
+
+A soak does the same thing again and again and looks for what comes once in dozens of times: a JVM
+that crashes, a program whose own checks fail, a copy that is left, a deadlock that is none.
+`cargo xtask soak --help` says what each does.
+",
+    kinds: &["soak", "JDK", "every"],
+    counts: &["runs"],
+};
 
 /// For runtimes without a compiler of their own.
 const ECJ: &str = "org.eclipse.jdt:ecj:3.37.0";
@@ -131,16 +146,15 @@ pub fn run(words: &[&str]) -> Result<()> {
             let begun = Instant::now();
             let outcome = work(jdk)?;
             if write_docs {
-                let row = ledger::Row {
-                    what: what.to_owned(),
-                    jdk: jdk.version.clone(),
-                    interval: interval.to_owned(),
+                let kind = [what, &jdk.version, interval].map(str::to_owned);
+                let row = Row {
+                    kind: kind.into(),
                     commit: workspace.revision().context("no commit is known")?,
-                    runs: outcome.runs,
+                    counts: vec![outcome.runs.into()],
                     seconds: begun.elapsed().as_secs(),
-                    failed: outcome.failed,
+                    failed: outcome.failed.into(),
                 };
-                ledger::add(&workspace.root.join(ledger::PAGE), row)?;
+                ACCOUNT.add(&workspace.root, row)?;
             }
             outcome.verdict
         });

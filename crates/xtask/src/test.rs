@@ -6,6 +6,7 @@
 use crate::agent_symbols;
 use crate::alone;
 use crate::bench;
+use crate::fuzz;
 use crate::page;
 use crate::repeat::{Busy, Options, Tally};
 use crate::tidy;
@@ -44,6 +45,10 @@ pub fn run(options: &Options<'_>) -> Result<()> {
     // Tallied, they run with the others, after the builds.
     if options.times.is_none() {
         stages.run("unit tests", || shell::run(&mut unit_tests(&workspace, filters)));
+    }
+    if let (Some(ready), true, true) = (&ready, filters.is_empty(), options.times.is_none()) {
+        let said = stages.run("fuzzing, for a minute", || fuzz::bounded(&workspace, &ready.javac));
+        said.into_iter().for_each(|said| stages.note(said));
     }
     if let Some(ready) = ready {
         let built = stages.run("build", || build(&workspace));

@@ -36,6 +36,8 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/session/src/perf.rs",
     // Asks who is at the other end of a socket; the safe call cannot tell of a process without pid.
     "crates/session/src/command_socket/peer.rs",
+    // An allocator that counts.
+    "crates/fuzz-targets/src/memory.rs",
     // Puts a program under a filter of system calls.
     "crates/jvm-tests/src/bin/filtered.rs",
 ];
@@ -45,8 +47,16 @@ const UNSAFE: &[&str] =
     &[concat!("uns", "afe {"), concat!("uns", "afe fn"), concat!("uns", "afe impl")];
 
 /// Whoever prints knows its terminal: the tool, what is for developers, and tests.
-const PRINTERS: &[&str] =
-    &["tare", "xtask", "bench", "toolbox", "jvm-tests", "step-counter", "test-natives"];
+const PRINTERS: &[&str] = &[
+    "tare",
+    "xtask",
+    "bench",
+    "toolbox",
+    "jvm-tests",
+    "step-counter",
+    "test-natives",
+    "fuzz-targets",
+];
 
 /// In two halves, like the marks below.
 const PRINTS: &[&str] = &[

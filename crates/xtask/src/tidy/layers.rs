@@ -117,6 +117,26 @@ const RULES: &[Rule] = &[
     // A witness shares nothing with what it testifies about.
     Rule { package: "tare-step-counter", ours: &[], others: Some(&["jvmti-bindings"]) },
     Rule { package: "tare-test-natives", ours: &[], others: Some(&["jvmti-bindings"]) },
+    // It calls whatever reads bytes of others.
+    Rule {
+        package: "tare-fuzz-targets",
+        ours: &[
+            "tare-arena",
+            "tare-attach",
+            "tare-classfile",
+            "tare-formats",
+            "tare-heapdump",
+            "tare-offline",
+            "tare-profile",
+            "tare-protocol",
+            "tare-recording",
+            "tare-session",
+            "tare-symbols",
+            "tare-unwind",
+            "tare-view",
+        ],
+        others: Some(&["flate2", "lz4_flex", "rustix", "serde_json", "zip"]),
+    },
     // These must build quickly on a fresh machine, before anything else.
     Rule {
         package: "tare-toolbox",

@@ -1,0 +1,7 @@
+//! `command_line` of crates/fuzz-targets.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let target = tare_fuzz_targets::Target::find("command_line").expect("a target");
+    (target.run)(data);
+});
