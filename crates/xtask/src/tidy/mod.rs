@@ -1,13 +1,14 @@
 //! `cargo xtask tidy`: house rules that a program can check, so that reviewers need not.
 //!
 //! `layers` knows who may depend on whom, `files` what a file may hold, `pages` where links lead,
-//! `figures` where they come from. Formatting and lints are left to rustfmt and clippy. Every rule
-//! answers with lines of text: what is wrong and where.
+//! `figures` where they come from, `promises` which tests hold them. Formatting and lints are left to
+//! rustfmt and clippy. Every rule answers with lines of text: what is wrong and where.
 
 mod figures;
 mod files;
 mod layers;
 mod pages;
+mod promises;
 
 use anyhow::{Context, Result, bail};
 use std::process::Command;
@@ -39,6 +40,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     problems.extend(files::check_printing(&sources));
     problems.extend(figures::check(&sources));
     problems.extend(pages::check(&sources));
+    problems.extend(promises::check(&sources));
     if problems.is_empty() {
         println!("tidy: {} files and {} crates are in order", sources.len(), packages.len());
         return Ok(());
