@@ -13,14 +13,14 @@ pub mod trace;
 
 use crate::client::Agent;
 use crate::command_socket::Command;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, refuse};
 use crate::launch::Settings;
 use crate::observer::Observer;
 use crate::plan::{Place, Plan};
 use crate::recorder::Recorded;
 use std::time::Duration;
 use tare_attach::Jvm;
-use tare_protocol::BatchProgress;
+use tare_protocol::{BatchProgress, EngineName};
 
 /// How long a wish to end may go unheard.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
@@ -114,11 +114,47 @@ pub trait Running {
     /// Carries out what somebody asks for; a sentence for them. `Stop` never comes here.
     fn command(&mut self, agent: &mut Agent, command: Command) -> Result<String>;
 
+    /// Switches a part of it on or off.
+    fn switch(&mut self, _agent: &mut Agent, _part: Part, _on: bool) -> Result<()> {
+        refuse!("this recording has no parts: it is on until it ends")
+    }
+
+    /// Its parts, and whether each is on.
+    fn parts(&self) -> Vec<(Part, bool)> {
+        Vec::new()
+    }
+
     /// Has the JVM put back as it was. Whether it still lives.
     fn end(&mut self, agent: &mut Agent, observer: &mut dyn Observer) -> bool;
 
     /// Completes what is recorded, also after a step has failed.
     fn finish(self: Box<Self>, failed: Option<Error>) -> Result<Finished>;
+}
+
+/// A part of a recording of the stream, which can be switched on and off while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Where threads are; only if the recording began with it.
+    Samples,
+    Alloc,
+    Locks,
+    Classes,
+    JniRefs,
+}
+
+impl Part {
+    pub const ALL: [Part; 5] =
+        [Part::Samples, Part::Alloc, Part::Locks, Part::Classes, Part::JniRefs];
+
+    pub(crate) fn engine(self) -> EngineName {
+        match self {
+            Part::Samples => EngineName::Sampling,
+            Part::Alloc => EngineName::Alloc,
+            Part::Locks => EngineName::Locks,
+            Part::Classes => EngineName::Classes,
+            Part::JniRefs => EngineName::JniRefs,
+        }
+    }
 }
 
 /// What came of a step.

@@ -107,12 +107,12 @@ mod window;
 pub mod words;
 
 pub use command_socket::Command;
-pub use engines::{Figures, Finished, Outcome, What};
+pub use engines::{Figures, Finished, Outcome, Part, What};
 pub use error::{Error, Result};
 pub use observer::{Happening, Note, Observer, Progress, Weaving};
 pub use plan::{Output, Place, Plan};
 pub use recorder::{Recorded, has_no_room};
-pub use recording::{Begun, End, Recording, State, begin};
+pub use recording::{Begun, End, Recording, State, begin, begin_beside};
 pub use reference_methods::is_woven;
 #[doc(hidden)]
 pub use stream::untrusted_profile;

@@ -3,7 +3,7 @@
 
 use crate::client::Agent;
 use crate::command_socket::{Command, CommandSocket, Waiting};
-use crate::engines::{self, Beginning, Finished, Running, Step};
+use crate::engines::{self, Beginning, Finished, Part, Running, Step};
 use crate::error::{Error, Result};
 use crate::observer::{Happening, Note, Observer, Progress};
 use crate::plan::{Place, Plan};
@@ -63,10 +63,9 @@ pub fn begin<'a>(
     place: &mut dyn FnMut() -> Place,
     observer: &mut dyn Observer,
 ) -> Result<Begun<'a>> {
-    let engine = plan.what.engine();
     // Others may hold us up here, so it comes before the JVM is touched. Without it the recording
     // is made as well.
-    let socket = engine.makes_recording().then(|| CommandSocket::open(jvm));
+    let socket = plan.what.engine().makes_recording().then(|| CommandSocket::open(jvm));
     let socket = match socket.transpose() {
         Ok(socket) => socket,
         Err(error) => {
@@ -76,6 +75,30 @@ pub fn begin<'a>(
             None
         }
     };
+    begin_with(socket, agent, jvm, plan, place, observer)
+}
+
+/// The same beside another recording of the same front end, which alone listens for commands of
+/// other processes.
+pub fn begin_beside<'a>(
+    agent: &'a mut Agent,
+    jvm: &Jvm,
+    plan: &Plan,
+    place: &mut dyn FnMut() -> Place,
+    observer: &mut dyn Observer,
+) -> Result<Begun<'a>> {
+    begin_with(None, agent, jvm, plan, place, observer)
+}
+
+fn begin_with<'a>(
+    socket: Option<CommandSocket>,
+    agent: &'a mut Agent,
+    jvm: &Jvm,
+    plan: &Plan,
+    place: &mut dyn FnMut() -> Place,
+    observer: &mut dyn Observer,
+) -> Result<Begun<'a>> {
+    let engine = plan.what.engine();
     let mut result = None;
     let mut place = || {
         let place = place();
@@ -134,6 +157,16 @@ impl Recording<'_> {
         // Whoever reads it may be somewhere else.
         let path = std::path::absolute(result)?;
         Ok(format!("stopped; the recording is in {}", path.display()))
+    }
+
+    /// Switches a part of the recording on or off; what was recorded of it stays.
+    pub fn switch(&mut self, part: Part, on: bool) -> Result<()> {
+        self.running.switch(self.agent, part, on)
+    }
+
+    /// The parts that can be switched, and whether each is on.
+    pub fn parts(&self) -> Vec<(Part, bool)> {
+        self.running.parts()
     }
 
     /// One of those that wait at the socket.

@@ -37,12 +37,12 @@ async function failure(answer) {
   return new ApiError(answer.status, body.error, body.remedy);
 }
 
-/** @param {string} path @param {AbortSignal} [signal] */
-export async function raw(path, signal) {
+/** @param {string} path @param {AbortSignal} [signal] @param {string} [body] what is posted */
+export async function raw(path, signal, body) {
   for (let tries = 0; ; tries++) {
     let answer;
     try {
-      answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, signal, cache: "no-store" });
+      answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, signal, cache: "no-store", body, method: body === undefined ? "GET" : "POST" });
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new ApiError(0, "Tare does not answer: its process has ended, or was stopped.",
@@ -65,6 +65,14 @@ export async function get(path, query, signal) {
   try {
     const text = query ? String(query) : "";
     return await (await raw(`/api/${path}${text ? `?${text}` : ""}`, signal)).json();
+  } finally { pending--; }
+}
+
+/** Has something done. @param {string} path @param {Record<string, any>} what */
+export async function post(path, what) {
+  pending++;
+  try {
+    return await (await raw(`/api/${path}`, undefined, JSON.stringify(what))).json();
   } finally { pending--; }
 }
 

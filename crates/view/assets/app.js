@@ -7,6 +7,7 @@ import { amount, count, time } from "./figures.js";
 import { FLAGS, VIEW_KEYS, changed, command, fragment, go, onChange, read, series, seriesName, set, state, view } from "./state.js";
 import { Strip } from "./lanes.js";
 import { LEGEND, css, frameColour } from "./palette.js";
+import { heard as heardExactly, recordButton, switched, woven } from "./live.js";
 import { overview } from "./overview.js";
 import { flamePage, sandwichPage } from "./graphs.js";
 import { methodsPage, treePage } from "./methods.js";
@@ -79,8 +80,8 @@ function head() {
     h("a", { class: "brand", href: "#/overview" }, "tare"),
     h("div", { class: "who" }, h("h1", { title: run.headline.join("\n") }, name),
       h("span", { class: "dim" }, [facts.pid ? `pid ${facts.pid}` : "", facts.jdk ? `JDK ${facts.jdk}` : ""].filter(Boolean).join(" · "))),
-    age, metric, chips, h("span", { class: "space" }), search,
-    h("div", { class: "buttons" },
+    age, woven, metric, chips, h("span", { class: "space" }), search,
+    h("div", { class: "buttons" }, recordButton(),
       button("Filter", (event) => filterMenu(anchorOf(event)), { title: "Filters and grouping", "aria-haspopup": "dialog" }),
       button("Share", (event) => shareMenu(anchorOf(event)), { title: "Links, commands, files and pictures", "aria-haspopup": "dialog" }),
       button("◐", nextTheme, { title: "Theme: dark, light, or as the system", "aria-label": "Theme" }),
@@ -303,7 +304,27 @@ function tick(data) {
   state.epoch = data.epoch;
   if (data.duration_ns) state.duration = data.duration_ns;
   drawAge();
+  heardExactly(data.exactly || null);
+  if (grew) refresh();
   if (grew && !state.paused && !document.hidden) { stripPanel.ask("epoch"); show("epoch"); }
+}
+
+let refreshing = 0;
+
+/** What is recorded may be more than before: a JVM that has just begun, or an engine that was switched on. */
+async function refresh() {
+  const fresh = Date.now() - switched() < 60000;
+  if (state.run.source !== "live" || state.run.series.length && !fresh || Date.now() - refreshing < 2000) return;
+  refreshing = Date.now();
+  try {
+    const run = await get("run"), had = JSON.stringify([state.run.series.map((one) => one.id), state.run.pages]);
+    if (had === JSON.stringify([run.series.map((/** @type {any} */ one) => one.id), run.pages])) return;
+    const lacked = !state.run.pages.find((one) => one.page === state.page)?.has;
+    state.run = { ...run, source: state.run.source };
+    head();
+    if (lacked) shown = "";
+    show("view");
+  } catch { /* the head of the page says what is wrong */ }
 }
 
 function drawAge() {

@@ -7,6 +7,7 @@ import { add, go, series, set, state, view } from "./state.js";
 import { Flame, decode } from "./flame.js";
 import { download } from "./app.js";
 import { Tree } from "./methods.js";
+import { exactly } from "./live.js";
 import { unit } from "./lanes.js";
 
 /** @typedef {import("./flame.js").Answer} Answer */
@@ -219,6 +220,7 @@ function drawNode(side, node) {
       button("Only what it calls", () => set({ ...add("root", node.text), path: null })),
       button("In the list of methods", () => go("methods", { q: node.text })),
       button("Copy the name", () => copy(node.text, "Name"))) : "",
+    known ? exactly(node.text, node.kind) : "",
     known ? "" : h("p", { class: "dim" }, "Click a frame: it zooms in, and this tells more about it. Right click: more to do with it."),
     node.parents?.length ? h("h3", null, "Called through") : "",
     h("ol", { class: "stack" }, ...[...(node.parents || [])].reverse().slice(0, 12).map((/** @type {any} */ one) => h("li", { class: "name", title: one.text }, short(one.text)))));
@@ -227,7 +229,7 @@ function drawNode(side, node) {
 /** @param {HTMLElement} host @returns {import("./app.js").Page} */
 export function sandwichPage(host) {
   const method = () => state.query.get("method") || "";
-  const title = h("h2", { class: "name wrap" }), figures = h("div", { class: "strip-figures" });
+  const title = h("h2", { class: "name wrap" }), figures = h("div", { class: "strip-figures" }), measured = h("div", { class: "measured" });
   const above = h("div"), below = h("div"), problem = h("div", { class: "problem", role: "alert", hidden: true });
   const callers = h("div", { class: "list" }), callees = h("div", { class: "list" });
   const make = (/** @type {HTMLElement} */ stage, /** @type {string} */ side, /** @type {boolean} */ upside) => new Flame(stage, {
@@ -238,11 +240,12 @@ export function sandwichPage(host) {
   });
   const flames = [make(below, "callees", false), make(above, "callers", true)];
   host.append(h("div", { class: "sandwich" }, problem, h("div", { class: "tools" }, title, h("div", { class: "buttons" },
-    button("Flame graph", () => go("flame", { q: method() })), button("Only what it calls", () => go("flame", { ...add("root", method()) })))), figures,
+    button("Flame graph", () => go("flame", { q: method() })), button("Only what it calls", () => go("flame", { ...add("root", method()) })))), figures, measured,
   h("h3", null, "Callers"), above, h("h3", null, "Callees"), below, h("div", { class: "two" }, callers, callees)));
   forTests(() => flames);
   const panel = new Panel(figures, (signal) => get("around", view({ method: method() }), signal), (around) => {
-    const how = unit();
+    const how = unit(), of = `${around.name} ${around.kind}`;
+    if (measured.dataset.of !== of) { measured.dataset.of = of; measured.replaceChildren(exactly(around.name, around.kind)); }
     figures.replaceChildren(h("span", null, "itself ", h("b", null, amount(around.self, how))), h("span", null, "total ", h("b", null, amount(around.total, how))),
       around.calls !== null && around.calls !== undefined ? h("span", null, "calls ", h("b", null, count(around.calls))) : "");
     for (const [box, rows, word] of /** @type {[HTMLElement, any[], string][]} */ ([[callers, around.callers, "Callers"], [callees, around.callees, "Callees"]])) {

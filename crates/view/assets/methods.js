@@ -6,6 +6,7 @@ import { amount, count, percent } from "./figures.js";
 import { add, go, set, state, view } from "./state.js";
 import { Grid } from "./grid.js";
 import { unit } from "./lanes.js";
+import { exact, exactly, hasExact } from "./live.js";
 
 /** @typedef {{name: string, kind: string, self: number, total: number, calls: number | null, self_interval: [number, number] | null, mean_ns: number | null}} Method */
 
@@ -31,6 +32,9 @@ export function methodsPage(host) {
       cell: (/** @type {Method} */ row) => h("span", { class: "dim" }, row.self_interval?.[1] ? `${amount(row.self_interval[0], unit())} – ${amount(row.self_interval[1], unit())}` : "–") }] : []),
     ...(has ? [{ id: "calls", title: "calls", hint: "exact", width: "92px", sort: true, cell: (/** @type {Method} */ row) => (row.calls === null ? "–" : count(row.calls)), value: (/** @type {Method} */ row) => row.calls },
       { id: "mean", title: "per call", hint: "itself, per call", width: "72px", cell: (/** @type {Method} */ row) => (!row.mean_ns ? "–" : amount(row.mean_ns, "ns")), value: (/** @type {Method} */ row) => row.mean_ns }] : []),
+    ...(hasExact() ? [{ id: "exact", title: "exactly", hint: "calls that were counted, and the mean of each", width: "150px",
+      cell: (/** @type {Method} */ row) => { const known = exact(row.name); return known ? `${count(known.count)} × ${amount(known.count ? known.total / known.count : 0, "ns")}` : h("span", { class: "dim" }, "–"); },
+      value: (/** @type {Method} */ row) => exact(row.name)?.count ?? null }] : []),
     { id: "name", title: "method", left: true, width: "minmax(120px, 1fr)", narrow: true, sort: true, cell: (row) => h("span", { class: `name kind-${row.kind}`, title: row.name }, row.name) },
   ]);
   const query = (/** @type {number} */ offset, /** @type {number} */ limit) =>
@@ -93,6 +97,7 @@ export function methodsPage(host) {
         ...(answer.calls === null || answer.calls === undefined ? [] : [h("dt", null, "calls"), h("dd", null, count(answer.calls))])),
       h("div", { class: "buttons" }, button("Sandwich", () => go("sandwich", { method: answer.name })), button("In the flame graph", () => go("flame", { q: answer.name })),
         button("Only what it calls", () => set(add("root", answer.name)))),
+      exactly(answer.name, answer.kind),
       ...part("Callers", answer.callers, "Nobody: it is where stacks begin."), ...part("Callees", answer.callees, "It calls nothing that was seen."));
   });
   return {

@@ -30,6 +30,7 @@ export const FLAGS = ["stable", "fold-recursion", "hide-jdk", "java-only", "nati
  * @property {{page: string, has: boolean, how: string | null}[]} pages
  * @property {{format: string, about: string, ending: string}[]} exports
  * @property {string[]} command
+ * @property {any} parts   of a JVM that is recorded here: what can be switched on and off
  */
 
 export const state = {

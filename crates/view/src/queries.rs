@@ -7,7 +7,7 @@ use crate::flame::{self, Window};
 use crate::graph::{Asked, Graph};
 use crate::http::{Answer, Request, pairs};
 use crate::prepared::{Against, Cache, Compared, Prepared, Side};
-use crate::source::{Problem, Source};
+use crate::source::{Problem, Source, Wish};
 use crate::view::View;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -35,6 +35,22 @@ pub fn answer(source: &dyn Source, cache: &Cache, request: &Request) -> Answer {
     }
 }
 
+/// What was posted: something that is to be done in the JVM.
+pub fn posted(source: &dyn Source, request: &Request) -> Answer {
+    let done = match request.path.as_str() {
+        "/api/live" => Wish::of(&request.body).and_then(|wish| source.wish(&wish)),
+        _ => Err(Problem::new(405, "nothing is posted to this path")),
+    };
+    match done {
+        Ok(()) => Answer::json(&live(source)),
+        Err(Problem { status, text, remedy }) => Answer::error(status, &text, remedy.as_deref()),
+    }
+}
+
+fn live(source: &dyn Source) -> Value {
+    json!({ "parts": source.parts(), "exactly": source.exactly() })
+}
+
 fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer, Problem> {
     let parameters = pairs(&request.query).map_err(|refused| Problem::new(refused.0, refused.1))?;
     let view = View::of(&parameters);
@@ -57,6 +73,8 @@ fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer
         "around" => lists::around(&question)?,
         "threads" => lists::threads(&question)?,
         "export" => return question.export(),
+        "live" => live(source),
+        "exactly" => source.exact_figures()?,
         _ => return Err(Problem::new(404, format!("there is no question {name:?}"))),
     };
     Ok(Answer::json(&value))
@@ -123,6 +141,7 @@ impl Question<'_> {
         run["sentence"] = state.sentence.into();
         run["command"] = self.source.command().into();
         run["exports"] = self.source.exports();
+        run["parts"] = self.source.parts();
         Ok(run)
     }
 

@@ -6,7 +6,7 @@ use crate::http::{self, Answer, Heard, Method, Refused, Request};
 use crate::prepared::Cache;
 use crate::queries;
 use crate::source::{Kind, Source};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -192,7 +192,7 @@ fn route(shared: &Shared, request: &Request) -> Answer {
         return answer;
     }
     match request.method {
-        Method::Post => Answer::error(405, "nothing is posted to this path", None),
+        Method::Post => queries::posted(shared.source.as_ref(), request),
         Method::Get | Method::Head => {
             queries::answer(shared.source.as_ref(), &shared.cache, request)
         }
@@ -242,12 +242,14 @@ fn ticks(stream: &mut TcpStream, shared: &Shared) {
     if stream.write_all(head.as_bytes()).is_err() {
         return;
     }
-    let mut last: Option<(u64, Kind, Instant)> = None;
+    let mut last: Option<(u64, Kind, Value, Instant)> = None;
     while !shared.stopped.load(Ordering::Relaxed) {
         let state = shared.source.state();
         let pause = if state.kind == Kind::Live { TICK } else { TICK_OF_FILE };
-        let is_new = last.is_none_or(|(epoch, kind, at)| {
-            epoch != state.epoch || kind != state.kind || at.elapsed() >= pause
+        let exactly = shared.source.exactly();
+        let is_new = last.as_ref().is_none_or(|(epoch, kind, measured, at)| {
+            let is_same = (*epoch, *kind) == (state.epoch, state.kind);
+            !is_same || measured["state"] != exactly["state"] || at.elapsed() >= pause
         });
         if is_new {
             let tick = json!({
@@ -256,12 +258,14 @@ fn ticks(stream: &mut TcpStream, shared: &Shared) {
                 "age_ms": u64::try_from(state.age.as_millis()).unwrap_or(u64::MAX),
                 "duration_ns": state.duration,
                 "sentence": state.sentence,
+                "exactly": exactly,
             });
             let text = format!("event: tick\ndata: {tick}\n\n");
             if stream.write_all(text.as_bytes()).is_err() {
                 return;
             }
-            last = Some((state.epoch, state.kind, Instant::now()));
+            shared.source.heard();
+            last = Some((state.epoch, state.kind, exactly, Instant::now()));
         }
         std::thread::sleep(Duration::from_millis(200));
     }

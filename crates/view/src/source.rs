@@ -103,4 +103,86 @@ pub trait Source: Send + Sync {
     fn exports(&self) -> Value;
 
     fn export(&self, view: &View, format: &str) -> Result<Export, Problem>;
+
+    /// What a page of a JVM can switch on and off: `parts` of `/api/live`. Null if it steers nothing.
+    fn parts(&self) -> Value {
+        Value::Null
+    }
+
+    /// What is measured exactly at this moment, or was last; null if nothing.
+    fn exactly(&self) -> Value {
+        Value::Null
+    }
+
+    /// The same with its figures.
+    fn exact_figures(&self) -> Result<Value, Problem> {
+        Err(Problem::new(404, NOT_LIVE))
+    }
+
+    /// Does what somebody has asked for on the page.
+    fn wish(&self, _wish: &Wish) -> Result<(), Problem> {
+        Err(Problem::new(409, NOT_LIVE))
+    }
+
+    /// A page is open, and hears of it.
+    fn heard(&self) {}
+}
+
+const NOT_LIVE: &str = "this is a file, and no JVM that could be measured";
+
+/// What a page of a running JVM may ask to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Record something besides, or no longer.
+    Switch { part: String, on: bool },
+    /// Count and time every call of a method; with `below` also of all that it calls.
+    Measure { method: String, below: bool },
+    /// Put the program's code back.
+    TakeBack,
+}
+
+impl Wish {
+    /// As it is written in a request's body.
+    pub fn of(body: &[u8]) -> Result<Self, Problem> {
+        let wish: Value = serde_json::from_slice(body)
+            .map_err(|_| Problem::new(400, "what is asked for is not JSON"))?;
+        let text = |key: &str| {
+            let text = wish[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+            text.ok_or_else(|| Problem::new(400, format!("{key} is missing")))
+        };
+        match text("do")?.as_str() {
+            "switch" => {
+                let on = wish["on"].as_bool();
+                let on = on.ok_or_else(|| Problem::new(400, "on is true or false"))?;
+                Ok(Wish::Switch { part: text("part")?, on })
+            }
+            "measure" => {
+                let below = wish["below"].as_bool().unwrap_or(false);
+                Ok(Wish::Measure { method: text("method")?, below })
+            }
+            "take-back" => Ok(Wish::TakeBack),
+            other => Err(Problem::new(400, format!("nobody knows how to do {other:?}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_whole_or_refused() {
+        let of = |text: &str| Wish::of(text.as_bytes()).map_err(|problem| problem.text);
+        let measure = Wish::Measure { method: "a.B.c".to_owned(), below: true };
+        assert_eq!(of(r#"{"do": "measure", "method": "a.B.c", "below": true}"#), Ok(measure));
+        let off = Wish::Switch { part: "alloc".to_owned(), on: false };
+        assert_eq!(of(r#"{"do": "switch", "part": "alloc", "on": false}"#), Ok(off));
+        assert_eq!(of(r#"{"do": "take-back"}"#), Ok(Wish::TakeBack));
+        assert_eq!(
+            of(r#"{"do": "switch", "part": "alloc"}"#),
+            Err("on is true or false".to_owned())
+        );
+        assert_eq!(of(r#"{"do": "measure", "method": ""}"#), Err("method is missing".to_owned()));
+        assert!(of(r#"{"do": "exec"}"#).is_err() && of("").is_err() && of("[]").is_err());
+    }
 }

@@ -2,6 +2,7 @@
 //! the wall clock; sampled objects, and which of them live; waits for locks; classes; or several of
 //! them in one recording.
 
+mod changes;
 mod figures;
 mod store;
 
@@ -10,9 +11,9 @@ pub use figures::{
 };
 pub(super) use store::rewrite;
 
-use super::{Beginning, Begun, Engine, Finished, Running, STEP, Step};
+use super::{Beginning, Begun, Engine, Finished, Part, Running, STEP, Step};
 use crate::client::Agent;
-use crate::command_socket::{Command, Interval};
+use crate::command_socket::Command;
 use crate::error::{Context, Error, Result, refuse};
 use crate::exact;
 use crate::launch::Settings;
@@ -29,8 +30,8 @@ use tare_attach::Jvm;
 use tare_profile::RunInfo;
 use tare_profile::facts::keys;
 use tare_protocol::{
-    AllocPlan, ClassPlan, EngineChange, EngineName, EnginePlan, JniRefsPlan, LockPlan, Pattern,
-    Request, SamplePlan, SampleTrigger,
+    AllocPlan, ClassPlan, EngineName, EnginePlan, JniRefsPlan, LockPlan, Pattern, Request,
+    SamplePlan, SampleTrigger,
 };
 use tare_symbols::Ahead;
 
@@ -97,6 +98,10 @@ struct StreamRecording {
     source: StreamSource,
     /// In the order in which they were started.
     engines: Vec<EngineName>,
+    /// Those of them that rest.
+    paused: Vec<EngineName>,
+    /// How deep stacks are taken, for what is started later.
+    depth: Option<u32>,
     store: Store,
     drained: Instant,
     wanted: Wanted,
@@ -180,7 +185,9 @@ impl Engine for Plan {
         }
         let store = Store::begin(output, self.keep, run, began)?;
         let drained = Instant::now();
-        Ok(Begun::Running(Box::new(StreamRecording { source, engines, store, drained, wanted })))
+        let (paused, depth) = (Vec::new(), self.depth);
+        let recording = StreamRecording { source, engines, paused, depth, store, drained, wanted };
+        Ok(Begun::Running(Box::new(recording)))
     }
 }
 
@@ -280,12 +287,20 @@ impl Running for StreamRecording {
     fn command(&mut self, agent: &mut Agent, command: Command) -> Result<String> {
         match command {
             Command::Dump(file) => self.store.dump(&mut self.source, file),
-            Command::Pause => self.pause(agent, true).map(|()| "paused".to_owned()),
-            Command::Resume => self.pause(agent, false).map(|()| "goes on".to_owned()),
+            Command::Pause => self.pause_all(agent, true).map(|()| "paused".to_owned()),
+            Command::Resume => self.pause_all(agent, false).map(|()| "goes on".to_owned()),
             Command::Interval(interval) => self.change_interval(agent, interval),
             Command::Threshold(nanos) => self.change_threshold(agent, nanos),
             Command::Stop => Ok("stopped".to_owned()),
         }
+    }
+
+    fn switch(&mut self, agent: &mut Agent, part: Part, on: bool) -> Result<()> {
+        self.switch_part(agent, part, on)
+    }
+
+    fn parts(&self) -> Vec<(Part, bool)> {
+        self.all_parts()
     }
 
     fn end(&mut self, agent: &mut Agent, _: &mut dyn Observer) -> bool {
@@ -353,73 +368,6 @@ fn nothing(source: &StreamSource) -> String {
 
 fn is_perf(trigger: Option<SampleTrigger>) -> bool {
     matches!(trigger, Some(SampleTrigger::PerfClock | SampleTrigger::PerfCycles))
-}
-
-impl StreamRecording {
-    fn has(&self, engine: EngineName) -> bool {
-        self.engines.contains(&engine)
-    }
-
-    fn pause(&self, agent: &mut Agent, pause: bool) -> Result<()> {
-        let paused = Some(pause);
-        if self.has(EngineName::Sampling) {
-            let change = EngineChange::Sampling { interval_ns: None, paused };
-            agent.tell(&Request::Change(change))?;
-        }
-        if self.has(EngineName::Alloc) {
-            let change = EngineChange::Alloc { interval_bytes: None, paused };
-            agent.tell(&Request::Change(change))?;
-        }
-        if self.has(EngineName::Locks) {
-            let change = EngineChange::Locks { threshold_ns: None, paused };
-            agent.tell(&Request::Change(change))?;
-        }
-        if self.has(EngineName::Classes) {
-            agent.tell(&Request::Change(EngineChange::Classes { paused: pause }))?;
-        }
-        if self.has(EngineName::JniRefs) {
-            agent.tell(&Request::Change(EngineChange::JniRefs { paused: pause }))?;
-        }
-        Ok(())
-    }
-
-    fn change_threshold(&self, agent: &mut Agent, nanos: u64) -> Result<String> {
-        if !self.has(EngineName::Locks) {
-            refuse!(
-                "this recording does not record locks; only `tare record --lock` has a threshold"
-            );
-        }
-        let change = EngineChange::Locks { threshold_ns: Some(nanos), paused: None };
-        agent.tell(&Request::Change(change))?;
-        Ok(match nanos {
-            0 => "every wait is told from now on".to_owned(),
-            nanos => format!("waits from {} on are told from now on", words::interval(nanos)),
-        })
-    }
-
-    fn change_interval(&self, agent: &mut Agent, to: Interval) -> Result<String> {
-        let (change, told) = match to {
-            Interval::Time(nanos) if self.has(EngineName::Sampling) => {
-                let change = EngineChange::Sampling { interval_ns: Some(nanos), paused: None };
-                (change, words::interval(nanos))
-            }
-            Interval::Bytes(bytes) if self.has(EngineName::Alloc) => {
-                let change = EngineChange::Alloc { interval_bytes: Some(bytes), paused: None };
-                (change, words::bytes(bytes))
-            }
-            Interval::Time(_) if self.has(EngineName::Alloc) => refuse!(
-                "this recording samples allocation only, whose interval is a number of bytes, such as 64K"
-            ),
-            Interval::Time(_) => refuse!(
-                "this recording takes no samples; the shortest wait that it tells is set by `tare threshold`"
-            ),
-            Interval::Bytes(_) => refuse!(
-                "this recording does not sample allocation; its interval is a time, such as 1ms"
-            ),
-        };
-        agent.tell(&Request::Change(change))?;
-        Ok(format!("samples every {told} from now on"))
-    }
 }
 
 fn nanos(duration: Duration) -> u64 {

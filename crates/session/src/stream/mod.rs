@@ -20,6 +20,7 @@ pub use watched::Watched;
 use crate::error::Result;
 use crate::origins::Origins;
 use crate::recorder::Source;
+use crate::words;
 use accounts::lose;
 use collect::{Allocation, Classes, Collector, JniRefs, Locks, Samples};
 use std::fs::File;
@@ -84,6 +85,8 @@ pub struct StreamSource {
     /// What the stream's header said at the last look.
     pub totals: Totals,
     pub told: Told,
+    /// What began later than the recording.
+    later: Vec<String>,
     /// Set before the last look: nothing more will come.
     over: bool,
     /// The stream could not be read to its end.
@@ -119,9 +122,34 @@ impl StreamSource {
             clock,
             totals,
             told,
+            later: Vec::new(),
             over: false,
             broken: None,
         })
+    }
+
+    /// Takes what an engine tells that was started later on the same stream.
+    pub fn takes_in(&mut self, status: &Status) {
+        self.told.update(status);
+        let since = words::time(self.elapsed());
+        let (told, collector) = (&self.told, &mut self.collector);
+        let mut begins = |what: &str| self.later.push(format!("{what} only since {since}"));
+        if let (None, Some(alloc)) = (&collector.allocation, &told.alloc) {
+            collector.allocation = Some(Allocation::new(alloc.interval_bytes, alloc.live));
+            begins("allocation was sampled");
+        }
+        if collector.locks.is_none() && told.locks.is_some() {
+            collector.locks = Some(Locks::default());
+            begins("waits for locks were recorded");
+        }
+        if collector.classes.is_none() && told.classes.is_some() {
+            collector.classes = Some(Classes::default());
+            begins("classes were recorded");
+        }
+        if collector.jni_refs.is_none() && told.jni_refs.is_some() {
+            collector.jni_refs = Some(JniRefs::default());
+            begins("references of native code were recorded");
+        }
     }
 
     /// Shows only methods that fit, of a session that has just begun.
@@ -302,7 +330,7 @@ impl Source for StreamSource {
         facts.set(keys::PROCESS_CPU_TIME, &Duration::from_nanos(totals.cpu));
         let outside = Some(self.outside()).filter(|outside| *outside > 0);
         facts.set_known(keys::UNMATCHED_SAMPLES, outside);
-        facts.set(keys::NOTES, &self.told.notes());
+        facts.set(keys::NOTES, &[self.told.notes(), self.later.clone()].concat());
         if let Some(clock) = self.clock {
             self.account_samples(clock, run);
         }

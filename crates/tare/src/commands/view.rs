@@ -2,6 +2,7 @@
 //! What the page asks is answered by `tare-view`; here is where its figures come from, and what is
 //! said in the terminal.
 
+mod exactly;
 mod live;
 mod source;
 

@@ -141,6 +141,7 @@ pub fn around(question: &Question<'_>) -> Result<Value, Problem> {
         "unit": question.unit(&prepared),
         "whole": graph.tree.sum(0),
         "name": wanted,
+        "kind": graph.kind(label).to_string(),
         "self": around.own,
         "total": around.total,
         "calls": calls,

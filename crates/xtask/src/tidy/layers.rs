@@ -158,7 +158,14 @@ const RULES: &[Rule] = &[
     // and its recordings.
     Rule {
         package: "tare-jvm-tests",
-        ours: &["tare-arena", "tare-heapdump", "tare-profile", "tare-protocol", "tare-recording"],
+        ours: &[
+            "tare-arena",
+            "tare-browser",
+            "tare-heapdump",
+            "tare-profile",
+            "tare-protocol",
+            "tare-recording",
+        ],
         others: None,
     },
 ];

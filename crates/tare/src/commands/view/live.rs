@@ -4,17 +4,22 @@
 use crate::cli::ViewerArgs;
 use crate::commands::record;
 use crate::commands::status;
+use crate::commands::view::exactly::Exactly;
 use crate::figures::{remark_aside, say};
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tare_attach::Jvm;
 use tare_recording::Recording;
-use tare_session::{Begun, Note, Observer, Output, Place, Plan, State};
+use tare_session::{Begun, Note, Observer, Output, Part, Place, Plan, State};
+
+/// How long a wish of the page may take: an engine that starts takes the JVM's threads in.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program that does nothing has no figures, and its page opens then.
 const FIRST_FIGURES: Duration = Duration::from_secs(3);
@@ -25,6 +30,7 @@ pub struct Live {
     pub pid: u32,
     pub path: PathBuf,
     pub standing: Arc<Standing>,
+    pub exactly: Arc<Exactly>,
     /// What the path leads to, unless that is a file.
     pub memory: Option<Arc<File>>,
     thread: JoinHandle<Result<()>>,
@@ -35,6 +41,39 @@ pub struct Standing {
     pub began: Instant,
     /// Why nothing more comes, once that is so.
     pub ended: Mutex<Option<Ended>>,
+    /// Parts of the recording, and whether each is on.
+    pub parts: Mutex<Vec<(Part, bool)>>,
+    wishes: Mutex<Sender<Wish>>,
+}
+
+/// A part of the recording to be switched on or off, and who is told what came of it.
+struct Wish {
+    part: Part,
+    on: bool,
+    answer: Sender<Result<(), String>>,
+}
+
+impl Standing {
+    fn new() -> (Self, Receiver<Wish>) {
+        let (wishes, wished) = mpsc::channel();
+        let (ended, parts) = (Mutex::default(), Mutex::default());
+        let wishes = Mutex::new(wishes);
+        (Standing { began: Instant::now(), ended, parts, wishes }, wished)
+    }
+
+    /// Has a part of the recording switched on or off, and waits until it is. The error is a
+    /// sentence.
+    pub fn switch(&self, part: Part, on: bool) -> Result<(), String> {
+        let (answer, told) = mpsc::channel();
+        let gone = || "nothing is recorded any more".to_owned();
+        let wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        wishes.send(Wish { part, on, answer }).map_err(|_| gone())?;
+        told.recv_timeout(PATIENCE).map_err(|_| gone())?
+    }
+
+    fn note_parts(&self, recording: &tare_session::Recording<'_>) {
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = recording.parts();
+    }
 }
 
 #[derive(Clone)]
@@ -61,13 +100,16 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
             (Output::Writer(Box::new(memory.try_clone()?)), path, Some(Arc::new(memory)))
         }
     };
-    let standing = Arc::new(Standing { began: Instant::now(), ended: Mutex::default() });
+    let (standing, wishes) = Standing::new();
+    let standing = Arc::new(standing);
+    let exactly = Arc::new(Exactly::new(jvm.clone(), args.patience.timeout));
     let (name, pid) = (jvm.name().to_owned(), jvm.pid);
     let ready = Arc::new(Mutex::new(None));
     let thread = {
         let (standing, stop, ready) = (Arc::clone(&standing), Arc::clone(stop), Arc::clone(&ready));
         let timeout = args.patience.timeout;
-        let job = Job { jvm, plan, timeout };
+        let exactly = Arc::clone(&exactly);
+        let job = Job { jvm, plan, timeout, exactly, wishes };
         std::thread::Builder::new()
             .name("tare-record".to_owned())
             .spawn(move || go(job, output, &standing, &stop, &ready))?
@@ -89,7 +131,7 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
     while !has_figures(&path) && Instant::now() < patience && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(Live { name, pid, path, standing, memory, thread })
+    Ok(Live { name, pid, path, standing, exactly, memory, thread })
 }
 
 fn has_figures(path: &Path) -> bool {
@@ -113,6 +155,8 @@ struct Job {
     jvm: Jvm,
     plan: Plan,
     timeout: Duration,
+    exactly: Arc<Exactly>,
+    wishes: Receiver<Wish>,
 }
 
 fn go(
@@ -122,7 +166,7 @@ fn go(
     stop: &Arc<AtomicBool>,
     ready: &Mutex<Option<()>>,
 ) -> Result<()> {
-    let Job { jvm, plan, timeout } = job;
+    let Job { jvm, plan, timeout, exactly, wishes } = job;
     let was_there = jvm.has_agent();
     let kept = match &output {
         Output::File(path) => Some(path.clone()),
@@ -141,7 +185,18 @@ fn go(
         Begun::Stopped(_) => return Ok(()),
     };
     *ready.lock().unwrap_or_else(PoisonError::into_inner) = Some(());
-    while !matches!(recording.poll(&mut quiet), State::Over) {}
+    standing.note_parts(&recording);
+    while !matches!(recording.poll(&mut quiet), State::Over) {
+        for Wish { part, on, answer } in wishes.try_iter() {
+            let switched = recording.switch(part, on).map_err(|error| format!("{error:#}"));
+            standing.note_parts(&recording);
+            // Who no longer waits has hung up.
+            let _ = answer.send(switched);
+        }
+    }
+    // What is woven is a front end of its own, which the agent would stay for.
+    exactly.close();
+    drop(wishes);
     let wanted = stop.load(Ordering::Relaxed);
     let end = recording.finish(&mut quiet);
     let outcome = end.finished.map_err(anyhow::Error::from);

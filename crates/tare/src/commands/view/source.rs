@@ -1,6 +1,7 @@
 //! The figures of a page: a file of ours or of another tool, or a recording that grows. Read by what
 //! `tare report` reads with, so that both say the same.
 
+use super::exactly::Exactly;
 use super::file_name;
 use super::live::{Live, Standing};
 use crate::cli::ReportArgs;
@@ -17,7 +18,8 @@ use tare_analysis::{Bounds, default_metrics, narrow, set_aside};
 use tare_formats::Format;
 use tare_profile::{Estimate, Profile, TimeAxis};
 use tare_recording::{Recording, Warning};
-use tare_view::{Export, Kind, Loaded, Problem, Source, State, View};
+use tare_session::Part;
+use tare_view::{Export, Kind, Loaded, Problem, Source, State, View, Wish};
 
 /// A file that has no end is being written if it was not longer ago than this that it grew.
 const GROWS: Duration = Duration::from_secs(5);
@@ -44,6 +46,7 @@ pub struct Recorded {
     /// What a command calls it.
     called: String,
     live: Option<Arc<Standing>>,
+    exactly: Option<Arc<Exactly>>,
     /// Keeps the path of a recording in memory what it is.
     _memory: Option<Arc<File>>,
     seen: Mutex<Seen>,
@@ -92,7 +95,8 @@ impl Recorded {
         let called = live.pid.to_string();
         let standing = Some(Arc::clone(&live.standing));
         let recorded = Recorded::new(live.path.clone(), live.name.clone(), called, standing);
-        Ok(Recorded { _memory: live.memory.clone(), ..recorded })
+        let exactly = Some(Arc::clone(&live.exactly));
+        Ok(Recorded { _memory: live.memory.clone(), exactly, ..recorded })
     }
 
     fn new(path: PathBuf, name: String, called: String, live: Option<Arc<Standing>>) -> Self {
@@ -100,7 +104,8 @@ impl Recorded {
         let seen = Seen { length: 0, changed: None, epoch: 0, at, complete, duration: 0 };
         let seen = look(&path, &seen).map_or(seen, |found| Seen { epoch: 0, ..found });
         let (seen, whole) = (Mutex::new(seen), Mutex::default());
-        Recorded { path, other: None, name, called, live, _memory: None, seen, whole }
+        let (other, exactly, _memory) = Default::default();
+        Recorded { path, other, name, called, live, exactly, _memory, seen, whole }
     }
 
     fn seen(&self) -> Seen {
@@ -258,6 +263,60 @@ impl Source for Recorded {
         let stem = self.name.split('.').next().unwrap_or_default();
         let name = format!("{stem}{}", format.endings()[0]);
         Ok(Export { name, bytes: bytes.map_err(problem)? })
+    }
+
+    fn parts(&self) -> Value {
+        let Some(standing) = &self.live else { return Value::Null };
+        let parts = standing.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = |(part, on): &(Part, bool)| {
+            let (name, about) = words(*part);
+            json!({ "part": name, "about": about, "on": on })
+        };
+        parts.iter().map(row).collect()
+    }
+
+    fn exactly(&self) -> Value {
+        self.exactly.as_ref().map_or(Value::Null, |exactly| exactly.state())
+    }
+
+    fn exact_figures(&self) -> Result<Value, Problem> {
+        let exactly = self.exactly.as_ref();
+        exactly.ok_or_else(|| Problem::new(404, "no JVM is recorded here"))?.figures()
+    }
+
+    fn wish(&self, wish: &Wish) -> Result<(), Problem> {
+        let (Some(standing), Some(exactly)) = (&self.live, &self.exactly) else {
+            let text = "this is a file, and no JVM that could be measured";
+            return Err(Problem::new(409, text));
+        };
+        match wish {
+            Wish::Switch { part, on } => {
+                let known = Part::ALL.into_iter().find(|known| words(*known).0 == part);
+                let text = format!("there is no engine {part:?}");
+                let part = known.ok_or_else(|| Problem::new(404, text))?;
+                standing.switch(part, *on).map_err(|text| Problem::new(409, text))
+            }
+            Wish::Measure { method, below } => exactly.begin(method, *below),
+            Wish::TakeBack => {
+                exactly.take_back();
+                Ok(())
+            }
+        }
+    }
+
+    fn heard(&self) {
+        self.exactly.iter().for_each(|exactly| exactly.heard());
+    }
+}
+
+/// What a part of a recording is called in requests, and to people.
+fn words(part: Part) -> (&'static str, &'static str) {
+    match part {
+        Part::Samples => ("samples", "samples of threads"),
+        Part::Alloc => ("alloc", "sampled allocation, and what of it lives"),
+        Part::Locks => ("lock", "waits for locks"),
+        Part::Classes => ("classes", "classes that are loaded"),
+        Part::JniRefs => ("jni-refs", "references of native code"),
     }
 }
 
