@@ -97,6 +97,7 @@ mod reference_methods;
 mod regions;
 pub mod rescuer;
 mod roots;
+pub mod sources;
 mod steering;
 mod stream;
 mod thread_counters;

@@ -10,6 +10,9 @@
 
 mod class_path;
 mod jar;
+mod texts;
+
+pub use texts::in_archive;
 
 use class_path::{ClassPath, class_path, expand};
 use std::cell::{Cell, RefCell};
@@ -55,12 +58,15 @@ enum Question {
     Names,
     /// The file of a class.
     File(String),
+    /// The text of a class, by its name in an archive of sources.
+    Text(String, String),
 }
 
 enum Answer {
     Origin(Option<Arc<str>>),
     Names(Option<Vec<String>>),
     File(Option<Vec<u8>>),
+    Text(Option<(PathBuf, Vec<u8>)>),
 }
 
 /// What the thread has done so far.
@@ -104,6 +110,20 @@ impl Origins {
         })
     }
 
+    /// Of a run that is over: what its command line names is looked for from where we are.
+    pub fn of_run(command_line: &[String]) -> Self {
+        let command_line = command_line.to_vec();
+        Origins::by(move |work| {
+            let here = std::env::current_dir().unwrap_or_default();
+            let (entries, certain) = class_path(&command_line);
+            let entries = entries.iter().flat_map(|entry| {
+                work.step();
+                expand(entry, &|path| here.join(path))
+            });
+            (entries.take(MOST_JARS).collect(), certain)
+        })
+    }
+
     /// `find` says what the entries of the class path are, as seen from here, and whether they are
     /// all.
     fn by(find: impl FnOnce(&Work) -> (Vec<PathBuf>, bool) + Send + 'static) -> Self {
@@ -123,6 +143,9 @@ impl Origins {
                     Question::Origin(class) => Answer::Origin(class_path.origin(&class)),
                     Question::Names => Answer::Names(class_path.names(&theirs)),
                     Question::File(class) => Answer::File(class_path.file(&class)),
+                    Question::Text(class, name) => {
+                        Answer::Text(class_path.text_beside(&class, &name))
+                    }
                 };
                 if answer.send(told).is_err() {
                     return;
@@ -171,6 +194,19 @@ impl Origins {
         let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
         match reader.ask(Question::File(class.to_owned()), QUIET, LONGEST) {
             Some(Answer::File(file)) => file,
+            _ => {
+                self.given_up.set(true);
+                None
+            }
+        }
+    }
+
+    /// A source text from beside the jar that a class is from, and where it was.
+    pub fn text_beside(&self, class: &str, name: &str) -> Option<(PathBuf, Vec<u8>)> {
+        let reader = self.reader.as_ref().filter(|_| !self.given_up.get())?;
+        let question = Question::Text(class.to_owned(), name.to_owned());
+        match reader.ask(question, QUIET, LONGEST) {
+            Some(Answer::Text(text)) => text,
             _ => {
                 self.given_up.set(true);
                 None

@@ -11,6 +11,7 @@ import { heard as heardExactly, recordButton, switched, woven } from "./live.js"
 import { overview } from "./overview.js";
 import { flamePage, sandwichPage } from "./graphs.js";
 import { methodsPage, treePage } from "./methods.js";
+import { sourcePage } from "./code.js";
 import { threadsPage, timelinePage } from "./times.js";
 import { classesPage, diffPage, locksPage, memoryPage } from "./sections.js";
 
@@ -31,12 +32,16 @@ const PAGES = {
   methods: { title: "Methods", key: "m", start: methodsPage },
   tree: { title: "Call tree", key: "c", start: treePage },
   sandwich: { title: "Sandwich", key: "s", start: sandwichPage },
+  source: { title: "Source", key: "u", start: sourcePage },
   threads: { title: "Threads", key: "t", start: threadsPage },
   locks: { title: "Locks", key: "l", start: locksPage },
   memory: { title: "Memory", key: "e", start: memoryPage },
   classes: { title: "Classes", key: "a", start: classesPage },
   diff: { title: "Diff", key: "d", start: diffPage },
 };
+
+/** Pages of one method, which other pages lead to. */
+const UNLISTED = ["sandwich", "source"];
 
 const FILTERS = { native: "Native, JVM and kernel frames", idle: "Idle threads", "hide-jdk": "Hide the JDK's frames",
   "java-only": "Java frames only", "fold-recursion": "Merge recursion", stable: "Stable names of lambdas and proxies" };
@@ -94,7 +99,7 @@ const anchorOf = (event) => /** @type {HTMLElement} */ (event.currentTarget);
 function rail() {
   $("rail").replaceChildren(...state.run.pages.flatMap(({ page: id, has, how }) => {
     const known = PAGES[id];
-    if (!known || id === "sandwich") return [];
+    if (!known || UNLISTED.includes(id)) return [];
     return [h("a", { href: fragment(id, view()), "data-page": id, class: has || id === "diff" ? "" : "lacks",
       title: has || id === "diff" ? `g ${known.key}` : how || "", "aria-current": state.page === id ? "page" : null,
       click: (/** @type {MouseEvent} */ event) => {
@@ -227,7 +232,7 @@ function help() {
 /** @param {"view" | "own" | "epoch"} why */
 function show(why) {
   const listed = state.run.pages.find((one) => one.page === state.page);
-  const known = PAGES[state.page] && (listed || state.page === "sandwich") ? state.page : "overview";
+  const known = PAGES[state.page] && (listed || UNLISTED.includes(state.page)) ? state.page : "overview";
   if (known !== state.page) { state.page = known; history.replaceState(null, "", fragment(known, state.query)); }
   if (why !== "epoch") { tip(null); drawChips(); rail(); }
   metric.value = series()?.id || "";

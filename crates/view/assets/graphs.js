@@ -64,6 +64,7 @@ function frameMenu(text, x, y, more) {
   menu(anchor, [h("p", { class: "name" }, short(text)), ...more,
     { text: "Only what it calls", run: () => go(state.page, { ...add("root", text), path: null }) },
     { text: "Sandwich: callers and callees", run: () => go("sandwich", { method: text }) },
+    { text: "Source", run: () => go("source", { method: text }) },
     { text: "In the list of methods", run: () => go("methods", { q: text }) },
     { text: "Search for it", run: () => set({ q: text }) },
     { text: "Copy the name", run: () => copy(text, "Name") }]);
@@ -217,6 +218,7 @@ function drawNode(side, node) {
       ...(node.folded ? line("folded", `${count(node.folded)} frames`) : [])),
     known ? h("div", { class: "buttons column" },
       button("Callers and callees", () => go("sandwich", { method: node.text })),
+      "jd".includes(node.kind) ? button("Source", () => go("source", { method: node.text })) : "",
       button("Only what it calls", () => set({ ...add("root", node.text), path: null })),
       button("In the list of methods", () => go("methods", { q: node.text })),
       button("Copy the name", () => copy(node.text, "Name"))) : "",
@@ -240,7 +242,7 @@ export function sandwichPage(host) {
   });
   const flames = [make(below, "callees", false), make(above, "callers", true)];
   host.append(h("div", { class: "sandwich" }, problem, h("div", { class: "tools" }, title, h("div", { class: "buttons" },
-    button("Flame graph", () => go("flame", { q: method() })), button("Only what it calls", () => go("flame", { ...add("root", method()) })))), figures, measured,
+    button("Flame graph", () => go("flame", { q: method() })), button("Only what it calls", () => go("flame", { ...add("root", method()) })), button("Source", () => go("source", { method: method() })))), figures, measured,
   h("h3", null, "Callers"), above, h("h3", null, "Callees"), below, h("div", { class: "two" }, callers, callees)));
   forTests(() => flames);
   const panel = new Panel(figures, (signal) => get("around", view({ method: method() }), signal), (around) => {

@@ -95,7 +95,7 @@ export function methodsPage(host) {
     side.replaceChildren(h("h2", { class: "name wrap" }, answer.name),
       h("dl", null, h("dt", null, "itself"), h("dd", null, h("b", null, amount(answer.self, unit()))), h("dt", null, "total"), h("dd", null, h("b", null, amount(answer.total, unit()))),
         ...(answer.calls === null || answer.calls === undefined ? [] : [h("dt", null, "calls"), h("dd", null, count(answer.calls))])),
-      h("div", { class: "buttons" }, button("Sandwich", () => go("sandwich", { method: answer.name })), button("In the flame graph", () => go("flame", { q: answer.name })),
+      h("div", { class: "buttons" }, button("Sandwich", () => go("sandwich", { method: answer.name })), button("In the flame graph", () => go("flame", { q: answer.name })), button("Source", () => go("source", { method: answer.name })),
         button("Only what it calls", () => set(add("root", answer.name)))),
       exactly(answer.name, answer.kind),
       ...part("Callers", answer.callers, "Nobody: it is where stacks begin."), ...part("Callees", answer.callees, "It calls nothing that was seen."));

@@ -20,5 +20,5 @@ mod view;
 pub use access::untrusted_request;
 pub use queries::SECTIONS;
 pub use server::{Handle, Server};
-pub use source::{Export, Kind, Loaded, Problem, Source, State, Wish};
+pub use source::{Code, CodeOf, Export, Kind, Loaded, Problem, Source, State, Wish};
 pub use view::View;

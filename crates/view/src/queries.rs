@@ -1,5 +1,6 @@
 //! The questions of the page, and their answers. API.md says what each has.
 
+mod code;
 mod lists;
 mod timeline;
 
@@ -72,6 +73,7 @@ fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer
         "methods" => lists::methods(&question)?,
         "around" => lists::around(&question)?,
         "threads" => lists::threads(&question)?,
+        "source" => code::answer(&question)?,
         "export" => return question.export(),
         "live" => live(source),
         "exactly" => source.exact_figures()?,

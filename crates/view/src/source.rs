@@ -77,6 +77,27 @@ pub struct Export {
     pub bytes: Vec<u8>,
 }
 
+/// A method whose code is asked for, as the recording names it.
+#[derive(Clone, Debug)]
+pub struct CodeOf {
+    pub class: String,
+    pub file: String,
+    pub name: String,
+    pub descriptor: String,
+}
+
+/// The text of a file, or of a class's methods.
+pub struct Code {
+    /// Where it is from, for people.
+    pub origin: String,
+    /// It is no bytecode.
+    pub is_source: bool,
+    /// Each with its number, if it has one.
+    pub lines: Vec<(Option<u32>, String)>,
+    /// The row at which the method begins, where the text itself tells.
+    pub begins: Option<usize>,
+}
+
 pub trait Source: Send + Sync {
     fn state(&self) -> State;
 
@@ -103,6 +124,9 @@ pub trait Source: Send + Sync {
     fn exports(&self) -> Value;
 
     fn export(&self, view: &View, format: &str) -> Result<Export, Problem>;
+
+    /// The source of a method of the recording, or its bytecode.
+    fn code(&self, asked: &CodeOf) -> Result<Code, Problem>;
 
     /// What a page of a JVM can switch on and off: `parts` of `/api/live`. Null if it steers nothing.
     fn parts(&self) -> Value {

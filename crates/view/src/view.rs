@@ -46,8 +46,14 @@ impl View {
 
     #[must_use]
     pub fn with_time(&self, time: &str) -> View {
-        let mut view = self.without_time();
-        view.options.push(("time", time.to_owned()));
+        self.with("time", time)
+    }
+
+    /// With one value of an option, and no other.
+    #[must_use]
+    pub fn with(&self, key: &'static str, value: &str) -> View {
+        let mut view = self.without(key);
+        view.options.push((key, value.to_owned()));
         view.options.sort();
         view
     }

@@ -65,7 +65,7 @@ pub fn print_code(
     Ok(())
 }
 
-fn print_insn(pool: &ConstantPool<'_>, insn: &Insn<'_>, out: &mut dyn Write) -> Result {
+pub(super) fn print_insn(pool: &ConstantPool<'_>, insn: &Insn<'_>, out: &mut dyn Write) -> Result {
     let row = insn.info();
     let mnemonic = match insn.wide {
         true => format!("{}_w", row.mnemonic),

@@ -6,6 +6,7 @@
 mod attributes;
 mod code;
 mod constants;
+mod listing;
 
 use crate::class::{ClassFile, Member};
 use crate::mutf8::decode_lossy;
@@ -14,6 +15,7 @@ use std::fmt::{Result, Write};
 
 pub use code::{print_code, print_frames};
 pub use constants::describe;
+pub use listing::{Row, listing};
 
 /// Prints all of a class.
 pub fn print_class(class: &ClassFile<'_>, out: &mut dyn Write) -> Result {

@@ -32,6 +32,11 @@ pub struct ViewerArgs {
     /// Only print the link; open no browser
     #[arg(long)]
     pub no_open: bool,
+    /// Where source texts are: a directory, a jar or a zip, with packages as folders; may be repeated.
+    /// Besides, they are looked for in x-sources.jar beside x.jar of the class path, and in the
+    /// JDK's src.zip
+    #[arg(long, value_name = "DIR|JAR")]
+    pub source: Vec<PathBuf>,
     /// Of a JVM: keep the recording in this file [default: in memory, as long as the page is served]
     #[arg(long, short, value_name = "FILE", allow_hyphen_values = true, value_parser = super::values::output)]
     pub output: Option<PathBuf>,

@@ -2,6 +2,7 @@
 //! What the page asks is answered by `tare-view`; here is where its figures come from, and what is
 //! said in the terminal.
 
+mod code;
 mod exactly;
 mod live;
 mod source;
@@ -23,13 +24,15 @@ use tare_view::{Handle, Server};
 
 pub fn run(args: &ViewerArgs) -> Result<()> {
     let stop = interrupt::flag()?;
+    // Before a JVM is entered for it.
+    tare_session::sources::checked(&args.source)?;
     if args.what.exists() {
         if let Some(flag) = args.for_jvm() {
             bail!("{flag} is for a JVM that is recorded, and {} is a file", args.what.display());
         }
         let source = match &args.new {
-            Some(new) => Recorded::of_file(new)?.compared_with(&args.what)?,
-            None => Recorded::of_file(&args.what)?,
+            Some(new) => Recorded::of_file(new, &args.source)?.compared_with(&args.what)?,
+            None => Recorded::of_file(&args.what, &args.source)?,
         };
         let source = Arc::new(source);
         return serve(args, source, &stop);
@@ -41,7 +44,7 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
     let jvm = tare_attach::find(&name)
         .with_context(|| format!("there is no file {name}, and no JVM to look into"))?;
     let live = live::begin(args, jvm, &stop)?;
-    let source = Arc::new(Recorded::of_live(&live)?);
+    let source = Arc::new(Recorded::of_live(&live, &args.source)?);
     let served = serve(args, source, &stop);
     stop.store(true, Ordering::Relaxed);
     served.and(live.end())

@@ -28,6 +28,7 @@ const FIRST_FIGURES: Duration = Duration::from_secs(3);
 pub struct Live {
     pub name: String,
     pub pid: u32,
+    pub jvm: Jvm,
     pub path: PathBuf,
     pub standing: Arc<Standing>,
     pub exactly: Arc<Exactly>,
@@ -103,6 +104,7 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
     let (standing, wishes) = Standing::new();
     let standing = Arc::new(standing);
     let exactly = Arc::new(Exactly::new(jvm.clone(), args.patience.timeout));
+    let entered = jvm.clone();
     let (name, pid) = (jvm.name().to_owned(), jvm.pid);
     let ready = Arc::new(Mutex::new(None));
     let thread = {
@@ -131,7 +133,7 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
     while !has_figures(&path) && Instant::now() < patience && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(Live { name, pid, path, standing, exactly, memory, thread })
+    Ok(Live { name, pid, jvm: entered, path, standing, exactly, memory, thread })
 }
 
 fn has_figures(path: &Path) -> bool {

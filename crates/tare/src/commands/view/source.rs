@@ -1,6 +1,7 @@
 //! The figures of a page: a file of ours or of another tool, or a recording that grows. Read by what
 //! `tare report` reads with, so that both say the same.
 
+use super::code;
 use super::exactly::Exactly;
 use super::file_name;
 use super::live::{Live, Standing};
@@ -19,7 +20,8 @@ use tare_formats::Format;
 use tare_profile::{Estimate, Profile, TimeAxis};
 use tare_recording::{Recording, Warning};
 use tare_session::Part;
-use tare_view::{Export, Kind, Loaded, Problem, Source, State, View, Wish};
+use tare_session::sources::Sources;
+use tare_view::{Code, CodeOf, Export, Kind, Loaded, Problem, Source, State, View, Wish};
 
 /// A file that has no end is being written if it was not longer ago than this that it grew.
 const GROWS: Duration = Duration::from_secs(5);
@@ -47,6 +49,7 @@ pub struct Recorded {
     called: String,
     live: Option<Arc<Standing>>,
     exactly: Option<Arc<Exactly>>,
+    sources: Option<Mutex<Sources>>,
     /// Keeps the path of a recording in memory what it is.
     _memory: Option<Arc<File>>,
     seen: Mutex<Seen>,
@@ -73,30 +76,36 @@ struct Whole {
 }
 
 impl Recorded {
-    /// Of a file, which must be one that can be read.
-    pub fn of_file(path: &Path) -> Result<Self> {
+    /// Of a file, which must be one that can be read; `texts` is where sources are.
+    pub fn of_file(path: &Path, texts: &[PathBuf]) -> Result<Self> {
         let name = file_name(path);
         let called = report::quoted(path);
         let recorded = Recorded::new(path.to_owned(), name, called, None);
         // What is wrong with it is said now, and not on a page.
-        recorded.whole(0).map_err(|problem| anyhow::anyhow!(problem.text))?;
-        Ok(recorded)
+        let whole = recorded.whole(0).map_err(|problem| anyhow::anyhow!(problem.text))?;
+        let run = &whole.value["run"];
+        let words = run["command_line"].as_array().into_iter().flatten();
+        let words: Vec<String> = words.filter_map(|w| Some(w.as_str()?.to_owned())).collect();
+        let version = run["jdk"].as_str().unwrap_or_default();
+        let sources = Some(Mutex::new(Sources::of_run(texts, &words, version)?));
+        Ok(Recorded { sources, ..recorded })
     }
 
     /// The same beside an older one.
     pub fn compared_with(self, old: &Path) -> Result<Self> {
-        Recorded::of_file(old)?;
+        Recorded::of_file(old, &[])?;
         // Whether there is another file is told with the pages.
         let whole = Mutex::default();
         Ok(Recorded { other: Some(old.to_owned()), whole, ..self })
     }
 
-    pub fn of_live(live: &Live) -> Result<Self> {
+    pub fn of_live(live: &Live, texts: &[PathBuf]) -> Result<Self> {
         let called = live.pid.to_string();
         let standing = Some(Arc::clone(&live.standing));
         let recorded = Recorded::new(live.path.clone(), live.name.clone(), called, standing);
         let exactly = Some(Arc::clone(&live.exactly));
-        Ok(Recorded { _memory: live.memory.clone(), exactly, ..recorded })
+        let sources = Some(Mutex::new(Sources::of_jvm(texts, &live.jvm)?));
+        Ok(Recorded { _memory: live.memory.clone(), exactly, sources, ..recorded })
     }
 
     fn new(path: PathBuf, name: String, called: String, live: Option<Arc<Standing>>) -> Self {
@@ -104,8 +113,8 @@ impl Recorded {
         let seen = Seen { length: 0, changed: None, epoch: 0, at, complete, duration: 0 };
         let seen = look(&path, &seen).map_or(seen, |found| Seen { epoch: 0, ..found });
         let (seen, whole) = (Mutex::new(seen), Mutex::default());
-        let (other, exactly, _memory) = Default::default();
-        Recorded { path, other, name, called, live, exactly, _memory, seen, whole }
+        let (other, exactly, sources, _memory) = Default::default();
+        Recorded { path, other, name, called, live, exactly, sources, _memory, seen, whole }
     }
 
     fn seen(&self) -> Seen {
@@ -263,6 +272,12 @@ impl Source for Recorded {
         let stem = self.name.split('.').next().unwrap_or_default();
         let name = format!("{stem}{}", format.endings()[0]);
         Ok(Export { name, bytes: bytes.map_err(problem)? })
+    }
+
+    fn code(&self, asked: &CodeOf) -> Result<Code, Problem> {
+        let sources = self.sources.as_ref();
+        let sources = sources.ok_or_else(|| Problem::new(404, "no sources are known"))?;
+        code::of(&sources.lock().unwrap_or_else(PoisonError::into_inner), asked)
     }
 
     fn parts(&self) -> Value {
