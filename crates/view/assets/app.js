@@ -8,6 +8,7 @@ import { FLAGS, VIEW_KEYS, changed, command, fragment, go, onChange, read, serie
 import { Strip } from "./lanes.js";
 import { LEGEND, css, frameColour } from "./palette.js";
 import { heard as heardExactly, recordButton, switched, woven } from "./live.js";
+import { heapPage } from "./heap.js";
 import { overview } from "./overview.js";
 import { flamePage, sandwichPage } from "./graphs.js";
 import { methodsPage, treePage } from "./methods.js";
@@ -36,9 +37,13 @@ const PAGES = {
   threads: { title: "Threads", key: "t", start: threadsPage },
   locks: { title: "Locks", key: "l", start: locksPage },
   memory: { title: "Memory", key: "e", start: memoryPage },
+  heap: { title: "Heap", key: "p", start: heapPage },
   classes: { title: "Classes", key: "a", start: classesPage },
   diff: { title: "Diff", key: "d", start: diffPage },
 };
+
+/** A heap dump is of a moment, and of no run. */
+const timeless = () => state.run.source === "file" && !state.run.series.length;
 
 /** Pages of one method, which other pages lead to. */
 const UNLISTED = ["sandwich", "source"];
@@ -85,9 +90,9 @@ function head() {
     h("a", { class: "brand", href: "#/overview" }, "tare"),
     h("div", { class: "who" }, h("h1", { title: run.headline.join("\n") }, name),
       h("span", { class: "dim" }, [facts.pid ? `pid ${facts.pid}` : "", facts.jdk ? `JDK ${facts.jdk}` : ""].filter(Boolean).join(" · "))),
-    age, woven, metric, chips, h("span", { class: "space" }), search,
+    age, woven, ...(timeless() ? [h("span", { class: "space" })] : [metric, chips, h("span", { class: "space" }), search]),
     h("div", { class: "buttons" }, recordButton(),
-      button("Filter", (event) => filterMenu(anchorOf(event)), { title: "Filters and grouping", "aria-haspopup": "dialog" }),
+      timeless() ? "" : button("Filter", (event) => filterMenu(anchorOf(event)), { title: "Filters and grouping", "aria-haspopup": "dialog" }),
       button("Share", (event) => shareMenu(anchorOf(event)), { title: "Links, commands, files and pictures", "aria-haspopup": "dialog" }),
       button("◐", nextTheme, { title: "Theme: dark, light, or as the system", "aria-label": "Theme" }),
       button("?", help, { title: "Keys and colours", "aria-label": "Help" })));
@@ -232,13 +237,15 @@ function help() {
 /** @param {"view" | "own" | "epoch"} why */
 function show(why) {
   const listed = state.run.pages.find((one) => one.page === state.page);
-  const known = PAGES[state.page] && (listed || UNLISTED.includes(state.page)) ? state.page : "overview";
+  const known = PAGES[state.page] && (listed || UNLISTED.includes(state.page)) ? state.page : state.run.pages[0].page;
   if (known !== state.page) { state.page = known; history.replaceState(null, "", fragment(known, state.query)); }
   if (why !== "epoch") { tip(null); drawChips(); rail(); }
   metric.value = series()?.id || "";
   if (document.activeElement !== search) search.value = state.query.get("q") || "";
-  if (why === "view") stripPanel.ask(why);
-  strip.settle();
+  if (!timeless()) {
+    if (why === "view") stripPanel.ask(why);
+    strip.settle();
+  }
   if (shown !== known) {
     page?.close?.();
     shown = document.body.dataset.page = known;
@@ -338,7 +345,7 @@ function drawAge() {
   age.className = `age ${lostAt || silent ? "lost" : tickState === "ended" ? "ended" : live ? "live" : "file"}`;
   const how = losses ? ` · ${count(losses)} lost` : "";
   age.textContent = lostAt ? "no answer" : silent ? `silent for ${Math.round((now - heard) / 1000)} s` : tickState === "ended" ? `ended${how}`
-    : live ? `${state.paused ? "paused" : "live"} · ${old < 10 ? old.toFixed(1) : Math.round(old)} s ago${how}` : `file · ${time(state.duration)}${how}`;
+    : live ? `${state.paused ? "paused" : "live"} · ${old < 10 ? old.toFixed(1) : Math.round(old)} s ago${how}` : timeless() ? "file" : `file · ${time(state.duration)}${how}`;
   age.dataset.age = String(Math.round(old * 1000));
   const since = new Date(lostAt || heard).toLocaleTimeString();
   say(lostAt ? `Tare has not answered since ${since}: its process has ended, or was stopped. What is on the page was loaded before. Start \`tare view\` again for more.`
@@ -439,6 +446,7 @@ async function start() {
   state.epoch = state.run.epoch;
   read(location.hash);
   head();
+  $("strip").hidden = timeless();
   strip = new Strip($("strip"), () => stripPanel.ask());
   stripPanel = new Panel($("strip"), (signal) => {
     const query = view({ cells: Math.min(1000, Math.max(50, Math.floor(strip.box.clientWidth / 2))) });

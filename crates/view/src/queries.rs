@@ -61,6 +61,9 @@ fn asked(source: &dyn Source, cache: &Cache, request: &Request) -> Result<Answer
     if let Some(section) = name.strip_prefix("section/") {
         return Ok(Answer::json(&question.section(section)?));
     }
+    if let Some(heap) = name.strip_prefix("heap/") {
+        return Ok(Answer::json(&source.heap(heap, question.get("what"))?));
+    }
     let value = match name {
         "run" => question.run()?,
         "overview" => question.overview()?,

@@ -128,6 +128,11 @@ pub trait Source: Send + Sync {
     /// The source of a method of the recording, or its bytecode.
     fn code(&self, asked: &CodeOf) -> Result<Code, Problem>;
 
+    /// What is asked of a heap: `overview`, `histo`, `dominators` or `path`.
+    fn heap(&self, _question: &str, _what: Option<&str>) -> Result<Value, Problem> {
+        Err(Problem::new(404, "there is no heap dump here"))
+    }
+
     /// What a page of a JVM can switch on and off: `parts` of `/api/live`. Null if it steers nothing.
     fn parts(&self) -> Value {
         Value::Null
@@ -163,6 +168,8 @@ pub enum Wish {
     Measure { method: String, below: bool },
     /// Put the program's code back.
     TakeBack,
+    /// Take a snapshot of the heap, to be asked.
+    Snapshot,
 }
 
 impl Wish {
@@ -185,6 +192,7 @@ impl Wish {
                 Ok(Wish::Measure { method: text("method")?, below })
             }
             "take-back" => Ok(Wish::TakeBack),
+            "snapshot" => Ok(Wish::Snapshot),
             other => Err(Problem::new(400, format!("nobody knows how to do {other:?}"))),
         }
     }

@@ -3,6 +3,7 @@
 //! said in the terminal.
 
 mod code;
+mod dump;
 mod exactly;
 mod live;
 mod source;
@@ -20,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tare_view::{Handle, Server};
+use tare_view::{Handle, Server, Source};
 
 pub fn run(args: &ViewerArgs) -> Result<()> {
     let stop = interrupt::flag()?;
@@ -29,6 +30,13 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
     if args.what.exists() {
         if let Some(flag) = args.for_jvm() {
             bail!("{flag} is for a JVM that is recorded, and {} is a file", args.what.display());
+        }
+        if dump::is_one(&args.what) {
+            if let Some(new) = &args.new {
+                let (old, new) = (args.what.display(), new.display());
+                bail!("{old} is a heap dump; `tare heap {old} diff {new}` compares two");
+            }
+            return serve(args, Arc::new(dump::Dump::open(&args.what)?), &stop);
         }
         let source = match &args.new {
             Some(new) => Recorded::of_file(new, &args.source)?.compared_with(&args.what)?,
@@ -51,7 +59,7 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
 }
 
 /// Until Ctrl-C.
-fn serve(args: &ViewerArgs, source: Arc<Recorded>, stop: &Arc<AtomicBool>) -> Result<()> {
+fn serve(args: &ViewerArgs, source: Arc<dyn Source>, stop: &Arc<AtomicBool>) -> Result<()> {
     let server = Server::bind(args.port, source).with_context(|| match args.port {
         0 => "this machine's loopback address cannot be listened on".to_owned(),
         port => format!("port {port} cannot be listened on; leave --port out for any that is free"),

@@ -50,7 +50,8 @@ pub fn run(asked: &Asked<'_>, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn area(heap: &Heap, outline: &Outline) -> Result<Value> {
+/// A part of the map, with what is in it.
+pub fn area(heap: &Heap, outline: &Outline) -> Result<Value> {
     let name = match outline.node {
         Some(node) => object(heap, node, usize::MAX)?,
         None => "all that is held".to_owned(),

@@ -15,6 +15,7 @@ mod memory;
 mod names;
 mod object;
 mod overview;
+mod paged;
 mod path;
 mod progress;
 mod query;
@@ -23,6 +24,8 @@ mod suspects;
 mod take;
 mod threads;
 mod watch;
+
+pub use paged::Paged;
 
 use crate::cli::{HeapArgs, HeapWhat, Keep};
 use crate::figures::remark_aside;

@@ -55,7 +55,7 @@ pub fn run(asked: &Asked<'_>, what: &str) -> Result<()> {
 }
 
 /// The instances that retain most, and how many there are.
-fn largest(heap: &Heap, ids: &[tare_heapdump::ClassId], most: usize) -> (Vec<Node>, u64) {
+pub fn largest(heap: &Heap, ids: &[tare_heapdump::ClassId], most: usize) -> (Vec<Node>, u64) {
     let mut nodes: Vec<Node> =
         heap.nodes().filter(|node| ids.contains(&heap.class_id(*node))).collect();
     let count = nodes.len() as u64;

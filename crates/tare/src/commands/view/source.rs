@@ -6,6 +6,7 @@ use super::exactly::Exactly;
 use super::file_name;
 use super::live::{Live, Standing};
 use crate::cli::ReportArgs;
+use crate::commands::heap::Paged;
 use crate::commands::{export, report};
 use crate::source;
 use anyhow::Result;
@@ -50,6 +51,9 @@ pub struct Recorded {
     live: Option<Arc<Standing>>,
     exactly: Option<Arc<Exactly>>,
     sources: Option<Mutex<Sources>>,
+    /// The last snapshot of the JVM's heap.
+    heap: Mutex<Option<Paged>>,
+    pid: Option<u32>,
     /// Keeps the path of a recording in memory what it is.
     _memory: Option<Arc<File>>,
     seen: Mutex<Seen>,
@@ -105,7 +109,8 @@ impl Recorded {
         let recorded = Recorded::new(live.path.clone(), live.name.clone(), called, standing);
         let exactly = Some(Arc::clone(&live.exactly));
         let sources = Some(Mutex::new(Sources::of_jvm(texts, &live.jvm)?));
-        Ok(Recorded { _memory: live.memory.clone(), exactly, sources, ..recorded })
+        let (_memory, pid) = (live.memory.clone(), Some(live.pid));
+        Ok(Recorded { _memory, exactly, sources, pid, ..recorded })
     }
 
     fn new(path: PathBuf, name: String, called: String, live: Option<Arc<Standing>>) -> Self {
@@ -113,8 +118,21 @@ impl Recorded {
         let seen = Seen { length: 0, changed: None, epoch: 0, at, complete, duration: 0 };
         let seen = look(&path, &seen).map_or(seen, |found| Seen { epoch: 0, ..found });
         let (seen, whole) = (Mutex::new(seen), Mutex::default());
-        let (other, exactly, sources, _memory) = Default::default();
-        Recorded { path, other, name, called, live, exactly, sources, _memory, seen, whole }
+        let (other, exactly, sources, heap, pid, _memory) = Default::default();
+        Recorded {
+            path,
+            other,
+            name,
+            called,
+            live,
+            exactly,
+            sources,
+            heap,
+            pid,
+            _memory,
+            seen,
+            whole,
+        }
     }
 
     fn seen(&self) -> Seen {
@@ -146,6 +164,10 @@ impl Recorded {
             if page["page"] == "diff" {
                 page["has"] = self.other.is_some().into();
             }
+        }
+        if self.live.is_some() {
+            let page = json!({ "page": "heap", "has": true, "how": null });
+            value["pages"].as_array_mut().into_iter().for_each(|pages| pages.push(page.clone()));
         }
         // A JVM that has done nothing yet is one all the same.
         let loaded = match shown(profile, &args) {
@@ -280,6 +302,12 @@ impl Source for Recorded {
         code::of(&sources.lock().unwrap_or_else(PoisonError::into_inner), asked)
     }
 
+    fn heap(&self, question: &str, what: Option<&str>) -> Result<Value, Problem> {
+        let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = || Problem::new(404, "no snapshot of the heap was taken yet");
+        heap.as_ref().ok_or_else(none)?.answer(question, what).map_err(problem)
+    }
+
     fn parts(&self) -> Value {
         let Some(standing) = &self.live else { return Value::Null };
         let parts = standing.parts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -314,6 +342,12 @@ impl Source for Recorded {
             Wish::Measure { method, below } => exactly.begin(method, *below),
             Wish::TakeBack => {
                 exactly.take_back();
+                Ok(())
+            }
+            Wish::Snapshot => {
+                let pid = self.pid.unwrap_or_default().to_string();
+                let taken = Paged::open(&pid).map_err(|error| Problem::new(409, format!("{error:#}")))?;
+                *self.heap.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
                 Ok(())
             }
         }

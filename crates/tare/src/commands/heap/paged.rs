@@ -1,0 +1,103 @@
+//! What the page of `tare view` asks of a heap: the same answers as `tare heap --json`, a part at a
+//! time.
+
+use super::names::{classes, find, object_json};
+use super::suspects::{self, path_json};
+use super::{Asked, histo, html, path, read, take};
+use crate::cli::HeapArgs;
+use anyhow::{Result, bail};
+use clap::Parser;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tare_heapdump::analyses::histogram::By;
+use tare_heapdump::analyses::suspects::MANY;
+use tare_heapdump::{Heap, Level, Node};
+
+/// Of the map: smaller parts are summed up, and no area has more.
+const LEAST: f64 = 0.001;
+const MOST_PARTS: usize = 60;
+
+/// Rows of one answer.
+const ROWS: usize = 500;
+
+/// Instances of a class whose ways are told, the largest first.
+const INSTANCES: usize = 5;
+
+/// A heap that was read, to be asked again and again.
+pub struct Paged {
+    heap: Heap,
+    args: HeapArgs,
+}
+
+impl Paged {
+    /// Of a file, or of a JVM by its pid: then a snapshot is taken.
+    pub fn open(target: &str) -> Result<Self> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: HeapArgs,
+        }
+        let args = Alone::try_parse_from(["heap", "--quiet", "--", target])?.args;
+        // Ctrl-C ends the server, which ends this.
+        let never = Arc::new(AtomicBool::new(false));
+        let mut dump = take::open(&args, target, None, Some(never))?;
+        dump.stop = None;
+        let (heap, _unwritten) = read(dump, &args)?;
+        Ok(Paged { heap, args })
+    }
+
+    /// The answer to a question; `what` is a class, an object or a grouping.
+    pub fn answer(&self, question: &str, what: Option<&str>) -> Result<Value> {
+        let heap = &self.heap;
+        let asked = Asked { heap, allocations: None, args: &self.args, width: usize::MAX };
+        let held = heap.sum(Level::Strong);
+        match (question, what) {
+            ("overview", _) => Ok(json!({
+                "origin": heap.about().origin,
+                "notes": heap.about().notes,
+                "bytes": held.bytes,
+                "objects": held.objects,
+                "tree": html::area(heap, &heap.outline(LEAST, MOST_PARTS)?)?,
+                "suspects": suspects::all_json(&asked, &heap.suspects(MANY.0, MANY.1)?)?,
+            })),
+            ("histo", by) => {
+                let by = match by {
+                    None | Some("class") => By::Class,
+                    Some("loader") => By::Loader,
+                    Some("package") => By::Package,
+                    Some(other) => bail!("rows are by class, loader or package, not {other:?}"),
+                };
+                let rows = heap.histogram(by);
+                let shown = &rows[..rows.len().min(ROWS)];
+                Ok(json!({ "bytes": held.bytes, "all": rows.len(), "rows": histo::json(shown) }))
+            }
+            ("dominators", of) => {
+                let above = of.map(|text| find(&asked, text)).transpose()?;
+                let nodes = heap.dominated(above);
+                let rows = nodes.iter().take(ROWS).map(|node| {
+                    let mut row = object_json(heap, *node)?;
+                    row["holds"] = (heap.retained(*node) > heap.size(*node)).into();
+                    Ok(row)
+                });
+                let rows: Vec<Value> = rows.collect::<Result<_>>()?;
+                Ok(json!({ "bytes": held.bytes, "all": nodes.len(), "rows": rows }))
+            }
+            ("path", Some(what)) => {
+                let (nodes, count) = match what.starts_with('@') {
+                    true => (vec![find(&asked, what)?], 1),
+                    false => path::largest(heap, &classes(heap, what)?, INSTANCES),
+                };
+                let one = |node: &Node| -> Result<Value> {
+                    let path = heap.path(*node)?.map(|path| path_json(heap, &path)).transpose()?;
+                    let level = heap.level(*node).name();
+                    Ok(json!({ "object": object_json(heap, *node)?, "path": path, "level": level }))
+                };
+                let paths: Vec<Value> = nodes.iter().map(one).collect::<Result<_>>()?;
+                Ok(json!({ "instances": count, "paths": paths }))
+            }
+            ("path", None) => bail!("a class or an object is missing: what=com.acme.Session"),
+            (other, _) => bail!("nobody knows what {other:?} of a heap is"),
+        }
+    }
+}
