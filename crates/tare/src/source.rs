@@ -20,7 +20,7 @@ use tare_analysis::{
 };
 use tare_profile::facts::keys;
 use tare_profile::{
-    EventKind, LossKind, Profile, Row, Series, SeriesId, SeriesInfo, TimeAxis, ValueKind,
+    EventKind, LossKind, Profile, Row, RunInfo, Series, SeriesId, SeriesInfo, TimeAxis, ValueKind,
 };
 use tare_recording::{LoadOptions, ReadError, Recording, Warning};
 use tare_session::command_socket::{self, Command};
@@ -35,6 +35,23 @@ static IS_GROWING: AtomicBool = AtomicBool::new(false);
 /// From now on what is read is what this process is recording.
 pub fn reads_what_grows() {
     IS_GROWING.store(true, Ordering::Relaxed);
+}
+
+/// Whether command lines and the JVM's flags are left out of all that is read.
+static REDACTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on they are.
+pub fn redact() {
+    REDACTS.store(true, Ordering::Relaxed);
+}
+
+/// What we record has no passwords in it; what others or older versions have recorded may.
+fn keep_secrets(run: &mut RunInfo) {
+    if REDACTS.load(Ordering::Relaxed) {
+        run.command_line.clear();
+        run.flags.clear();
+    }
+    run.command_line = tare_attach::mask_secrets(&run.command_line);
 }
 
 /// More warnings than this are counted, not shown.
@@ -148,6 +165,7 @@ pub fn load_timed(
     timed.contexts = std::mem::take(&mut sums.contexts);
     timed.threads = std::mem::take(&mut sums.threads);
     timed.run = sums.run;
+    keep_secrets(&mut timed.run);
     Ok(timed)
 }
 
@@ -176,8 +194,7 @@ fn read(path: &Path, time: Option<&Range<u64>>, calls: bool) -> Result<Profile> 
         false => live(&name, time)
             .with_context(|| format!("there is no file {name}, and no JVM to look into"))?,
     };
-    // What we record has no passwords in it; what others or older versions have recorded may.
-    profile.run.command_line = tare_attach::mask_secrets(&profile.run.command_line);
+    keep_secrets(&mut profile.run);
     Ok(profile)
 }
 

@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod view {
+    pub mod code;
+    pub mod heap;
     pub mod locks;
     pub mod page;
     pub mod scale;

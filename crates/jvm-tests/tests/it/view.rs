@@ -138,6 +138,20 @@ on_each_jdk! {
         let first = served.total();
         wait_until("they grow", || served.total() > first);
         demo.check_answers();
+        // Its classes have no source beside them: bytecode, with the figures of its lines.
+        let sampled = || {
+            let methods = served.ask("methods?q=shop.&limit=200");
+            let rows = methods["rows"].as_array().cloned().unwrap_or_default();
+            let own = |row: &&Value| row["self"].as_i64() > Some(0) && row["kind"] == "j";
+            rows.iter().find(own).map(|row| row["name"].as_str().unwrap().to_owned())
+        };
+        wait_until("a method of the program was sampled", || sampled().is_some());
+        let code = served.ask(&format!("source?method={}", sampled().expect("it was there")));
+        assert_eq!(code["is_source"], false, "{code}");
+        let lines = code["lines"].as_array().expect("lines");
+        let has = |what: &dyn Fn(&Value) -> bool| lines.iter().any(what);
+        assert!(has(&|line| line["text"].as_str().is_some_and(|t| t.contains("return"))), "{code}");
+        assert!(has(&|line| line["self"].as_i64() > Some(0)), "{code}");
         // Ctrl-C: the program is as it was, and runs on.
         served.end();
         demo.check_answers();

@@ -32,6 +32,10 @@ pub struct ViewerArgs {
     /// Only print the link; open no browser
     #[arg(long)]
     pub no_open: bool,
+    /// Leave the program's command line, with its properties, and the JVM's flags out of the page and
+    /// of every file that is exported from it
+    #[arg(long)]
+    pub redact: bool,
     /// Where source texts are: a directory, a jar or a zip, with packages as folders; may be repeated.
     /// Besides, they are looked for in x-sources.jar beside x.jar of the class path, and in the
     /// JDK's src.zip

@@ -25,6 +25,9 @@ use tare_view::{Handle, Server, Source};
 
 pub fn run(args: &ViewerArgs) -> Result<()> {
     let stop = interrupt::flag()?;
+    if args.redact {
+        crate::source::redact();
+    }
     // Before a JVM is entered for it.
     tare_session::sources::checked(&args.source)?;
     if args.what.exists() {

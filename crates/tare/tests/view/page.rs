@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tare_browser::{Browser, Key, Media};
 
 /// A page that is logged in; `None`, loudly, where there is no browser.
-fn page(served: &Served) -> Option<Browser> {
+pub fn page(served: &Served) -> Option<Browser> {
     if tare_browser::program().is_none() {
         eprintln!("NOT COVERED: the page of tare view: {}", tare_browser::REMEDY);
         return None;
@@ -20,12 +20,12 @@ fn page(served: &Served) -> Option<Browser> {
     Some(browser)
 }
 
-fn idle(browser: &mut Browser) {
+pub fn idle(browser: &mut Browser) {
     browser.eval("tare.idle()").unwrap();
 }
 
 /// Goes to a deep link of the page that is open.
-fn go(browser: &mut Browser, place: &str) {
+pub fn go(browser: &mut Browser, place: &str) {
     browser.eval(&format!("location.hash = {}", json!(format!("#{place}")))).unwrap();
     let page = place.trim_start_matches('/').split('?').next().unwrap();
     browser.wait(&format!("document.body.dataset.page === '{page}'")).unwrap();
@@ -38,7 +38,7 @@ fn pictures() -> PathBuf {
     binary.ancestors().nth(2).unwrap().join("view")
 }
 
-fn shot(browser: &mut Browser, name: &str) {
+pub fn shot(browser: &mut Browser, name: &str) {
     browser.shot(&pictures().join(format!("{name}.png"))).unwrap();
 }
 
@@ -71,7 +71,7 @@ fn total(browser: &mut Browser) -> Value {
 }
 
 /// Nothing was asked of anybody else, and nothing went wrong.
-fn is_clean(browser: &mut Browser, served: &Served) {
+pub fn is_clean(browser: &mut Browser, served: &Served) {
     browser.eval("1").unwrap();
     assert_eq!(browser.complaints, Vec::<String>::new());
     let own = format!("http://127.0.0.1:{}/", served.port);

@@ -346,7 +346,8 @@ impl Source for Recorded {
             }
             Wish::Snapshot => {
                 let pid = self.pid.unwrap_or_default().to_string();
-                let taken = Paged::open(&pid).map_err(|error| Problem::new(409, format!("{error:#}")))?;
+                let taken =
+                    Paged::open(&pid).map_err(|error| Problem::new(409, format!("{error:#}")))?;
                 *self.heap.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
                 Ok(())
             }
