@@ -10,4 +10,5 @@ mod view {
     pub mod page;
     pub mod scale;
     pub mod support;
+    pub mod times;
 }

@@ -8,7 +8,7 @@ import { series, seriesName, set, state } from "./state.js";
 /**
  * @typedef {{t: number, d: number, name: string, text: string, show: string | null}} Bar
  * @typedef {{id: string, name: string, kind: "area" | "steps" | "bars", unit: string, values?: number[], points?: [number, number][], bars?: Bar[]}} Lane
- * @typedef {{from: number, to: number, cell_ns: number, lanes: Lane[], threads?: {name: string, value: number, values: number[]}[], no_times: string | null}} Timeline
+ * @typedef {{from: number, to: number, cell_ns: number, lanes: Lane[], threads?: {name: string, value: number, values: number[], states?: number[] | null}[], states?: string[] | null, no_times: string | null}} Timeline
  */
 
 /** Draws one lane. @param {CanvasRenderingContext2D} pen @param {Lane} lane @param {number} from @param {number} to @param {number} y @param {number} wide @param {number} tall */

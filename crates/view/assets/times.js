@@ -37,8 +37,12 @@ export function timelinePage(host) {
   }, (answer) => {
     line = answer;
     for (const lane of answer.lanes) if (lane.id === "metric") lane.name = metricName();
-    note.hidden = !answer.no_times;
-    note.textContent = answer.no_times;
+    note.hidden = !answer.no_times && !answer.states;
+    note.replaceChildren(answer.no_times || "", ...(answer.states || []).map((/** @type {string} */ one) => {
+      const patch = h("i", { class: "patch" });
+      patch.style.background = colour(stateColour(one));
+      return h("span", { class: "state" }, patch, one);
+    }));
     draw();
     list();
   });
@@ -84,7 +88,8 @@ export function timelinePage(host) {
       pen.clip();
       pen.fillStyle = colour("panel");
       pen.fillRect(0, y, wide, tall);
-      if (lane && lane.kind !== "area") drawLane(pen, lane, from, to, y, wide, tall);
+      if (thread?.states && line.states) drawStates(pen, thread.states, line.states, left, width, y, tall);
+      else if (lane && lane.kind !== "area") drawLane(pen, lane, from, to, y, wide, tall);
       else {
         pen.translate(left, 0);
         drawLane(pen, lane || { id: "thread", name: "", kind: "area", unit: "", values: thread?.values || [] }, line.from, line.to, y, width, tall);
@@ -135,8 +140,8 @@ export function timelinePage(host) {
       return text ? [h("div", null, h("span", { class: "dim" }, `${lane.name} `), text)] : [];
     });
     if (under?.thread) {
-      const value = under.thread.values[Math.floor((t - current.from) / current.cell_ns)] || 0;
-      said.push(h("div", null, h("span", { class: "dim" }, `${under.thread.name} `), amount(value, unit())));
+      const cell = Math.floor((t - current.from) / current.cell_ns), value = under.thread.values[cell] || 0;
+      said.push(h("div", null, h("span", { class: "dim" }, `${under.thread.name} `), current.states?.[under.thread.states?.[cell] ?? -1] || amount(value, unit())));
     }
     tip([h("b", null, moment(t, (to - from) / 2000)), ...said], event.clientX, event.clientY);
   });
@@ -165,12 +170,31 @@ export function timelinePage(host) {
       if (event.key === "-") return zoom(2, 0.5), true;
       return false;
     },
-    look: draw,
+    look: () => { draw(); for (const patch of /** @type {HTMLElement[]} */ ([...note.querySelectorAll("i")])) patch.style.background = colour(stateColour(patch.parentElement?.textContent || "")); },
     close: () => { panel.stop(); watch.disconnect(); clearTimeout(later); },
   };
 }
 
 /** @typedef {{name: string, kind: string, java_id: number | null, os_id: number | null, value: number, started_ns: number | null, ended_ns: number | null, aside: boolean, top: {name: string, self: number} | null, values?: number[], many?: number}} Thread */
+
+/** The style sheet's colour of a thread's state: work, contention, input and output, rest. @param {string} name */
+const stateColour = (name) => (name === "running" ? "good" : name === "runnable" ? "gc" : /block|contend|enter/.test(name) ? "lock" : /system/.test(name) ? "steps" : "strong");
+
+/** @param {CanvasRenderingContext2D} pen @param {number[]} states @param {string[]} names @param {number} left @param {number} width @param {number} y @param {number} tall */
+function drawStates(pen, states, names, left, width, y, tall) {
+  const cell = width / states.length;
+  for (let i = 0; i < states.length;) {
+    let end = i + 1;
+    while (end < states.length && states[end] === states[i]) end++;
+    if (states[i] >= 0) {
+      // Rest is low, so that work stands out without its colour, too.
+      const tone = stateColour(names[states[i]]), high = tone === "strong" ? tall / 3 : tall;
+      pen.fillStyle = colour(tone);
+      pen.fillRect(left + i * cell, y + tall - high, Math.max(1, (end - i) * cell), high);
+    }
+    i = end;
+  }
+}
 
 /** A pool's name: what its threads share. @param {string} name */
 const pool = (name) => name.replace(/\d+(?=\D*$)/, "*");

@@ -39,7 +39,7 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
                 let (old, new) = (args.what.display(), new.display());
                 bail!("{old} is a heap dump; `tare heap {old} diff {new}` compares two");
             }
-            return serve(args, Arc::new(dump::Dump::open(&args.what)?), &stop);
+            return serve(args, Arc::new(dump::Dump::open(&args.what, &stop)?), &stop);
         }
         let source = match &args.new {
             Some(new) => Recorded::of_file(new, &args.source)?.compared_with(&args.what)?,

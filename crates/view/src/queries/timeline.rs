@@ -1,8 +1,11 @@
 //! The run along one axis: what was measured, and beside it what the JVM did.
 
+mod states;
+
 use super::{Question, unit};
 use crate::source::{Loaded, Problem};
 use serde_json::{Value, json};
+use states::States;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use tare_profile::{EventKind, Profile, TimeAxis, collections, compiled, safepoints};
@@ -83,15 +86,18 @@ pub fn answer(question: &Question<'_>) -> Result<Value, Problem> {
     if let Some(wanted) = question.get("threads") {
         let most = if wanted == "all" { ALL_THREADS } else { THREADS };
         let mut threads: Vec<(u32, Vec<f64>)> = threads.into_iter().collect();
+        let states = States::of(&loaded, &axis);
         let sum = |values: &[f64]| values.iter().sum::<f64>();
         threads.sort_by_key(|(row, values)| (Reverse(sum(values) as i64), *row));
         let rows = threads.into_iter().take(most).filter_map(|(row, values)| {
             let (id, _) = profile.threads.iter().nth(row as usize)?;
             let name = profile.thread_name(id);
+            let states = states.as_ref().map(|states| states.thread(row));
             Some(json!({ "row": row, "name": name, "value": sum(&values) as i64,
-                         "values": rounded(&values) }))
+                         "values": rounded(&values), "states": states }))
         });
         answer["threads"] = rows.collect();
+        answer["states"] = states.as_ref().map(|states| states.names.clone()).into();
     }
     Ok(answer)
 }

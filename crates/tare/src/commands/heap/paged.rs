@@ -8,6 +8,7 @@ use crate::cli::HeapArgs;
 use anyhow::{Result, bail};
 use clap::Parser;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tare_heapdump::analyses::histogram::By;
@@ -31,18 +32,26 @@ pub struct Paged {
 }
 
 impl Paged {
-    /// Of a file, or of a JVM by its pid: then a snapshot is taken.
-    pub fn open(target: &str) -> Result<Self> {
+    /// Of a file; Ctrl-C ends the reading, and us.
+    pub fn of_file(path: &Path, stop: &Arc<AtomicBool>) -> Result<Self> {
+        Paged::open(&["heap", "--", &path.display().to_string()], Some(Arc::clone(stop)))
+    }
+
+    /// Of a JVM, of which a snapshot is taken. Ctrl-C ends the server, and this with it.
+    pub fn of_jvm(pid: u32) -> Result<Self> {
+        Paged::open(&["heap", "--quiet", "--", &pid.to_string()], None)
+    }
+
+    fn open(words: &[&str], stop: Option<Arc<AtomicBool>>) -> Result<Self> {
         #[derive(Parser)]
         struct Alone {
             #[command(flatten)]
             args: HeapArgs,
         }
-        let args = Alone::try_parse_from(["heap", "--quiet", "--", target])?.args;
-        // Ctrl-C ends the server, which ends this.
-        let never = Arc::new(AtomicBool::new(false));
-        let mut dump = take::open(&args, target, None, Some(never))?;
-        dump.stop = None;
+        let args = Alone::try_parse_from(words)?.args;
+        let never = || Arc::new(AtomicBool::new(false));
+        let mut dump = take::open(&args, &args.target, None, Some(never()))?;
+        dump.stop = stop;
         let (heap, _unwritten) = read(dump, &args)?;
         Ok(Paged { heap, args })
     }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tare_view::{Code, CodeOf, Export, Kind, Loaded, Problem, Source, State, View};
 
@@ -29,8 +30,8 @@ pub fn is_one(path: &Path) -> bool {
 }
 
 impl Dump {
-    pub fn open(path: &Path) -> Result<Self> {
-        let heap = Mutex::new(Paged::open(&path.display().to_string())?);
+    pub fn open(path: &Path, stop: &Arc<AtomicBool>) -> Result<Self> {
+        let heap = Mutex::new(Paged::of_file(path, stop)?);
         Ok(Dump { name: file_name(path), called: report::quoted(path), heap })
     }
 }

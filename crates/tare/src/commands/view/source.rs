@@ -345,9 +345,9 @@ impl Source for Recorded {
                 Ok(())
             }
             Wish::Snapshot => {
-                let pid = self.pid.unwrap_or_default().to_string();
+                let pid = self.pid.unwrap_or_default();
                 let taken =
-                    Paged::open(&pid).map_err(|error| Problem::new(409, format!("{error:#}")))?;
+                    Paged::of_jvm(pid).map_err(|error| Problem::new(409, format!("{error:#}")))?;
                 *self.heap.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
                 Ok(())
             }
