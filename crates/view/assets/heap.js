@@ -1,7 +1,7 @@
 // The heap: who holds what as a map, the holders, classes, dominators as a tree, and the ways from
 // roots. Of a JVM a snapshot is taken first.
 
-import { answered, button, h, meter, toast } from "./dom.js";
+import { button, h, meter, toast } from "./dom.js";
 import { Panel, get, post } from "./api.js";
 import { bytes, count, percent, short } from "./figures.js";
 import { set, state } from "./state.js";
@@ -14,7 +14,7 @@ const TABS = { map: "Map and holders", histo: "Classes", dominators: "Dominators
 /** @param {HTMLElement} host @returns {import("./app.js").Page} */
 export function heapPage(host) {
   const tab = () => state.query.get("tab") || "map", what = () => state.query.get("what") || "";
-  const tabs = h("div", { class: "buttons", role: "tablist" }), main = h("div", { class: "flow heap" });
+  const tabs = h("div", { class: "buttons", role: "tablist" }), main = h("div", { class: "heap" });
   const live = state.run.source === "live";
   const again = button(live ? "Take a snapshot" : "", async () => {
     again.disabled = true;
@@ -25,23 +25,19 @@ export function heapPage(host) {
   host.append(h("div", { class: "tools" }, h("h2", null, "Heap"), tabs, again), main);
   /** @type {Grid<any> | null} */
   let grid = null;
-  const wanted = () => (tab() === "map" ? get("heap/overview") : tab() === "path" ? (what() ? get("heap/path", new URLSearchParams({ what: what() })) : Promise.resolve(null))
+  const wanted = () => (tab() === "map" ? get("heap/overview") : tab() === "path" ? (what() ? get("heap/path", new URLSearchParams({ what: what() })) : Promise.resolve(undefined))
     : get(`heap/${tab()}`, tab() === "histo" ? new URLSearchParams({ what: state.query.get("by") || "class" }) : ""));
   const panel = new Panel(main, wanted, (answer) => {
     grid?.close();
     grid = null;
     main.replaceChildren();
-    if (tab() === "map") map(main, answer);
+    if (answer === null) {
+      main.append(h("div", { class: "lacking" }, h("h2", null, "No snapshot yet"), h("p", null, "A snapshot tells who holds the memory. The program stands for about 30 ms per gigabyte of heap, and goes on; its heap is read from a copy.")));
+    } else if (tab() === "map") map(main, answer);
     else if (tab() === "histo") grid = histo(main, answer);
     else if (tab() === "dominators") grid = dominators(main, answer);
     else ways(main, answer, what());
   });
-  const fail = panel.fail.bind(panel);
-  panel.fail = (error) => {
-    if (!live || /** @type {any} */ (error)?.status !== 404) return fail(error);
-    answered();
-    main.replaceChildren(h("div", { class: "lacking" }, h("h2", null, "No snapshot yet"), h("p", null, "A snapshot tells who holds the memory. The program stands for about 30 ms per gigabyte of heap, and goes on; its heap is read from a copy.")));
-  };
   return {
     update(why) {
       tabs.replaceChildren(...Object.entries(TABS).map(([id, text]) => button(text, () => set({ tab: id === "map" ? null : id, what: null }), { role: "tab", "aria-selected": String(id === tab()), "aria-pressed": String(id === tab()) })));
@@ -119,7 +115,7 @@ function squares(areas, x, y, w, t, show) {
 
 /** @param {any} one */
 function holder(one) {
-  const item = h("li", { class: "card" }, h("div", null, meter(one.share, percent(one.share, 1)), h("b", null, ` ${bytes(one.retained)} `), h("span", { class: "name wrap" }, one.holder)),
+  const item = h("li", { class: "holder" }, h("div", { class: "buttons" }, meter(one.share, percent(one.share, 1)), h("b", null, bytes(one.retained)), h("span", { class: "name wrap" }, one.holder)),
     one.path ? chain(one.path) : "", h("p", { class: "dim" }, `filled by ${one.filled_by.map((/** @type {any} */ part) => `${bytes(part.bytes)} in ${count(part.objects)} ${part.class}`).join(", ")}`));
   item.dataset.name = one.holder;
   item.dataset.value = String(one.retained);
@@ -180,7 +176,7 @@ function ways(main, data, what) {
   if (!data) return main.append(h("p", { class: "dim" }, "Name a class or an object: the shortest chain of strong references from a root is shown."));
   main.append(h("p", { class: "dim" }, data.instances === 1 ? "one object" : `${count(data.instances)} instances, those that retain most first`),
     ...data.paths.map((/** @type {any} */ one) => {
-      const card = h("div", { class: "card" }, h("p", null, h("b", null, `${bytes(one.object.retained)} retained `), h("span", { class: "name wrap" }, `${one.object.class} @${one.object.address}`)),
+      const card = h("div", { class: "holder" }, h("p", null, h("b", null, `${bytes(one.object.retained)} retained `), h("span", { class: "name wrap" }, `${one.object.class} @${one.object.address}`)),
         one.path ? chain(one.path) : h("p", { class: "dim" }, `${one.level} reachable: no chain of strong references`));
       card.dataset.name = `@${one.object.address}`;
       return card;

@@ -77,7 +77,7 @@ fn a_heap_has_a_page() {
     browser.wait("window.tare && document.body.dataset.page === 'heap'").unwrap();
     idle(&mut browser);
     let overview = heap(&file, &["suspects"]);
-    let holders = "[...document.querySelectorAll('.holders li')].map(one => [one.dataset.name, \
+    let holders = "[...document.querySelectorAll('.holders > li')].map(one => [one.dataset.name, \
                    +one.dataset.value])";
     let told = overview.as_array().unwrap().iter();
     let told: Vec<Value> = told.map(|one| json!([one["holder"], one["retained"]])).collect();

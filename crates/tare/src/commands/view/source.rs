@@ -304,8 +304,11 @@ impl Source for Recorded {
 
     fn heap(&self, question: &str, what: Option<&str>) -> Result<Value, Problem> {
         let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        let none = || Problem::new(404, "no snapshot of the heap was taken yet");
-        heap.as_ref().ok_or_else(none)?.answer(question, what).map_err(problem)
+        // That none was taken yet is no error: the page offers to take one.
+        let Some(heap) = heap.as_ref().filter(|_| self.live.is_some()) else {
+            return Ok(Value::Null);
+        };
+        heap.answer(question, what).map_err(problem)
     }
 
     fn parts(&self) -> Value {
