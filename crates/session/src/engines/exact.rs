@@ -86,7 +86,7 @@ pub struct Figures {
     /// What the calls cost in probes at least, in nanoseconds.
     pub in_probes: f64,
     /// Where a budget chooses: one call of roots in so many is followed, and the share of probes so far.
-    pub held: Option<(u32, Option<f64>)>,
+    pub held: Option<Box<(u32, Option<f64>)>>,
     /// Watched objects that are proven to live.
     pub live: Option<u64>,
     /// How many regions are timed.
@@ -404,7 +404,9 @@ fn figures(exact: &Exact) -> Figures {
         used: status.used,
         budget: status.budget,
         in_probes: exact.in_probes(),
-        held: exact.following().map(|following| (following.one_in(), following.overhead())),
+        held: exact
+            .following()
+            .map(|following| Box::new((following.one_in(), following.overhead()))),
         live: exact.watched.as_ref().map(Watched::proven),
         regions: status.regions.len(),
         regions_only: exact.has_regions_only(),

@@ -276,7 +276,8 @@ fn of_exact(now: &exact::Figures, calls: u64, in_probes: f64, time: f64, seconds
     let live = now.live.map_or_else(String::new, |live| format!("  {} live", term::count(live)));
     if let Some((all, followed)) = now.totals.followed {
         // What is below roots are estimates, and says nothing of what the probes do.
-        let held = now.held.map_or_else(String::new, |(one_in, share)| {
+        let held = now.held.as_ref().map_or_else(String::new, |held| {
+            let (one_in, share) = **held;
             let share = share.map_or_else(String::new, |s| format!(", probes {:.1} %", s * 100.0));
             format!(" (1 in {one_in}){share}")
         });
