@@ -39,6 +39,7 @@ mod handle;
 mod index;
 mod merge;
 mod methods;
+mod packed;
 mod pauses;
 mod profile;
 mod run;
@@ -58,12 +59,13 @@ pub use frames::{Execution, Frame, Frames};
 pub use handle::{ContextId, EventTableId, FrameId, MethodId, SeriesId, StringId, ThreadId};
 pub use merge::Merger;
 pub use methods::{Method, MethodKind, Methods};
+pub use packed::Packed;
 pub use pauses::{
     Collection, Compiled, Safepoint, Traps, collections, compiled, safepoints, traps,
 };
 pub use profile::{Invalid, Profile};
 pub use run::{Loss, LossKind, RunInfo};
-pub use series::{Row, Series, SeriesInfo, TimeAxis};
+pub use series::{Row, Rows, Series, SeriesInfo, TimeAxis};
 pub use strings::Strings;
 pub use threads::{Thread, ThreadKind, Threads};
 pub use values::{Estimate, JniReferences, Unit, ValueKind};

@@ -4,9 +4,10 @@
 //! rows, and what was measured later is appended, never changed. So a recording can be written
 //! while it grows.
 
-use crate::column::Column;
 use crate::handle::{ContextId, ThreadId};
+use crate::packed::{BLOCK, Numbers, Packed};
 use crate::values::{Estimate, ValueKind};
+use std::ops::Range;
 
 /// What the `time` of a row means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -91,10 +92,10 @@ pub struct Series {
     info: SeriesInfo,
     /// How many rows were there before those that are held; see [`Series::forget_rows`].
     forgotten: u64,
-    contexts: Column<u32>,
-    threads: Column<u32>,
-    times: Column<u64>,
-    values: Column<i64>,
+    contexts: Packed,
+    threads: Packed,
+    times: Packed,
+    values: Packed,
 }
 
 impl Series {
@@ -102,10 +103,10 @@ impl Series {
         Series {
             info,
             forgotten: 0,
-            contexts: Column::new(),
-            threads: Column::new(),
-            times: Column::new(),
-            values: Column::new(),
+            contexts: Packed::new(),
+            threads: Packed::new(),
+            times: Packed::new(),
+            values: Packed::new(),
         }
     }
 
@@ -120,9 +121,9 @@ impl Series {
     }
 
     pub fn push(&mut self, row: Row) {
-        self.contexts.push(row.context.raw());
-        self.threads.push(row.thread.raw());
-        self.times.push(row.time);
+        self.contexts.push(row.context.raw().into());
+        self.threads.push(row.thread.raw().into());
+        self.times.push(row.time.cast_signed());
         self.values.push(row.value);
     }
 
@@ -135,32 +136,36 @@ impl Series {
         self.len() == 0
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
-        let ids = self.contexts.iter().zip(self.threads.iter());
-        let numbers = self.times.iter().zip(self.values.iter());
-        ids.zip(numbers).map(|((context, thread), (time, value))| Row {
-            context: ContextId::new(context),
-            thread: ThreadId::new(thread),
-            time,
-            value,
-        })
+    pub fn rows(&self) -> Rows<'_> {
+        self.rows_from(0)
+    }
+
+    /// The rows from one on.
+    pub fn rows_from(&self, row: usize) -> Rows<'_> {
+        let (block, at) = Packed::place(row);
+        let mut rows = Rows { series: self, block, at: 0, known: 0, numbers: [[0; BLOCK]; 4] };
+        rows.unpack();
+        rows.at = at.min(rows.known);
+        rows
+    }
+
+    /// Some rows; those that are not there are left out.
+    pub fn rows_in(&self, rows: Range<usize>) -> impl Iterator<Item = Row> + '_ {
+        self.rows_from(rows.start).take(rows.len())
     }
 
     pub fn row(&self, row: usize) -> Option<Row> {
         Some(Row {
-            context: ContextId::new(self.contexts.get(row)?),
-            thread: ThreadId::new(self.threads.get(row)?),
-            time: self.times.get(row)?,
+            context: ContextId::new(self.contexts.get(row)? as u32),
+            thread: ThreadId::new(self.threads.get(row)? as u32),
+            time: self.times.get(row)?.cast_unsigned(),
             value: self.values.get(row)?,
         })
     }
 
     /// The sum of all values held.
     pub fn total(&self) -> i64 {
-        match self.values.same() {
-            Some(value) => value.saturating_mul(i64::try_from(self.len()).unwrap_or(i64::MAX)),
-            None => self.values.iter().fold(0, i64::saturating_add),
-        }
+        self.values.iter().fold(0, i64::saturating_add)
     }
 
     /// The number of the first row held, counted from the beginning of the run.
@@ -179,13 +184,68 @@ impl Series {
 
     /// The largest handles in the rows; `None` without rows.
     pub(crate) fn largest_handles(&self) -> Option<(u32, u32)> {
-        Some((self.contexts.iter().max()?, self.threads.iter().max()?))
+        Some((self.contexts.iter().max()? as u32, self.threads.iter().max()? as u32))
     }
 
     /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         let handles = self.contexts.memory() + self.threads.memory();
         handles + self.times.memory() + self.values.memory()
+    }
+}
+
+/// Rows of a series, one after the other; of millions of them a block at a time is unpacked.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    series: &'a Series,
+    block: usize,
+    at: usize,
+    known: usize,
+    /// Contexts, threads, times, values.
+    numbers: [Numbers; 4],
+}
+
+impl Rows<'_> {
+    fn unpack(&mut self) {
+        let Series { contexts, threads, times, values, .. } = self.series;
+        for (column, numbers) in
+            [contexts, threads, times, values].into_iter().zip(&mut self.numbers)
+        {
+            self.known = column.unpack(self.block, numbers);
+        }
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Row;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row> {
+        if self.at == self.known {
+            // Only the last block has fewer.
+            if self.known < BLOCK {
+                return None;
+            }
+            self.block += 1;
+            self.at = 0;
+            self.unpack();
+            if self.known == 0 {
+                return None;
+            }
+        }
+        let [context, thread, time, value] = self.numbers.each_ref().map(|all| all[self.at]);
+        self.at += 1;
+        Some(Row {
+            context: ContextId::new(context as u32),
+            thread: ThreadId::new(thread as u32),
+            time: time.cast_unsigned(),
+            value,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.series.len().saturating_sub(self.block * BLOCK + self.at);
+        (left, Some(left))
     }
 }
 
@@ -205,18 +265,23 @@ mod tests {
             .collect();
         rows.iter().for_each(|row| series.push(*row));
         assert_eq!(series.rows().collect::<Vec<_>>(), rows);
+        for from in [0, 1, 63, 64, 65, 99, 100, 128, 200] {
+            let rest = rows.get(from..).unwrap_or_default();
+            assert_eq!(series.rows_from(from).collect::<Vec<_>>(), rest, "from {from}");
+            assert_eq!(series.rows_from(from).size_hint().0, rest.len());
+        }
         assert_eq!(series.row(99), Some(rows[99]));
         assert_eq!((series.row(100), series.total()), (None, 4950));
     }
 
     #[test]
-    fn plain_samples_cost_four_bytes() {
+    fn plain_samples_cost_little() {
         let mut series = Series::new(SeriesInfo::new("cpu", ValueKind::Samples));
         for n in 0..1024 {
             series.push(Row::new(ContextId::new(n), ThreadId::UNKNOWN, 1));
         }
         assert_eq!(series.total(), 1024);
-        assert!(series.memory() <= 1024 * 4 * 2);
+        assert!(series.memory() <= 1024 * 4 * 2, "{}", series.memory());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::chunk::ChunkWriter;
 use crate::codes;
 use std::ops::Range;
 use tare_profile::{
-    Column, ContextId, EventTable, FieldColumn, FrameId, MethodId, Profile, Series, StringId,
+    Column, ContextId, EventTable, FieldColumn, FrameId, MethodId, Profile, Row, Series, StringId,
     Thread,
 };
 
@@ -103,8 +103,10 @@ pub fn series(row: usize, series: &Series) -> Vec<u8> {
 }
 
 pub fn values(series: &Series, rows: Range<usize>) -> Vec<u8> {
-    let all = || rows.clone().filter_map(|row| series.row(row));
-    ChunkWriter::new(series.first_row() + rows.start as u64, rows.len())
+    let first_row = series.first_row() + rows.start as u64;
+    let rows: Vec<Row> = series.rows_in(rows).collect();
+    let all = || rows.iter();
+    ChunkWriter::new(first_row, rows.len())
         .numbers("context", all().map(|row| row.context.raw().into()))
         .numbers("thread", all().map(|row| row.thread.raw().into()))
         .numbers("time", all().map(|row| row.time))

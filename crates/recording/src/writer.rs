@@ -227,15 +227,13 @@ impl<W: Write> Writer<W> {
             }
             let from = self.written.values[number].saturating_sub(series.first_row()) as usize;
             if let Some(sums) = &mut self.written.sums[number] {
-                (from..series.len())
-                    .filter_map(|row| series.row(row))
-                    .for_each(|row| sums.add(row));
+                series.rows_from(from).for_each(|row| sums.add(row));
                 if sums.memory() > MOST_FOR_SUMS {
                     self.written.sums[number] = None;
                 }
             }
             for rows in pieces(from..series.len()) {
-                let times = span(rows.clone().filter_map(|row| series.row(row)).map(|r| r.time));
+                let times = span(series.rows_in(rows.clone()).map(|row| row.time));
                 let first_row = series.first_row() + rows.start as u64;
                 let part = Part { number: id, times, first_row, ..Part::of(Kind::Values, &rows) };
                 self.block(part, &encode::values(series, rows))?;
