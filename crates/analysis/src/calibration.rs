@@ -28,11 +28,19 @@ pub struct Calibration {
     pub counted: f64,
     /// Inside and outside of calls that the interpreter does.
     pub cold: Option<(f64, f64)>,
+    /// Of both curves: the least inside and outside, of the shortest work.
+    empty: (f64, f64),
+    /// And the least and the most that was measured outside.
+    outside: (f64, f64),
 }
 
 /// One kind of work at several lengths, the shortest first.
 #[derive(Clone, Debug, PartialEq, Default)]
-struct Curve(Vec<Point>);
+struct Curve {
+    points: Vec<Point>,
+    /// The least that was measured inside.
+    least: f64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
@@ -85,7 +93,7 @@ impl Calibration {
                 ("narrow" | "wide", Cost::AroundBody { body, inside, outside }) => {
                     let curve = if work == "wide" { &mut table.wide } else { &mut table.narrow };
                     let [body, inside, outside] = [body, inside, outside].map(nanos);
-                    curve.0.push(Point { body, inside, outside });
+                    curve.points.push(Point { body, inside, outside });
                 }
                 ("chained", Cost::One(own)) => table.chained = Some(nanos(own)),
                 ("paired", Cost::One(own)) => table.paired = Some(nanos(own)),
@@ -99,21 +107,26 @@ impl Calibration {
             }
         }
         for curve in [&mut table.narrow, &mut table.wide] {
-            if curve.0.len() < 2 {
+            if curve.points.len() < 2 {
                 return None;
             }
-            curve.0.sort_by(|a, b| a.body.total_cmp(&b.body));
+            curve.points.sort_by(|a, b| a.body.total_cmp(&b.body));
+            curve.least = curve.points.iter().map(|point| point.inside).fold(f64::MAX, f64::min);
         }
-        Some(table)
+        let curves = [&table.narrow, &table.wide];
+        let least = |value: fn(&Point) -> f64| {
+            let first = curves.map(|curve| curve.points.first().map_or(0.0, value));
+            first[0].min(first[1])
+        };
+        let empty = (least(|point| point.inside), least(|point| point.outside));
+        let all = || curves.into_iter().flat_map(|curve| &curve.points).map(|point| point.outside);
+        let outside = (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max));
+        Some(Calibration { empty, outside, ..table })
     }
 
     /// Inside and outside of a method that does nothing: what is subtracted at most.
     pub fn empty(&self) -> (f64, f64) {
-        let least = |value: fn(&Point) -> f64| {
-            let first = [&self.narrow, &self.wide].map(|curve| curve.0.first().map_or(0.0, value));
-            first[0].min(first[1])
-        };
-        (least(|point| point.inside), least(|point| point.outside))
+        self.empty
     }
 
     /// The body of a call that measured so much inside. `low` and `high` are what is known of that
@@ -124,7 +137,7 @@ impl Calibration {
             let (low, high) = curve.bodies(inside.middle);
             (low + high) / 2.0
         });
-        let low = curves.map(|curve| curve.bodies(inside.low).0);
+        let low = curves.map(|curve| curve.shortest(inside.low));
         let high = curves.map(|curve| curve.bodies(inside.high).1);
         // As much again as an empty probe costs, for what it disturbs.
         Bounded {
@@ -139,12 +152,10 @@ impl Calibration {
     /// stands around a probe is disturbed by it, registers are saved and branches forgotten: that
     /// may cost as much again as an empty probe does.
     pub fn outside(&self, body: f64) -> Bounded {
-        let curves = [&self.narrow, &self.wide];
-        let all = || curves.into_iter().flat_map(|curve| &curve.0).map(|point| point.outside);
         Bounded {
-            low: all().fold(f64::MAX, f64::min),
+            low: self.outside.0,
             middle: (self.narrow.outside(body) + self.wide.outside(body)) / 2.0,
-            high: all().fold(f64::MIN, f64::max) + self.empty().1,
+            high: self.outside.1 + self.empty().1,
         }
     }
 }
@@ -152,36 +163,49 @@ impl Calibration {
 impl Curve {
     /// The shortest and the longest body that can have measured so much inside.
     fn bodies(&self, inside: f64) -> (f64, f64) {
-        let [first, .., last] = self.0.as_slice() else { return (inside, inside) };
-        let noise = NOISE_NS.max(inside * NOISE);
-        let least = self.0.iter().map(|point| point.inside).fold(f64::MAX, f64::min);
-        // Beyond the longest work that was measured, the cost stays the same.
-        let beyond = |inside: f64| inside - last.inside + last.body;
-        let wanted = inside - noise;
-        let short = match self.0.windows(2).find(|pair| pair[1].inside >= wanted) {
-            _ if first.inside >= wanted => 0.0,
-            Some(pair) => between(pair, wanted),
-            None => beyond(wanted),
-        };
-        let wanted = inside.max(least) + noise;
-        let long = match self.0.windows(2).rev().find(|pair| pair[0].inside <= wanted) {
-            _ if last.inside <= wanted => beyond(wanted),
+        let short = self.shortest(inside);
+        let [first, .., last] = self.points.as_slice() else { return (inside, inside) };
+        let wanted = inside.max(self.least) + noise(inside);
+        let long = match self.points.windows(2).rev().find(|pair| pair[0].inside <= wanted) {
+            _ if last.inside <= wanted => beyond(last, wanted),
             Some(pair) => between(pair, wanted),
             None => first.body,
         };
-        (short.max(0.0), long.max(short).max(0.0))
+        (short, long.max(short).max(0.0))
+    }
+
+    fn shortest(&self, inside: f64) -> f64 {
+        let [first, .., last] = self.points.as_slice() else { return inside };
+        let wanted = inside - noise(inside);
+        if first.inside >= wanted {
+            return 0.0;
+        }
+        let short = match self.points.windows(2).find(|pair| pair[1].inside >= wanted) {
+            Some(pair) => between(pair, wanted),
+            None => beyond(last, wanted),
+        };
+        short.max(0.0)
     }
 
     fn outside(&self, body: f64) -> f64 {
-        let Some(last) = self.0.last() else { return 0.0 };
-        let Some(after) = self.0.iter().position(|point| point.body >= body) else {
+        let Some(last) = self.points.last() else { return 0.0 };
+        let Some(after) = self.points.iter().position(|point| point.body >= body) else {
             return last.outside;
         };
-        let Some(before) = after.checked_sub(1) else { return self.0[0].outside };
-        let (a, b) = (self.0[before], self.0[after]);
+        let Some(before) = after.checked_sub(1) else { return self.points[0].outside };
+        let (a, b) = (self.points[before], self.points[after]);
         let part = (body - a.body) / (b.body - a.body).max(1e-9);
         a.outside + part * (b.outside - a.outside)
     }
+}
+
+fn noise(inside: f64) -> f64 {
+    NOISE_NS.max(inside * NOISE)
+}
+
+/// Beyond the longest work that was measured, the cost stays the same.
+fn beyond(last: &Point, inside: f64) -> f64 {
+    inside - last.inside + last.body
 }
 
 /// Where between two points so much is measured inside.

@@ -5,6 +5,7 @@
 //! The derivation, and where it fails, is in docs/internals/times.md.
 
 mod groups;
+mod waiting;
 
 use crate::calibration::{Bounded, Calibration};
 use crate::pairs::{Pairs, Passed};
@@ -13,6 +14,7 @@ use groups::{Group, Groups, Node, Nodes};
 use std::collections::HashMap;
 use tare_profile::facts::keys;
 use tare_profile::{ContextId, Estimate, Profile, Row, Series, SeriesId, SeriesInfo, ValueKind};
+use waiting::Waiting;
 
 /// The engine whose times are compensated, its calls that have no time of their own, and those that
 /// made timed calls.
@@ -204,10 +206,10 @@ impl Model {
         rows: &mut [u32],
         mut tell: impl FnMut(ContextId, Bounded),
     ) {
-        note_rows(nodes, rows);
-        let mut callees = vec![Callees::default(); nodes.len()];
-        for (row, (context, node)) in nodes.iter().enumerate().rev() {
-            let below = callees[row];
+        // Callees come before their callers here, and few callers wait for the rest of them.
+        let mut waiting = Waiting::of(nodes, rows);
+        for (context, node) in nodes.iter().rev() {
+            let below = waiting.take(context);
             let timed = node.calls - node.untimed;
             let warmth = self.warmth(profile, context);
             let body = self.body(node, timed, below, warmth);
@@ -221,9 +223,9 @@ impl Model {
                 };
                 tell(context, net);
             }
-            let Some(caller) = caller_row(profile, context, rows) else { continue };
+            let Some(caller) = profile.contexts.parent(context) else { continue };
+            let Some(caller) = waiting.caller(caller) else { continue };
             // A context that is not timed hands on to its caller what its callees weigh.
-            let caller = &mut callees[caller];
             if timed > 0.0 {
                 let share =
                     if self.some { (node.calling / node.calls).clamp(0.0, 1.0) } else { 1.0 };
@@ -241,7 +243,6 @@ impl Model {
             caller.weight = caller.weight + self.counted(node.untimed);
             caller.untimed += node.untimed;
         }
-        forget_rows(nodes, rows);
     }
 
     /// The share of a method's calls that the interpreter did, as far as can be guessed, and that

@@ -11,7 +11,7 @@ mod some_times;
 pub use latencies::slow_calls;
 pub use locks::{blocked_samples, is_of_locks, lock_findings, nobody_waited};
 pub use memory::memory_findings;
-pub use pauses::{costliest, held_up, pause_findings, who_allocated, who_held_up};
+pub use pauses::{costliest, held_up, pause_findings, tells_who_ran, who_allocated, who_held_up};
 
 use crate::aside::{Aside, NATIVE_THREADS};
 use crate::classes::is_of_classes;
@@ -24,8 +24,8 @@ use crate::memory::is_memory;
 use crate::regions::regions;
 use crate::target::TargetError;
 use crate::threads::ThreadShare;
-use crate::tree::{Children, NodeId, Tree};
-use std::collections::HashSet;
+use crate::tree::{NodeId, Tree};
+use std::collections::{HashMap, HashSet};
 use tare_profile::facts::keys;
 use tare_profile::{
     Estimate, JniReferences, Loss, MethodKind, Profile, Row, SeriesId, Unit, ValueKind,
@@ -135,9 +135,7 @@ fn dominating(
     }
     // What takes it all itself has been named.
     let named = |node: NodeId| real.first().is_some_and(|top| top.label == tree.label_id(node));
-    if let Some((node, share)) =
-        bottleneck(tree, &tree.children()).filter(|(node, _)| !named(*node))
-    {
+    if let Some((node, share)) = bottleneck(tree).filter(|(node, _)| !named(*node)) {
         let name = &tree.label_of(node).text;
         say(format!("{} passes through {name}", percent(share)));
     }
@@ -164,19 +162,28 @@ fn dominating(
 
 /// The deepest node that nearly everything passes through, if it is deeper than the first call: the
 /// place below which it is worth looking.
-fn bottleneck(tree: &Tree, children: &Children) -> Option<(NodeId, f64)> {
-    let mut at = NodeId::ROOT;
-    let mut depth = 0;
-    while let Some(child) = children.of(at).first() {
-        let label = tree.label_of(*child);
-        let is_code = !label.is_special() && !is_kernel(label) && !label.is_class();
-        if tree.share(tree.total(0, *child)) < 0.7 || !is_code {
+fn bottleneck(tree: &Tree) -> Option<(NodeId, f64)> {
+    const NEARLY: f64 = 0.7;
+    let share = |node: NodeId| tree.share(tree.total(0, node));
+    // Few of millions of nodes are as large: by caller, the first of its largest callees.
+    let mut largest: HashMap<NodeId, NodeId> = HashMap::new();
+    for node in tree.nodes().filter(|node| share(*node) >= NEARLY) {
+        let Some(parent) = tree.parent(node) else { continue };
+        let known = largest.entry(parent).or_insert(node);
+        if tree.total(0, node) > tree.total(0, *known) {
+            *known = node;
+        }
+    }
+    let (mut at, mut depth) = (NodeId::ROOT, 0);
+    while let Some(child) = largest.get(&at).copied() {
+        let label = tree.label_of(child);
+        if label.is_special() || is_kernel(label) || label.is_class() {
             break;
         }
-        at = *child;
+        at = child;
         depth += 1;
     }
-    (depth >= 2).then(|| (at, tree.share(tree.total(0, at))))
+    (depth >= 2).then(|| (at, share(at)))
 }
 
 /// What threads were doing, where wall-clock samples tell it: each state has a series of its own.

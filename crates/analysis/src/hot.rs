@@ -1,6 +1,8 @@
 //! Hot lists, and the callers and callees of a label.
 
+use crate::hash::{PairMap, pair};
 use crate::tree::{Children, LabelId, NodeId, Tree};
+use crate::workers;
 use std::collections::{HashMap, HashSet};
 
 /// The values of a label in the whole tree, by metric.
@@ -16,26 +18,27 @@ pub struct Hot {
 pub fn hot_list(tree: &Tree) -> Vec<Hot> {
     let metrics = tree.metrics();
     let labels = tree.all_labels().len();
-    let mut own = vec![0_i64; labels * metrics];
-    let mut total = vec![0_i64; labels * metrics];
     let mut seen = vec![false; labels];
-    walk_outermost(tree, &tree.children(), |node, outermost| {
-        let label = tree.label_id(node).index();
-        seen[label] |= node != NodeId::ROOT;
-        for metric in 0..metrics {
-            let at = label * metrics + metric;
-            own[at] = own[at].saturating_add(tree.own(metric, node));
-            if outermost {
-                total[at] = total[at].saturating_add(tree.total(metric, node));
+    tree.nodes().skip(1).for_each(|node| seen[tree.label_id(node).index()] = true);
+    let outermost = outermost(tree);
+    let sums = workers::each(metrics, tree.len(), |metric, scratch| {
+        let (mut own, mut total) = (vec![0_i64; labels], vec![0_i64; labels]);
+        let totals = tree.all_totals(metric, scratch);
+        for ((node, value), outermost) in tree.nodes().zip(tree.all_own(metric)).zip(&outermost) {
+            let label = tree.label_id(node).index();
+            own[label] = own[label].saturating_add(value);
+            if *outermost {
+                total[label] = total[label].saturating_add(totals[node.index()]);
             }
         }
+        (own, total)
     });
     let mut list: Vec<Hot> = (0..labels)
         .filter(|label| seen[*label])
-        .map(|label| {
-            let range = label * metrics..(label + 1) * metrics;
-            let label = LabelId(label as u32);
-            Hot { label, own: own[range.clone()].to_vec(), total: total[range].to_vec() }
+        .map(|label| Hot {
+            label: LabelId(label as u32),
+            own: sums.iter().map(|(own, _)| own[label]).collect(),
+            total: sums.iter().map(|(_, total)| total[label]).collect(),
         })
         .collect();
     list.sort_by(|a, b| (b.own[0], b.total[0], a.label).cmp(&(a.own[0], a.total[0], b.label)));
@@ -45,24 +48,54 @@ pub fn hot_list(tree: &Tree) -> Vec<Hot> {
 /// Labels that only pass on: nearly all that each takes is of one that it calls, which says more.
 pub fn passing_on(tree: &Tree) -> HashSet<LabelId> {
     const NEARLY: f64 = 0.98;
-    let mut totals: HashMap<LabelId, i64> = HashMap::new();
-    let mut calls: HashMap<(LabelId, LabelId), i64> = HashMap::new();
+    let mut totals = vec![0_i64; tree.all_labels().len()];
+    let mut calls: PairMap<i64> = PairMap::default();
     for node in tree.nodes().skip(1) {
         let (label, total) = (tree.label_id(node), tree.total(0, node));
-        let sum = totals.entry(label).or_default();
+        let sum = &mut totals[label.index()];
         *sum = sum.saturating_add(total);
         let caller = tree.parent(node).map(|parent| tree.label_id(parent));
         if let Some(caller) = caller.filter(|caller| *caller != label) {
-            let sum = calls.entry((caller, label)).or_default();
+            let sum = calls.entry(pair(caller.0, label.0)).or_default();
             *sum = sum.saturating_add(total);
         }
     }
-    let passes = |caller: &LabelId, called: i64| {
-        let total = totals.get(caller).copied().unwrap_or(0);
+    let passes = |caller: LabelId, called: i64| {
+        let total = totals[caller.index()];
         total > 0 && called as f64 >= total as f64 * NEARLY
     };
-    let found = calls.iter().filter(|((caller, _), called)| passes(caller, **called));
-    found.map(|((caller, _), _)| *caller).collect()
+    let calls = calls.iter().map(|(pair, called)| (LabelId((pair >> 32) as u32), *called));
+    calls.filter(|(caller, called)| passes(*caller, *called)).map(|(caller, _)| caller).collect()
+}
+
+/// By node, whether no node above it has the same label.
+fn outermost(tree: &Tree) -> Vec<bool> {
+    const NONE: u32 = 0;
+    // The first child of each node, and the next one of its caller's: nobody calls the root.
+    let mut first = vec![NONE; tree.len()];
+    let mut next = vec![NONE; tree.len()];
+    for node in tree.nodes().rev() {
+        if let Some(parent) = tree.parent(node) {
+            next[node.index()] = std::mem::replace(&mut first[parent.index()], node.0);
+        }
+    }
+    let mut outermost = vec![false; tree.len()];
+    let mut open = vec![0_u32; tree.all_labels().len()];
+    let mut at = NodeId::ROOT;
+    loop {
+        let label = tree.label_id(at).index();
+        outermost[at.index()] = open[label] == 0;
+        open[label] += 1;
+        let mut to = first[at.index()];
+        // Up to the next one that was not visited yet.
+        while to == NONE {
+            open[tree.label_id(at).index()] -= 1;
+            let Some(parent) = tree.parent(at) else { return outermost };
+            to = next[at.index()];
+            at = parent;
+        }
+        at = NodeId(to);
+    }
 }
 
 /// Calls `visit` for every node, and says whether no node above it has the same label.

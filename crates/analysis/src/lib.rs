@@ -55,6 +55,7 @@ mod tree;
 mod unstable;
 mod upside;
 mod waits;
+mod workers;
 
 pub use around::{Around, EventRef, NoEvent};
 pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
@@ -76,8 +77,8 @@ pub use drawn::Drawn;
 pub use filter::{AnalysisError, Filter, Grouping};
 pub use findings::{
     Finding, FindingKind, blocked_samples, costliest, findings, held_up, is_of_locks,
-    lock_findings, memory_findings, nobody_waited, pause_findings, slow_calls, who_allocated,
-    who_held_up,
+    lock_findings, memory_findings, nobody_waited, pause_findings, slow_calls, tells_who_ran,
+    who_allocated, who_held_up,
 };
 pub use hot::{Hot, Neighbours, hot_list, neighbours, passing_on};
 pub use jni_refs::{JniRefs, JniSite};

@@ -53,15 +53,23 @@ fn timed(profile: &Profile) -> impl Iterator<Item = (SeriesId, &Series)> {
 
 /// The values that tell what threads ran.
 pub(crate) fn running(profile: &Profile) -> Option<SeriesId> {
-    let rank = |series: &Series| match (&series.info().kind, series.info().name.as_str()) {
+    let ranked = timed(profile).filter_map(|(id, series)| Some((rank(series)?, id)));
+    ranked.min().map(|(_, id)| id)
+}
+
+/// Whether values tell what threads ran.
+pub(crate) fn is_of_running(series: &Series) -> bool {
+    rank(series).is_some()
+}
+
+fn rank(series: &Series) -> Option<u8> {
+    match (&series.info().kind, series.info().name.as_str()) {
         (ValueKind::CpuTime, _) => Some(0),
         (ValueKind::WallTime, "running") => Some(1),
         (ValueKind::Samples, _) => Some(2),
         (ValueKind::WallTime, "wall") => Some(3),
         _ => None,
-    };
-    let ranked = timed(profile).filter_map(|(id, series)| Some((rank(series)?, id)));
-    ranked.min().map(|(_, id)| id)
+    }
 }
 
 fn ran(profile: &Profile, filter: &Filter, most: usize) -> Result<Option<Ran>, AnalysisError> {

@@ -36,6 +36,7 @@ impl Tree {
     pub fn fold_runs(&self) -> Cow<'_, Tree> {
         let runs = self.runs();
         let circles = self.circles(&runs);
+        drop(runs);
         if circles.iter().all(|circle| *circle == 0) {
             return Cow::Borrowed(self);
         }
@@ -59,8 +60,10 @@ impl Tree {
                 out.note_times(place[at], times[at]);
                 out.note_folded(place[at], self.folded(node));
             }
-            for metric in 0..self.metrics() {
-                out.add_value(metric, place[at], self.own(metric, node));
+        }
+        for metric in 0..self.metrics() {
+            for (place, value) in place.iter().zip(self.all_own(metric)) {
+                out.add_value(metric, *place, value);
             }
         }
         Cow::Owned(out.finish())
@@ -72,9 +75,10 @@ impl Tree {
     }
 
     /// By node, and for each length of a circle: how many labels up to it are as those that far
-    /// before.
-    fn runs(&self) -> Vec<[u16; LONGEST]> {
-        let mut runs = vec![[0_u16; LONGEST]; self.len()];
+    /// before; more than make a run are not counted.
+    fn runs(&self) -> Vec<[u8; LONGEST]> {
+        const { assert!((TIMES - 1) * LONGEST < u8::MAX as usize) };
+        let mut runs = vec![[0_u8; LONGEST]; self.len()];
         for node in self.nodes().skip(1) {
             let Some(parent) = self.parent(node) else { continue };
             let of_caller = runs[parent.index()];
@@ -93,7 +97,7 @@ impl Tree {
     }
 
     /// By node: the length of the circle that it repeats as a part of a long run, or zero.
-    fn circles(&self, runs: &[[u16; LONGEST]]) -> Vec<u8> {
+    fn circles(&self, runs: &[[u8; LONGEST]]) -> Vec<u8> {
         // One bit for each length: whether a long run leads through the node.
         let mut long = vec![0_u8; self.len()];
         for node in self.nodes().rev() {
@@ -111,7 +115,7 @@ impl Tree {
                 }
             }
         }
-        let shortest = |(run, long): (&[u16; LONGEST], &u8)| {
+        let shortest = |(run, long): (&[u8; LONGEST], &u8)| {
             let found = (0..LONGEST).find(|length| run[*length] > 0 && long & (1 << length) != 0);
             found.map_or(0, |length| length as u8 + 1)
         };

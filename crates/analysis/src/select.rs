@@ -78,19 +78,24 @@ impl Selection {
         Ok(series.rows().filter(move |row| in_time(row) && in_thread(row) && self.has(row.context)))
     }
 
-    /// The sum of the rows that pass, per context.
-    pub(crate) fn values(
+    /// The sum of the rows that pass, by what the contexts are taken for, of which there are
+    /// `count`.
+    pub(crate) fn add_up(
         &self,
         profile: &Profile,
         series: SeriesId,
         filter: &Filter,
-    ) -> Result<Vec<i64>, AnalysisError> {
-        let mut sums = vec![0_i64; profile.contexts.len()];
+        sums: &mut Vec<i64>,
+        count: usize,
+        place: impl Fn(ContextId) -> usize,
+    ) -> Result<(), AnalysisError> {
+        sums.clear();
+        sums.resize(count, 0);
         for row in self.rows(profile, series, filter)? {
-            let sum = &mut sums[row.context.index()];
+            let sum = &mut sums[place(row.context)];
             *sum = sum.saturating_add(row.value);
         }
-        Ok(sums)
+        Ok(())
     }
 }
 

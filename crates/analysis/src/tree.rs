@@ -7,7 +7,9 @@ use crate::filter::{AnalysisError, Filter, Grouping};
 use crate::hash::{PairMap, pair};
 use crate::labels::{Label, Labelling, label_frames};
 use crate::select::Selection;
-use tare_profile::{ContextId, Contexts, FrameId, Profile, SeriesId};
+use crate::workers;
+use std::sync::OnceLock;
+use tare_profile::{ContextId, Contexts, FrameId, Packed, Profile, SeriesId};
 
 /// A node of a [`Tree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -36,19 +38,33 @@ impl LabelId {
 pub struct Tree {
     labels: Vec<Label>,
     nodes: Vec<Node>,
-    /// By metric, then by node.
-    own: Vec<Vec<i64>>,
-    total: Vec<Vec<i64>>,
+    /// Of nodes that something was folded into, as far as the last of them.
+    folds: Vec<Fold>,
+    /// Values while they are being added; by metric, then by node, as all that follow.
+    open: Vec<Vec<i64>>,
+    own: Vec<Packed>,
+    /// The first metric's: it decides what is shown.
+    total: Vec<i64>,
+    /// Those of the others, once one of them is asked for.
+    totals: Vec<OnceLock<Vec<i64>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
     parent: u32,
     label: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fold {
     /// How many nodes were folded into this one, if it is where the small ones went.
     folded: u32,
     /// How many times in a row it was called in a run that was folded; else one.
     times: u32,
+}
+
+impl Fold {
+    const NONE: Fold = Fold { folded: 0, times: 1 };
 }
 
 impl Tree {
@@ -63,11 +79,24 @@ impl Tree {
             return Err(AnalysisError::NoSeries);
         }
         let selection = Selection::new(profile, filter)?;
-        let values = metrics.iter().map(|id| selection.values(profile, *id, filter));
-        let values = values.collect::<Result<Vec<_>, _>>()?;
-        let (mut tree, place) = from_contexts(profile, &selection, &values, filter);
-        // There may be millions of values of each metric: those that are in are let go.
-        values.into_iter().for_each(|column| tree.add_metric(&column, &place));
+        // There may be millions of values of each metric: they are looked at twice, and not held.
+        let contexts = profile.contexts.len();
+        let marked = workers::each(metrics.len(), contexts, |at, sums| {
+            let by_context = |context: ContextId| context.index();
+            selection.add_up(profile, metrics[at], filter, sums, contexts, by_context)?;
+            Ok(sums.iter().map(|sum| *sum != 0).collect::<Vec<bool>>())
+        });
+        let mut valued = vec![false; contexts];
+        for marked in marked {
+            valued.iter_mut().zip(marked?).for_each(|(all, one)| *all |= one);
+        }
+        let (mut tree, place) = from_contexts(profile, &selection, valued, filter);
+        let own = workers::each(metrics.len(), contexts, |at, sums| {
+            let by_node = |context: ContextId| place[context.index()] as usize;
+            selection.add_up(profile, metrics[at], filter, sums, tree.nodes.len(), by_node)?;
+            Ok(sums.iter().copied().collect::<Packed>())
+        });
+        tree.own = own.into_iter().collect::<Result<_, _>>()?;
         let tree = tree.finish();
         Ok(if filter.min_share > 0.0 { tree.fold_small(filter.min_share) } else { tree })
     }
@@ -79,37 +108,43 @@ impl Tree {
         values: &[Vec<i64>],
         filter: &Filter,
     ) -> (Tree, Vec<u32>) {
-        let (mut tree, mut place) = from_contexts(profile, selection, values, filter);
-        values.iter().for_each(|column| tree.add_metric(column, &place));
+        let has_value = |at: usize| values.iter().any(|column| column[at] != 0);
+        let valued = (0..profile.contexts.len()).map(has_value).collect();
+        let (mut tree, mut place) = from_contexts(profile, selection, valued, filter);
+        let own = values.iter().map(|column| {
+            let mut own = vec![0_i64; tree.nodes.len()];
+            for (node, value) in place.iter().zip(column) {
+                let own = &mut own[*node as usize];
+                *own = own.saturating_add(*value);
+            }
+            own.into_iter().collect()
+        });
+        tree.own = own.collect();
         let tree = tree.finish();
         if filter.min_share <= 0.0 {
             return (tree, place);
         }
-        let (folded, joined) = tree.fold_small_places(filter.min_share);
+        let (folded, joined) = tree.folded_places(filter.min_share, None);
         place.iter_mut().for_each(|node| *node = joined[*node as usize]);
         (folded, place)
     }
 
     pub(crate) fn empty(labels: Vec<Label>, metrics: usize) -> Tree {
-        let nodes = vec![Node { parent: 0, label: 0, folded: 0, times: 1 }];
-        Tree { labels, nodes, own: vec![vec![0]; metrics], total: Vec::new() }
-    }
-
-    /// Another metric: the values of contexts, for each of which it is known where it is in the
-    /// tree.
-    fn add_metric(&mut self, values: &[i64], place: &[u32]) {
-        let mut own = vec![0_i64; self.nodes.len()];
-        for (node, value) in place.iter().zip(values).filter(|(_, value)| **value != 0) {
-            let own = &mut own[*node as usize];
-            *own = own.saturating_add(*value);
+        Tree {
+            labels,
+            nodes: vec![Node { parent: 0, label: 0 }],
+            folds: Vec::new(),
+            open: vec![vec![0]; metrics],
+            own: Vec::new(),
+            total: Vec::new(),
+            totals: Vec::new(),
         }
-        self.own.push(own);
     }
 
     /// Appends a node; its parent must be there.
     pub(crate) fn add(&mut self, parent: u32, label: u32) -> u32 {
-        self.nodes.push(Node { parent, label, folded: 0, times: 1 });
-        self.own.iter_mut().for_each(|column| column.push(0));
+        self.nodes.push(Node { parent, label });
+        self.open.iter_mut().for_each(|column| column.push(0));
         self.nodes.len() as u32 - 1
     }
 
@@ -119,28 +154,72 @@ impl Tree {
     }
 
     pub(crate) fn add_value(&mut self, metric: usize, node: u32, value: i64) {
-        let own = &mut self.own[metric][node as usize];
+        let own = &mut self.open[metric][node as usize];
         *own = own.saturating_add(value);
     }
 
     pub(crate) fn note_folded(&mut self, node: u32, count: u32) {
-        self.nodes[node as usize].folded += count;
+        if count > 0 {
+            self.fold_mut(node).folded += count;
+        }
     }
 
     pub(crate) fn note_times(&mut self, node: u32, times: u32) {
-        let known = &mut self.nodes[node as usize].times;
-        *known = times.max(*known);
+        if times > 1 {
+            let known = &mut self.fold_mut(node).times;
+            *known = times.max(*known);
+        }
+    }
+
+    fn fold_mut(&mut self, node: u32) -> &mut Fold {
+        if self.folds.len() <= node as usize {
+            self.folds.resize(node as usize + 1, Fold::NONE);
+        }
+        &mut self.folds[node as usize]
+    }
+
+    fn fold(&self, node: NodeId) -> Fold {
+        self.folds.get(node.index()).copied().unwrap_or(Fold::NONE)
     }
 
     /// Sums subtrees; to be called once, after the last value.
     pub(crate) fn finish(mut self) -> Tree {
-        self.total = self.own.clone();
-        for total in &mut self.total {
-            for (at, node) in self.nodes.iter().enumerate().skip(1).rev() {
-                total[node.parent as usize] = total[node.parent as usize].saturating_add(total[at]);
+        let open = std::mem::take(&mut self.open);
+        self.own.extend(open.into_iter().map(|column| column.into_iter().collect()));
+        self.totals = vec![OnceLock::new(); self.own.len()];
+        self.total = self.sums(0);
+        self
+    }
+
+    fn sums(&self, metric: usize) -> Vec<i64> {
+        let mut total = Vec::new();
+        self.add_up(metric, &mut total);
+        total
+    }
+
+    fn add_up(&self, metric: usize, total: &mut Vec<i64>) {
+        total.clear();
+        total.extend(self.all_own(metric));
+        for (at, node) in self.nodes.iter().enumerate().skip(1).rev() {
+            total[node.parent as usize] = total[node.parent as usize].saturating_add(total[at]);
+        }
+    }
+
+    /// By node, what it has in or below it, for who looks at all nodes once.
+    pub(crate) fn all_totals<'a>(&'a self, metric: usize, scratch: &'a mut Vec<i64>) -> &'a [i64] {
+        match self.totals[metric].get() {
+            _ if metric == 0 => &self.total,
+            Some(known) => known,
+            None => {
+                self.add_up(metric, scratch);
+                scratch
             }
         }
-        self
+    }
+
+    /// By node, what it has itself.
+    pub(crate) fn all_own(&self, metric: usize) -> impl Iterator<Item = i64> + '_ {
+        self.own[metric].iter()
     }
 
     pub fn metrics(&self) -> usize {
@@ -159,15 +238,18 @@ impl Tree {
 
     /// The whole value of a metric.
     pub fn sum(&self, metric: usize) -> i64 {
-        self.total[metric][0]
+        self.total(metric, NodeId::ROOT)
     }
 
     pub fn own(&self, metric: usize, node: NodeId) -> i64 {
-        self.own[metric][node.index()]
+        self.own[metric].get(node.index()).unwrap_or(0)
     }
 
     pub fn total(&self, metric: usize, node: NodeId) -> i64 {
-        self.total[metric][node.index()]
+        match metric {
+            0 => self.total[node.index()],
+            _ => self.totals[metric].get_or_init(|| self.sums(metric))[node.index()],
+        }
     }
 
     /// A value of the first metric as a share of the whole, between 0 and 1; zero of nothing is
@@ -205,13 +287,13 @@ impl Tree {
 
     /// How many small nodes a node stands for; zero for those that stand for themselves.
     pub fn folded(&self, node: NodeId) -> u32 {
-        self.nodes[node.index()].folded
+        self.fold(node).folded
     }
 
     /// How many calls in a row a node stands for, at most: more than one where [`Tree::fold_runs`]
     /// made one of a recursion.
     pub fn times(&self, node: NodeId) -> u32 {
-        self.nodes[node.index()].times
+        self.fold(node).times
     }
 
     /// The node of a number, if there is one.
@@ -256,37 +338,57 @@ impl Tree {
     /// in one node, `[smaller]`.
     #[must_use]
     pub fn fold_small(&self, min_share: f64) -> Tree {
-        self.fold_small_places(min_share).0
+        self.folded_places(min_share, None).0
     }
 
-    /// The folded tree, and for each node of this one where it is in that.
-    fn fold_small_places(&self, min_share: f64) -> (Tree, Vec<u32>) {
+    /// Of a tree that [`Tree::fold_small`] has made, what it makes of the same tree with a larger
+    /// share: quickly, since nearly all nodes are gone.
+    #[must_use]
+    pub fn fold_smaller(&self, min_share: f64) -> Tree {
+        let smaller = self.labels.len().saturating_sub(1) as u32;
+        self.folded_places(min_share, Some(smaller)).0
+    }
+
+    /// The folded tree, and for each node of this one where it is in that. `folded` is the label of
+    /// nodes in which small ones were joined before.
+    fn folded_places(&self, min_share: f64, folded: Option<u32>) -> (Tree, Vec<u32>) {
+        const NOWHERE: u32 = u32::MAX;
         let least = (self.sum(0) as f64 * min_share).abs();
-        let mut out = Tree::empty(self.labels.clone(), self.metrics());
-        let smaller = out.add_label(Label::folded("[smaller]"));
+        let mut out = Tree::empty(self.labels.clone(), 0);
+        let smaller = folded.unwrap_or_else(|| out.add_label(Label::folded("[smaller]")));
         let mut place = vec![0_u32; self.nodes.len()];
-        let mut smaller_of: PairMap<u32> = PairMap::default();
-        for (at, node) in self.nodes.iter().enumerate() {
+        // By node of the new tree, where its small children are.
+        let mut smaller_of = vec![NOWHERE];
+        for (at, node) in self.nodes.iter().enumerate().skip(1) {
             let parent = place[node.parent as usize];
-            place[at] = if at == 0 {
-                0
-            } else if out.nodes[parent as usize].label == smaller {
+            place[at] = if out.nodes[parent as usize].label == smaller {
                 parent
-            } else if (self.total[0][at] as f64).abs() >= least {
+            } else if (self.total[at] as f64).abs() >= least && folded != Some(node.label) {
                 let new = out.add(parent, node.label);
-                out.note_folded(new, node.folded);
-                out.note_times(new, node.times);
+                let fold = self.fold(NodeId(at as u32));
+                (out.note_folded(new, fold.folded), out.note_times(new, fold.times));
                 new
             } else {
-                let key = pair(parent, smaller);
-                let node = *smaller_of.entry(key).or_insert_with(|| out.add(parent, smaller));
-                out.note_folded(node, 1);
-                node
+                if smaller_of[parent as usize] == NOWHERE {
+                    smaller_of[parent as usize] = out.add(parent, smaller);
+                }
+                let joined = match folded == Some(node.label) {
+                    true => self.folded(NodeId(at as u32)),
+                    false => 1,
+                };
+                out.note_folded(smaller_of[parent as usize], joined);
+                smaller_of[parent as usize]
             };
-            for metric in 0..self.metrics() {
-                out.add_value(metric, place[at], self.own[metric][at]);
-            }
+            smaller_of.resize(out.nodes.len(), NOWHERE);
         }
+        out.own = workers::each(self.own.len(), self.nodes.len(), |metric, _| {
+            let mut sums = vec![0_i64; out.nodes.len()];
+            for (node, value) in place.iter().zip(self.all_own(metric)).filter(|(_, v)| *v != 0) {
+                let sum = &mut sums[*node as usize];
+                *sum = sum.saturating_add(value);
+            }
+            sums.into_iter().collect()
+        });
         (out.finish(), place)
     }
 }
@@ -309,12 +411,11 @@ impl Children {
 fn from_contexts(
     profile: &Profile,
     selection: &Selection,
-    values: &[Vec<i64>],
+    valued: Vec<bool>,
     filter: &Filter,
 ) -> (Tree, Vec<u32>) {
     // Only contexts with something in or below them become nodes.
-    let mut needed: Vec<bool> =
-        (0..profile.contexts.len()).map(|at| values.iter().any(|column| column[at] != 0)).collect();
+    let mut needed = valued.clone();
     for (id, parent, _) in profile.contexts.iter().rev() {
         if needed[id.index()] {
             needed[parent.index()] = true;
@@ -367,7 +468,7 @@ fn from_contexts(
     // Where nothing of a stack is left, its value still is.
     let mut hidden = None;
     for (at, place) in place.iter_mut().enumerate().skip(1) {
-        if *place == 0 && values.iter().any(|column| column[at] != 0) {
+        if *place == 0 && valued[at] {
             *place = *hidden.get_or_insert_with(|| {
                 let text = if filter.hide_jdk { "[hidden]" } else { NO_JAVA };
                 let label = tree.add_label(Label::folded(text));

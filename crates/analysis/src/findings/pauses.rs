@@ -5,7 +5,7 @@ use super::latencies::latencies;
 use super::{Finding, FindingKind, percent};
 use crate::comings::{Comings, densest};
 use crate::memory::Memory;
-use crate::moment::{Moment, running, site_in_words};
+use crate::moment::{Moment, is_of_running, running, site_in_words};
 use crate::pauses::{Pauses, overlap};
 use std::ops::Range;
 use tare_profile::{Collection, EventKind, Profile, Safepoint, ThreadKind};
@@ -113,6 +113,12 @@ fn storm(profile: &Profile) -> Option<String> {
 /// The safepoint whose delay is worth to be looked into, if there is one.
 pub fn held_up(pauses: &Pauses) -> Option<&Safepoint> {
     pauses.slowest_to_reach().filter(|one| one.reach >= LONG_REACH)
+}
+
+/// Whether a recording tells, with its times, which threads ran: otherwise nobody needs to read it
+/// once more for [`who_held_up`].
+pub fn tells_who_ran(profile: &Profile) -> bool {
+    profile.all_series().any(|(_, series)| is_of_running(series))
 }
 
 /// Who kept the JVM from reaching a safepoint: the thread that ran most meanwhile, and where. Of a

@@ -33,11 +33,11 @@ use tare_analysis::{
     Aside, Asides, Bounds, CallLengths, Classes, Drawn, ELAPSED, Filter, Finding, FindingKind, Hot,
     JniRefs, LabelId, Locks, Memory, Moment, Pauses, Region, Slowest, ThreadShare, Tree,
     blocked_samples, by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks,
-    lock_findings, memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls,
+    lock_findings, memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, tells_who_ran,
     who_allocated, who_held_up,
 };
 use tare_java_names::Pattern;
-use tare_profile::{EventKind, Profile, SeriesId, SeriesInfo, ValueKind};
+use tare_profile::{EventKind, Profile, Series, SeriesId, SeriesInfo, ValueKind};
 
 /// Everything that one report is made of.
 pub struct Report<'a> {
@@ -141,9 +141,14 @@ fn story(profile: &Profile, pauses: Option<&Pauses>, args: &ReportArgs) -> Vec<F
     }
     if let Some(safepoint) = held_up(pauses) {
         let window = safepoint.time..safepoint.time.saturating_add(safepoint.reach);
-        found.extend(source::part(&args.file, &window).map(|part| who_held_up(&part, safepoint)));
+        found.extend(match tells_who_ran(profile) {
+            true => source::part(&args.file, &window).map(|part| who_held_up(&part, safepoint)),
+            false => Some(who_held_up(&Profile::new(), safepoint)),
+        });
     }
-    if let Some((collection, since)) = costliest(pauses) {
+    let allocates = |(_, one): (SeriesId, &Series)| one.info().kind == ValueKind::AllocatedBytes;
+    let costliest = costliest(pauses).filter(|_| profile.all_series().any(allocates));
+    if let Some((collection, since)) = costliest {
         let moment = source::part(&args.file, &since)
             .and_then(|part| Moment::of(&part, &since, 1).ok())
             .and_then(|moment| moment.allocated);

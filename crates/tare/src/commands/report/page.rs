@@ -128,14 +128,19 @@ impl Page<'_> {
             return (shown(share), share);
         }
         let last = MIN_SHARES[MIN_SHARES.len() - 1];
-        let shares = MIN_SHARES.into_iter().map(|share| (shown(share), share));
+        let first = shown(MIN_SHARES[0]);
+        let folded = |share: f64| match self.report.args.bottom_up {
+            true => shown(share),
+            false => first.fold_smaller(share),
+        };
+        let shares = MIN_SHARES.into_iter().map(|share| (folded(share), share));
         let fits = |tree: &Tree, share: f64| {
             tree::lines(tree, share, self.report.args.full, tree::Indent::ANY).len() <= PAGE
         };
         shares
             .into_iter()
             .find(|(tree, share)| fits(tree, *share))
-            .unwrap_or_else(|| (shown(last), last))
+            .unwrap_or_else(|| (folded(last), last))
     }
 
     fn title(&self, out: &mut Vec<u8>, text: &str) -> Result<()> {
