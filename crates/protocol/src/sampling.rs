@@ -69,7 +69,8 @@ pub struct SamplePlan {
     pub kernel: bool,
     /// Bytes of the ring; rounded up to a power of two.
     pub memory: u64,
-    /// The session ends as soon as another front end wants one: it is only for Tare's own use.
+    /// The session ends as soon as another front end wants the stream, with all that its own front
+    /// end has there: somebody looks, and nobody would miss it.
     pub yields: bool,
 }
 

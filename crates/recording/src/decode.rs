@@ -95,6 +95,20 @@ impl<'o> Decoder<'o> {
         }
     }
 
+    /// What was put together so far.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    pub fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.profile
+    }
+
+    /// From now on so many bytes may be taken: what was taken before may have been let go.
+    pub fn refill(&mut self, budget: u64) {
+        self.budget = budget;
+    }
+
     /// Nobody wrote down how long a run was that has no end; it lasted as long as anything in it.
     pub fn without_end(&mut self) {
         self.profile.run.duration = self.profile.run.duration.max(self.latest);

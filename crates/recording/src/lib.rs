@@ -18,6 +18,7 @@ mod crc;
 mod decode;
 mod encode;
 mod error;
+mod follow;
 mod load;
 mod reader;
 mod rows;
@@ -26,6 +27,7 @@ mod upgrade;
 mod writer;
 
 pub use error::{ReadError, Warning, WriteError};
+pub use follow::{Follower, Polled};
 pub use load::{LoadOptions, Loaded};
 pub use reader::{Recording, Summary};
 pub use writer::Writer;

@@ -203,6 +203,12 @@ impl Waiting {
     }
 }
 
+/// The process that records a JVM and takes commands, if there is one and it has a number here.
+pub fn recorder(jvm: &Jvm) -> Option<u32> {
+    let found = place::find(jvm.pid, jvm.uid).ok()??;
+    peer::peer(&found.stream).ok().map(|(pid, _)| pid).filter(|pid| *pid != 0)
+}
+
 /// Clears away what a recording of ours that was killed has left.
 pub fn sweep(pid: u32) {
     // Whoever looks for one that lives does it on the way.

@@ -20,6 +20,7 @@ mod instrument;
 mod profiles;
 mod record;
 mod threads;
+mod top;
 mod values;
 mod view;
 
@@ -32,6 +33,7 @@ pub use instrument::InstrumentArgs;
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
 pub use record::{LockDepth, RecordArgs};
 pub use threads::ThreadsArgs;
+pub use top::TopArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -57,6 +59,8 @@ pub use view::ViewerArgs;
                   tare                       list the JVMs on this machine\n  \
                   tare record 4711           sample it until Ctrl-C, then show where time goes\n  \
                   tare record Orders -d 30s -o cpu.html   the same JVM by its class; a flame graph\n  \
+                  tare top 4711              watch it live, in the terminal
+  \
                   tare threads 4711          deadlocks, and what every thread waits for\n  \
                   tare record --exact 4711   count and time every call, until Ctrl-C\n  \
                   tare doctor 4711           what works with that JVM, and what to change\n  \
@@ -108,6 +112,9 @@ pub enum Command {
     /// Show what all threads of a JVM do and wait for, deadlocks first
     #[command(after_help = threads::HELP)]
     Threads(ThreadsArgs),
+    /// Watch a JVM live in the terminal: methods, threads, collections, locks, classes
+    #[command(after_help = top::HELP)]
+    Top(TopArgs),
     /// Check what works on this machine or with one JVM, and what to change
     Doctor {
         /// The JVM to check: a pid or a part of its main class [default: only the machine]

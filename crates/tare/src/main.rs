@@ -63,6 +63,7 @@ fn run(cli: Cli) -> ExitCode {
             Ok(code) => return code,
             Err(e) => Err(e),
         },
+        Some(Command::Top(args)) => commands::top::run(&args),
         Some(Command::Explain(args)) => commands::explain::run(&args),
         Some(Command::Record(args)) => return commands::record::run(*args),
         Some(Command::Climb(args)) => return commands::climb::run(args),

@@ -3,9 +3,11 @@
 //! steer a terminal.
 
 mod clean;
+mod full;
 mod pager;
 
 pub use clean::plain;
+pub use full::{FullScreen, Input, can_be_full, output as full_output};
 pub use tare_session::words::{count, time};
 
 use anstream::AutoStream;

@@ -92,7 +92,7 @@ impl Control<'_> {
     fn start(&mut self, index: usize, plan: &EnginePlan) -> Response {
         let name = plan.engine();
         let Some(engine) = engines::named(name) else { return unknown(name) };
-        self.make_way(engine);
+        self.make_way(index, engine);
         if let Some(refusal) = self.stream_refusal(index, engine) {
             return refusal;
         }
@@ -111,15 +111,22 @@ impl Control<'_> {
         self.hand_over(index, started)
     }
 
-    /// What yields to the engine that is to be started ends.
-    fn make_way(&mut self, engine: &dyn Engine) {
+    /// What yields to the engine that another front end starts ends; of a session that samples, all
+    /// that its front end has on the same stream.
+    fn make_way(&mut self, index: usize, engine: &dyn Engine) {
         let before = self.wanted();
         let in_the_way = |other: &dyn Engine| {
             other.yields()
                 && (other.name() == engine.name() || other.uses_stream() && engine.uses_stream())
         };
-        for other in before.engines().filter(|other| in_the_way(*other)) {
-            for connection in &mut self.connections {
+        let others = self.connections.iter_mut().enumerate().filter(|(at, _)| *at != index);
+        for (_, connection) in others {
+            let theirs = connection.engines;
+            let Some(yields) = theirs.engines().find(|other| in_the_way(*other)) else { continue };
+            let goes = |other: &&dyn Engine| {
+                other.name() == yields.name() || other.uses_stream() && yields.uses_stream()
+            };
+            for other in theirs.engines().filter(goes) {
                 connection.engines.remove(other.name());
             }
         }

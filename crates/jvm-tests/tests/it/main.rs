@@ -106,6 +106,7 @@ mod terminals;
 mod thread_retransformed;
 mod threads;
 mod time;
+mod top;
 mod trace;
 mod upcalls;
 mod versions;

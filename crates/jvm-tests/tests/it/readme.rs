@@ -65,6 +65,7 @@ const EXPECTED: &[Expected] = &[
         &["woven"],
         "",
     ),
+    ("tare top 4711", Ends::With("--once"), &[SERVER, "Methods", "Threads"], ""),
     ("tare threads 4711", Ends::ByItself, &["no deadlock", "Stacks"], ""),
     ("tare record 4711 --region", Ends::ByItself, &["passages of 1 region", "mean"], ""),
     ("tare record --trace", Ends::ByItself, &["entries and exits"], "t.trace.json"),

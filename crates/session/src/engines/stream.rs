@@ -72,6 +72,8 @@ pub struct Samples {
     pub interval: Option<Duration>,
     /// Without frames of the JVM, of native libraries and of the kernel.
     pub java_only: bool,
+    /// All that is recorded ends as soon as another front end wants to record something of the kind.
+    pub yields: bool,
 }
 
 /// Sampled objects.
@@ -204,7 +206,7 @@ impl Plan {
                 native: !samples.java_only,
                 kernel: !samples.java_only,
                 memory: RING,
-                yields: false,
+                yields: samples.yields,
             }))
         });
         let alloc = self.alloc.as_ref().map(|alloc| {

@@ -6,7 +6,7 @@ use super::values::{
     threshold,
 };
 use clap::builder::ArgPredicate;
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args, Parser, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -291,5 +291,16 @@ impl RecordArgs {
     /// The share of the program's own time that probes may take.
     pub fn share(&self) -> Option<f64> {
         self.overhead.and_then(|Budget(share)| share)
+    }
+
+    /// As if a JVM were recorded with these flags, for who records by themselves.
+    pub fn quiet(words: impl IntoIterator<Item = String>) -> Result<RecordArgs, clap::Error> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: RecordArgs,
+        }
+        let begin = ["record", "jvm", "--quiet"].map(str::to_owned);
+        Ok(Alone::try_parse_from(begin.into_iter().chain(words))?.args)
     }
 }

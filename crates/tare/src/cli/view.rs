@@ -2,7 +2,7 @@
 
 use super::values::interval;
 use super::{Patience, RecordArgs};
-use clap::{Args, Parser};
+use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,19 +79,14 @@ impl ViewerArgs {
 
     /// As `tare record` would be asked for the same.
     pub fn recording(&self) -> Result<RecordArgs, clap::Error> {
-        #[derive(Parser)]
-        struct Alone {
-            #[command(flatten)]
-            args: RecordArgs,
-        }
-        let mut words = vec!["record".to_owned(), "jvm".to_owned(), "--quiet".to_owned()];
+        let mut words = Vec::new();
         let flag = |is: bool, text: &str| is.then(|| text.to_owned());
         words.extend(flag(self.alloc, "--alloc"));
         words.extend(flag(self.lock, "--lock"));
         words.extend(flag(self.classes, "--classes"));
         // What else is asked for does not take the place of time.
         words.push(if self.wall { "--wall" } else { "--cpu" }.to_owned());
-        let mut args = Alone::try_parse_from(words)?.args;
+        let mut args = RecordArgs::quiet(words)?;
         args.interval = self.interval;
         Ok(args)
     }

@@ -16,5 +16,6 @@ pub mod report;
 pub mod run;
 pub mod status;
 pub mod threads;
+pub mod top;
 pub mod under_way;
 pub mod view;

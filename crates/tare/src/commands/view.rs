@@ -122,5 +122,12 @@ fn open(link: &str) -> bool {
 
 /// The name of a file without what leads to it.
 fn file_name(path: &Path) -> String {
+    // Memory of a `tare` that records has a name of its own behind the number of its descriptor.
+    if path.starts_with("/proc")
+        && let Ok(link) = std::fs::read_link(path)
+        && let Some(name) = link.to_str().and_then(|link| link.strip_prefix("/memfd:"))
+    {
+        return name.trim_end_matches(" (deleted)").to_owned();
+    }
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -91,6 +91,12 @@ const RULES: &[Rule] = &[
         ours: &["tare-analysis", "tare-java-names", "tare-profile"],
         others: Some(&["httparse", "serde_json"]),
     },
+    // It makes pictures of what it is given, and knows neither terminals nor JVMs.
+    Rule {
+        package: "tare-top",
+        ours: &["tare-analysis", "tare-profile"],
+        others: Some(&["ratatui-core"]),
+    },
     // A browser for tests and pictures knows nothing of what it shows.
     Rule { package: "tare-browser", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     Rule {
@@ -110,6 +116,7 @@ const RULES: &[Rule] = &[
             "tare-recording",
             "tare-session",
             "tare-symbols",
+            "tare-top",
             "tare-view",
         ],
         others: None,

@@ -65,6 +65,7 @@ fn stream(args: &RecordArgs) -> Result<stream::Plan> {
             wall: args.wall,
             interval: args.interval,
             java_only: args.java_only,
+            yields: false,
         }),
         alloc: args
             .alloc
