@@ -366,7 +366,8 @@ impl Tree {
             } else if (self.total[at] as f64).abs() >= least && folded != Some(node.label) {
                 let new = out.add(parent, node.label);
                 let fold = self.fold(NodeId(at as u32));
-                (out.note_folded(new, fold.folded), out.note_times(new, fold.times));
+                out.note_folded(new, fold.folded);
+                out.note_times(new, fold.times);
                 new
             } else {
                 if smaller_of[parent as usize] == NOWHERE {
