@@ -45,16 +45,14 @@ pub struct EventKind {
 
 impl EventKind {
     pub fn new(name: &str, fields: &[(&str, FieldType)]) -> Self {
-        let fields = fields.iter();
-        let fields = fields.map(|&(name, kind)| FieldInfo { name: name.to_owned(), kind });
-        EventKind { name: name.to_owned(), fields: fields.collect() }
+        let field = |&(name, kind): &(&str, _)| FieldInfo { name: name.to_owned(), kind };
+        EventKind { name: name.to_owned(), fields: fields.iter().map(field).collect() }
     }
 
     /// `gc`: a collection. Its duration is the time that the program stood still. Those that Tare
     /// records have more fields (FORMAT.md); [`collections`](crate::collections) reads them all.
     pub fn gc() -> Self {
-        let bytes = FieldType::Integer(Unit::Bytes);
-        let text = FieldType::Text;
+        let (bytes, text) = (FieldType::Integer(Unit::Bytes), FieldType::Text);
         let sizes = [("heap-before", bytes), ("heap-after", bytes)];
         EventKind::new("gc", &[&[("collector", text), ("cause", text)][..], &sizes].concat())
     }
@@ -428,6 +426,11 @@ impl EventTable {
     /// Lets go of the rows, which somebody else keeps by now. Rows keep their numbers.
     pub fn forget_rows(&mut self) {
         self.forgotten += self.len() as u64;
+        self.drop_rows();
+    }
+
+    /// Throws the rows held away, as if they had never come.
+    pub fn drop_rows(&mut self) {
         self.times.clear();
         self.durations.clear();
         self.threads.clear();
@@ -460,11 +463,8 @@ mod tests {
         let mut table = EventTable::new(kind);
         let event = Event { time: 3, context: ContextId::new(5), ..Event::default() };
         table.push(event, &[FieldValue::Context(ContextId::new(7)), FieldValue::Real(0.5)]);
-        let (moved, fields) = table.moved_row(
-            0,
-            |context| ContextId::new(context.raw() + 10),
-            |context| ContextId::new(context.raw() + 20),
-        );
+        let by = |more| move |context: ContextId| ContextId::new(context.raw() + more);
+        let (moved, fields) = table.moved_row(0, by(10), by(20));
         assert_eq!(moved, Event { context: ContextId::new(15), ..event });
         assert_eq!(fields, [FieldValue::Context(ContextId::new(27)), FieldValue::Real(0.5)]);
     }

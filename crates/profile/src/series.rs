@@ -5,6 +5,7 @@
 //! while it grows.
 
 use crate::handle::{ContextId, ThreadId};
+use crate::merge::Merger;
 use crate::packed::{BLOCK, Numbers, Packed};
 use crate::values::{Estimate, ValueKind};
 use std::ops::Range;
@@ -176,6 +177,20 @@ impl Series {
     /// Lets go of the rows, which somebody else keeps by now. Rows keep their numbers.
     pub fn forget_rows(&mut self) {
         self.forgotten += self.len() as u64;
+        self.clear();
+    }
+
+    /// Adds the rows held up, one for each context and thread, all at one time. Sums stay as they
+    /// were; that there were more rows, and when, is lost.
+    pub fn sum_up(&mut self, time: u64) {
+        let mut merger = Merger::new(self.info.clone());
+        self.rows().for_each(|row| merger.add(row));
+        self.clear();
+        let is_timed = self.info.time != TimeAxis::None;
+        merger.finish().rows().for_each(|row| self.push(if is_timed { row.at(time) } else { row }));
+    }
+
+    fn clear(&mut self) {
         self.contexts.clear();
         self.threads.clear();
         self.times.clear();
@@ -282,6 +297,21 @@ mod tests {
         }
         assert_eq!(series.total(), 1024);
         assert!(series.memory() <= 1024 * 4 * 2, "{}", series.memory());
+    }
+
+    #[test]
+    fn what_is_summed_up_keeps_its_sums_and_the_number_of_its_first_row() {
+        let info = SeriesInfo::new("cpu", ValueKind::Samples).with_time(TimeAxis::Exact);
+        let mut series = Series::new(info);
+        series.push(Row::new(ContextId::ROOT, ThreadId::UNKNOWN, 7).at(1));
+        series.forget_rows();
+        for n in 0..10_u32 {
+            series.push(Row::new(ContextId::new(n % 2), ThreadId::UNKNOWN, 3).at(n.into()));
+        }
+        series.sum_up(99);
+        let rows: Vec<(i64, u64)> = series.rows().map(|row| (row.value, row.time)).collect();
+        assert_eq!(rows, [(15, 99), (15, 99)]);
+        assert_eq!((series.first_row(), series.total()), (1, 30));
     }
 
     #[test]

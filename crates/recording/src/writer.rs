@@ -160,6 +160,11 @@ impl<W: Write> Writer<W> {
         self.told = Some(written);
     }
 
+    /// Where the recording goes.
+    pub fn sink(&self) -> &W {
+        &self.out
+    }
+
     /// Bytes written so far.
     pub fn size(&self) -> u64 {
         self.offset

@@ -56,8 +56,8 @@
 //!   is measured waits in memory of limited size. [`Recording::command`] carries out a [`Command`].
 //! - [`Recording::finish`] restores the program's code and completes the file. What came of it is
 //!   an [`Outcome`].
-//! - [`Output`]: a recording goes into a file, or to anything that can be written. Nothing is
-//!   sought.
+//! - [`Output`]: a recording goes into a file, or to anything that can be written, also by a slow
+//!   link. Nothing is sought.
 //! - [`command_socket`]: every recording listens there, so that another process can dump or stop
 //!   it.
 //! - [`launch`]: starts a program, and hands over each of its JVMs before its `main` runs.
@@ -71,6 +71,7 @@
 //! Sentences in notes and errors name flags and commands of `tare` where those are the remedy.
 
 pub mod agents;
+mod backlog;
 pub mod client;
 mod climb;
 pub mod command_socket;
@@ -111,7 +112,7 @@ pub use command_socket::Command;
 pub use engines::{Figures, Finished, Outcome, Part, What};
 pub use error::{Error, Result};
 pub use observer::{Happening, Note, Observer, Progress, Weaving};
-pub use plan::{Output, Place, Plan};
+pub use plan::{Link, Output, Place, Plan};
 pub use recorder::{Recorded, has_no_room};
 pub use recording::{Begun, End, Recording, State, begin, begin_beside};
 pub use reference_methods::is_woven;

@@ -35,6 +35,15 @@ pub enum Output {
     /// Such a recording cannot be dumped while it goes on, unless it keeps its last minutes, and
     /// nobody completes it if this process is killed.
     Writer(Box<dyn Write + Send>),
+    /// The same, for what takes bytes at once and passes them on by a link that may be slow. While
+    /// it is behind, what is measured waits and gets coarser; it never holds the recording up.
+    Link(Box<dyn Link>),
+}
+
+/// Something that takes bytes without waiting, and passes them on when it can.
+pub trait Link: Write + Send {
+    /// Whether so much waits to be passed on that more should wait here, where it can be summed up.
+    fn is_behind(&self) -> bool;
 }
 
 /// Where a recording goes, and where its result will be.

@@ -5,9 +5,10 @@
 //! What is measured, and how, is the business of the [`Source`]s; what the file looks like that of
 //! `tare-recording`.
 
+use crate::backlog::Backlog;
 use crate::completion;
 use crate::error::{Context, Error, Result, refuse};
-use crate::plan::Output;
+use crate::plan::{Link, Output};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,8 @@ pub struct Recorder {
     due: Instant,
     looked: Instant,
     longest: Duration,
+    /// What waits for a slow link.
+    backlog: Backlog,
 }
 
 /// A recording that has ended.
@@ -74,7 +77,7 @@ impl Recorder {
         profile.run = run.clone();
         let path = match &output {
             Output::File(path) => Some(path.clone()),
-            Output::Writer(_) => None,
+            Output::Writer(_) | Output::Link(_) => None,
         };
         // It says whose it is from the beginning.
         let begun = create(output).and_then(|(mut writer, file)| {
@@ -85,8 +88,8 @@ impl Recorder {
         let (writer, file) = begun.with_context(|| cannot_write(path.as_deref()))?;
         let looked = Instant::now();
         let due = looked + INTERVAL;
-        let longest = INTERVAL;
-        Ok(Recorder { path, writer, file, profile, run, began, due, looked, longest })
+        let (longest, backlog) = (INTERVAL, Backlog::default());
+        Ok(Recorder { path, writer, file, profile, run, began, due, looked, longest, backlog })
     }
 
     /// The file that grows.
@@ -105,7 +108,11 @@ impl Recorder {
         self.leave_room()?;
         let start = Instant::now();
         let before = processor_time();
-        self.look(sources)?;
+        let now = self.look_only(sources)?;
+        if self.waits(now) {
+            return Ok(());
+        }
+        self.account(sources, now);
         self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
         self.profile.forget_rows();
         let cost = processor_time().saturating_sub(before);
@@ -132,7 +139,21 @@ impl Recorder {
         self.write(sources, now)
     }
 
+    /// Whether what was measured has to wait for a link that is behind.
+    fn waits(&mut self, now: u64) -> bool {
+        if !self.writer.sink().is_behind() {
+            self.backlog.is_gone();
+            return false;
+        }
+        self.backlog.hold(&mut self.profile, now);
+        self.due = Instant::now() + INTERVAL;
+        true
+    }
+
     fn write(&mut self, sources: &[&mut dyn Source], now: u64) -> Result<()> {
+        if self.waits(now) {
+            return Ok(());
+        }
         self.leave_room()?;
         self.account(sources, now);
         self.writer.write(&self.profile).map_err(|e| self.unwritten(e))?;
@@ -174,6 +195,7 @@ impl Recorder {
     fn account(&mut self, sources: &[&mut dyn Source], now: u64) {
         let mut run = RunInfo { duration: now, ..self.run.clone() };
         sources.iter().for_each(|source| source.account(&mut run));
+        self.backlog.account(&mut run);
         self.profile.run = run;
     }
 
@@ -223,25 +245,45 @@ fn cannot_sync(error: std::io::Error) -> std::io::Result<()> {
 
 /// Where a recording goes, and how much has gone there.
 pub struct Sink {
-    out: Box<dyn Write + Send>,
+    out: Out,
     pub size: u64,
+}
+
+enum Out {
+    Waits(Box<dyn Write + Send>),
+    Link(Box<dyn Link>),
 }
 
 impl Sink {
     pub fn new(out: impl Write + Send + 'static) -> Self {
-        Sink { out: Box::new(out), size: 0 }
+        Sink { out: Out::Waits(Box::new(out)), size: 0 }
+    }
+
+    pub fn of_link(link: Box<dyn Link>) -> Self {
+        Sink { out: Out::Link(link), size: 0 }
+    }
+
+    fn is_behind(&self) -> bool {
+        matches!(&self.out, Out::Link(link) if link.is_behind())
+    }
+
+    fn out(&mut self) -> &mut dyn Write {
+        match &mut self.out {
+            Out::Waits(out) => out,
+            Out::Link(link) => link,
+        }
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let length = self.out.write(bytes)?;
+        let length = self.out().write(bytes)?;
         self.size += length as u64;
         Ok(length)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
+        self.out().flush()
     }
 }
 
@@ -258,7 +300,8 @@ fn create(output: Output) -> Result<(Writer<Sink>, Option<File>)> {
             let (writer, file) = create_file(&path)?;
             Ok((writer, Some(file)))
         }
-        Output::Writer(out) => Ok((Writer::new(Sink { out, size: 0 })?, None)),
+        Output::Writer(out) => Ok((Writer::new(Sink::new(out))?, None)),
+        Output::Link(link) => Ok((Writer::new(Sink::of_link(link))?, None)),
     }
 }
 
@@ -373,6 +416,47 @@ mod tests {
         let mut read = Recording::new(std::io::Cursor::new(bytes)).unwrap();
         let loaded = read.load(&LoadOptions::default()).unwrap();
         assert_eq!(loaded.profile.all_series().next().unwrap().1.total(), 20);
+        assert_eq!(loaded.warnings, []);
+    }
+
+    /// A link that is behind for as long as somebody says so.
+    #[derive(Clone, Default)]
+    struct Slow(Taken, std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Link for Slow {
+        fn is_behind(&self) -> bool {
+            self.1.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_link_that_is_behind_gets_nothing_and_later_everything() {
+        let (link, mut counter) = (Slow::default(), Counter::default());
+        let output = Output::Link(Box::new(link.clone()));
+        let mut recorder = Recorder::begin(output, RunInfo::default(), Instant::now()).unwrap();
+        let size = || link.0.0.lock().unwrap().len();
+        let begun = size();
+        link.1.store(true, std::sync::atomic::Ordering::Relaxed);
+        recorder.append(&mut [&mut counter]).unwrap();
+        recorder.write_now(&mut [&mut counter]).unwrap();
+        assert_eq!((size(), counter.looks), (begun, 2), "it looks, and writes nothing");
+        link.1.store(false, std::sync::atomic::Ordering::Relaxed);
+        recorder.append(&mut [&mut counter]).unwrap();
+        recorder.finish(&mut [&mut counter]).unwrap();
+        let bytes = link.0.0.lock().unwrap().clone();
+        let mut read = Recording::new(std::io::Cursor::new(bytes)).unwrap();
+        let loaded = read.load(&LoadOptions::default()).unwrap();
+        assert_eq!(loaded.profile.all_series().next().unwrap().1.total(), 40);
         assert_eq!(loaded.warnings, []);
     }
 

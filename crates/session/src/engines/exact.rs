@@ -235,7 +235,7 @@ impl Engine for Plan {
         window.iter().for_each(|window| window.account(&mut run.facts));
         let path = match &output {
             Output::File(path) => Some(path.clone()),
-            Output::Writer(_) => None,
+            Output::Writer(_) | Output::Link(_) => None,
         };
         let recorder = Recorder::begin(output, run, began)?;
         // A program may end before the first look.

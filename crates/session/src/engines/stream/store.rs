@@ -56,7 +56,7 @@ impl Store {
             Store::Memory(last, output) => {
                 let growing = match output {
                     Output::File(path) => path,
-                    Output::Writer(_) => Path::new(""),
+                    Output::Writer(_) | Output::Link(_) => Path::new(""),
                 };
                 let (_, file) = last.write(command_socket::emptied(file, growing)?, source)?;
                 file.metadata()?.len()
@@ -95,6 +95,7 @@ fn keep(last: &LastMinutes, source: &dyn Source, output: Output) -> Result<Recor
             (Some(path), size)
         }
         Output::Writer(out) => (None, last.write(Sink::new(out), source)?.1.size),
+        Output::Link(link) => (None, last.write(Sink::of_link(link), source)?.1.size),
     };
     Ok(Recorded { path, size, stretched: None })
 }

@@ -128,15 +128,19 @@ pub fn begin(args: &ViewerArgs, jvm: Jvm, stop: &Arc<AtomicBool>) -> Result<Live
         std::thread::sleep(Duration::from_millis(10));
     }
     remark_aside(&format!("sampling JVM {pid} ({})", crate::term::plain(&name)));
-    // A page that opens on figures says more than one that waits for them.
-    let patience = Instant::now() + FIRST_FIGURES;
-    while !has_figures(&path) && Instant::now() < patience && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until_ready(|| has_figures(&path), stop);
     Ok(Live { name, pid, jvm: entered, path, standing, exactly, memory, thread })
 }
 
-fn has_figures(path: &Path) -> bool {
+/// A page that opens on figures says more than one that waits for them.
+pub fn wait_until_ready(is_ready: impl Fn() -> bool, stop: &AtomicBool) {
+    let patience = Instant::now() + FIRST_FIGURES;
+    while !is_ready() && Instant::now() < patience && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn has_figures(path: &Path) -> bool {
     let summary = Recording::open(path).and_then(|mut recording| recording.summary());
     summary.is_ok_and(|summary| {
         summary.rows.iter().any(|rows| *rows > 0) || !summary.series.is_empty()
@@ -172,7 +176,7 @@ fn go(
     let was_there = jvm.has_agent();
     let kept = match &output {
         Output::File(path) => Some(path.clone()),
-        Output::Writer(_) => None,
+        Output::Writer(_) | Output::Link(_) => None,
     };
     let mut agent = status::enter_quietly(&jvm, timeout)?;
     let mut quiet = Quiet(Arc::clone(stop));
