@@ -14,6 +14,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={GIVEN}");
     println!("cargo:rustc-env=TARE_BUILD={}", build_id());
+    println!("cargo:rustc-env=TARE_TOOL={:016x}", tool_id());
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let given = env::var(GIVEN).ok().filter(|path| !path.is_empty()).map(PathBuf::from);
     let wanted = env::var("PROFILE").is_ok_and(|profile| profile == "release")
@@ -34,6 +35,50 @@ fn main() {
 
 fn build_id() -> String {
     env::var("DEP_TARE_PROTOCOL_BUILD_ID").expect("from tare-protocol's build script")
+}
+
+/// What tells the tool of one build from that of another, for two that talk to each other
+/// (`tare --host`): a hash (FNV-1a) over the sources of all crates and the agent's build.
+fn tool_id() -> u64 {
+    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let crates = manifest.join("..");
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    add(build_id().as_bytes(), &mut hash);
+    for folder in entries(&crates) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !NOT_IN_THE_TOOL.contains(&name.as_str()) {
+            add_files(&folder.join("src"), &mut hash);
+        }
+    }
+    hash
+}
+
+/// Crates for developers.
+const NOT_IN_THE_TOOL: [&str; 7] =
+    ["bench", "browser", "jvm-tests", "step-counter", "test-natives", "toolbox", "xtask"];
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+    paths.sort();
+    paths
+}
+
+fn add_files(path: &Path, hash: &mut u64) {
+    if path.is_dir() {
+        println!("cargo:rerun-if-changed={}", path.display());
+        entries(path).iter().for_each(|path| add_files(path, hash));
+    } else if let Ok(bytes) = fs::read(path) {
+        println!("cargo:rerun-if-changed={}", path.display());
+        add(path.file_name().unwrap_or_default().as_encoded_bytes(), hash);
+        add(&bytes, hash);
+    }
+}
+
+fn add(bytes: &[u8], hash: &mut u64) {
+    for byte in bytes.iter().chain(&[0xff]) {
+        *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
 }
 
 /// Builds the agent as it is shipped: without symbols, which are only names for crash reports.

@@ -16,6 +16,7 @@ mod check;
 mod climb;
 mod export;
 mod heap;
+mod host;
 mod instrument;
 mod profiles;
 mod record;
@@ -29,6 +30,7 @@ pub use check::CheckArgs;
 pub use climb::ClimbArgs;
 pub use export::{ExportArgs, help as help_of_export};
 pub use heap::{HeapArgs, HeapWhat, HistoBy, Keep};
+pub use host::{HostArgs, RelayArgs};
 pub use instrument::InstrumentArgs;
 pub use profiles::{By, DiffArgs, DiffFormat, ReportArgs, ReportFormat, ViewArgs};
 pub use record::{LockDepth, RecordArgs};
@@ -75,13 +77,16 @@ pub use view::ViewerArgs;
                   tare export run.tare -o run.html        flame graph; pprof, JFR and more by ending\n  \
                   tare heap 4711             what holds the memory; also of a heap dump\n  \
                   tare instrument app.jar -o woven.jar    a jar that profiles itself, without an agent\n  \
-                  tare class print a.jar!X   show what a class file holds\n\n\
+                  tare class print a.jar!X   show what a class file holds\n  \
+                  tare --host ann@box threads 4711   any of this, of a JVM elsewhere\n\n\
                   Exit status: 0 success; 1 failure, or nothing was recorded (the reason is on standard error); \
                   2 wrong usage; 3 `tare diff --threshold` or `tare check` found growth, `tare threads` a deadlock; 130 stopped by Ctrl-C \
                   before anything was recorded. `tare run` returns the program's status, and so does `tare record` \
                   if the program fails."
 )]
 pub struct Cli {
+    #[command(flatten)]
+    pub at: HostArgs,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -310,6 +315,9 @@ pub enum Command {
     /// Print or weave class files and jars, without a JVM
     #[command(subcommand)]
     Class(ClassCommand),
+    /// The far end of `tare --host`, on standard input and output
+    #[command(hide = true)]
+    Relay(RelayArgs),
 }
 
 #[derive(Subcommand)]

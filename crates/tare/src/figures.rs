@@ -1,5 +1,6 @@
 //! Figures and names as people read them: values with their unit, shares, names that fit a width.
 
+use crate::relayed;
 use crate::term::{self, BOLD, DIM, WARN, clip, plain};
 use std::path::Path;
 use tare_profile::{SeriesInfo, Unit, ValueKind};
@@ -142,6 +143,10 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 /// A file and what is in it, in one line if that fits the terminal; the name stays whole, to be
 /// copied.
 pub fn headline(path: &Path, text: &str) {
+    // At the other end of a relay it has another name.
+    if relayed::tell(text) {
+        return;
+    }
     let (path, width) = (path.display().to_string(), term::width().unwrap_or(usize::MAX));
     if path.chars().count() + 2 + text.chars().count() <= width {
         return outln!("{BOLD}{path}{BOLD:#}: {text}");

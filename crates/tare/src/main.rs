@@ -11,8 +11,10 @@ mod doctor;
 mod documented;
 mod figures;
 mod files;
+mod host;
 mod interrupt;
 mod other_load;
+mod relayed;
 mod source;
 mod stdout_file;
 mod target_costs;
@@ -41,16 +43,24 @@ fn main() -> ExitCode {
     if let Some(agent) = carried::AGENT {
         tare_session::library::carry(agent);
     }
-    let mut cli = Cli::parse();
-    match stdout_file::begin(&mut cli) {
+    if let Err(e) = relayed::begin() {
+        return fail(&e);
+    }
+    let mut cli = Cli::try_parse().unwrap_or_else(|e| host::misplaced(e).exit());
+    let code = match stdout_file::begin(&mut cli) {
         Ok(None) => run(cli),
         Ok(Some(redirected)) => redirected.finish(run(cli)),
         Err(e) => fail(&e),
-    }
+    };
+    relayed::finish();
+    code
 }
 
 /// Does what is asked for.
 fn run(cli: Cli) -> ExitCode {
+    if let Some(outcome) = host::run(&cli) {
+        return outcome.unwrap_or_else(|e| fail(&e));
+    }
     let outcome = match cli.command {
         None => commands::list::overview(),
         Some(Command::Ps { json }) => commands::list::ps(json),
@@ -93,6 +103,7 @@ fn run(cli: Cli) -> ExitCode {
             Err(e) => Err(e),
         },
         Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Relay(args)) => commands::relay::run(&args),
         Some(Command::Run { quiet, command }) => return commands::run::run(&command, quiet),
     };
     match outcome {

@@ -5,10 +5,11 @@
 //! file, or nothing; a recording that fails leaves no half of one.
 
 use crate::cli::{ClassCommand, Cli, Command, HeapWhat};
+use crate::relayed;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Mode, mkdir};
 use std::fs::{self, File};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,8 +24,8 @@ pub fn is_passed_on(file: &Path) -> bool {
 }
 
 pub struct Redirected {
-    /// What was standard output.
-    out: OwnedFd,
+    /// What was standard output; nothing if the file goes to the other end of a relay.
+    out: Option<OwnedFd>,
     /// A folder of this process, and the file that the verb writes in it.
     folder: PathBuf,
     file: PathBuf,
@@ -32,6 +33,9 @@ pub struct Redirected {
 
 /// Takes standard output away from the verb, if its file is to go there.
 pub fn begin(cli: &mut Cli) -> Result<Option<Redirected>> {
+    if relayed::is() {
+        return begin_relayed(cli.command.as_mut());
+    }
     let Some((output, ending)) = cli.command.as_mut().and_then(output) else { return Ok(None) };
     let Some(ending) = asked(output, &ending)? else { return Ok(None) };
     if io::stdout().is_terminal() {
@@ -48,15 +52,41 @@ pub fn begin(cli: &mut Cli) -> Result<Option<Redirected>> {
     let file = folder.join(format!("stdout.{ending}"));
     output.clone_from(&file);
     let _ = PASSED_ON.set(file.clone());
-    Ok(Some(Redirected { out: redirected()?, folder, file }))
+    Ok(Some(Redirected { out: Some(redirected()?), folder, file }))
+}
+
+/// The file goes back to where the command line came from, which knows what it is called there.
+fn begin_relayed(command: Option<&mut Command>) -> Result<Option<Redirected>> {
+    let Some(command) = command else { return Ok(None) };
+    match command {
+        // Their recordings go there while they grow.
+        Command::Record(args) => args.output = None,
+        Command::Climb(args) => args.output = None,
+        Command::Dump { output, jvm } if output.is_none() => {
+            *output = Some(format!("dump-{}.tare", jvm.replace('/', "_")).into());
+        }
+        _ => {}
+    }
+    let Some((output, ending)) = output(command) else { return Ok(None) };
+    let name = match asked(output, &ending)? {
+        Some(ending) => format!("stdout.{ending}").into(),
+        None => output.file_name().unwrap_or_default().to_owned(),
+    };
+    let folder = folder()?;
+    let file = folder.join(name);
+    output.clone_from(&file);
+    Ok(Some(Redirected { out: None, folder, file }))
 }
 
 impl Redirected {
     /// Passes the file on. Whatever else the verb wrote stays where it is.
     pub fn finish(self, code: ExitCode) -> ExitCode {
         let send = || -> io::Result<()> {
-            io::copy(&mut File::open(&self.file)?, &mut File::from(self.out))?;
-            Ok(())
+            let mut file = File::open(&self.file)?;
+            match self.out {
+                Some(out) => io::copy(&mut file, &mut File::from(out)).map(|_| ()),
+                None => send_back(&mut file, &self.file),
+            }
         };
         let sent = if self.file.exists() { send() } else { Ok(()) };
         let _ = fs::remove_file(&self.file);
@@ -71,6 +101,17 @@ impl Redirected {
                 errln!("tare: standard output cannot be written: {error}");
                 ExitCode::FAILURE
             }
+        }
+    }
+}
+
+/// A part at a time, so that no more of it waits in memory than a link holds up.
+fn send_back(file: &mut File, path: &Path) -> io::Result<()> {
+    let Some(mut there) = relayed::file(&path.display().to_string(), None) else { return Ok(()) };
+    loop {
+        there.wait();
+        if io::copy(&mut file.take(1 << 18), &mut there)? == 0 {
+            return Ok(());
         }
     }
 }

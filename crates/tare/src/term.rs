@@ -10,6 +10,7 @@ pub use clean::plain;
 pub use full::{FullScreen, Input, can_be_full, output as full_output};
 pub use tare_session::words::{count, time};
 
+use crate::relayed;
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use clean::Clean;
@@ -27,31 +28,54 @@ pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Columns of the terminal that standard output goes to; `None` in a pipe or file.
 pub fn width() -> Option<usize> {
-    columns(io::stdout())
+    size_of_output().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 /// Lines of the terminal that standard output goes to; `None` in a pipe or file.
 pub fn height() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    (size.ws_row > 0).then_some(usize::from(size.ws_row))
+    size_of_output().map(|(_, lines)| usize::from(lines)).filter(|lines| *lines > 0)
 }
 
 /// Columns of that of standard error.
 pub fn error_width() -> Option<usize> {
-    columns(io::stderr())
+    size_of_errors().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0)
 }
 
-fn columns(stream: impl AsFd) -> Option<usize> {
+/// Columns and lines of the terminal that standard output goes to, here or at the other end of a
+/// relay.
+pub fn size_of_output() -> Option<(u16, u16)> {
+    size(false, io::stdout())
+}
+
+/// The same of standard error.
+pub fn size_of_errors() -> Option<(u16, u16)> {
+    size(true, io::stderr())
+}
+
+fn size(of_error: bool, stream: impl AsFd) -> Option<(u16, u16)> {
+    if let Some(theirs) = relayed::terminal(of_error) {
+        return theirs.map(|size| (size.columns, size.lines));
+    }
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    Some((size.ws_col, size.ws_row))
+}
+
+/// Whether standard error goes to a terminal.
+pub fn has_error_terminal() -> bool {
+    match relayed::terminal(true) {
+        Some(theirs) => theirs.is_some(),
+        None => io::stderr().is_terminal(),
+    }
 }
 
 /// A line on standard error that the next one replaces. It is no longer than the terminal: what
 /// wraps cannot be taken back. Nothing is an empty line.
 pub fn progress(text: &str) {
-    let size = rustix::termios::tcgetwinsize(io::stderr());
-    let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).wrapping_sub(1));
+    let width = size_of_errors().map_or(usize::MAX, |size| usize::from(size.0).wrapping_sub(1));
     IS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
+    if relayed::progress(&clip(text, width)) {
+        return;
+    }
     eprint!("\r\x1b[K{}", clip(text, width));
     let _ = io::stderr().flush();
 }
@@ -81,7 +105,7 @@ impl Drop for Doing {
 
 /// Whether there is a line of progress: on a terminal, unless it is to be quiet there.
 pub fn shows_progress(quiet: bool) -> bool {
-    !quiet && io::stderr().is_terminal()
+    !quiet && has_error_terminal()
 }
 
 /// Standard output, for text.
@@ -107,9 +131,12 @@ pub fn show(text: &[u8], paged: bool) -> anyhow::Result<()> {
 
 /// Whether standard output is a terminal that cannot show the text and a prompt below it at once.
 pub fn is_longer_than_screen(text: &[u8]) -> bool {
-    let Ok(size) = rustix::termios::tcgetwinsize(io::stdout()) else { return false };
+    // Of a terminal elsewhere that is asked there.
+    if relayed::is() {
+        return false;
+    }
     let lines = text.iter().filter(|byte| **byte == b'\n').count();
-    size.ws_row > 0 && lines >= usize::from(size.ws_row)
+    height().is_some_and(|height| lines >= height)
 }
 
 /// A value as JSON on standard output, for scripts; what steers a terminal is escaped, as JSON
@@ -134,6 +161,12 @@ macro_rules! outln {
 /// Prints a line to standard error.
 macro_rules! errln {
     ($($text:tt)*) => { $crate::term::put_error(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Standard output for what is no text: the far end of a connection. Nothing else may be written
+/// there.
+pub fn wire() -> io::Result<std::fs::File> {
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
 /// Whether an error only means that nobody reads what is printed, as in `tare ps | head -1`.

@@ -54,6 +54,8 @@ mod heap_hostile;
 mod heap_live;
 mod heap_stopped;
 mod held_up;
+mod host;
+mod host_sshd;
 mod hostile_names;
 mod impostors;
 mod instrument;

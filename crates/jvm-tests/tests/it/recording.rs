@@ -33,6 +33,24 @@ impl Recorded {
         Recorded { profile: loaded.profile }
     }
 
+    /// How much of a run is in a file that may not be there yet.
+    pub fn seconds(path: &Path) -> f64 {
+        let loaded = Recording::open(path).and_then(|mut file| file.load(&LoadOptions::default()));
+        let sampled =
+            |profile: &Profile| profile.all_series().any(|(_, series)| !series.is_empty());
+        match loaded {
+            Ok(loaded) if sampled(&loaded.profile) => loaded.profile.run.duration as f64 / 1e9,
+            _ => 0.0,
+        }
+    }
+
+    /// The sum of its wall-clock time, and of how many rows.
+    pub fn wall_time(&self) -> (f64, usize) {
+        let mut all = self.profile.all_series().map(|(_, series)| series);
+        let series = all.find(|series| series.info().kind == ValueKind::WallTime);
+        series.map_or((0.0, 0), |series| (series.total() as f64, series.len()))
+    }
+
     pub fn fact<T: FactType>(&self, key: Key<T>) -> Option<T> {
         self.profile.run.facts.get(key)
     }

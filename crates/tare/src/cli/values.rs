@@ -52,6 +52,14 @@ pub fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// What a link may carry in a second.
+pub fn rate(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        Some(bytes) if (1 << 10..=1 << 40).contains(&bytes) => Ok(bytes),
+        _ => Err("the rate must be at least 1K, as 200K or 1M".to_owned()),
+    }
+}
+
 /// `512K`, `64K`: from 1K, below which the JVM does little else, to 1G.
 pub fn interval_bytes(text: &str) -> Result<u64, String> {
     match bytes(text)? {

@@ -12,6 +12,7 @@ pub mod heap;
 pub mod instrument;
 pub mod list;
 pub mod record;
+pub mod relay;
 pub mod report;
 pub mod run;
 pub mod status;

@@ -12,14 +12,14 @@ mod plan;
 mod predict;
 mod screen;
 
-pub use files::{check_output, unused};
+pub use files::{Files, check_output, check_room, unused};
 
 use crate::cli::RecordArgs;
 use crate::commands::status;
 use crate::figures::{remark_aside, say, several};
 use crate::term::{BAD, DIM, Doing};
 use anyhow::{Context, Result, bail};
-use files::{Files, Names};
+use files::Names;
 use screen::Screen;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use std::path::PathBuf;

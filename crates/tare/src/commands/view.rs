@@ -7,8 +7,9 @@ mod dump;
 mod exactly;
 mod live;
 mod source;
+mod there;
 
-use crate::cli::ViewerArgs;
+use crate::cli::{HostArgs, ViewerArgs};
 use crate::figures::remark_aside;
 use crate::interrupt;
 use crate::term::{BOLD, DIM, plain};
@@ -56,6 +57,16 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
         .with_context(|| format!("there is no file {name}, and no JVM to look into"))?;
     let live = live::begin(args, jvm, &stop)?;
     let source = Arc::new(Recorded::of_live(&live, &args.source)?);
+    let served = serve(args, source, &stop);
+    stop.store(true, Ordering::Relaxed);
+    served.and(live.end())
+}
+
+/// The same of a JVM elsewhere, which is recorded there and shown here.
+pub fn run_there(args: &ViewerArgs, at: &HostArgs) -> Result<()> {
+    let stop = interrupt::flag()?;
+    let live = there::begin(args, at, &stop)?;
+    let source = Arc::new(Recorded::of_there(&live));
     let served = serve(args, source, &stop);
     stop.store(true, Ordering::Relaxed);
     served.and(live.end())

@@ -97,6 +97,8 @@ const RULES: &[Rule] = &[
         ours: &["tare-analysis", "tare-profile"],
         others: Some(&["ratatui-core"]),
     },
+    // Bytes and words of a connection that somebody else makes: it starts nothing and waits for nobody.
+    Rule { package: "tare-relay", ours: &["tare-protocol"], others: Some(&[]) },
     // A browser for tests and pictures knows nothing of what it shows.
     Rule { package: "tare-browser", ours: &[], others: Some(&["anyhow", "serde_json"]) },
     Rule {
@@ -114,6 +116,7 @@ const RULES: &[Rule] = &[
             "tare-profile",
             "tare-protocol",
             "tare-recording",
+            "tare-relay",
             "tare-session",
             "tare-symbols",
             "tare-top",

@@ -3,6 +3,7 @@
 
 use super::Job;
 use crate::commands::export;
+use crate::relayed;
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,9 @@ pub fn check_output(output: Option<&Path>) -> Result<()> {
 
 /// A disk that is full is told of before the JVM is touched, and before an older file is replaced.
 pub fn check_room(output: Option<&Path>) -> Result<()> {
+    if relayed::is() {
+        return Ok(());
+    }
     let is_file = |path: &Path| std::fs::metadata(path).map_or(true, |there| there.is_file());
     let path = output.unwrap_or(Path::new("."));
     let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -91,18 +95,31 @@ pub struct Files {
     pub recording: PathBuf,
     /// Where the result goes and its format, if that is not the recording itself.
     pub export: Option<(PathBuf, Format, bool)>,
+    /// The JVM, if all of it goes to the other end of a relay. The name of the recording is then a
+    /// proposal.
+    relayed: Option<(String, u32)>,
 }
 
 impl Files {
     pub fn take(job: &Job, jvm: &Jvm, names: &Names) -> Self {
-        let output = names.take(job, jvm);
+        let files = Files::of_output(names.take(job, jvm));
+        Files { relayed: relayed::is().then(|| (jvm.name().to_owned(), jvm.pid)), ..files }
+    }
+
+    /// A recording, or a file of another tool that is made of one.
+    pub fn of_output(output: PathBuf) -> Self {
         let export = Format::of_path(&output).map(|(format, gzip)| (output.clone(), format, gzip));
         let recording = if export.is_some() { beside(&output) } else { output };
-        Files { recording, export }
+        Files { recording, export, relayed: None }
     }
 
     /// Where the recording goes, and where the result will be.
     pub fn place(&self) -> Place {
+        let jvm = self.relayed.as_ref().map(|(name, pid)| (name.as_str(), *pid));
+        let name = self.recording.display().to_string();
+        if let Some(file) = jvm.and_then(|jvm| relayed::file(&name, Some(jvm))) {
+            return Place { output: Output::Link(Box::new(file)), result: None };
+        }
         let result = self.export.as_ref().map_or(&self.recording, |(path, ..)| path);
         Place { output: Output::File(self.recording.clone()), result: Some(result.clone()) }
     }

@@ -5,8 +5,8 @@ use super::files::Files;
 use crate::cli::ReportArgs;
 use crate::commands::report;
 use crate::figures::{headline, remark, roughly, several, value};
-use crate::source;
 use crate::term::{self, DIM};
+use crate::{relayed, source};
 use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +19,13 @@ use tare_session::{Finished, Outcome, Recorded};
 /// Makes the file that was asked for, and tells of it.
 pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
     let Some(recorded) = &finished.recorded else { return Ok(()) };
+    if relayed::is() {
+        // The report is made where the recording is.
+        if !job.quiet && !job.json {
+            say(finished, recorded, Path::new(""), recorded.size, false);
+        }
+        return Ok(());
+    }
     if job.quiet && !job.json {
         files.complete(recorded.size)?;
         return Ok(());
@@ -30,16 +37,21 @@ pub fn complete(finished: &Finished, files: Files, job: &Job) -> Result<()> {
     }
     let is_recording = files.export.is_none();
     let (path, size) = files.complete(recorded.size)?;
-    let size = size.div_ceil(1024);
-    match &finished.outcome {
-        Outcome::Stream(outcome) => say_stream(outcome, &path, size),
-        Outcome::Exact(outcome) => say_exact(outcome, recorded, &path, size),
-        Outcome::Trace(outcome) => say_trace(outcome, &path, size, is_recording),
-        Outcome::Climb(outcome) => say_climb(outcome, &path, size),
-        Outcome::Counters(_) => {}
-    }
+    say(finished, recorded, &path, size, is_recording);
     let page = ReportArgs { threads: job.by_thread, ..ReportArgs::plain(&path) };
     term::printed(report::whole(&profile, &page))
+}
+
+/// What it took and what came of it.
+fn say(finished: &Finished, recorded: &Recorded, path: &Path, size: u64, is_recording: bool) {
+    let size = size.div_ceil(1024);
+    match &finished.outcome {
+        Outcome::Stream(outcome) => say_stream(outcome, path, size),
+        Outcome::Exact(outcome) => say_exact(outcome, recorded, path, size),
+        Outcome::Trace(outcome) => say_trace(outcome, path, size, is_recording),
+        Outcome::Climb(outcome) => say_climb(outcome, path, size),
+        Outcome::Counters(_) => {}
+    }
 }
 
 fn say_stream(outcome: &stream::Outcome, path: &Path, size: u64) {

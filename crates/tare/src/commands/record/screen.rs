@@ -3,7 +3,6 @@
 
 use crate::figures::{grouped, remark_aside, roughly, say, several, value};
 use crate::term;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -39,7 +38,7 @@ struct Said {
 
 impl Screen {
     pub fn new(quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = term::has_error_terminal();
         Screen { quiet, terminal, end: None, shown: false, said: Said::default(), last: None }
     }
 

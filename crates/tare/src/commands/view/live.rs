@@ -62,6 +62,11 @@ impl Standing {
         (Standing { began: Instant::now(), ended, parts, wishes }, wished)
     }
 
+    /// Of a recording that is made elsewhere, of which no part can be switched from here.
+    pub fn elsewhere() -> Self {
+        Standing::new().0
+    }
+
     /// Has a part of the recording switched on or off, and waits until it is. The error is a
     /// sentence.
     pub fn switch(&self, part: Part, on: bool) -> Result<(), String> {

@@ -5,6 +5,7 @@ use super::code;
 use super::exactly::Exactly;
 use super::file_name;
 use super::live::{Live, Standing};
+use super::there::There;
 use crate::cli::ReportArgs;
 use crate::commands::heap::Paged;
 use crate::commands::{export, report};
@@ -111,6 +112,13 @@ impl Recorded {
         let sources = Some(Mutex::new(Sources::of_jvm(texts, &live.jvm)?));
         let (_memory, pid) = (live.memory.clone(), Some(live.pid));
         Ok(Recorded { _memory, exactly, sources, pid, ..recorded })
+    }
+
+    /// Of a JVM elsewhere: nothing of it can be switched from here.
+    pub fn of_there(there: &There) -> Self {
+        let (called, standing) = (there.pid.to_string(), Some(Arc::clone(&there.standing)));
+        let recorded = Recorded::new(there.path.clone(), there.name.clone(), called, standing);
+        Recorded { _memory: there.memory.clone(), ..recorded }
     }
 
     fn new(path: PathBuf, name: String, called: String, live: Option<Arc<Standing>>) -> Self {

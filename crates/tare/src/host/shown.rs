@@ -1,0 +1,94 @@
+//! What a far end prints, on the terminal here: whole lines, in which nothing steers it.
+
+use crate::term;
+use anyhow::{Result, bail};
+use std::io::Write;
+use tare_relay::FromFar;
+
+/// A line that is longer comes in parts.
+const LONGEST: usize = 64 << 10;
+
+/// Both streams, each with a line whose end has not come yet.
+#[derive(Default)]
+pub struct Shown {
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+impl Shown {
+    /// Shows what is the same for every verb. What is not comes back.
+    pub fn show(&mut self, said: FromFar) -> Result<Option<FromFar>> {
+        match said {
+            FromFar::Err(bytes) => {
+                if let Some(lines) = whole(&mut self.err, &bytes) {
+                    error(&lines);
+                }
+            }
+            FromFar::Progress(text) if term::shows_progress(false) => term::progress(&text),
+            FromFar::Progress(_) | FromFar::Beat => {}
+            FromFar::Failed(why) => bail!("the other end: {}", term::plain(&why)),
+            FromFar::Hello { .. } => bail!("the other end greets twice"),
+            other => return Ok(Some(other)),
+        }
+        Ok(None)
+    }
+
+    /// Text for standard output.
+    pub fn out(&mut self, bytes: &[u8]) -> Result<()> {
+        match whole(&mut self.out, bytes) {
+            Some(lines) => print(&lines),
+            None => Ok(()),
+        }
+    }
+
+    /// There is no more; what has no end of a line is shown all the same.
+    pub fn end(&mut self) -> Result<()> {
+        if term::shows_progress(false) {
+            term::progress("");
+        }
+        let (out, err) = (std::mem::take(&mut self.out), std::mem::take(&mut self.err));
+        if !err.is_empty() {
+            error(&err);
+        }
+        if out.is_empty() { Ok(()) } else { print(&out) }
+    }
+}
+
+fn print(bytes: &[u8]) -> Result<()> {
+    let mut out = term::stdout();
+    out.write_all(bytes)?;
+    Ok(out.flush()?)
+}
+
+fn error(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    errln!("{}", text.strip_suffix('\n').unwrap_or(&text));
+}
+
+/// The whole lines that are there with these bytes.
+fn whole(pending: &mut Vec<u8>, bytes: &[u8]) -> Option<Vec<u8>> {
+    pending.extend_from_slice(bytes);
+    let end = match pending.iter().rposition(|byte| *byte == b'\n') {
+        Some(at) => at + 1,
+        None if pending.len() > LONGEST => pending.len(),
+        None => return None,
+    };
+    let rest = pending.split_off(end);
+    Some(std::mem::replace(pending, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_come_in_two_parts_stay_whole() {
+        let mut pending = Vec::new();
+        assert_eq!(whole(&mut pending, "gr\u{fc}n".as_bytes()[..3].as_ref()), None);
+        let rest = [&"\u{fc}".as_bytes()[1..], b"n\nnext"].concat();
+        assert_eq!(whole(&mut pending, &rest).unwrap(), "gr\u{fc}n\n".as_bytes());
+        assert_eq!(pending, b"next");
+        let long = vec![b'x'; LONGEST];
+        assert_eq!(whole(&mut pending, &long).unwrap().len(), LONGEST + 4);
+    }
+}
