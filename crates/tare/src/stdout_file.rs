@@ -5,7 +5,7 @@
 //! file, or nothing; a recording that fails leaves no half of one.
 
 use crate::cli::{ClassCommand, Cli, Command, HeapWhat};
-use crate::relayed;
+use crate::relayed::{self, FileThere};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Mode, mkdir};
 use std::fs::{self, File};
@@ -24,8 +24,10 @@ pub fn is_passed_on(file: &Path) -> bool {
 }
 
 pub struct Redirected {
-    /// What was standard output; nothing if the file goes to the other end of a relay.
+    /// What was standard output.
     out: Option<OwnedFd>,
+    /// The other end of a relay, if the file goes there instead.
+    there: Option<FileThere>,
     /// A folder of this process, and the file that the verb writes in it.
     folder: PathBuf,
     file: PathBuf,
@@ -52,7 +54,7 @@ pub fn begin(cli: &mut Cli) -> Result<Option<Redirected>> {
     let file = folder.join(format!("stdout.{ending}"));
     output.clone_from(&file);
     let _ = PASSED_ON.set(file.clone());
-    Ok(Some(Redirected { out: Some(redirected()?), folder, file }))
+    Ok(Some(Redirected { out: Some(redirected()?), there: None, folder, file }))
 }
 
 /// The file goes back to where the command line came from, which knows what it is called there.
@@ -75,7 +77,9 @@ fn begin_relayed(command: Option<&mut Command>) -> Result<Option<Redirected>> {
     let folder = folder()?;
     let file = folder.join(name);
     output.clone_from(&file);
-    Ok(Some(Redirected { out: None, folder, file }))
+    // Said now, so that what the command says of it can be read with its name there.
+    let there = relayed::file(&file.display().to_string(), None);
+    Ok(Some(Redirected { out: None, there, folder, file }))
 }
 
 impl Redirected {
@@ -83,9 +87,10 @@ impl Redirected {
     pub fn finish(self, code: ExitCode) -> ExitCode {
         let send = || -> io::Result<()> {
             let mut file = File::open(&self.file)?;
-            match self.out {
-                Some(out) => io::copy(&mut file, &mut File::from(out)).map(|_| ()),
-                None => send_back(&mut file, &self.file),
+            match (self.out, self.there) {
+                (Some(out), _) => io::copy(&mut file, &mut File::from(out)).map(|_| ()),
+                (None, Some(there)) => send_back(&mut file, there),
+                (None, None) => Ok(()),
             }
         };
         let sent = if self.file.exists() { send() } else { Ok(()) };
@@ -106,8 +111,7 @@ impl Redirected {
 }
 
 /// A part at a time, so that no more of it waits in memory than a link holds up.
-fn send_back(file: &mut File, path: &Path) -> io::Result<()> {
-    let Some(mut there) = relayed::file(&path.display().to_string(), None) else { return Ok(()) };
+fn send_back(file: &mut File, mut there: FileThere) -> io::Result<()> {
     loop {
         there.wait();
         if io::copy(&mut file.take(1 << 18), &mut there)? == 0 {

@@ -150,7 +150,7 @@ on_each_jdk! {
         let (tare, demo) = (sshd.tare(), Demo::start(jdk));
         let name = demo.target.name();
         let words = [
-            "--rate", "2K", "--host", "box", "record", &name, "--wall", "--interval", "1ms", "-d",
+            "--rate", "8K", "--host", "box", "record", &name, "--wall", "--interval", "1ms", "-d",
             "8s", "-o", "x.tare",
         ];
         let outcome = tare.run(&words);

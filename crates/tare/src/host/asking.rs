@@ -69,7 +69,7 @@ pub fn run(
     let mut interrupts = Interrupts::begin()?;
     let mut link = Link::open(at, words, false)?;
     let (mut landing, mut shown) = (Landing::new(output), Shown::default());
-    let (mut text, mut name, mut told) = (Vec::new(), String::new(), Vec::new());
+    let (mut text, mut told) = (Vec::new(), Vec::new());
     let outcome = loop {
         if interrupts.pass_on(&link) {
             link.leave();
@@ -89,8 +89,8 @@ pub fn run(
                     bail!("the other end sends a file that nobody asked for")
                 }
                 Some(FromFar::FileBegins { name: theirs, .. }) => {
-                    landing.begin(&theirs)?;
-                    name = theirs;
+                    let here = landing.begin(&theirs)?;
+                    shown.rename(&theirs, &here.display().to_string());
                 }
                 Some(FromFar::File(bytes)) => landing.add(&bytes)?,
                 Some(FromFar::FileEnds) => landing.end()?,
@@ -125,14 +125,11 @@ pub fn run(
     };
     ended?;
     if let Some(path) = landing.landed() {
-        // There it had a place of its own for as long as it was made.
-        if !name.is_empty() {
-            text = replaced(text, &name, &path.display().to_string());
-        }
         told.iter().for_each(|told| headline(path, told));
     }
     if !text.is_empty() {
-        term::show(&text, paged)?;
+        // There the file had a place of its own for as long as it was made.
+        term::show(&shown.named(text), paged)?;
     }
     if landing.landed().is_some() && !landing.is_whole() {
         landing.discard();
@@ -140,11 +137,4 @@ pub fn run(
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::from(code))
-}
-
-fn replaced(text: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
-    match String::from_utf8(text) {
-        Ok(text) => text.replace(from, to).into_bytes(),
-        Err(error) => error.into_bytes(),
-    }
 }

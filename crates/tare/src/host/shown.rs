@@ -13,15 +13,31 @@ const LONGEST: usize = 64 << 10;
 pub struct Shown {
     out: Vec<u8>,
     err: Vec<u8>,
+    /// What the far side calls a file, and what it is called here.
+    renamed: Option<(String, String)>,
 }
 
 impl Shown {
+    /// From now on a file is called by its name here.
+    pub fn rename(&mut self, there: &str, here: &str) {
+        self.renamed = Some((there.to_owned(), here.to_owned())).filter(|_| !there.is_empty());
+    }
+
+    /// Text with the names that files have here.
+    pub fn named(&self, text: Vec<u8>) -> Vec<u8> {
+        match (String::from_utf8(text), &self.renamed) {
+            (Ok(text), Some((there, here))) => text.replace(there, here).into_bytes(),
+            (Ok(text), None) => text.into_bytes(),
+            (Err(error), _) => error.into_bytes(),
+        }
+    }
+
     /// Shows what is the same for every verb. What is not comes back.
     pub fn show(&mut self, said: FromFar) -> Result<Option<FromFar>> {
         match said {
             FromFar::Err(bytes) => {
                 if let Some(lines) = whole(&mut self.err, &bytes) {
-                    error(&lines);
+                    error(&self.named(lines));
                 }
             }
             FromFar::Progress(text) if term::shows_progress(false) => term::progress(&text),
@@ -36,7 +52,7 @@ impl Shown {
     /// Text for standard output.
     pub fn out(&mut self, bytes: &[u8]) -> Result<()> {
         match whole(&mut self.out, bytes) {
-            Some(lines) => print(&lines),
+            Some(lines) => print(&self.named(lines)),
             None => Ok(()),
         }
     }
