@@ -364,8 +364,7 @@ impl Tree {
             place[at] = if out.nodes[parent as usize].label == smaller {
                 parent
             } else if (self.total[at] as f64).abs() >= least && folded != Some(node.label) {
-                let new = out.add(parent, node.label);
-                let fold = self.fold(NodeId(at as u32));
+                let (new, fold) = (out.add(parent, node.label), self.fold(NodeId(at as u32)));
                 out.note_folded(new, fold.folded);
                 out.note_times(new, fold.times);
                 new

@@ -404,9 +404,7 @@ fn figures(exact: &Exact) -> Figures {
         used: status.used,
         budget: status.budget,
         in_probes: exact.in_probes(),
-        held: exact
-            .following()
-            .map(|following| Box::new((following.one_in(), following.overhead()))),
+        held: exact.following().map(|by| Box::new((by.one_in(), by.overhead()))),
         live: exact.watched.as_ref().map(Watched::proven),
         regions: status.regions.len(),
         regions_only: exact.has_regions_only(),

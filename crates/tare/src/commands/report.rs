@@ -33,8 +33,8 @@ use tare_analysis::{
     Aside, Asides, Bounds, CallLengths, Classes, Drawn, ELAPSED, Filter, Finding, FindingKind, Hot,
     JniRefs, LabelId, Locks, Memory, Moment, Pauses, Region, Slowest, ThreadShare, Tree,
     blocked_samples, by_thread, costliest, findings, held_up, hot_list, is_memory, is_of_locks,
-    lock_findings, memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls, tells_who_ran,
-    who_allocated, who_held_up,
+    lock_findings, memory_findings, narrow, nobody_waited, pause_findings, set_aside, slow_calls,
+    tells_who_ran, who_allocated, who_held_up,
 };
 use tare_java_names::Pattern;
 use tare_profile::{EventKind, Profile, Series, SeriesId, SeriesInfo, ValueKind};
