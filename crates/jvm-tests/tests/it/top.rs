@@ -60,6 +60,17 @@ impl Top {
         self.keyboard.write_all(keys.as_bytes()).expect("it reads");
     }
 
+    /// Waits until the screen has a text. Only what changes is sent, so it is drawn anew each time.
+    #[track_caller]
+    fn shows(&mut self, text: &str) {
+        wait_until(text, || {
+            self.sent.lock().expect("no panic").clear();
+            self.press("\x0c");
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            self.text().contains(text)
+        });
+    }
+
     /// Whether what is typed is shown, which a program that draws switches off.
     fn echoes(&self) -> bool {
         tcgetattr(&self.screen).expect("a terminal").local_modes.contains(LocalModes::ECHO)
@@ -100,31 +111,36 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let demo = Demo::start(jdk);
         let mut top = Top::start(&demo.target.name(), scratch.path());
-        wait_until("methods are on the screen", || top.text().contains("shop."));
+        top.shows("shop.");
         assert!(!top.echoes(), "keys are not shown");
         // The method that takes most is weighed, and its code put back.
-        top.press("/shop.\rk");
-        wait_until("its callers are shown", || top.text().contains("called by"));
+        // There are rows from the second second on.
+        top.press("/shop.\r");
+        wait_until("its callers are shown", || {
+            top.press("k\x0c");
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            top.text().contains("called by")
+        });
         top.press("e");
-        wait_until("its calls are counted", || top.text().contains("calls/s, mean"));
+        top.shows("calls/s, mean");
         demo.check_answers();
         top.press("e");
-        wait_until("it is over", || top.text().contains("exact, over"));
+        top.shows("exact, over");
         let status = Tare::this().status(&demo.target.name());
         let engines = status["engines"].to_string();
         assert!(!engines.contains("exact"), "{engines}");
         for (key, text) in [("2", "mostly in"), ("3", "cause"), ("4", "held in"), ("5", "needed by")] {
             top.press(key);
-            wait_until("the page is there", || top.text().contains(text));
+            top.shows(text);
         }
         // A recording that is begun and ended from here.
         top.press("r");
-        wait_until("it records", || top.text().contains("REC "));
+        top.shows("REC ");
         let is_there = || std::fs::read_dir(scratch.path()).expect("ours").flatten().next();
         wait_until("the file is there", || is_there().is_some());
         std::thread::sleep(std::time::Duration::from_secs(2));
         top.press("r");
-        wait_until("it is complete", || top.text().contains("recorded into"));
+        top.shows("recorded into");
         let file = is_there().expect("a file").path();
         let report = Tare::this().run(&["report", "--no-pager", file.to_str().expect("plain")]);
         assert!(report.ok().contains("shop."), "{}", report.describe());
@@ -186,12 +202,14 @@ on_each_jdk! {
         let scratch = Scratch::new();
         let demo = Demo::start(jdk);
         let name = demo.target.name();
-        let top = Tare::this().start(&["top", &name, "--json", "--every", "1s", "-n", "30"]);
+        let top = Tare::this().start(&["top", &name, "--json", "--every", "1s", "-n", "90"]);
         let engines = || Tare::this().status(&name)["engines"].to_string();
         wait_until("top samples", || engines().contains("locks"));
         let tare = Tare::this().directory(scratch.path());
-        for more in [&["--alloc"][..], &["--lock"], &["--cpu", "--alloc", "--classes"]] {
-            let words = [&["record", "-d", "3s", "-o", "x.tare"], more, &[name.as_str()]].concat();
+        // The demo does little: samples take a while.
+        let sampled = ["10s", "--cpu", "--alloc", "--classes", "--interval", "1ms"];
+        for more in [&["3s", "--alloc"][..], &["3s", "--lock"], &sampled] {
+            let words = [&["record", "-o", "x.tare", "-d"], more, &[name.as_str()]].concat();
             let outcome = tare.run(&words);
             outcome.ok();
             assert!(!outcome.describe().contains("cannot be"), "{}", outcome.describe());
@@ -202,10 +220,12 @@ on_each_jdk! {
         let all = lines(outcome.ok());
         let waits = |line: &&Value| line["standing"] == "waiting";
         let waited: Vec<&Value> = all.iter().filter(waits).collect();
-        let told = waited.iter().filter_map(|line| line["why"].as_str());
-        assert!(told.into_iter().any(|why| why.contains("tare record -d 3s")), "{all:#?}");
+        let told: Vec<String> =
+            waited.iter().map(|line| format!("{} {}", line["why"], line["samples"])).collect();
+        let told = told.join("\n");
+        assert!(told.contains("tare record -o x.tare -d 3s"), "{told}");
         // What the other one records is shown.
-        assert!(waited.iter().any(|line| line["samples"].as_u64() > Some(0)), "{all:#?}");
+        assert!(waited.iter().any(|line| line["samples"].as_u64() > Some(0)), "{told}");
         demo.check_answers();
     }
 }
