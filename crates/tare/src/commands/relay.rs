@@ -3,7 +3,7 @@
 //! prints, its file and its end. Nothing listens anywhere.
 //!
 //! Whatever is on here belongs to the connection: when standard input ends, or nothing is heard for
-//! half a minute, the command is told to end as by Ctrl-C, and so are its agents. Nothing here ever
+//! 25 seconds, the command is told to end as by Ctrl-C, and so are its agents. Nothing here ever
 //! waits for the wire but the thread that writes to it (`outbox`).
 
 mod outbox;
