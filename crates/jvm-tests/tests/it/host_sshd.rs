@@ -143,23 +143,4 @@ on_each_jdk! {
         }
         demo.finish();
     }
-
-    /// A link that carries a fraction of what is recorded: sums stay true, and what is lost is said.
-    fn a_link_that_is_slow(jdk) {
-        let Some(sshd) = Sshd::start("a slow connection through sshd") else { return };
-        let (tare, demo) = (sshd.tare(), Demo::start(jdk));
-        let name = demo.target.name();
-        let words = [
-            "--rate", "8K", "--host", "box", "record", &name, "--wall", "--interval", "1ms", "-d",
-            "8s", "-o", "x.tare",
-        ];
-        let outcome = tare.run(&words);
-        outcome.ok();
-        let recorded = Recorded::open(&sshd.file("x.tare"));
-        let (time, samples) = recorded.wall_time();
-        // Every sample is in the sums: each stands for the time that had passed since the one before.
-        assert!(samples > 0 && time > 8e9, "{time} ns in {samples} rows; {}", outcome.describe());
-        demo.check_answers();
-        demo.finish();
-    }
 }

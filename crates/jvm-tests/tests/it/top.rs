@@ -213,8 +213,8 @@ on_each_jdk! {
             let outcome = tare.run(&words);
             outcome.ok();
             assert!(!outcome.describe().contains("cannot be"), "{}", outcome.describe());
+            wait_until("top samples again", || engines().contains("locks"));
         }
-        wait_until("top samples again", || engines().contains("locks"));
         top.signal(Signal::INT);
         let outcome = top.wait();
         let all = lines(outcome.ok());
