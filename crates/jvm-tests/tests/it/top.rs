@@ -115,7 +115,7 @@ on_each_jdk! {
         assert!(!top.echoes(), "keys are not shown");
         // The method that takes most is weighed, and its code put back.
         // There are rows from the second second on.
-        top.press("/shop.\r");
+        top.press("/OrderDesk.handle\r");
         wait_until("its callers are shown", || {
             top.press("k\x0c");
             std::thread::sleep(std::time::Duration::from_millis(300));
