@@ -19,12 +19,11 @@ pub struct Workspace {
 
 impl Workspace {
     pub fn open() -> Result<Self> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
         let mut command = cargo();
         command
             .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
             .arg("--manifest-path")
-            .arg(manifest);
+            .arg(root().join("Cargo.toml"));
         let metadata: serde_json::Value =
             serde_json::from_str(&output(&mut command)?).context("reading cargo's metadata")?;
         let path = |key: &str| {
@@ -66,6 +65,15 @@ impl Workspace {
         }
         Ok(built)
     }
+}
+
+/// Where the sources are. Cargo tells a program that it runs; where it was built is the second
+/// choice, since a target directory may have been copied into another work tree.
+pub fn root() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let here = package.map(|package| package.join("../.."));
+    here.filter(|root| root.join("crates/toolbox").is_dir())
+        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
 }
 
 fn cargo() -> Command {

@@ -225,7 +225,7 @@ fn sources(corpus: &mut Corpus) -> Option<Vec<PathBuf>> {
             Ok(())
         });
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = shell::root();
     let place = if directory.is_dir() { directory } else { root.join("demo/src") };
     let mut files = Vec::new();
     collect(&place, &mut |file| {

@@ -70,7 +70,7 @@ fn javac(command: &mut Command, corpus: &Corpus, classes: &Path, woven: bool) ->
     let _ = fs::remove_dir_all(&out);
     fs::create_dir_all(&out)?;
     command.arg(out);
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jvm-tests/java/weave");
+    let sources = shell::root().join("crates/jvm-tests/java/weave");
     for entry in fs::read_dir(&sources).context("Java sources to compile")? {
         let file = entry?.path();
         if file.extension().is_some_and(|e| e == "java") {
