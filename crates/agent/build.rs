@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let runtime = manifest.join("../../runtime");
+    // From the package's directory, where cargo runs this: a target directory that is copied with
+    // its tree must not look at the tree where it was made.
+    let runtime = Path::new("../../runtime");
     let mut sources = sources(&runtime.join("java/lang"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed={}", runtime.display());

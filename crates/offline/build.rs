@@ -6,14 +6,13 @@
 #[path = "../agent/build/javac.rs"]
 mod javac;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 const PACKAGE: &str = "tare/runtime";
 
 fn main() {
-    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let runtime = manifest.join("../../runtime-portable");
+    let runtime = Path::new("../../runtime-portable");
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed={}", runtime.display());
     println!("cargo:rerun-if-changed=../agent/build/javac.rs");
@@ -21,7 +20,7 @@ fn main() {
     let _ = fs::remove_dir_all(&classes);
     fs::create_dir_all(&classes).expect("a directory for the classes");
     javac::compile(&["--release", "8"], &classes, &javac::sources(&runtime.join(PACKAGE)));
-    javac::compile(&["--release", "9"], &classes, &javac::sources(&runtime));
+    javac::compile(&["--release", "9"], &classes, &javac::sources(runtime));
 
     let files = fs::read_dir(classes.join(PACKAGE)).expect("javac wrote classes");
     let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();

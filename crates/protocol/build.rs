@@ -5,7 +5,7 @@
 //! class names carry it: a JVM that an older Tare visited can take a newer one beside it.
 //! `TARE_BUILD_ID` overrides it (the tests build a "next version" that way).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{env, fs};
 
 /// What the agent library is made of, relative to the workspace. `cargo xtask tidy` checks it
@@ -43,8 +43,9 @@ fn main() {
 }
 
 fn hash_sources() -> u64 {
-    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let root = manifest.join("../..");
+    // From the package's directory, where cargo runs this: a target directory that is copied with
+    // its tree must not look at the tree where it was made.
+    let root = Path::new("../..");
     let mut hash = Fnv::new();
     // Not the whole target: a tool on musl brings the agent of glibc, which serves both.
     for key in ["CARGO_PKG_VERSION", "PROFILE", "CARGO_CFG_TARGET_ARCH"] {
