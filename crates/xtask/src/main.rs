@@ -40,7 +40,8 @@ Commands:
                   alone; those that pass then are named as UNSTEADY at the end
                   --times N runs the tests N times, whatever fails, counts the failures of each
                   and keeps what failing runs said in the target directory; --beside N has N busy
-                  loops run beside the tests
+                  loops run beside the tests; --write-docs adds runs of all tests to the account
+                  in docs/measured/soak.md
   setup           only install what demo and test need
   weave-corpus    weave every class of the JDKs and of many jars, and let JVMs verify the result;
                   see `cargo xtask weave-corpus --help`

@@ -15,18 +15,20 @@ use std::thread::{self, JoinHandle};
 use tare_toolbox::shell;
 
 /// What `cargo xtask test` was asked for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options<'a> {
     /// How often the tests run and are tallied; nothing if they run once, on the terminal.
     pub times: Option<usize>,
     /// Busy loops beside the tests.
     pub beside: usize,
+    /// Whether the runs are added to the account of soaks.
+    pub write_docs: bool,
     pub filters: Vec<&'a str>,
 }
 
 impl<'a> Options<'a> {
     pub fn parse(words: &[&'a str]) -> Result<Self> {
-        let mut options = Options { times: None, beside: 0, filters: Vec::new() };
+        let mut options = Options::default();
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             let mut number = |most: usize| {
@@ -37,12 +39,16 @@ impl<'a> Options<'a> {
             match word {
                 "--times" => options.times = Some(number(1000)?),
                 "--beside" => options.beside = number(1000)?,
+                "--write-docs" => options.write_docs = true,
                 _ if word.starts_with('-') => bail!("unknown: {word}"),
                 _ => options.filters.push(word),
             }
         }
         if options.beside > 0 {
             options.times.get_or_insert(1);
+        }
+        if options.write_docs && (options.times.is_none() || !options.filters.is_empty()) {
+            bail!("--write-docs counts runs of all tests: give --times N, and no FILTER");
         }
         Ok(options)
     }
@@ -148,9 +154,9 @@ mod tests {
 
     #[test]
     fn words_are_understood_or_refused() {
-        let none = Options { times: None, beside: 0, filters: Vec::new() };
-        assert_eq!(Options::parse(&[]).unwrap(), none);
-        let some = Options { times: Some(3), beside: 14, filters: vec!["exact", "jdk17"] };
+        assert_eq!(Options::parse(&[]).unwrap(), Options::default());
+        let filters = vec!["exact", "jdk17"];
+        let some = Options { times: Some(3), beside: 14, write_docs: false, filters };
         let words = ["exact", "--times", "3", "--beside", "14", "jdk17"];
         assert_eq!(Options::parse(&words).unwrap(), some);
         assert_eq!(Options::parse(&["--beside", "2"]).unwrap().times, Some(1));
@@ -159,6 +165,8 @@ mod tests {
             (&["--times", "x"], "--times x"),
             (&["--beside", "0"], "--beside 0"),
             (&["--often", "3"], "unknown: --often"),
+            (&["--write-docs"], "give --times N"),
+            (&["--times", "2", "--write-docs", "exact"], "no FILTER"),
         ] {
             let error = Options::parse(words).unwrap_err().to_string();
             assert!(error.contains(part), "{part:?} is not in {error:?}");

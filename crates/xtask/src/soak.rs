@@ -54,7 +54,9 @@ pub const ACCOUNT: Account = Account {
 
 A soak does the same thing again and again and looks for what comes once in dozens of times: a JVM
 that crashes, a program whose own checks fail, a copy that is left, a deadlock that is none.
-`cargo xtask soak --help` says what each does.
+`cargo xtask soak --help` says what each does. Runs of all tests are added by `cargo xtask test
+--times N --write-docs`, with `--beside N` those beside busy loops; what failed, the commit that
+mends it tells.
 ",
     kinds: &["soak", "JDK", "every"],
     counts: &["runs"],

@@ -7,13 +7,16 @@ use crate::agent_symbols;
 use crate::alone;
 use crate::bench;
 use crate::fuzz;
+use crate::ledger::Row;
 use crate::page;
 use crate::repeat::{Busy, Options, Tally};
+use crate::soak;
 use crate::tidy;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 use std::{env, fs};
 use tare_toolbox::jars::fetched_async_profiler;
 use tare_toolbox::setup::{self, Ready};
@@ -151,13 +154,42 @@ fn jvm_tests(
     let mut tally = Tally::new(&workspace.target)?;
     let busy = Busy::start(options.beside);
     for run in 1..=times {
-        stages.run(&format!("run {run} of {times}, all tests"), || {
+        let begun = Instant::now();
+        let well = stages.run(&format!("run {run} of {times}, all tests"), || {
             tally.run(&mut [unit_tests(workspace, &options.filters), of_jvms()])
         });
+        if options.write_docs {
+            account(workspace, ready, options.beside, begun, well.is_some())?;
+        }
     }
     drop(busy);
     tally.lines().into_iter().for_each(|line| stages.note(line));
     note_skipped(stages, &skipped)
+}
+
+/// Adds a run of all tests to the account of what was done again and again.
+fn account(
+    workspace: &Workspace,
+    ready: &Ready,
+    beside: usize,
+    begun: Instant,
+    well: bool,
+) -> Result<()> {
+    let what = match beside {
+        0 => "all tests".to_owned(),
+        loops => format!("all tests beside {loops} busy loops"),
+    };
+    let found =
+        ready.runtimes.iter().filter_map(|(_, jdk)| Some(jdk.as_ref().ok()?.version.clone()));
+    let jdks = found.collect::<Vec<_>>().join(", ");
+    let row = Row {
+        kind: vec![what, jdks, "–".to_owned()],
+        commit: workspace.revision().context("no commit is known")?,
+        counts: vec![1],
+        seconds: begun.elapsed().as_secs(),
+        failed: u64::from(!well),
+    };
+    soak::ACCOUNT.add(&workspace.root, row)
 }
 
 /// The run is to stay short: which tests take the most of it, on all JDKs together.
