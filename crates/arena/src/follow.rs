@@ -8,8 +8,9 @@
 //! add up to what the root's calls took, most of which ran without probes.
 
 use crate::layout::{self, PAGE, header, kept, node, others, tree};
+use crate::nodes::Node;
 use crate::spread::Spread;
-use crate::tree::{Node, Tree, u32_at, u64_at};
+use crate::tree::{Tree, u32_at, u64_at};
 use std::collections::HashMap;
 
 /// How far the figures of a context may be off: variances, of ticks squared but for the calls.
@@ -51,7 +52,7 @@ pub struct FollowedCalls {
 
 /// Makes estimates of the figures of trees, and tells what is known of the calls of roots.
 pub(crate) fn known(bytes: &[u8], trees: &mut [Tree]) -> FollowedCalls {
-    let nodes = || trees.iter().flat_map(|tree| &tree.nodes).map(|node| node.at as usize);
+    let nodes = || trees.iter().flat_map(|tree| tree.nodes.iter()).map(|node| node.at as usize);
     let sums = nodes().map(|at| (at as u32, Sums::read(bytes, at))).collect();
     let spreads = nodes().filter_map(|at| Spread::read(bytes, at)).collect();
     let unspread = u64_at(bytes, header::UNSPREAD).unwrap_or(0);
@@ -210,7 +211,8 @@ fn estimate(trees: &mut [Tree], sums: &HashMap<u32, Sums>) -> Vec<RootCalls> {
                 scale(tree, followed, own, scales, sums);
             }
             if let Some(other) = places.other {
-                tree.nodes[other].method = *root;
+                let counted = Node { method: *root, ..tree.nodes.get(other) };
+                tree.nodes.set(other, counted);
             }
         }
     }
@@ -232,7 +234,7 @@ fn roots_of(tree: &Tree) -> HashMap<i32, Places> {
 }
 
 fn stratum(tree: &Tree, places: Places, sums: &HashMap<u32, Sums>) -> Stratum {
-    let node = |at: Option<usize>| at.map(|at| tree.nodes[at]);
+    let node = |at: Option<usize>| at.map(|at| tree.nodes.get(at));
     let (followed, other) = (node(places.followed), node(places.other));
     let count = |node: Option<Node>| node.map_or(0, |node| node.count);
     let ticks = |node: Option<Node>| node.map_or(0, |node| node.total);
@@ -262,7 +264,7 @@ fn scale(
     // The root has its times as they were, what is below it with their weights.
     net[root] = own.weights.ticks;
     for at in (root + 1)..tree.nodes.len() {
-        let node = tree.nodes[at];
+        let node = tree.nodes.get(at);
         below[at] = below[node.parent as usize];
         let caller = tree.caller_with_time(at);
         if below[at] && caller != at {
@@ -278,7 +280,7 @@ fn scale(
         if !below[at] {
             continue;
         }
-        let node = &mut tree.nodes[at];
+        let mut node = tree.nodes.get(at);
         let sums = sums.get(&node.at).copied().unwrap_or_default();
         // What remains of a context's figures where they do not go with those of the root's call.
         let rest = |rate: f64, squares: f64, with: f64, of_root: f64| {
@@ -301,6 +303,7 @@ fn scale(
             node.count = (node.count as f64 * calls).round() as u64;
             node.total = (node.total as f64 * ticks).round() as u64;
             node.calling = (node.calling as f64 * calls).round() as u64;
+            tree.nodes.set(at, node);
         }
     }
 }
@@ -324,8 +327,8 @@ pub(crate) fn kept_calls(bytes: &[u8], trees: &[Tree], followed: Vec<Tree>) -> V
     for tree in followed {
         let Some((slow, drawn)) = lists.get(&tree.at).copied() else { continue };
         // Beside the root's rest.
-        let mut called = tree.nodes.iter().filter(|node| node.parent == 0 && node.method > 0);
-        let Some(root) = called.next().map(|node| node.method) else { continue };
+        let called = tree.nodes.iter().find(|node| node.parent == 0 && node.method > 0);
+        let Some(root) = called.map(|node| node.method) else { continue };
         let field = |at| u64_at(bytes, tree.at as usize + at).unwrap_or(0);
         let owner = u32_at(bytes, tree.at as usize + tree::OWNER).unwrap_or(0);
         kept.push(KeptCall {
@@ -344,6 +347,7 @@ pub(crate) fn kept_calls(bytes: &[u8], trees: &[Tree], followed: Vec<Tree>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nodes::Nodes;
 
     fn node(at: u32, parent: u32, method: i32, count: u64, total: u64) -> Node {
         Node { at, parent, method, count, total, ..Node::default() }
@@ -353,12 +357,12 @@ mod tests {
     /// weights of the followed calls.
     fn tree(others: (u64, u64), followed: (u64, u64), below: (u64, u64)) -> Tree {
         Tree {
-            nodes: vec![
+            nodes: Nodes::from_iter([
                 node(0, 0, layout::ROOT, 0, 0),
                 node(128, 0, layout::UNFOLLOWED - 7, others.0, others.1),
                 node(256, 0, 7, followed.0, followed.1),
                 node(384, 2, 8, below.0, below.1),
-            ],
+            ]),
             ..Tree::default()
         }
     }
@@ -404,18 +408,19 @@ mod tests {
         let mut trees = [tree((109, 1_090), (11, 110), (100, 500))];
         let of_calls = weights(&[(10.0, 2.0, 10.0), (1.0, 100.0, 10.0)]);
         estimate(&mut trees, &HashMap::from([(128, of_calls)]));
-        assert_eq!((trees[0].nodes[3].count, trees[0].nodes[3].total), (100, 500));
+        assert_eq!((trees[0].nodes.get(3).count, trees[0].nodes.get(3).total), (100, 500));
     }
 
     #[test]
     fn a_thread_of_which_no_call_was_followed_counts_for_the_others() {
         let mut trees = [tree((4, 40), (0, 0), (0, 0)), tree((4, 40), (2, 20), (15, 25))];
-        trees[0].nodes.truncate(2);
-        trees[1].nodes[1].at = 512;
+        trees[0].nodes = trees[0].nodes.iter().take(2).collect();
+        let other = Node { at: 512, ..trees[1].nodes.get(1) };
+        trees[1].nodes.set(1, other);
         estimate(&mut trees, &HashMap::from([(512, weights(&[(2.0, 2.5, 10.0)]))]));
-        assert_eq!((trees[0].nodes[1].method, trees[0].nodes[1].count), (7, 4));
+        assert_eq!((trees[0].nodes.get(1).method, trees[0].nodes.get(1).count), (7, 4));
         // Ten calls for two, 100 ticks for 20.
-        assert_eq!((trees[1].nodes[3].count, trees[1].nodes[3].total), (30, 50));
+        assert_eq!((trees[1].nodes.get(3).count, trees[1].nodes.get(3).total), (30, 50));
     }
 
     #[test]

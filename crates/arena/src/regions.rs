@@ -1,6 +1,6 @@
 //! The figures of code regions, one set for each region and thread that passed it.
 
-use crate::layout::{PAGE, page, region};
+use crate::layout::{page, region};
 use crate::tree::{Tree, u32_at, u64_at};
 
 /// How often and how long one thread was in a region, in ticks.
@@ -33,26 +33,34 @@ pub fn stretch(number: usize) -> (u64, u64) {
     (first, first + (1 << power) - 1)
 }
 
-/// All figures in some bytes of an arena; `tree_of` tells the trees by where they lie.
-pub(crate) fn read(bytes: &[u8], places: &[usize], trees: &[Tree]) -> Vec<RegionFigures> {
-    let figures = |&at: &usize| {
-        let owner = u32_at(bytes, at + page::TREE)?;
-        let tree = trees.binary_search_by_key(&owner, |tree| tree.at).ok()?;
-        let most = (region::BYTES - region::TIMES) / 8;
-        let times = (0..most).map(|n| (n, u64_at(bytes, at + region::TIMES + n * 8).unwrap_or(0)));
-        Some(RegionFigures {
-            at: at as u32,
-            region: u32_at(bytes, at + region::REGION)?,
-            tree,
-            count: u64_at(bytes, at + region::COUNT)?,
-            total: u64_at(bytes, at + region::TOTAL)?,
-            min: u64_at(bytes, at + region::MIN)?,
-            max: u64_at(bytes, at + region::MAX)?,
-            times: times.filter(|(_, count)| *count > 0).collect(),
-        })
+/// The figures in the bytes at a place, with where the tree of their thread lies; their `tree` is
+/// not known yet. Nothing where they are not whole.
+pub(crate) fn read(bytes: &[u8], at: usize) -> Option<(u32, RegionFigures)> {
+    if bytes.len() < region::BYTES {
+        return None;
+    }
+    let most = (region::BYTES - region::TIMES) / 8;
+    let times = (0..most).map(|n| (n, u64_at(bytes, region::TIMES + n * 8).unwrap_or(0)));
+    let figures = RegionFigures {
+        at: at as u32,
+        region: u32_at(bytes, region::REGION)?,
+        tree: 0,
+        count: u64_at(bytes, region::COUNT)?,
+        total: u64_at(bytes, region::TOTAL)?,
+        min: u64_at(bytes, region::MIN)?,
+        max: u64_at(bytes, region::MAX)?,
+        times: times.filter(|(_, count)| *count > 0).collect(),
     };
-    let whole = |at: &&usize| **at + region::BYTES <= bytes.len() / PAGE * PAGE;
-    places.iter().filter(whole).filter_map(figures).filter(|figures| figures.count > 0).collect()
+    Some((u32_at(bytes, page::TREE)?, figures))
+}
+
+/// Those that were passed, by the trees of the threads that did.
+pub(crate) fn of_trees(read: Vec<(u32, RegionFigures)>, trees: &[Tree]) -> Vec<RegionFigures> {
+    let of_tree = |(owner, figures): (u32, RegionFigures)| {
+        let tree = trees.binary_search_by_key(&owner, |tree| tree.at).ok()?;
+        (figures.count > 0).then_some(RegionFigures { tree, ..figures })
+    };
+    read.into_iter().filter_map(of_tree).collect()
 }
 
 #[cfg(test)]

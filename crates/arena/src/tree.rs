@@ -8,8 +8,10 @@
 use crate::clock::Clock;
 use crate::estimate::Estimate;
 use crate::follow::{self, FollowedCalls, Variances};
-use crate::layout::{self, Holds, PAGE, header, node, page, tree};
+use crate::layout::{self, Holds, PAGE, header, node, page, region, tree};
+use crate::nodes::{Node, Nodes};
 use crate::regions::{self, RegionFigures};
+use crate::window::{self, ReadAt, Window};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -32,33 +34,6 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// One context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Node {
-    /// Where it lies in the arena: the same in every snapshot of a session.
-    pub at: u32,
-    /// Position of the parent in the tree; the root is its own parent.
-    pub parent: u32,
-    /// A method's id, or one of the ids in [`layout`] that no method has.
-    pub method: i32,
-    pub count: u64,
-    /// Ticks spent in finished invocations; zero when the session is not timed. Where only some
-    /// are timed, an estimate for all.
-    pub total: u64,
-    /// Where only some are timed: how many were, and the standard error of that estimate, in ticks.
-    pub some_timed: u64,
-    pub error: u64,
-    /// When the invocation under way began; zero if there is none or the session is not timed.
-    pub start: u64,
-    /// Finished invocations that made timed calls; zero when the session is not timed.
-    pub calling: u64,
-    /// Bytecodes executed in the context itself; zero when they are not counted.
-    pub bytecodes: u64,
-    /// Objects and bytes allocated in the context itself; zero when they are not counted.
-    pub objects: u64,
-    pub bytes: u64,
-}
-
 /// The contexts of one thread, or of the virtual threads that used this tree in turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
@@ -73,7 +48,7 @@ pub struct Tree {
     /// Ticks that its times leave out, against [`Clock::now`].
     pub adjust: u64,
     /// The root first; a parent comes before its children.
-    pub nodes: Vec<Node>,
+    pub nodes: Nodes,
     /// Where calls of roots are drawn: how far the nodes' figures may be off, if they are estimates.
     pub variances: Vec<Variances>,
 }
@@ -84,10 +59,9 @@ impl Tree {
     /// and has no caller.
     #[must_use]
     pub fn caller_with_time(&self, node: usize) -> usize {
-        let has_time = |node: &Node| node.total != 0 || node.start != 0;
-        let mut caller = self.nodes[node].parent as usize;
-        while !has_time(&self.nodes[caller]) && self.nodes[caller].parent as usize != caller {
-            caller = self.nodes[caller].parent as usize;
+        let mut caller = self.nodes.parent(node);
+        while !self.nodes.has_time(caller) && self.nodes.parent(caller) != caller {
+            caller = self.nodes.parent(caller);
         }
         caller
     }
@@ -139,6 +113,12 @@ impl Pruning {
         Pruning { begun: at(header::PRUNING), done: at(header::PRUNED) }
     }
 
+    /// Whether nothing was pruned so far.
+    #[must_use]
+    pub fn never(self) -> bool {
+        self.begun == 0 && self.done == 0
+    }
+
     /// Whether what was read between the two fits together.
     #[must_use]
     pub fn still(self, later: Self) -> bool {
@@ -169,32 +149,57 @@ impl Snapshot {
     }
 
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        let used = Self::used(bytes)?;
-        let head = |at| u64_at(bytes, at).ok_or(ReadError::NotAnArena);
-        let head32 = |at| u32_at(bytes, at).ok_or(ReadError::NotAnArena);
-        let size = head32(header::NODE)? as usize;
-        let holds = Holds::from_code(head32(header::HOLDS)?)
+        Self::read_from(bytes.len(), &mut window::of(bytes))
+    }
+
+    /// Reads an arena of so many bytes a stretch at a time, so that it is never in memory twice.
+    pub fn read_from<'a>(length: usize, read: &'a mut ReadAt<'a>) -> Result<Self, ReadError> {
+        let mut head = vec![0; PAGE.min(length)];
+        let there = read(0, &mut head);
+        head.truncate(there);
+        let used = usize::try_from(Self::used(&head)?).unwrap_or(usize::MAX).min(length);
+        let holds = Self::holds(&head)?;
+        let mut window = Window::new(used, read);
+        if holds != Holds::Followed {
+            return Self::of_pages(&head, &mut window, &[]);
+        }
+        // What is known of followed calls lies here and there.
+        let bytes = window.whole();
+        Self::of_pages(&head, &mut Window::new(bytes.len(), &mut window::of(&bytes)), &bytes)
+    }
+
+    fn holds(head: &[u8]) -> Result<Holds, ReadError> {
+        let field = |at| u32_at(head, at).ok_or(ReadError::NotAnArena);
+        let size = field(header::NODE)? as usize;
+        let holds = Holds::from_code(field(header::HOLDS)?)
             .ok_or(ReadError::BadHeader("what a node holds"))?;
         if size != holds.node_size() {
             return Err(ReadError::BadHeader("the size of a node"));
         }
-        let clock = Clock::read(bytes)?;
-        let Trees { trees, regions, followed } =
-            read_trees(bytes.get(..used as usize).unwrap_or(bytes), holds);
+        Ok(holds)
+    }
+
+    /// `bytes` are all of them where calls are followed, else none.
+    fn of_pages(head: &[u8], window: &mut Window<'_>, bytes: &[u8]) -> Result<Self, ReadError> {
+        let field = |at| u64_at(head, at).ok_or(ReadError::NotAnArena);
+        let field32 = |at| u32_at(head, at).ok_or(ReadError::NotAnArena);
+        let holds = Self::holds(head)?;
+        let clock = Clock::read(head)?;
+        let Trees { trees, regions, followed } = read_trees(head, window, holds, bytes);
         Ok(Snapshot {
-            session: head32(header::SESSION)?,
+            session: field32(header::SESSION)?,
             holds,
-            cpu_time: head32(header::CPU)? != 0,
-            depth: head32(header::DEPTH)?,
+            cpu_time: field32(header::CPU)? != 0,
+            depth: field32(header::DEPTH)?,
             clock,
-            used,
-            limit: head(header::LIMIT)?,
-            refused: head(header::REFUSED)?,
-            lost: head(header::LOST)?,
-            pruned: head(header::DROPPED)?,
-            doubted_waits: head(header::DOUBTED)?,
-            unseen_threads: head(header::UNSEEN)?,
-            untold: head(header::NOTED)?.saturating_sub(head(header::TOLD)?),
+            used: Self::used(head)?,
+            limit: field(header::LIMIT)?,
+            refused: field(header::REFUSED)?,
+            lost: field(header::LOST)?,
+            pruned: field(header::DROPPED)?,
+            doubted_waits: field(header::DOUBTED)?,
+            unseen_threads: field(header::UNSEEN)?,
+            untold: field(header::NOTED)?.saturating_sub(field(header::TOLD)?),
             trees,
             regions,
             followed,
@@ -202,7 +207,7 @@ impl Snapshot {
     }
 }
 
-/// `u32::MAX` marks an offset where no node begins.
+/// `u32::MAX` marks where no node begins.
 const NOWHERE: u32 = u32::MAX;
 
 /// What pages hold.
@@ -212,40 +217,79 @@ struct Trees {
     followed: FollowedCalls,
 }
 
-fn read_trees(bytes: &[u8], holds: Holds) -> Trees {
-    let pages = bytes.len() / PAGE;
-    // For the page of a tree its position in `trees`; for each 16 bytes the node that begins there.
+/// The positions of nodes in their trees, by where they lie.
+struct Positions {
+    size: usize,
+    by_place: Vec<u32>,
+}
+
+impl Positions {
+    fn new(pages: usize, size: usize) -> Self {
+        Positions { size, by_place: vec![NOWHERE; pages * Self::each(size)] }
+    }
+
+    /// No two nodes of a page begin within the size of one.
+    fn each(size: usize) -> usize {
+        PAGE.div_ceil(size)
+    }
+
+    fn place(&self, at: usize) -> usize {
+        at / PAGE * Self::each(self.size) + at % PAGE / self.size
+    }
+
+    fn put(&mut self, at: usize, position: u32) {
+        let place = self.place(at);
+        if let Some(known) = self.by_place.get_mut(place) {
+            *known = position;
+        }
+    }
+
+    /// [`NOWHERE`] if none of this tree begins there.
+    fn of(&self, at: u32, nodes: &Nodes) -> u32 {
+        let position = self.by_place.get(self.place(at as usize)).copied().unwrap_or(NOWHERE);
+        if nodes.place(position as usize) == Some(at) { position } else { NOWHERE }
+    }
+}
+
+fn read_trees(head: &[u8], window: &mut Window<'_>, holds: Holds, bytes: &[u8]) -> Trees {
+    let pages = window.length() / PAGE;
+    // For the page of a tree its position in `trees`.
     let mut tree_of_page = vec![NOWHERE; pages];
-    let mut node_at = vec![NOWHERE; bytes.len() / 16];
+    let mut positions = Positions::new(pages, holds.node_size());
     let mut trees: Vec<Tree> = Vec::new();
-    let mut places = Vec::new();
-    let paused = u64_at(bytes, header::PAUSED).unwrap_or(0);
-    let first = u64_at(bytes, header::FIRST).unwrap_or(0);
+    let mut of_followed_calls: HashSet<u32> = HashSet::new();
+    let mut regions = Vec::new();
+    let paused = u64_at(head, header::PAUSED).unwrap_or(0);
+    let first = u64_at(head, header::FIRST).unwrap_or(0);
     let mut number = usize::try_from(first).unwrap_or(usize::MAX).div_ceil(PAGE).max(1);
     while number < pages {
         let at = number * PAGE;
-        let kind = u32_at(bytes, at + page::KIND).unwrap_or(0);
-        let owner = u32_at(bytes, at + page::TREE).unwrap_or(0) as usize / PAGE;
+        let page = window.at(at, PAGE);
+        let kind = u32_at(page, page::KIND).unwrap_or(0);
+        let owner = u32_at(page, page::TREE).unwrap_or(0) as usize / PAGE;
         let mut step = 1;
         match kind {
             page::KIND_TREE => {
                 tree_of_page[number] = trees.len() as u32;
-                let mut tree = read_tree_head(bytes, at);
+                let mut tree = read_tree_head(page, at);
                 tree.adjust = tree.adjust.saturating_add(paused);
-                read_nodes(bytes, at + tree::ROOT, holds, &mut tree, &mut node_at);
+                if u32_at(page, tree::FLAGS).unwrap_or(0) & tree::FLAG_FOLLOWED != 0 {
+                    of_followed_calls.insert(tree.at);
+                }
+                read_nodes(page, at, tree::ROOT, holds, &mut tree, &mut positions);
                 trees.push(tree);
             }
             page::KIND_NODES => {
                 let owner = tree_of_page.get(owner).copied().unwrap_or(NOWHERE);
                 if let Some(tree) = trees.get_mut(owner as usize) {
-                    read_nodes(bytes, at + page::HEAD, holds, tree, &mut node_at);
+                    read_nodes(page, at, page::HEAD, holds, tree, &mut positions);
                 }
             }
             page::KIND_TABLE | page::KIND_REGION | page::KIND_STACK => {
+                step = (u32_at(page, page::PAGES).unwrap_or(1) as usize).max(1);
                 if kind == page::KIND_REGION {
-                    places.push(at);
+                    regions.extend(regions::read(window.at(at, region::BYTES), at));
                 }
-                step = (u32_at(bytes, at + page::PAGES).unwrap_or(1) as usize).max(1);
             }
             // Handed out, but its owner has not written to it yet.
             _ => {}
@@ -253,32 +297,32 @@ fn read_trees(bytes: &[u8], holds: Holds) -> Trees {
         number += step;
     }
     for tree in &mut trees {
-        settle(tree, &node_at);
+        settle(tree, &positions);
     }
-    let flags = |tree: &Tree| u32_at(bytes, tree.at as usize + tree::FLAGS).unwrap_or(0);
-    let is_followed = |tree: &mut Tree| flags(tree) & tree::FLAG_FOLLOWED != 0;
-    let followed: Vec<Tree> = trees.extract_if(.., is_followed).collect();
+    drop(positions);
+    let followed: Vec<Tree> =
+        trees.extract_if(.., |tree| of_followed_calls.contains(&tree.at)).collect();
     let mut known = FollowedCalls::default();
     if holds == Holds::Followed {
         known = follow::known(bytes, &mut trees);
     }
     // The agent's own thread has a tree for its calibration.
-    let of_the_program =
-        |node: &Node| node.method > 0 || (node.method == layout::REST && node.count > 0);
-    let with_regions: HashSet<u32> =
-        places.iter().filter_map(|at| u32_at(bytes, at + page::TREE)).collect();
-    trees.retain(|tree| with_regions.contains(&tree.at) || tree.nodes.iter().any(of_the_program));
-    let regions = regions::read(bytes, &places, &trees);
+    let with_regions: HashSet<u32> = regions.iter().map(|(owner, _)| *owner).collect();
+    trees.retain(|tree| {
+        with_regions.contains(&tree.at) || tree.nodes.iter().any(|node| node.is_of_the_program())
+    });
+    let regions = regions::of_trees(regions, &trees);
     known.kept = follow::kept_calls(bytes, &trees, followed);
     Trees { trees, regions, followed: known }
 }
 
-fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
-    let flags = u32_at(bytes, at + tree::FLAGS).unwrap_or(0);
+/// `page` is the one at `at`.
+fn read_tree_head(page: &[u8], at: usize) -> Tree {
+    let flags = u32_at(page, tree::FLAGS).unwrap_or(0);
     let of_virtual_threads = flags & tree::FLAG_VIRTUAL != 0;
-    let coded = u32_at(bytes, at + tree::NAME).unwrap_or(0);
+    let coded = u32_at(page, tree::NAME).unwrap_or(0);
     let length = (coded as usize & 0xffff).min(tree::NAME_MAX);
-    let raw = bytes.get(at + tree::NAME + 4..).and_then(|b| b.get(..length)).unwrap_or(&[]);
+    let raw = page.get(tree::NAME + 4..).and_then(|b| b.get(..length)).unwrap_or(&[]);
     // Java keeps a string as Latin-1 or as UTF-16, in the machine's order.
     let name = if coded >> 16 == 0 {
         raw.iter().map(|&b| char::from(b)).collect()
@@ -290,18 +334,25 @@ fn read_tree_head(bytes: &[u8], at: usize) -> Tree {
     Tree {
         // References inside an arena have 32 bits, and so has its length.
         at: at as u32,
-        thread: u64_at(bytes, at + tree::THREAD).unwrap_or(0),
+        thread: u64_at(page, tree::THREAD).unwrap_or(0),
         name,
         of_virtual_threads,
         shared: flags & tree::FLAG_SHARED != 0,
-        adjust: u64_at(bytes, at + tree::ADJUST).unwrap_or(0),
-        nodes: Vec::new(),
+        adjust: u64_at(page, tree::ADJUST).unwrap_or(0),
+        nodes: Nodes::default(),
         variances: Vec::new(),
     }
 }
 
-/// The nodes of one page, from `from` on.
-fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at: &mut [u32]) {
+/// The nodes of the page at `begin`, from `from` in it on.
+fn read_nodes(
+    page: &[u8],
+    begin: usize,
+    from: usize,
+    holds: Holds,
+    tree: &mut Tree,
+    positions: &mut Positions,
+) {
     let size = holds.node_size();
     let some = holds == Holds::SomeTimes;
     let timed = matches!(holds, Holds::Times | Holds::Followed) || some;
@@ -311,30 +362,26 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
         _ => (node::OBJECTS, node::BYTES),
     };
     let allocates = matches!(holds, Holds::Allocations | Holds::Sites);
-    let end = (from / PAGE + 1) * PAGE;
-    for at in (from..).step_by(size).take_while(|at| at + size <= end) {
-        let method = u32_at(bytes, at + node::METHOD).unwrap_or(0).cast_signed();
+    for at in (from..).step_by(size).take_while(|at| at + size <= page.len().min(PAGE)) {
+        let method = u32_at(page, at + node::METHOD).unwrap_or(0).cast_signed();
         // Nothing yet; or, where a thread was stopped while it made a node, nothing ever.
         if method == 0 || method == layout::FREED {
             continue;
         }
-        let mine = tree.nodes.len() as u32;
-        if (method == layout::ROOT) != (mine == 0) {
+        if (method == layout::ROOT) != tree.nodes.is_empty() {
             continue;
         }
-        if let Some(place) = node_at.get_mut(at / 16) {
-            *place = mine;
-        }
-        let field = |is: bool, field| if is { u64_at(bytes, at + field).unwrap_or(0) } else { 0 };
-        let count = u64_at(bytes, at + node::COUNT).unwrap_or(0);
-        let estimate = some.then(|| Estimate::read(bytes, at, method, count));
+        positions.put(begin + at, tree.nodes.len() as u32);
+        let field = |is: bool, field| if is { u64_at(page, at + field).unwrap_or(0) } else { 0 };
+        let count = u64_at(page, at + node::COUNT).unwrap_or(0);
+        let estimate = some.then(|| Estimate::read(page, at, method, count));
         // A call that was to be timed and never ended has left the time of its beginning.
-        let next = u32_at(bytes, at + node::AT).unwrap_or(0);
+        let next = u32_at(page, at + node::AT).unwrap_or(0);
         let waits = some && (count as u32).wrapping_sub(next).cast_signed() < 0;
         tree.nodes.push(Node {
-            at: at as u32,
+            at: (begin + at) as u32,
             // An offset; `settle` makes it a position.
-            parent: u32_at(bytes, at + node::PARENT).unwrap_or(0),
+            parent: u32_at(page, at + node::PARENT).unwrap_or(0),
             method,
             count,
             total: estimate.map_or_else(|| field(timed, node::TOTAL), |estimate| estimate.total),
@@ -351,46 +398,48 @@ fn read_nodes(bytes: &[u8], from: usize, holds: Holds, tree: &mut Tree, node_at:
 
 /// Turns the parents of a tree's nodes from offsets into positions, and the nodes into an order in
 /// which parents come first. What has no way to the root, in damaged bytes, is left out.
-fn settle(tree: &mut Tree, node_at: &[u32]) {
+fn settle(tree: &mut Tree, positions: &Positions) {
+    let nodes = &mut tree.nodes;
     let mut in_order = true;
-    for mine in 0..tree.nodes.len() {
-        let node = &mut tree.nodes[mine];
-        node.parent = match mine {
+    for mine in 0..nodes.len() {
+        let parent = match mine {
             0 => 0,
-            _ => node_at.get(node.parent as usize / 16).copied().unwrap_or(NOWHERE),
+            _ => positions.of(nodes.parent(mine) as u32, nodes),
         };
-        in_order &= mine == 0 || (node.parent as usize) < mine;
+        nodes.set_parent(mine, parent);
+        in_order &= mine == 0 || (parent as usize) < mine;
     }
     if in_order {
         return;
     }
     // The children of each node, one after the other, and where they begin.
-    let count = tree.nodes.len();
+    let count = nodes.len();
+    let with_parent =
+        || (1..count).map(|mine| (mine, nodes.parent(mine))).filter(|it| it.1 < count);
     let mut begin = vec![0_usize; count + 2];
-    for node in tree.nodes.iter().skip(1).filter(|n| (n.parent as usize) < count) {
-        begin[node.parent as usize + 2] += 1;
+    for (_, parent) in with_parent() {
+        begin[parent + 2] += 1;
     }
     for at in 2..begin.len() {
         begin[at] += begin[at - 1];
     }
     let mut children = vec![0_u32; count];
-    for (mine, node) in tree.nodes.iter().enumerate().skip(1) {
-        if let Some(place) = begin.get_mut(node.parent as usize + 1)
-            && (node.parent as usize) < count
-        {
-            children[*place] = mine as u32;
-            *place += 1;
-        }
+    for (mine, parent) in with_parent() {
+        let place = &mut begin[parent + 1];
+        children[*place] = mine as u32;
+        *place += 1;
     }
-    // Level by level from the root; `sorted` is the queue as well as the result.
-    let mut sorted = Vec::with_capacity(count);
+    // Level by level from the root; `old` is the queue.
+    let mut sorted = Nodes::default();
     let mut old = Vec::with_capacity(count);
-    sorted.extend(tree.nodes.first().copied());
-    old.push(0_usize);
+    if count > 0 {
+        sorted.push(nodes.get(0));
+        old.push(0_usize);
+    }
     let mut at = 0;
-    while at < sorted.len() {
+    while at < old.len() {
         for &child in &children[begin[old[at]]..begin[old[at] + 1]] {
-            sorted.push(Node { parent: at as u32, ..tree.nodes[child as usize] });
+            sorted.push(Node { parent: at as u32, ..nodes.get(child as usize) });
             old.push(child as usize);
         }
         at += 1;

@@ -9,6 +9,7 @@ mod loads;
 mod memory;
 mod missing;
 mod naming;
+mod seen;
 mod source;
 mod subgraph;
 mod times;
@@ -18,6 +19,7 @@ pub use memory::{Arena, NameFile};
 pub use naming::add_frame;
 
 use naming::{add_thread, rest_name, thread_name};
+use seen::{FIGURES, Figures, Seen, SeenNodes, Stamp};
 use times::{Doubts, has_time, nanos, net_ticks, of_method};
 
 use crate::completion;
@@ -76,10 +78,7 @@ pub struct Exact {
     /// `None` before the first look.
     series: Option<AllSeries>,
     frames: HashMap<i32, FrameId>,
-    /// What is known of each node, by the page and the place in it where it lies.
-    pages: Vec<Vec<Seen>>,
-    /// In the same places, what sessions have that do more than count calls.
-    figures: Vec<Vec<Figures>>,
+    nodes: SeenNodes,
     threads: HashMap<Owner, ThreadId>,
     /// When the last look was, in nanoseconds since the start of the run.
     looked: u64,
@@ -101,51 +100,26 @@ pub struct Exact {
     lengths: Lengths,
 }
 
-/// What only timed sessions have: net times, calls that have none, and calls that made timed calls.
-#[derive(Clone, Copy)]
-struct Timed {
-    net: SeriesId,
-    untimed: SeriesId,
-    calling: SeriesId,
-}
-
-/// Invocations, and what else the session counts.
+/// Invocations, those of timed sessions that have no time, and what else the session counts.
 #[derive(Clone, Copy)]
 struct AllSeries {
     calls: SeriesId,
-    times: Option<Timed>,
-    /// In the order of [`Figures::counted`].
-    counted: [Option<SeriesId>; COUNTED],
+    untimed: Option<SeriesId>,
+    figures: [Option<(SeriesId, Figure)>; FIGURES],
 }
 
-/// What a node may count beside its calls: bytecodes, objects, bytes; or, where some calls are timed
-/// or followed, how many were timed or the variance of all calls, and the variances of its own time
-/// and of its total.
-const COUNTED: usize = 3;
-
-/// A node as it was at the last look. There may be many millions, so it is as small as can be.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    /// The root for nodes that are not shown.
-    context: ContextId,
-    thread: ThreadId,
-    /// With the context's parent it says whether the same node is still there.
-    method: i32,
-    look: u32,
-    count: u64,
-}
-
-/// What a node has beside its calls.
-#[derive(Clone, Copy, Default)]
-struct Figures {
-    /// Those of the calls that have no time.
-    untimed: u64,
-    /// Those that made timed calls.
-    calling: u64,
+/// What a node may have beside its calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Figure {
     /// Ticks of its own.
-    net: i64,
-    /// As far as the session counts it.
-    counted: [u64; COUNTED],
+    Net,
+    /// Calls that made timed calls.
+    Calling,
+    Bytecodes,
+    Objects,
+    Bytes,
+    /// How far a figure may be off, see [`Doubts::counted`].
+    Doubt(usize),
 }
 
 /// Whose a tree is. Those that virtual threads borrow, and those used again, mean nothing one by
@@ -163,9 +137,6 @@ const BUCKET: u64 = 1_000_000_000;
 /// Contexts between two words of how far a look is.
 const STRETCH: usize = 1 << 14;
 
-/// No two nodes of a page begin within so many bytes.
-const NODE_SPACE: usize = layout::node::SIZE_COUNTED;
-
 impl Exact {
     pub fn new(arena: Arena, status: ExactStatus, origins: Origins) -> Self {
         Exact {
@@ -176,8 +147,7 @@ impl Exact {
             axis: TimeAxis::Buckets { width: BUCKET },
             series: None,
             frames: HashMap::new(),
-            pages: Vec::new(),
-            figures: Vec::new(),
+            nodes: SeenNodes::default(),
             threads: HashMap::new(),
             looked: 0,
             totals: Totals::default(),
@@ -236,10 +206,10 @@ impl Exact {
     /// Turns what is new in the trees into contexts with invocations and, when timed, net times.
     fn add(&mut self, snapshot: &Snapshot, profile: &mut Profile) -> Result<()> {
         let time = self.looked / BUCKET * BUCKET;
-        let AllSeries { calls, times, counted } = self.series(snapshot, profile);
+        let all = self.series(snapshot, profile);
         let rest = rest_name(snapshot);
         let samples = snapshot.holds == Holds::Samples;
-        let more_than_calls = snapshot.holds != Holds::Nothing;
+        let timed = all.untimed.is_some();
         let some = snapshot.holds == Holds::SomeTimes;
         self.totals = Totals {
             trees: snapshot.trees.len(),
@@ -256,7 +226,7 @@ impl Exact {
         self.untimed.clear();
         completion::begins(snapshot.trees.iter().map(|tree| tree.nodes.len()).sum());
         for (tree, &thread) in snapshot.trees.iter().zip(&threads) {
-            let net = times.map(|_| net_ticks(snapshot, tree));
+            let net = timed.then(|| net_ticks(snapshot, tree));
             let doubts = Doubts::of(snapshot, tree);
             let mut contexts: Vec<ContextId> = Vec::with_capacity(tree.nodes.len());
             for (at, node) in tree.nodes.iter().enumerate() {
@@ -269,12 +239,8 @@ impl Exact {
                     contexts.push(ContextId::ROOT);
                     continue;
                 }
-                let (page, place) = self.place(node.at, more_than_calls);
-                let mut before = self.pages[page][place];
-                let mut had = match more_than_calls {
-                    true => self.figures[page][place],
-                    false => Figures::default(),
-                };
+                let place = self.nodes.place(node.at);
+                let (mut before, mut had) = self.nodes.get(place);
                 let above = contexts[node.parent as usize];
                 // A place that was pruned is used again, also that of a node above. And what the
                 // rest is called may change, when memory ends in a session of limited depth.
@@ -288,66 +254,48 @@ impl Exact {
                     profile.contexts.child(above, frame)
                 };
                 if before.context != context {
-                    self.take_back(before, had, snapshot, profile);
+                    take_back(all, before, &had, time, snapshot, profile);
                     (before, had) = (Seen::default(), Figures::default());
                 }
                 contexts.push(context);
+                let untimed = timed && node.method > 0 && !has_time(&node);
                 let now = Seen {
                     context,
                     thread,
                     method: node.method,
-                    look: self.look,
+                    stamp: Stamp::new(self.look, untimed),
                     count: node.count,
                 };
-                let has = Figures {
-                    untimed: if has_time(node) || node.method <= 0 { 0 } else { node.count },
-                    calling: node.calling,
-                    net: net.as_ref().map_or(0, |n| n[at]),
-                    counted: match &doubts {
-                        Some(doubts) => doubts.counted(at, node),
-                        None => [self.bytecodes(node), node.objects, node.bytes],
-                    },
-                };
-                if times.is_some() && has.untimed > 0 {
-                    *of_method(&mut self.untimed, node.method) += has.untimed;
-                }
-                // Less than before, if it was pruned and came back.
-                let more = now.count.wrapping_sub(before.count).cast_signed();
-                if more != 0 {
-                    let row = Row::new(context, thread, more).at(time);
-                    profile.series_mut(calls).push(row);
-                }
-                if let Some(times) = times
-                    && has.net != had.net
-                {
-                    let more = nanos(snapshot, has.net.wrapping_sub(had.net));
-                    let row = Row::new(context, thread, more).at(time);
-                    profile.series_mut(times.net).push(row);
-                }
-                let of_calls = times.map(|times| {
-                    [
-                        (times.untimed, has.untimed.wrapping_sub(had.untimed)),
-                        (times.calling, has.calling.wrapping_sub(had.calling)),
-                    ]
+                let counted = doubts.as_ref().map(|doubts| doubts.counted(at, &node));
+                let has = all.figures.map(|figure| match figure.map(|(_, figure)| figure) {
+                    None => 0,
+                    Some(Figure::Net) => net.as_ref().map_or(0, |net| net[at].cast_unsigned()),
+                    Some(Figure::Calling) => node.calling,
+                    Some(Figure::Bytecodes) => self.bytecodes(&node),
+                    Some(Figure::Objects) => node.objects,
+                    Some(Figure::Bytes) => node.bytes,
+                    Some(Figure::Doubt(number)) => counted.map_or(0, |counted| counted[number]),
                 });
-                for (series, more) in of_calls.into_iter().flatten().filter(|(_, more)| *more != 0)
-                {
-                    let row = Row::new(context, thread, more.cast_signed()).at(time);
-                    profile.series_mut(series).push(row);
+                if untimed && node.count > 0 {
+                    *of_method(&mut self.untimed, node.method) += node.count;
                 }
-                for (at, series) in counted.iter().enumerate() {
-                    let more = has.counted[at].wrapping_sub(had.counted[at]).cast_signed();
-                    if let (Some(series), true) = (series, more != 0) {
+                let mut add = |series: SeriesId, more: i64| {
+                    if more != 0 {
                         let row = Row::new(context, thread, more).at(time);
-                        profile.series_mut(*series).push(row);
+                        profile.series_mut(series).push(row);
                     }
+                };
+                // Less than before, if it was pruned and came back.
+                add(all.calls, now.count.wrapping_sub(before.count).cast_signed());
+                if let Some(series) = all.untimed {
+                    add(series, now.untimed().wrapping_sub(before.untimed()).cast_signed());
                 }
-                self.pages[page][place] = now;
-                if more_than_calls {
-                    self.figures[page][place] = has;
+                for (at, (series, figure)) in all.each() {
+                    add(series, figure.of(has[at].wrapping_sub(had[at]).cast_signed(), snapshot));
                 }
+                self.nodes.set(place, now, &has);
                 self.totals.calls += node.count;
-                self.totals.untimed += if times.is_some() { has.untimed } else { 0 };
+                self.totals.untimed += now.untimed();
                 self.totals.some_timed.iter_mut().for_each(|timed| *timed += node.some_timed);
                 self.totals.bytecodes += node.bytecodes;
                 self.totals.objects += node.objects;
@@ -356,7 +304,9 @@ impl Exact {
             }
         }
         if pruned {
-            self.take_back_what_is_gone(snapshot, profile);
+            self.nodes.gone(self.look, |seen, had| {
+                take_back(all, seen, had, time, snapshot, profile);
+            });
         }
         self.missing = Missing::of(snapshot, rest);
         self.look_at_followed(snapshot, &threads, profile);
@@ -367,49 +317,6 @@ impl Exact {
     /// Bytecodes, or the nanoseconds that they would take on a target.
     fn bytecodes(&self, node: &Node) -> u64 {
         if self.status.costs { node.bytecodes * COST_PS / 1000 } else { node.bytecodes }
-    }
-
-    /// Takes a node's figures out of its context again: they are now in the rest of another.
-    fn take_back(&self, seen: Seen, had: Figures, snapshot: &Snapshot, profile: &mut Profile) {
-        let Some(AllSeries { calls, times, counted }) = self.series else { return };
-        let time = self.looked / BUCKET * BUCKET;
-        if seen.count > 0 {
-            let less = i64::try_from(seen.count).map_or(i64::MIN, |count| -count);
-            profile.series_mut(calls).push(Row::new(seen.context, seen.thread, less).at(time));
-        }
-        if let Some(times) = times
-            && had.net != 0
-        {
-            let less = nanos(snapshot, had.net.wrapping_neg());
-            profile.series_mut(times.net).push(Row::new(seen.context, seen.thread, less).at(time));
-        }
-        let of_calls =
-            times.map(|times| [(times.untimed, had.untimed), (times.calling, had.calling)]);
-        for (series, was) in of_calls.into_iter().flatten().filter(|(_, was)| *was != 0) {
-            let less = was.cast_signed().wrapping_neg();
-            let row = Row::new(seen.context, seen.thread, less).at(time);
-            profile.series_mut(series).push(row);
-        }
-        for (series, was) in counted.iter().zip(had.counted) {
-            if let (Some(series), true) = (series, was != 0) {
-                let less = was.wrapping_neg().cast_signed();
-                let row = Row::new(seen.context, seen.thread, less).at(time);
-                profile.series_mut(*series).push(row);
-            }
-        }
-    }
-
-    fn take_back_what_is_gone(&mut self, snapshot: &Snapshot, profile: &mut Profile) {
-        let mut pages = std::mem::take(&mut self.pages);
-        for (page, seen) in pages.iter_mut().enumerate() {
-            let gone = |seen: &Seen| seen.context != ContextId::ROOT && seen.look != self.look;
-            for (place, seen) in seen.iter_mut().enumerate().filter(|(_, seen)| gone(seen)) {
-                let had = self.figures.get(page).and_then(|page| page.get(place));
-                let had = had.copied().unwrap_or_default();
-                self.take_back(std::mem::take(seen), had, snapshot, profile);
-            }
-        }
-        self.pages = pages;
     }
 
     fn series(&mut self, snapshot: &Snapshot, profile: &mut Profile) -> AllSeries {
@@ -423,47 +330,38 @@ impl Exact {
                 |name: &str| ValueKind::Other { name: name.to_owned(), unit: Unit::Count };
             let some = snapshot.holds == Holds::SomeTimes;
             let followed = snapshot.holds == Holds::Followed;
-            let times = (some || followed || snapshot.holds == Holds::Times).then(|| Timed {
-                net: add(kind),
-                untimed: add(of_calls(UNTIMED)),
-                calling: add(of_calls(CALLING)),
-            });
-            let mut counted = [None; COUNTED];
+            let timed = some || followed || snapshot.holds == Holds::Times;
+            let mut figures: Vec<(SeriesId, Figure)> = Vec::new();
+            let mut untimed = None;
+            if timed {
+                figures.push((add(kind), Figure::Net));
+                untimed = Some(add(of_calls(UNTIMED)));
+                let calling = add(of_calls(CALLING));
+                if !some {
+                    figures.push((calling, Figure::Calling));
+                }
+            }
             if some || followed {
-                counted[0] = Some(add(of_calls(if some { TIMED_CALLS } else { CALLS_VARIANCE })));
-                counted[1] = Some(add(of_calls(TIME_VARIANCE)));
-                counted[2] = Some(add(of_calls(TOTAL_VARIANCE)));
+                let first = of_calls(if some { TIMED_CALLS } else { CALLS_VARIANCE });
+                let doubts = [first, of_calls(TIME_VARIANCE), of_calls(TOTAL_VARIANCE)];
+                figures.extend(doubts.map(&mut add).into_iter().zip((0..).map(Figure::Doubt)));
             }
             if matches!(snapshot.holds, Holds::Bytecodes | Holds::Allocations | Holds::Samples) {
                 let estimated =
                     ValueKind::Other { name: TARGET_TIME.to_owned(), unit: Unit::Nanoseconds };
                 let costs = self.status.costs;
-                counted[0] = Some(add(if costs { estimated } else { ValueKind::Bytecodes }));
+                let series = add(if costs { estimated } else { ValueKind::Bytecodes });
+                figures.push((series, Figure::Bytecodes));
             }
             if matches!(snapshot.holds, Holds::Allocations | Holds::Sites) {
-                counted[1] = Some(add(ValueKind::AllocatedObjects));
-                counted[2] = Some(add(ValueKind::AllocatedBytes));
+                figures.push((add(ValueKind::AllocatedObjects), Figure::Objects));
+                figures.push((add(ValueKind::AllocatedBytes), Figure::Bytes));
             }
-            AllSeries { calls, times, counted }
+            self.nodes = SeenNodes::new(snapshot.holds, figures.len());
+            let mut all = AllSeries { calls, untimed, figures: [None; FIGURES] };
+            all.figures.iter_mut().zip(figures).for_each(|(place, figure)| *place = Some(figure));
+            all
         })
-    }
-
-    /// Where what is known of a node is: the page, and the place in it.
-    fn place(&mut self, node: u32, more_than_calls: bool) -> (usize, usize) {
-        let (page, place) = (node as usize / layout::PAGE, node as usize % layout::PAGE);
-        fn has<T: Clone + Default>(pages: &mut Vec<Vec<T>>, page: usize) {
-            if pages.len() <= page {
-                pages.resize_with(page + 1, Vec::new);
-            }
-            if pages[page].is_empty() {
-                pages[page].resize(layout::PAGE / NODE_SPACE, T::default());
-            }
-        }
-        has(&mut self.pages, page);
-        if more_than_calls {
-            has(&mut self.figures, page);
-        }
-        (page, place / NODE_SPACE)
     }
 
     fn thread(&mut self, tree: &Tree, profile: &mut Profile) -> ThreadId {
@@ -493,5 +391,43 @@ impl Exact {
         let frame = add_frame(profile, self.names.get(id), &self.origins, method);
         self.frames.insert(method, frame);
         Ok(frame)
+    }
+}
+
+impl AllSeries {
+    /// What is counted beside calls, with its place among a node's figures.
+    fn each(&self) -> impl Iterator<Item = (usize, (SeriesId, Figure))> + '_ {
+        self.figures.iter().flatten().copied().enumerate()
+    }
+}
+
+impl Figure {
+    /// A difference as it is recorded.
+    fn of(self, difference: i64, snapshot: &Snapshot) -> i64 {
+        if self == Figure::Net { nanos(snapshot, difference) } else { difference }
+    }
+}
+
+/// Takes a node's figures out of its context again: they are now in the rest of another.
+fn take_back(
+    all: AllSeries,
+    seen: Seen,
+    had: &Figures,
+    time: u64,
+    snapshot: &Snapshot,
+    profile: &mut Profile,
+) {
+    let mut take = |series: SeriesId, less: i64| {
+        if less != 0 {
+            let row = Row::new(seen.context, seen.thread, less).at(time);
+            profile.series_mut(series).push(row);
+        }
+    };
+    take(all.calls, i64::try_from(seen.count).map_or(i64::MIN, |count| -count));
+    if let Some(series) = all.untimed {
+        take(series, seen.untimed().wrapping_neg().cast_signed());
+    }
+    for (at, (series, figure)) in all.each() {
+        take(series, figure.of(had[at].wrapping_neg().cast_signed(), snapshot));
     }
 }

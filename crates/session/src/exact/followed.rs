@@ -118,7 +118,7 @@ impl Followed {
             for at in 1..tree.nodes.len() {
                 let caller = tree.caller_with_time(at);
                 if caller != at {
-                    net[caller] -= tree.nodes[at].total.cast_signed();
+                    net[caller] -= tree.nodes.get(at).total.cast_signed();
                 }
             }
             let contexts_of = profile.events_of(&EventKind::kept_context());

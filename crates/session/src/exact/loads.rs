@@ -24,11 +24,11 @@ impl Exact {
             let nodes = tree.nodes.iter().zip(net).enumerate();
             for (at, (node, net)) in nodes.filter(|(_, (node, _))| node.method > 0) {
                 let calls = node.count as f64;
-                let (timed, counted) = if has_time(node) { (calls, 0.0) } else { (0.0, calls) };
+                let (timed, counted) = if has_time(&node) { (calls, 0.0) } else { (0.0, calls) };
                 let own = nanos(&snapshot, net) as f64;
                 let load = Load { timed, counted, own, ..Load::default() };
                 of_method(&mut by_id, node.method).add(&load);
-                let caller = tree.nodes[tree.caller_with_time(at)].method;
+                let caller = tree.nodes.get(tree.caller_with_time(at)).method;
                 let made = Load { made_timed: timed, made_counted: counted, ..Load::default() };
                 of_method(&mut by_id, caller).add(&made);
             }

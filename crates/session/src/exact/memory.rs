@@ -4,7 +4,7 @@
 //! bounded by what the JVM truly holds there: a length alone costs nobody anything, and a program
 //! that is broken, or means ill, must not bring down the machine by way of its profiler.
 
-use crate::error::{Context, Result, refuse};
+use crate::error::{Context, Error, Result, refuse};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
@@ -55,13 +55,38 @@ impl Arena {
         let mut readings = 0;
         loop {
             let before = head()?;
-            let bytes = read_up_to(&self.trees, Snapshot::used(&before)?)?;
+            let used = Snapshot::used(&before)?;
+            let pruning = Pruning::read(&before);
             readings += 1;
-            if readings == READINGS || Pruning::read(&before).still(Pruning::read(&head()?)) {
-                return Ok(Snapshot::read(&bytes)?);
+            let fits = || Ok::<_, Error>(pruning.still(Pruning::read(&head()?)));
+            if pruning.never() {
+                let snapshot = self.read(used)?;
+                if fits()? {
+                    return Ok(snapshot);
+                }
+            } else {
+                // A copy is made sooner than it is read, so that it meets less of that.
+                let bytes = read_up_to(&self.trees, used)?;
+                if readings == READINGS || fits()? {
+                    return Ok(Snapshot::read(&bytes)?);
+                }
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Reads so many bytes of trees, a stretch at a time.
+    fn read(&self, used: u64) -> Result<Snapshot> {
+        let length = there(&self.trees, used)?;
+        let mut failed = None;
+        let snapshot = Snapshot::read_from(length, &mut |at, bytes| {
+            read_some(&self.trees, bytes, at as u64).unwrap_or_else(|error| {
+                failed = Some(error);
+                0
+            })
+        });
+        failed.map_or(Ok(()), Err)?;
+        Ok(snapshot?)
     }
 
     /// The time of the agent's last note.
@@ -74,23 +99,33 @@ impl Arena {
     }
 }
 
-/// Reads so much, or as much as there is: what lies in a hole of the file is no memory of the
-/// JVM's.
-fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
+/// So much, or as much as there is: what lies in a hole of the file is no memory of the JVM's.
+fn there(file: &File, length: u64) -> Result<usize> {
     let is = file.metadata().context("cannot ask for the memory shared with the JVM")?;
     let held = is.len().min(is.blocks().saturating_mul(512));
-    let mut bytes = vec![0; usize::try_from(length.min(held)).unwrap_or(usize::MAX)];
+    Ok(usize::try_from(length.min(held)).unwrap_or(usize::MAX))
+}
+
+fn read_up_to(file: &File, length: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; there(file, length)?];
     let mut done = 0;
     while done < bytes.len() {
-        match file.read_at(&mut bytes[done..], done as u64) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e).context("cannot read the memory shared with the JVM"),
+        match read_some(file, &mut bytes[done..], done as u64)? {
+            0 => break,
+            n => done += n,
         }
     }
     bytes.truncate(done);
     Ok(bytes)
+}
+
+fn read_some(file: &File, bytes: &mut [u8], at: u64) -> Result<usize> {
+    loop {
+        match file.read_at(bytes, at) {
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read.context("cannot read the memory shared with the JVM"),
+        }
+    }
 }
 
 #[cfg(test)]

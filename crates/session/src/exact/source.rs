@@ -1,19 +1,17 @@
 //! An exact recording as a source of a file: its looks, its account of what is missing, and what is
 //! true at its end only.
 
-use super::{Exact, NODE_SPACE};
+use super::Exact;
 use crate::error::Result;
 use crate::recorder::Source;
 use crate::stream::Watched;
-use tare_arena::layout;
 use tare_profile::facts::{ProbeCost, keys};
 use tare_profile::{ContextId, LossKind, Profile, RunInfo, ThreadId};
 
 impl Exact {
     /// The context and thread of a node, as of the last look.
     pub(super) fn seen(&self, node: u32) -> Option<(ContextId, ThreadId)> {
-        let (page, place) = (node as usize / layout::PAGE, node as usize % layout::PAGE);
-        let seen = self.pages.get(page)?.get(place / NODE_SPACE)?;
+        let seen = self.nodes.of(node)?;
         (seen.context != ContextId::ROOT).then_some((seen.context, seen.thread))
     }
 }

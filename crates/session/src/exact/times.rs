@@ -5,19 +5,17 @@ use tare_arena::{Node, Snapshot, Tree};
 
 /// For each node the ticks that were its own, invocations under way included.
 pub(super) fn net_ticks(snapshot: &Snapshot, tree: &Tree) -> Vec<i64> {
-    let gross: Vec<i64> = tree
-        .nodes
-        .iter()
-        .map(|node| {
-            // Only the thread itself could read its processor time of an invocation under way.
-            let known = node.start != 0 && !snapshot.cpu_time;
-            let now = snapshot.clock.now.saturating_sub(tree.adjust);
-            let under_way = if known { now.saturating_sub(node.start) } else { 0 };
-            i64::try_from(node.total.saturating_add(under_way)).unwrap_or(i64::MAX)
-        })
-        .collect();
-    let mut net = gross.clone();
-    for (at, gross) in gross.iter().enumerate() {
+    let now = snapshot.clock.now.saturating_sub(tree.adjust);
+    let gross = |node: Node| {
+        // Only the thread itself could read its processor time of an invocation under way.
+        let known = node.start != 0 && !snapshot.cpu_time;
+        let under_way = if known { now.saturating_sub(node.start) } else { 0 };
+        i64::try_from(node.total.saturating_add(under_way)).unwrap_or(i64::MAX)
+    };
+    let mut net = vec![0_i64; tree.nodes.len()];
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let gross = gross(node);
+        net[at] += gross;
         let caller = tree.caller_with_time(at);
         if caller != at {
             net[caller] -= gross;
@@ -57,27 +55,26 @@ impl Doubts {
     /// None where every call is timed.
     pub(super) fn of(snapshot: &Snapshot, tree: &Tree) -> Option<Self> {
         let micros = |variance: f64| square_micros(snapshot, variance);
-        let (calls, own, gross): (_, Vec<u64>, Vec<i64>) = match snapshot.holds {
-            Holds::SomeTimes => (
-                Vec::new(),
-                net_variance(tree).into_iter().map(micros).collect(),
-                tree.nodes.iter().map(|n| micros((n.error as f64).powi(2)).cast_signed()).collect(),
+        let of_followed = |at: usize| tree.variances.get(at).copied().unwrap_or_default();
+        let (calls, own): (_, Vec<u64>) = match snapshot.holds {
+            Holds::SomeTimes => (Vec::new(), net_variance(tree).into_iter().map(micros).collect()),
+            Holds::Followed => (
+                tree.variances.iter().map(|variances| variances.calls as u64).collect(),
+                tree.variances.iter().map(|variances| micros(variances.own)).collect(),
             ),
-            Holds::Followed => {
-                let all = || tree.variances.iter();
-                (
-                    all().map(|variances| variances.calls as u64).collect(),
-                    all().map(|variances| micros(variances.own)).collect(),
-                    all().map(|variances| micros(variances.total).cast_signed()).collect(),
-                )
-            }
             _ => return None,
         };
-        let mut total = gross.clone();
-        for (at, of_node) in gross.iter().enumerate() {
+        let mut total = vec![0_i64; tree.nodes.len()];
+        for (at, node) in tree.nodes.iter().enumerate() {
+            let gross = match snapshot.holds {
+                Holds::SomeTimes => (node.error as f64).powi(2),
+                _ => of_followed(at).total,
+            };
+            let gross = micros(gross).cast_signed();
+            total[at] = total[at].saturating_add(gross);
             let caller = tree.caller_with_time(at);
             if caller != at {
-                total[caller] = total[caller].saturating_sub(*of_node);
+                total[caller] = total[caller].saturating_sub(gross);
             }
         }
         Some(Doubts { calls, own, total })
