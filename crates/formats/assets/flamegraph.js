@@ -1,12 +1,12 @@
-// The flame graph's page. Data comes as compact numbers (see html.rs); only what is wide enough to be
-// seen becomes an object and a rectangle, so that a page with hundreds of thousands of nodes is quick.
+// The page of an exported flame graph. What draws it is the program of `tare view` (palette.js and
+// flame.js, which stand before this one); here is what it asks of the numbers in the page (html.rs),
+// and what is around it.
 "use strict";
 (() => {
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 
-const ROW = 19, MIN_WIDTH = 0.6, FONT = "12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
-const JAVA = 0, NATIVE = 1, KERNEL = 2, CLASS = 3, SPECIAL = 4;
+const JAVA = 0, CLASS = 3;
 
 // ---- data ----------------------------------------------------------------------------------------
 
@@ -61,19 +61,32 @@ function makeTree(series, thread) {
     if (base) baseTotal[parent] += baseTotal[node];
     if (total[node] > 0 || (base && baseTotal[node] > 0)) { next[node] = first[parent]; first[parent] = node; }
   }
-  return { own, total, base: baseTotal, first, next };
+  return { own, total, baseOwn: base, base: baseTotal, first, next };
 }
 
-/** A bar: a node of the tree, or one of the inverted tree, whose children are made when asked for. */
+/**
+ * Of two runs a frame is as wide as the larger of both, as if both wholes were the older one, and
+ * never less than what is below it.
+ */
+function widths() {
+  const { total, base } = tree, scale = base[0] && total[0] ? base[0] / total[0] : 1, out = new Float64Array(data.count);
+  for (let node = data.count - 1; node >= 0; node--) {
+    out[node] = Math.max(out[node], total[node] * scale, base[node]);
+    if (node) out[parents[node]] += out[node];
+  }
+  return { scale, out };
+}
+
+/** A frame of the tree, or one of the inverted tree, whose children are made when asked for. */
 class Bar {
-  constructor(label, parent, total, own, base, source) {
-    Object.assign(this, { label, parent, total, own, base, source, made: null, depth: parent ? parent.depth + 1 : 0 });
+  constructor(label, parent, total, own, base, width, source) {
+    Object.assign(this, { label, parent, total, own, base, width, source, made: null, id: bars.length });
+    bars.push(this);
   }
   get children() {
     if (!this.made) {
       this.made = state.bottomUp ? callers(this) : callees(this);
-      // With a baseline, what vanished has no width; it is still counted.
-      this.made.sort((a, b) => b.total - a.total || a.label - b.label);
+      this.made.sort((a, b) => b.width - a.width || a.label - b.label);
     }
     return this.made;
   }
@@ -82,43 +95,45 @@ class Bar {
 function callees(bar) {
   const out = [], { total, own, base, first, next } = tree;
   for (let node = first[bar.source]; node; node = next[node]) {
-    out.push(new Bar(labels[node], bar, total[node], own[node], base ? base[node] : 0, node));
+    out.push(new Bar(labels[node], bar, total[node], own[node], base ? base[node] : 0, wide ? wide.out[node] : total[node], node));
   }
   return out;
 }
 
 /** The inverted tree: a bar's source is a list of (node that it stands for, node whose value it is). */
 function callers(bar) {
-  const groups = new Map(), { own } = tree, pairs = bar.source;
+  const groups = new Map(), { own, baseOwn } = tree, pairs = bar.source;
   for (let i = 0; i < pairs.length; i += 2) {
-    const at = pairs[i];
+    const at = pairs[i], of = pairs[i + 1];
     if (!at) continue;
     const label = labels[at];
     let group = groups.get(label);
-    if (!group) groups.set(label, group = { total: 0, base: 0, pairs: [] });
-    group.total += own[pairs[i + 1]];
-    if (tree.baseOwn) group.base += tree.baseOwn[pairs[i + 1]];
-    group.pairs.push(parents[at], pairs[i + 1]);
+    if (!group) groups.set(label, group = { total: 0, base: 0, width: 0, pairs: [] });
+    group.total += own[of];
+    if (baseOwn) group.base += baseOwn[of];
+    group.width += wide ? Math.max(own[of] * wide.scale, baseOwn[of]) : own[of];
+    group.pairs.push(parents[at], of);
   }
   const out = [];
-  for (const [label, { total, base, pairs }] of groups) {
-    out.push(new Bar(label, bar, total, bar.parent ? 0 : total, base, pairs));
+  for (const [label, { total, base, width, pairs }] of groups) {
+    out.push(new Bar(label, bar, total, bar.parent ? 0 : total, base, width, pairs));
   }
   return out;
 }
 
 function makeRoot() {
-  const base = tree.base ? tree.base[0] : 0;
-  if (!state.bottomUp) return new Bar(-1, null, tree.total[0], tree.own[0], base, 0);
+  bars = [];
+  wide = state.diff && tree.base ? widths() : null;
+  const { own, total, base, baseOwn } = tree, all = base ? base[0] : 0;
+  if (!state.bottomUp) return new Bar(-1, null, total[0], own[0], all, wide ? wide.out[0] : total[0], 0);
   const pairs = [];
-  if (tree.base && !tree.baseOwn) {
-    tree.baseOwn = tree.base.slice();
-    for (let node = data.count - 1; node > 0; node--) tree.baseOwn[parents[node]] -= tree.base[node];
-  }
+  let width = 0;
   for (let node = 1; node < data.count; node++) {
-    if (tree.own[node] > 0 || (tree.baseOwn && tree.baseOwn[node] > 0)) pairs.push(node, node);
+    if (!(own[node] > 0 || (baseOwn && baseOwn[node] > 0))) continue;
+    pairs.push(node, node);
+    width += wide ? Math.max(own[node] * wide.scale, baseOwn[node]) : own[node];
   }
-  return new Bar(-1, null, tree.total[0], tree.own[0], base, pairs);
+  return new Bar(-1, null, total[0], own[0], all, wide ? width : total[0], pairs);
 }
 
 // ---- names and numbers ---------------------------------------------------------------------------
@@ -141,85 +156,91 @@ function percent(part, whole) {
 
 const nameOf = (bar) => (bar.label < 0 ? "all" : data.labels[bar.label]);
 
-/** The longest form of a name that fits: with package, with class, method alone, cut. */
-function fit(label, room) {
-  if (room < 2) return "";
-  const name = data.labels[label];
-  if (name.length <= room) return name;
-  if (data.kinds[label] == JAVA || data.kinds[label] == CLASS) {
-    const parts = name.split(".");
-    for (const keep of data.kinds[label] == CLASS ? [1] : [2, 1]) {
-      const short = parts.slice(-keep).join(".");
-      if (short.length <= room) return short;
-    }
-    return parts[parts.length - 1].slice(0, room - 1) + "…";
-  }
-  return name.slice(0, room - 1) + "…";
+/** A name as short as it may be. */
+function short(bar) {
+  const kind = +data.kinds[bar.label];
+  return bar.label >= 0 && (kind === JAVA || kind === CLASS) ? nameOf(bar).split("(")[0].split(".").slice(kind === CLASS ? -1 : -2).join(".") : nameOf(bar);
 }
 
-// ---- colours -------------------------------------------------------------------------------------
+// ---- answers -------------------------------------------------------------------------------------
 
-const colours = new Map();
-// Far enough from each other and from the hues of other kinds of frames.
-const OWN_HUES = [62, 84, 108, 135, 158, 178, 318, 342];
 const isJdk = (name) => /^(java|javax|jdk|sun|com\.sun)\./.test(name);
-
-function hash(text) {
-  let value = 2166136261;
-  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
-  return value >>> 0;
-}
-
-/** Methods of one package look alike; what is not the program's own is paler or of another kind. */
-function hue(label) {
-  const kind = +data.kinds[label], name = data.labels[label];
-  if (kind === SPECIAL) return [0, 0];
-  if (kind === NATIVE) return [38, 70];
-  if (kind === KERNEL) return [12, 75];
-  if (kind === CLASS) return [275, 45];
-  if (isJdk(name)) return [205, 24];
-  const parts = name.split(".").slice(0, -2);
-  return [OWN_HUES[hash(parts.slice(0, 3).join(".")) % OWN_HUES.length], 48];
-}
-
-function plainColour(label) {
-  let colour = colours.get(label);
-  if (!colour) {
-    const [angle, strength] = hue(label), wobble = hash(data.labels[label]) % 8;
-    const light = state.dark ? 30 + wobble : 76 + wobble;
-    colours.set(label, colour = `hsl(${angle} ${strength}% ${light}%)`);
-  }
-  return colour;
-}
-
-/** Whether a difference to the baseline is within the samples' noise. */
-function isChance(bar) {
-  const scatter = data.series[state.series].scatter;
-  if (!scatter || !root.total || !root.base) return false;
-  const now = bar.total / root.total, then = bar.base / root.base;
-  const variance = scatter[0] * then / root.base + scatter[1] * now / root.total;
-  return Math.abs(now - then) <= scatter[2] * Math.sqrt(variance);
-}
-
-/** Red for what grew, blue for what shrank: the paler, the less of the frame or of the whole it is; grey for chance. */
-function diffColour(bar) {
-  if (isChance(bar)) return state.dark ? "#3f444b" : "#d3d6da";
-  const now = bar.total / (root.total || 1), then = bar.base / (root.base || 1);
-  const change = (now - then) / Math.max(now, then, 1e-12);
-  const strength = Math.min(1, Math.abs(change) * 1.2) * Math.sqrt(Math.min(1, Math.abs(now - then) / 0.005));
-  const light = state.dark ? 26 + 16 * strength : 93 - 33 * strength;
-  return `hsl(${change > 0 ? 4 : 217} ${Math.round(75 * strength)}% ${light}%)`;
-}
-
-const colour = (bar) => (bar.label < 0 ? (state.dark ? "#3a4048" : "#dfe3e8") : state.diff ? diffColour(bar) : plainColour(bar.label));
-
-// ---- state ---------------------------------------------------------------------------------------
+const NAMES = ["", "all", ...data.labels];
+const KINDS_OF = "ra" + data.labels.map((name, i) => (data.kinds[i] == JAVA && isJdk(name) ? "d" : "jnkcs"[data.kinds[i]])).join("");
 
 const state = { series: 0, thread: -1, bottomUp: false, flame: false, dark: false, diff: false, search: "" };
-let tree, root, zoomed, selected = null, hovered = null, matches = null, found = [], foundAt = -1, rows = [], measure = 7.2;
+let tree, root, bars, wide, zoomed, selected = null, hovered = null, matches = null, found = [], foundAt = -1;
+
+function ancestry(bar) {
+  const out = [];
+  for (let at = bar; at; at = at.parent) out.push(at);
+  return out.reverse();
+}
+
+/** The bar at the end of a way, as far as there is one; a step is a label's number or its text. */
+function follow(path) {
+  let at = root;
+  for (const step of path) {
+    const child = at.children.find((child) => child.label === step || data.labels[child.label] === step);
+    if (!child) break;
+    at = child;
+  }
+  return at;
+}
+
+const pathOf = (bar) => ancestry(bar).slice(1).map((one) => one.label);
+
+/** What a window shows, row by row and in a row from left to right; what is below a pixel is one rest. */
+async function ask({ node, path, width, from, to }) {
+  zoomed = node !== undefined ? bars[node] : path ? follow(path.split(".").map(Number)) : root;
+  const begin = from * zoomed.width, end = to * zoomed.width, least = (end - begin) / width;
+  const placed = [{ bar: zoomed, left: 0, width: zoomed.width, parent: 0 }], rows = [0];
+  for (let first = 0; first < placed.length;) {
+    const last = placed.length;
+    for (let parent = first; parent < last; parent++) {
+      if (!placed[parent].bar) continue;
+      let { left } = placed[parent], rest = 0;
+      for (const bar of placed[parent].bar.children) {
+        // Sorted by width: what follows is narrower.
+        if (bar.width < least) { rest += bar.width; continue; }
+        if (left < end && left + bar.width > begin) placed.push({ bar, left, width: bar.width, parent });
+        left += bar.width;
+      }
+      if (rest >= least && left < end && left + rest > begin) placed.push({ bar: null, left, width: rest, parent });
+    }
+    rows.push(first = last);
+  }
+  const of = (value) => Float64Array.from(placed, value), side = (value) => (wide ? of(value) : null);
+  return { count: placed.length, rows, bars: placed.map((one) => one.bar), parent: Int32Array.from(placed, (one) => one.parent),
+    label: Int32Array.from(placed, ({ bar }) => (bar ? bar.label + 2 : 0)), left: of((one) => one.left), width: of((one) => one.width),
+    node: of(({ bar }) => (bar ? bar.id : -1)), hit: matches ? Uint8Array.from(placed, ({ bar }) => (bar && matches[bar.label] ? 1 : 0)) : new Uint8Array(0),
+    value: side(({ bar, width }) => (bar ? bar.total : width)), old: side(({ bar }) => (bar ? bar.base : 1)), fresh: side(({ bar }) => (bar ? bar.total : 1)),
+    head: { labels: NAMES, kinds: KINDS_OF, tree: key(), node: zoomed.id, path: pathOf(zoomed).join("."), total: zoomed.total, whole: root.total, width: zoomed.width, from, to,
+      crumbs: ancestry(zoomed).map((bar) => ({ node: bar.id, text: nameOf(bar) })), wholes: [root.base, root.total], scatter: data.series[state.series].scatter } };
+}
+
+const key = () => [state.series, state.thread, state.bottomUp, state.diff].join();
+
+const flame = new Flame($("stage"), { ask, label: `Flame graph of ${data.title}`,
+  selected(answer, i) { selected = answer.bars[i]; showStatus(); },
+  hovered(answer, i, x, y) { hovered = i < 0 ? null : answer.bars[i]; showStatus(); showTip(x, y); },
+  answered(answer) {
+    const { dataset } = flame.canvas;
+    dataset.frames = answer.bars.filter(Boolean).length;
+    dataset.zoom = nameOf(zoomed);
+    dataset.view = state.bottomUp ? "bottom-up" : "top-down";
+    flame.host.setAttribute("aria-label", `Flame graph of ${data.title}, zoomed to ${nameOf(zoomed)}`);
+    if (selected && !answer.bars.includes(selected)) selected = null;
+    hovered = null;
+    $("tip").hidden = true;
+    showPath();
+    writeHash();
+    showStatus();
+  } });
+flame.canvas.id = "graph";
 
 function readHash() {
-  const wanted = new URLSearchParams(location.hash.slice(1));
+  const wanted = new URLSearchParams(location.hash.slice(1) || data.opens || "");
   const series = data.series.findIndex((one) => one.name === wanted.get("series"));
   state.series = Math.max(0, series);
   state.thread = data.series[state.series].groups.findIndex((group) => group.name === wanted.get("thread"));
@@ -247,129 +268,20 @@ function writeHash() {
   history.replaceState(null, "", "#" + out);
 }
 
-function ancestry(bar) {
-  const out = [];
-  for (let at = bar; at; at = at.parent) out.push(at);
-  return out.reverse();
+// ---- what is said about frames -------------------------------------------------------------------
+
+/** Whether a difference to the baseline is within the samples' noise. */
+function isChance(bar) {
+  const scatter = data.series[state.series].scatter;
+  if (!scatter || !root.total || !root.base) return false;
+  const now = bar.total / root.total, then = bar.base / root.base;
+  const variance = scatter[0] * then / root.base + scatter[1] * now / root.total;
+  return Math.abs(now - then) <= scatter[2] * Math.sqrt(variance);
 }
-
-/** The bar at the end of a path of labels, as far as there is one. */
-function follow(path) {
-  let at = root;
-  for (const label of path) {
-    const child = at.children.find((child) => child.label === label);
-    if (!child) break;
-    at = child;
-  }
-  return at;
-}
-
-const pathOf = (bar) => ancestry(bar).slice(1).map((one) => one.label);
-
-// ---- layout and drawing --------------------------------------------------------------------------
-
-const canvas = $("graph"), stage = $("stage"), context = canvas.getContext("2d");
-
-/** Rectangles, row by row and from left to right; sorted children make the invisible ones the last. */
-function layout() {
-  rows = [];
-  const width = stage.clientWidth;
-  for (const bar of ancestry(zoomed).slice(0, -1)) rows.push([{ bar, x: 0, w: width, outer: true }]);
-  const work = [{ bar: zoomed, x: 0, w: width }];
-  const scale = zoomed.total > 0 ? width / zoomed.total : 0;
-  while (work.length) {
-    const box = work.pop(), depth = box.bar ? box.bar.depth : box.depth;
-    (rows[depth] = rows[depth] || []).push(box);
-    if (!box.bar) continue;
-    const inner = [];
-    let x = box.x;
-    let rest = 0;
-    for (const child of box.bar.children) {
-      const w = child.total * scale;
-      if (w < MIN_WIDTH) { rest += w; continue; }
-      inner.push({ bar: child, x, w });
-      x += w;
-    }
-    // Many that cannot be seen one by one are a shadow together, so that no width looks lost.
-    if (rest >= 1) inner.push({ bar: null, x, w: rest, depth: depth + 1 });
-    // The last is worked on first, so they are pushed backwards.
-    for (let i = inner.length - 1; i >= 0; i--) work.push(inner[i]);
-  }
-  $("spacer").style.height = Math.max(0, rows.length * ROW + 6 - stage.clientHeight) + "px";
-}
-
-const top = (depth) => (state.flame ? Math.max(stage.clientHeight, rows.length * ROW + 6) - (depth + 1) * ROW - 3 : depth * ROW + 3) - stage.scrollTop;
-
-function draw() {
-  const width = stage.clientWidth, height = stage.clientHeight, ratio = devicePixelRatio || 1;
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.height = height + "px";
-  }
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const style = getComputedStyle(document.documentElement), mark = style.getPropertyValue("--mark");
-  const front = state.dark ? "#f2f3f5" : "#16181b", back = style.getPropertyValue("--back"), line = style.getPropertyValue("--line");
-  context.fillStyle = back;
-  context.fillRect(0, 0, width, height);
-  context.font = FONT;
-  measure = context.measureText("mmmmmmmmmm").width / 10;
-  context.textBaseline = "middle";
-  let drawn = 0;
-  rows.forEach((row, depth) => {
-    const y = top(depth);
-    if (y < -ROW || y > height) return;
-    for (const { bar, x, w, outer } of row) {
-      if (!bar) {
-        context.fillStyle = line;
-        context.fillRect(x, y, w, ROW - 1);
-        continue;
-      }
-      drawn++;
-      const hit = matches && bar.label >= 0 && matches[bar.label];
-      const gap = w > 3 ? 1 : w > 1.5 ? 0.5 : 0;
-      context.globalAlpha = outer ? 0.45 : matches && !hit ? 0.35 : 1;
-      context.fillStyle = hit ? mark : colour(bar);
-      context.fillRect(x, y, w - gap, ROW - 1);
-      context.globalAlpha = outer ? 0.7 : matches && !hit ? 0.6 : 1;
-      const room = Math.floor((w - 8) / measure);
-      const text = bar.label < 0 ? (room > 2 ? "all · " + amount(bar.total) : "") : fit(bar.label, room);
-      if (text && room > 1) {
-        context.fillStyle = hit ? back : front;
-        context.fillText(text, Math.max(x, 0) + 4, y + ROW / 2);
-      }
-      context.globalAlpha = 1;
-      if (bar === selected || bar === hovered) {
-        context.strokeStyle = front;
-        context.lineWidth = bar === selected ? 2 : 1;
-        context.strokeRect(x + 1, y + 1, Math.max(0, w - gap - 2), ROW - 3);
-      }
-    }
-  });
-  canvas.dataset.frames = drawn;
-}
-
-/** The box below a point of the canvas. */
-function at(x, y) {
-  const height = Math.max(stage.clientHeight, rows.length * ROW + 6);
-  const depth = Math.floor((state.flame ? height - 3 - (y + stage.scrollTop) : y + stage.scrollTop - 3) / ROW);
-  const row = rows[depth];
-  if (!row) return null;
-  let low = 0, high = row.length - 1;
-  while (low <= high) {
-    const middle = (low + high) >> 1, box = row[middle];
-    if (x < box.x) high = middle - 1;
-    else if (x >= box.x + box.w) low = middle + 1;
-    else return box.bar;
-  }
-  return null;
-}
-
-// ---- what is said about bars ---------------------------------------------------------------------
 
 function facts(bar) {
   const out = [`${amount(bar.total)} · ${percent(bar.total, root.total)} of all`];
-  if (zoomed !== root && bar.depth >= zoomed.depth) out.push(`${percent(bar.total, zoomed.total)} of ${short(zoomed)}`);
+  if (zoomed !== root && bar !== zoomed) out.push(`${percent(bar.total, zoomed.total)} of ${short(zoomed)}`);
   if (bar.own > 0 && bar.own !== bar.total) out.push(`itself ${amount(bar.own)} (${percent(bar.own, root.total)})`);
   if (data.series[state.series].base) {
     const now = 100 * bar.total / (root.total || 1), then = 100 * bar.base / (root.base || 1);
@@ -378,14 +290,12 @@ function facts(bar) {
   return out;
 }
 
-const short = (bar) => (bar.label < 0 ? "all" : fit(bar.label, 40));
-
 function showStatus() {
   const bar = hovered || selected || zoomed;
   $("status").textContent = `${nameOf(bar)} — ${facts(bar).join(" · ")}`;
 }
 
-function showTip(event) {
+function showTip(x, y) {
   const tip = $("tip");
   tip.hidden = !hovered;
   if (!hovered) return;
@@ -395,8 +305,8 @@ function showTip(event) {
   const kind = hovered.label < 0 ? "" : ["", "native code", "kernel", "class of the object", "not code, but an account"][+data.kinds[hovered.label]];
   if (kind) tip.append(Object.assign(document.createElement("span"), { textContent: kind }));
   const box = tip.getBoundingClientRect();
-  tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 6)) + "px";
-  tip.style.top = (event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 10 : event.clientY + 18) + "px";
+  tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 6)) + "px";
+  tip.style.top = (y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18) + "px";
 }
 
 function showPath() {
@@ -409,7 +319,7 @@ function showPath() {
   ancestry(zoomed).forEach((bar, i) => {
     if (i) path.append(" › ");
     const button = Object.assign(document.createElement("button"), { textContent: short(bar), title: nameOf(bar) });
-    button.onclick = () => zoom(bar);
+    button.onclick = () => go(bar);
     path.append(button);
   });
   path.scrollLeft = path.scrollWidth;
@@ -417,21 +327,28 @@ function showPath() {
 
 // ---- actions -------------------------------------------------------------------------------------
 
-/** Draws anew after a change of the given size: the data, what is shown of it, or only its looks. */
-function refresh(change) {
-  if (change === "data" || change === "root") {
-    const path = zoomed && change === "data" ? pathOf(zoomed) : [];
-    if (change === "data") tree = makeTree(state.series, state.thread);
-    root = makeRoot();
-    zoomed = follow(path);
-    selected = hovered = null;
-    foundAt = -1;
-    search();
-  }
-  if (change !== "looks") layout();
+const go = (bar) => { flame.show({ node: bar.id }); };
+
+/** Shows another tree, as near as it can to the way that was zoomed to. */
+function fresh(path = state.bottomUp ? [] : pathOf(zoomed)) {
+  root = makeRoot();
+  zoomed = follow(path);
+  selected = hovered = null;
+  foundAt = -1;
+  search();
+  looks();
+  flame.show({ node: zoomed.id });
+}
+
+/** Another series or thread. */
+function load(path) {
+  tree = makeTree(state.series, state.thread);
+  fresh(path);
+}
+
+function looks() {
   document.documentElement.dataset.theme = state.dark ? "dark" : "light";
   const press = (id, on) => $(id).setAttribute("aria-pressed", on);
-  if (!hovered) $("tip").hidden = true;
   $("theme").textContent = state.dark ? "Light" : "Dark";
   press("bottom-up", state.bottomUp);
   press("flip", state.flame);
@@ -442,21 +359,8 @@ function refresh(change) {
     $(id).disabled = (id === "allocated" || id === "live" ? memoryOf(id) : memoryOf(null, id)) < 0;
   }
   for (const id of ["waiters", "owners"]) press(id, data.series[state.series].stands === id);
-  canvas.dataset.zoom = nameOf(zoomed);
-  canvas.dataset.view = state.bottomUp ? "bottom-up" : "top-down";
-  canvas.setAttribute("aria-label", `Flame graph of ${data.title}, zoomed to ${nameOf(zoomed)}`);
-  if (change !== "looks") { showPath(); writeHash(); }
-  showStatus();
-  draw();
-}
-
-function zoom(bar) {
-  zoomed = bar;
-  selected = bar === root ? null : bar;
-  hovered = null;
-  refresh("zoom");
-  stage.scrollTop = state.flame ? stage.scrollHeight : Math.max(0, (bar.depth - 3) * ROW);
-  draw();
+  flame.upside = state.flame;
+  flame.recolour();
 }
 
 /** Marks what matches, and says how much of the whole lies in it. Nested matches count once. */
@@ -486,22 +390,22 @@ function nextMatch(step) {
   if (state.bottomUp) path.push(labels[found[foundAt]]);
   else for (let node = found[foundAt]; node; node = parents[node]) path.unshift(labels[node]);
   const bar = follow(path);
-  zoom(bar.parent && !state.bottomUp ? bar.parent : bar);
-  selected = bar;
-  refresh("looks");
+  flame.show({ node: (bar.parent && !state.bottomUp ? bar.parent : bar).id }).then(() => flame.choose(Math.max(0, flame.answer.bars.indexOf(bar))));
 }
 
 function toggle(key) {
   state[key] = !state[key];
-  if (key === "dark") { state.themeChosen = true; colours.clear(); refresh("looks"); writeHash(); return; }
-  refresh(key === "bottomUp" ? "root" : "zoom");
-  if (key === "flame") { stage.scrollTop = state.flame ? stage.scrollHeight : 0; draw(); }
+  if (key === "dark") state.themeChosen = true;
+  if (key === "bottomUp" || key === "diff") return fresh(key === "diff" ? undefined : []);
+  looks();
+  writeHash();
+  if (key === "flame") flame.goHome();
 }
 
 function chooseThread(thread) {
   state.thread = thread;
   $("thread").value = thread;
-  refresh("data");
+  load();
 }
 
 function chooseSeries(series) {
@@ -511,7 +415,7 @@ function chooseSeries(series) {
   state.thread = data.series[series].groups.findIndex((group) => group.name === name);
   state.diff = state.diff && !!data.series[series].base;
   fillThreads();
-  refresh("data");
+  load();
 }
 
 /** The memory series that a click leads to: `allocated` or `live`, of `bytes` or `objects`. */
@@ -539,29 +443,10 @@ function fillThreads() {
   select.value = state.thread;
 }
 
-/** Moves the selection: towards the root, away from it, or along the row. */
-function move(key) {
-  if (!selected) { selected = zoomed; return refresh("looks"); }
-  const outward = state.flame ? "ArrowDown" : "ArrowUp", inward = state.flame ? "ArrowUp" : "ArrowDown";
-  let next = null;
-  if (key === outward) next = selected.parent;
-  else if (key === inward) next = selected.children[0];
-  else {
-    const row = rows[selected.depth] || [], i = row.findIndex((box) => box.bar === selected);
-    next = (row[i + (key === "ArrowRight" ? 1 : -1)] || {}).bar;
-  }
-  if (next && next.total > 0) selected = next;
-  const y = top(selected.depth);
-  if (y < 0 || y > stage.clientHeight - ROW) stage.scrollTop += y - stage.clientHeight / 2;
-  refresh("looks");
-}
-
 const keys = {
   "/": () => $("search").focus(), b: () => toggle("bottomUp"), r: () => toggle("flame"), d: () => toggle("dark"),
-  c: () => !$("diff").hidden && toggle("diff"), 0: () => zoom(root), Home: () => zoom(root),
-  n: () => nextMatch(1), N: () => nextMatch(-1), "?": () => $("help").showModal(),
-  Escape: () => zoom(zoomed.parent || root), Backspace: () => zoom(zoomed.parent || root),
-  Enter: () => selected && zoom(selected), s: () => chooseSeries((state.series + 1) % data.series.length),
+  c: () => !$("diff").hidden && toggle("diff"), n: () => nextMatch(1), N: () => nextMatch(-1), "?": () => $("help").showModal(),
+  Escape: () => flame.out(), s: () => chooseSeries((state.series + 1) % data.series.length),
   w: () => chooseStanding(data.series[state.series].stands === "owners" ? "waiters" : "owners"),
   l: () => chooseMemory(otherOf("allocated", "live")), o: () => chooseMemory(null, otherOf("bytes", "objects")),
   t: () => stepThread(1), T: () => stepThread(-1),
@@ -587,17 +472,15 @@ function start() {
   $("series").value = state.series;
   $("notes").textContent = $("notes").title = data.notes.join(" · ");
   $("facts").textContent = data.facts.map(([key, value]) => `${key}: ${value}`).join("\n");
-  const legend = [["hsl(120 48% 60%)", "your packages, by colour"], ["hsl(205 24% 65%)", "JDK"], ["hsl(38 70% 60%)", "native"], ["hsl(12 75% 60%)", "kernel"], ["hsl(275 45% 65%)", "class of the objects"], ["#999", "not code"]];
-  for (const [colour, text] of legend) {
+  for (const [kind, text] of LEGEND.filter(([kind]) => kind !== "g")) {
     const box = document.createElement("i");
-    box.style.background = colour;
+    box.style.background = css(frameColour(kind, null, state.dark));
     $("legend").append(box, text);
   }
-  if (data.series.some((one) => one.base)) $("legend").append(". Diff: red grew, blue shrank, against the baseline, as shares; grey is within the samples' noise.");
+  if (data.series.some((one) => one.base)) $("legend").append(". Diff: orange grew, blue shrank, against the baseline, as shares; hatched vanished, dotted is new; what is pale is little or within the samples' noise.");
   $("search").value = state.search;
   fillThreads();
-  refresh("data");
-  if (wanted) zoom(follow(wanted.split(".").map(Number)));
+  load(wanted ? wanted.split(".").map(Number) : location.hash.length > 1 ? [] : data.zoom);
 
   $("series").onchange = (event) => chooseSeries(+event.target.value);
   $("thread").onchange = (event) => chooseThread(+event.target.value);
@@ -607,36 +490,27 @@ function start() {
   $("bottom-up").onclick = () => toggle("bottomUp");
   $("flip").onclick = () => toggle("flame");
   $("diff").onclick = () => toggle("diff");
-  $("reset").onclick = () => { state.search = $("search").value = ""; search(); zoom(root); };
+  $("reset").onclick = () => { state.search = $("search").value = ""; search(); flame.show({}); };
   $("theme").onclick = () => toggle("dark");
   $("help-button").onclick = () => $("help").showModal();
   let typing;
   $("search").oninput = (event) => {
     clearTimeout(typing);
-    typing = setTimeout(() => { state.search = event.target.value; foundAt = -1; search(); refresh("zoom"); }, 80);
+    typing = setTimeout(() => { state.search = event.target.value; foundAt = -1; search(); flame.again(); }, 80);
   };
   $("search").onkeydown = (event) => {
     if (event.key === "Enter") nextMatch(event.shiftKey ? -1 : 1);
-    if (event.key === "Escape") { event.target.value = state.search = ""; search(); refresh("zoom"); stage.focus(); }
+    if (event.key === "Escape") { event.target.value = state.search = ""; search(); flame.again(); flame.host.focus(); }
     event.stopPropagation();
   };
-  canvas.onmousemove = (event) => {
-    const next = at(event.offsetX, event.offsetY);
-    if (next !== hovered) { hovered = next; showStatus(); draw(); }
-    showTip(event);
-  };
-  canvas.onmouseleave = () => { hovered = null; $("tip").hidden = true; showStatus(); draw(); };
-  canvas.onclick = (event) => { const bar = at(event.offsetX, event.offsetY); if (bar) zoom(bar); };
-  canvas.style.cursor = "pointer";
-  stage.onscroll = draw;
-  new ResizeObserver(() => { layout(); draw(); }).observe(stage);
   document.onkeydown = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT" || $("help").open) return;
-    if (event.key.startsWith("Arrow")) { event.preventDefault(); return move(event.key); }
     const action = keys[event.key];
-    if (action) { event.preventDefault(); action(); }
+    if (action) action();
+    else if (event.target.tagName === "BUTTON" || !flame.key(event)) return;
+    event.preventDefault();
   };
-  stage.focus();
+  flame.host.focus();
 }
 
 start();

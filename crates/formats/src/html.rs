@@ -1,5 +1,5 @@
-//! A flame graph in one HTML file that needs nothing else: markup, style and program are in
-//! `assets/`, the data stand in the page as compact numbers.
+//! A flame graph in one HTML file that needs nothing else: markup and style are in `assets/`, the
+//! program is that of the page of `tare view`, the data stand in the page as compact numbers.
 //!
 //! A page must open quickly however large the recording is. So threads of one name are one, the
 //! smallest of very many share one, and past a budget of nodes the smallest subtrees become a
@@ -21,7 +21,12 @@ const THREAD_BUDGET: usize = 100;
 
 const MARKUP: &str = include_str!("../assets/flamegraph.html");
 const STYLE: &str = include_str!("../assets/flamegraph.css");
-const PROGRAM: &str = include_str!("../assets/flamegraph.js");
+/// What draws it is the program of the page of `tare view`; the last is what is around it here.
+const PROGRAMS: [&str; 3] = [
+    include_str!("../../view/assets/palette.js"),
+    include_str!("../../view/assets/flame.js"),
+    include_str!("../assets/flamegraph.js"),
+];
 
 /// The values of the threads of one name: node and value, by node.
 #[derive(Default)]
@@ -60,7 +65,7 @@ fn write_within(
     options: Options<'_>,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    let Options { title, baseline, scatter, .. } = options;
+    let Options { title, baseline, scatter, opens, .. } = options;
     let mut labels = match baseline {
         Some(_) => Labels::of_two_runs(),
         None => Labels::default(),
@@ -153,7 +158,18 @@ fn write_within(
     json::list(out, facts(profile), |out, (key, value)| {
         json::list(out, [key, &value], |out, part| text(out, part))
     })?;
-    write!(out, "}}</script>\n<script>\n{PROGRAM}</script>\n</body>\n</html>\n")?;
+    write!(out, ",\"opens\":")?;
+    text(out, opens.state)?;
+    write!(out, ",\"zoom\":")?;
+    json::list(out, opens.zoom, |out, name| text(out, name))?;
+    write!(out, "}}</script>\n<script>\n")?;
+    // One file has no modules.
+    for line in PROGRAMS.iter().flat_map(|program| program.lines()) {
+        if !line.starts_with("import ") && !line.trim_start().starts_with("//") {
+            writeln!(out, "{}", line.strip_prefix("export ").unwrap_or(line))?;
+        }
+    }
+    write!(out, "</script>\n</body>\n</html>\n")?;
     Ok(())
 }
 

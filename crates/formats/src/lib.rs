@@ -144,12 +144,23 @@ pub struct Options<'a> {
     /// How much the values of `series` scatter by chance; without it every difference is shown as
     /// one.
     pub scatter: Option<Scatter>,
+    /// How the HTML flame graph is when it is opened.
+    pub opens: Opening<'a>,
     /// Pack the result by gzip.
     pub gzip: bool,
     /// The size of the file that the profile was read from: how much is written of stacks hangs on
     /// it, so that a small file which was made to hurt does not become a huge one. Without it, no
     /// more than of a small one.
     pub source: Option<u64>,
+}
+
+/// What a flame graph shows at first.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Opening<'a> {
+    /// Names of frames, from below the root to the one that fills the width.
+    pub zoom: &'a [String],
+    /// What stands behind `#` in an address of the page, such as `search=price&root=bottom`.
+    pub state: &'a str,
 }
 
 /// What chance does to sums of a profile and of the baseline.

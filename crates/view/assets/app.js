@@ -172,7 +172,8 @@ function shareMenu(anchor) {
 async function save(as) {
   toast("Being written …");
   try {
-    const answer = await raw(`/api/export?${view({ format: as.format })}`);
+    const { query } = state, flip = localStorage.getItem("tare-upside") === "1" ? 1 : null;
+    const answer = await raw(`/api/export?${view({ format: as.format, path: query.get("path"), q: query.get("q"), against: query.get("against"), flip })}`);
     const named = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition") || "");
     download(await answer.blob(), named ? named[1] : `tare${as.ending}`);
   } catch (error) {

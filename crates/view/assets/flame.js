@@ -146,6 +146,8 @@ export class Flame {
     this.known = new Map();
     this.upside = options.upside || false;
     this.frame = 0;
+    /** The root is to be in sight. */
+    this.home = true;
     this.slow = 0;
     this.asked = 0;
     this.wide = 0;
@@ -241,7 +243,7 @@ export class Flame {
     this.at = { width: 1, rows: 200, ...to };
     this.from = 0;
     this.to = 1;
-    this.host.scrollTop = 0;
+    this.home = true;
     await this.load();
   }
 
@@ -382,16 +384,20 @@ export class Flame {
     this.soon();
   }
 
+  goHome() { this.home = true; this.soon(); }
+
   soon() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => { this.frame = 0; this.paint(); });
   }
 
-  /** How a frame of two recordings is coloured. @param {Answer} answer @param {number} i @param {number} old @param {number} fresh */
-  change(answer, i, old, fresh) {
-    const was = /** @type {Float64Array} */ (answer.old)[i], is = /** @type {Float64Array} */ (answer.fresh)[i];
-    const one = old ? was / old : 0, two = fresh ? is / fresh : 0;
-    return changeColour(Math.max(-1, Math.min(1, (two - one) / Math.max(one, two, 1e-12))), this.dark);
+  /** How a frame is coloured: of two recordings by its change, unless that may be chance. @param {Answer} answer @param {number} i */
+  tint(answer, i) {
+    const { old, fresh, label, head } = answer;
+    if (!old || !fresh) return this.colours[label[i]];
+    const [before, after] = head.wholes, was = before ? old[i] / before : 0, is = after ? fresh[i] / after : 0, by = is - was;
+    const [one, two, most] = head.scatter || [0, 0, 0], chance = most * Math.sqrt(one * was / before + two * is / after);
+    return changeColour(!label[i] || Math.abs(by) <= chance ? 0 : by / Math.max(was, is, 1e-12), this.dark);
   }
 
   paint() {
@@ -405,6 +411,7 @@ export class Flame {
     if (canvas.width !== w || canvas.height !== t) { canvas.width = w; canvas.height = t; }
     canvas.style.height = `${tall}px`;
     this.spacer.style.height = `${Math.max(0, this.tallness - tall)}px`;
+    if (this.home && answer && !this.flight) { this.home = false; host.scrollTop = this.upside ? host.scrollHeight : 0; }
     const back = this.dark ? 0xff191714 : 0xffffffff;
     if (this.image?.width !== w || this.image.height !== t) this.image = pen.createImageData(w, t);
     const image = this.image, pixels = new Uint32Array(image.data.buffer);
@@ -412,8 +419,7 @@ export class Flame {
     if (!answer || !answer.count) { pen.putImageData(image, 0, 0); return; }
     const searching = answer.hit.length > 0, high = Math.round(ROW * ratio);
     const scale = w / ((this.to - this.from) * answer.head.width), begin = this.from * answer.head.width;
-    const { left, width, label, hit } = answer, colours = this.colours;
-    const old = answer.old ? answer.old[0] : 0, fresh = answer.fresh ? answer.fresh[0] : 0;
+    const { left, width, label, hit } = answer;
     /** @type {[number, number, number, number][]} */
     const written = [];
     const line = new Uint32Array(w), letter = this.letter(), least = 3 * letter * ratio;
@@ -429,7 +435,7 @@ export class Flame {
         const x0 = (left[i] - begin) * scale, x1 = x0 + width[i] * scale;
         if (x1 <= 0) continue;
         if (x0 >= w) break;
-        let colour = answer.old ? this.change(answer, i, old, fresh) : colours[label[i]];
+        let colour = this.tint(answer, i);
         if (searching && !hit[i]) colour = mix(colour, back, 0.72);
         if (i === this.hover && label[i]) colour = mix(colour, this.dark ? 0xffffffff : 0xff000000, 0.09);
         const a = Math.max(0, Math.floor(x0 + 0.5)), b = Math.min(w, Math.floor(x1 + 0.5));
@@ -450,7 +456,7 @@ export class Flame {
     }
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.putImageData(image, 0, 0);
-    this.write(answer, written, ratio, this.dark ? "#f4f6f8" : "#14171a", high, old);
+    this.write(answer, written, ratio, this.dark ? "#f4f6f8" : "#14171a", high);
   }
 
   letter() {
@@ -461,8 +467,8 @@ export class Flame {
     return this.wide;
   }
 
-  /** Names, patterns and outlines on what is painted. @param {Answer} answer @param {[number, number, number, number][]} written @param {number} ratio @param {string} ink @param {number} high @param {number} old */
-  write(answer, written, ratio, ink, high, old) {
+  /** Names, patterns and outlines on what is painted. @param {Answer} answer @param {[number, number, number, number][]} written @param {number} ratio @param {string} ink @param {number} high */
+  write(answer, written, ratio, ink, high) {
     const { pen } = this, letter = this.letter();
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.font = FONT;
@@ -470,7 +476,7 @@ export class Flame {
     for (const [i, a, b, y] of written) {
       const x = a / ratio, wide = (b - a) / ratio, top = y / ratio, kind = answer.head.kinds[answer.label[i]];
       if (kind === "s") this.hatch(x, top, wide, 7);
-      if (answer.old && answer.fresh && old) {
+      if (answer.old && answer.fresh) {
         if (answer.fresh[i] === 0) this.hatch(x, top, wide, 4);
         else if (answer.old[i] === 0) this.dots(x, top, wide);
       }
@@ -575,7 +581,7 @@ export class Flame {
       for (let i = answer.rows[row]; i < answer.rows[row + 1]; i++) {
         const x0 = Math.max(0, (answer.left[i] - begin) * scale), x1 = Math.min(wide, (answer.left[i] + answer.width[i] - begin) * scale);
         if (x1 - x0 < 0.3) continue;
-        const name = this.text(i), colour = answer.old ? this.change(answer, i, answer.old[0], answer.fresh?.[0] || 0) : this.colours[answer.label[i]];
+        const name = this.text(i), colour = this.tint(answer, i);
         out.push(`<g>${name ? `<title>${safe(name)}</title>` : ""}<rect x="${x0.toFixed(1)}" y="${y}" width="${Math.max(0.3, x1 - x0 - 0.5).toFixed(1)}" height="${ROW - 1}" fill="${css(colour)}"/>`);
         const text = name ? fitted(name, answer.head.kinds[answer.label[i]], Math.floor((x1 - x0 - 6) / 7.3)) : "";
         if (text) out.push(`<text x="${(x0 + 3).toFixed(1)}" y="${y + 14}" fill="${this.dark ? "#f2f4f6" : "#14171a"}">${safe(text)}</text>`);

@@ -161,8 +161,7 @@ export function flamePage(host) {
   const flip = () => {
     upside = flame.upside = !upside;
     localStorage.setItem("tare-upside", upside ? "1" : "0");
-    stage.scrollTop = upside ? stage.scrollHeight : 0;
-    flame.soon();
+    flame.goHome();
   };
   const list = () => {
     listed = !listed;

@@ -20,5 +20,7 @@ mod view;
 pub use access::untrusted_request;
 pub use queries::SECTIONS;
 pub use server::{Handle, Server};
-pub use source::{Code, CodeOf, Export, Kind, Loaded, Problem, Source, State, Wish};
+pub use source::{
+    Against, Code, CodeOf, Export, Kind, Loaded, Problem, Shown, Source, State, Wish,
+};
 pub use view::View;

@@ -1,7 +1,7 @@
 //! What was computed of a view, and a cache of it: bounded by bytes, the oldest goes first.
 
 use crate::graph::Graph;
-use crate::source::{Loaded, Problem, Source};
+use crate::source::{Against, Loaded, Problem, Source};
 use crate::view::View;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -83,15 +83,6 @@ enum What {
     Half(LabelId, Side),
     Document,
     Compared(Against),
-}
-
-/// What a view is compared with.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Against {
-    /// The other file.
-    File,
-    /// Another part of the run.
-    Time(String),
 }
 
 type Key = (u64, What, View);

@@ -7,13 +7,13 @@ mod timeline;
 use crate::flame::{self, Window};
 use crate::graph::{Asked, Graph};
 use crate::http::{Answer, Request, pairs};
-use crate::prepared::{Against, Cache, Compared, Prepared, Side};
-use crate::source::{Problem, Source, Wish};
+use crate::prepared::{Cache, Compared, Prepared, Side};
+use crate::source::{Against, Problem, Shown, Source, Wish};
 use crate::view::View;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::Arc;
-use tare_analysis::{Hot, NodeId};
+use tare_analysis::{Diff, Hot, NodeId, Noise};
 use tare_profile::{SeriesInfo, Unit};
 
 /// A question: its parameters, and the view among them.
@@ -179,12 +179,16 @@ impl Question<'_> {
         Ok(json!({ "epoch": self.epoch, "section": section, "how": how }))
     }
 
+    fn against(&self) -> Result<Against, Problem> {
+        match self.get("against") {
+            Some("file") => Ok(Against::File),
+            Some(time) => Ok(Against::Time(time.to_owned())),
+            None => Err(Problem::new(400, "it is not said what to compare with")),
+        }
+    }
+
     fn compared(&self) -> Result<Arc<Compared>, Problem> {
-        let against = match self.get("against") {
-            Some("file") => Against::File,
-            Some(time) => Against::Time(time.to_owned()),
-            None => return Err(Problem::new(400, "it is not said what to compare with")),
-        };
+        let against = self.against()?;
         self.cache.compared(self.source, self.epoch, &self.view, against)
     }
 
@@ -211,6 +215,8 @@ impl Question<'_> {
             0 => "there was nothing before".to_owned(),
             _ => format!("{:+.1} %", 100.0 * (new - old) as f64 / old as f64),
         };
+        let is_chance = diff.noise == Noise::Samples && ((new - old) as f64).abs() <= diff.doubt;
+        let growth = growth + if is_chance { ", which may be chance" } else { "" };
         let alike =
             format!("{:.1} % of both is the same, context by context", 100.0 * diff.overlap);
         Ok(json!({
@@ -225,16 +231,21 @@ impl Question<'_> {
 
     fn diff_flame(&self) -> Result<Answer, Problem> {
         let compared = self.compared()?;
-        self.picture(&compared.graph, compared.unit)
+        let Diff { sums, scatter: [old, new], deviations, noise, .. } = &compared.diff;
+        let mut head = json!({ "epoch": self.epoch, "unit": compared.unit, "wholes": sums });
+        if *noise == Noise::Samples {
+            head["scatter"] = json!([old, new, deviations]);
+        }
+        self.picture(&compared.graph, head)
     }
 
     fn flame(&self) -> Result<Answer, Problem> {
         let graph = self.graph()?;
         let unit = self.unit(&*self.prepared()?);
-        self.picture(&graph, unit)
+        self.picture(&graph, json!({ "epoch": self.epoch, "unit": unit }))
     }
 
-    fn picture(&self, graph: &Graph, unit: &str) -> Result<Answer, Problem> {
+    fn picture(&self, graph: &Graph, head: Value) -> Result<Answer, Problem> {
         let found = graph.node(&self.asked()?)?;
         let (from, to) = (self.share("from", 0.0)?, self.share("to", 1.0)?);
         if from >= to {
@@ -249,7 +260,6 @@ impl Question<'_> {
             rows: self.number("rows", 200, 1000)?.max(1),
             search: self.get("q").map(str::to_owned),
         };
-        let head = json!({ "epoch": self.epoch, "unit": unit });
         let body = flame::answer(graph, &window, head);
         Ok(Answer::new("application/octet-stream", body))
     }
@@ -296,10 +306,32 @@ impl Question<'_> {
         }))
     }
 
+    /// What the page shows of the view: the frame that fills the width, and what is looked for.
+    fn shown(&self) -> Result<Shown, Problem> {
+        let path = self.get("path").filter(|_| self.get("against").is_none());
+        let found = match path {
+            Some(path) => {
+                let prepared = self.prepared()?;
+                let graph = &prepared.graph;
+                let way = graph.find(path).map(|node| graph.above(node).into_iter().chain([node]));
+                let text = |node: NodeId| graph.tree.label_of(node).text.clone();
+                way.map(|way| way.skip(1).map(text).collect())
+            }
+            None => None,
+        };
+        let flag = |key: &str| self.get(key).is_some();
+        let mut state = if flag("flip") { "root=bottom&" } else { "" }.to_owned();
+        if let Some(search) = self.get("q") {
+            state += &format!("search={}", encoded(search));
+        }
+        let against = self.get("against").map(|_| self.against()).transpose()?;
+        Ok(Shown { zoom: found.unwrap_or_default(), state, against })
+    }
+
     fn export(&self) -> Result<Answer, Problem> {
         let format =
             self.get("format").ok_or_else(|| Problem::new(400, "no format was asked for"))?;
-        let export = self.source.export(&self.view, format)?;
+        let export = self.source.export(&self.view, format, &self.shown()?)?;
         let name: String = export
             .name
             .chars()

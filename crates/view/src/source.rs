@@ -77,6 +77,26 @@ pub struct Export {
     pub bytes: Vec<u8>,
 }
 
+/// What a view is compared with.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Against {
+    /// The other file.
+    File,
+    /// Another part of the run.
+    Time(String),
+}
+
+/// How a view is shown, for a file that is opened in the same way.
+#[derive(Clone, Default, Debug)]
+pub struct Shown {
+    /// Names of frames, from below the root to the one that fills the width.
+    pub zoom: Vec<String>,
+    /// What stands behind `#` in an address of the exported page.
+    pub state: String,
+    /// What it is compared with.
+    pub against: Option<Against>,
+}
+
 /// A method whose code is asked for, as the recording names it.
 #[derive(Clone, Debug)]
 pub struct CodeOf {
@@ -123,7 +143,7 @@ pub trait Source: Send + Sync {
     /// Formats to export to: `exports` of `/api/run`.
     fn exports(&self) -> Value;
 
-    fn export(&self, view: &View, format: &str) -> Result<Export, Problem>;
+    fn export(&self, view: &View, format: &str, shown: &Shown) -> Result<Export, Problem>;
 
     /// The source of a method of the recording, or its bytecode.
     fn code(&self, asked: &CodeOf) -> Result<Code, Problem>;

@@ -7,8 +7,10 @@ use crate::term::{DIM, WARN, plain};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use tare_analysis::{Compensation, Diff, DiffOptions, Filter, JOINED, Noise, OWNERS, narrow};
-use tare_formats::{Format, Options, Scatter};
+use tare_analysis::{
+    Asides, Compensation, Diff, DiffOptions, Filter, JOINED, Noise, OWNERS, narrow, set_aside,
+};
+use tare_formats::{Format, Opening, Options, Scatter};
 use tare_profile::{Estimate, LossKind, Profile, SeriesId, SeriesInfo};
 
 pub fn run(args: &ExportArgs) -> Result<()> {
@@ -65,6 +67,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         scatter,
         gzip,
         source: size_of(&args.file),
+        ..Options::default()
     };
     let size = write(&profile, format, options, &args.output)?;
     let (name, series) = (args.output.display(), profile.series(series));
@@ -75,18 +78,55 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
+/// A part of a recording, as a page of `tare view` shows it.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    pub path: &'a Path,
+    pub view: &'a ViewArgs,
+    pub asides: Asides,
+}
+
+impl Part<'_> {
+    /// With the series that is shown; `compared`, with what tells how much it scatters.
+    fn load(&self, format: Format, compared: bool) -> Result<(Profile, SeriesId)> {
+        let Part { path, view, asides } = *self;
+        let mut profile = match compared {
+            true => source::load_compared(path, view)?,
+            false => load(Some(view), path, format)?,
+        };
+        drop_ranges(&mut profile);
+        let known = profile.all_series().any(|(_, series)| series.info().name == OWNERS);
+        let always = format == Format::Html && !known;
+        source::add_owners(&mut profile, view.metric.as_deref().filter(|_| !known), always)?;
+        let filter = Filter { min_share: view.min_share.unwrap_or(0.0), ..view.filter() };
+        let series = source::metrics(&profile, view.metric.as_deref())?[0];
+        // As the page does: what stands aside decides who is a caller.
+        let profile = narrow(profile, series, &filter.restriction())?;
+        let profile = match set_aside(&profile, series, asides) {
+            Some(aside) => aside.profile,
+            None => profile,
+        };
+        Ok((narrow(profile, series, &filter.shape())?, series))
+    }
+}
+
 /// A view in a format, whole and in memory.
-pub fn into_memory(path: &Path, view: &ViewArgs, format: Format, title: &str) -> Result<Vec<u8>> {
-    let mut profile = load(Some(view), path, format)?;
-    let known = profile.all_series().any(|(_, series)| series.info().name == OWNERS);
-    let always = format == Format::Html && !known;
-    source::add_owners(&mut profile, view.metric.as_deref().filter(|_| !known), always)?;
-    let filter = Filter { min_share: view.min_share.unwrap_or(0.0), ..view.filter() };
-    let series = source::metrics(&profile, view.metric.as_deref())?[0];
-    let profile = narrow(profile, series, &filter)?;
-    let gzip = format == Format::Pprof;
-    let (series, source) = (Some(series), size_of(path));
-    let options = Options { series, threads: true, title, gzip, source, ..Options::default() };
+pub fn into_memory(
+    what: Part<'_>,
+    baseline: Option<Part<'_>>,
+    format: Format,
+    title: &str,
+    opens: Opening<'_>,
+) -> Result<Vec<u8>> {
+    let baseline = baseline.filter(|_| format == Format::Html);
+    let (profile, series) = what.load(format, baseline.is_some())?;
+    let baseline = baseline.map(|part| part.load(format, true)).transpose()?;
+    let both = baseline.as_ref().map(|(base, of)| scatter_of((base, *of), (&profile, series)));
+    let scatter = both.transpose()?.flatten();
+    let (gzip, source) = (format == Format::Pprof, size_of(what.path));
+    let baseline = baseline.as_ref().map(|(profile, _)| profile);
+    let series = Some(series);
+    let options = Options { series, threads: true, title, baseline, scatter, opens, gzip, source };
     let mut bytes = Vec::new();
     tare_formats::write(&profile, format, options, &mut bytes)?;
     Ok(bytes)

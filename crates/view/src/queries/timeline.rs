@@ -1,5 +1,6 @@
 //! The run along one axis: what was measured, and beside it what the JVM did.
 
+mod more;
 mod states;
 
 use super::{Question, unit};
@@ -35,6 +36,12 @@ impl Axis {
         inside.then(|| (((time - self.from) / self.cell()) as usize).min(self.cells - 1))
     }
 
+    fn add(&self, values: &mut [f64], time: u64, value: f64) {
+        if let Some(cell) = self.of(time) {
+            values[cell] += value;
+        }
+    }
+
     /// Adds what is spread evenly over a stretch of time.
     fn spread(&self, values: &mut [f64], time: u64, length: u64, value: f64) {
         let end = time.saturating_add(length.max(1));
@@ -64,15 +71,9 @@ pub fn answer(question: &Question<'_>) -> Result<Value, Problem> {
     let axis = axis(question, profile, question.number("cells", 600, CELLS)?.max(1))?;
     let (metric, threads) = metric(&loaded, &axis);
     let info = profile.series(loaded.metrics[0]).info();
-    let mut lanes = vec![json!({
-        "id": "metric",
-        "name": format!("{} {}", info.name, info.kind.name()),
-        "kind": "area",
-        "unit": unit(info),
-        "per": "cell",
-        "values": rounded(&metric),
-    })];
-    lanes.extend(others(profile, &axis));
+    let name = format!("{} {}", info.name, info.kind.name());
+    let mut lanes = vec![area("metric", &name, unit(info), &metric)];
+    lanes.extend(others(&loaded, &axis));
     let mut answer = json!({
         "epoch": question.epoch,
         "from": axis.from,
@@ -165,28 +166,17 @@ fn rounded(values: &[f64]) -> Vec<i64> {
 }
 
 /// What else happened, as far as it was recorded.
-fn others(profile: &Profile, axis: &Axis) -> Vec<Value> {
-    let mut lanes = Vec::new();
+fn others(loaded: &Loaded, axis: &Axis) -> Vec<Value> {
+    let profile = &loaded.profile;
+    let mut lanes: Vec<Value> = more::allocation(loaded, axis).into_iter().collect();
     let collections = collections(profile);
-    let bars = |mut bars: Vec<(u64, u64, String, String)>| -> Value {
-        bars.sort_by_key(|bar| Reverse(bar.1));
-        bars.truncate(BARS);
-        bars.sort_by_key(|bar| bar.0);
-        let bar = |(time, duration, name, text): (u64, u64, String, String)| json!({ "t": time, "d": duration, "name": name, "text": text });
-        bars.into_iter().map(bar).collect()
-    };
     let seen = collections.iter().filter(|one| axis.touches(one.time, one.duration));
-    let of_gc: Vec<_> = seen
-        .clone()
-        .map(|one| {
-            let text = format!("gc:{} {} {}", one.number, one.collector, one.cause);
-            (one.time, one.duration, one.kind.clone(), text.trim().to_owned())
-        })
-        .collect();
+    let of_gc = seen.clone().map(|one| {
+        let text = format!("gc:{} {} {}", one.number, one.collector, one.cause);
+        (one.time, one.duration, one.kind.clone(), text.trim().to_owned())
+    });
     if !collections.is_empty() {
-        lanes.push(
-            json!({ "id": "gc", "name": "Collections", "kind": "bars", "bars": bars(of_gc) }),
-        );
+        lanes.push(bars("gc", "Collections", of_gc.collect()));
     }
     let points: Vec<Value> =
         seen.filter_map(|one| Some(json!([one.end(), one.heap_after?]))).take(CELLS).collect();
@@ -196,44 +186,47 @@ fn others(profile: &Profile, axis: &Axis) -> Vec<Value> {
                            "points": points }));
     }
     let safepoints = safepoints(profile);
-    let of_safepoints: Vec<_> = safepoints
-        .iter()
-        .filter(|one| axis.touches(one.time, one.duration))
-        .map(|one| {
-            let text = format!("safepoint:{} {}", one.number, one.reason);
-            (one.time, one.duration, one.reason.clone(), text)
-        })
-        .collect();
+    let of_safepoints = safepoints.iter().filter(|one| axis.touches(one.time, one.duration));
+    let of_safepoints = of_safepoints.map(|one| {
+        let text = format!("safepoint:{} {}", one.number, one.reason);
+        (one.time, one.duration, one.reason.clone(), text)
+    });
     if !safepoints.is_empty() {
-        let bars = bars(of_safepoints);
-        lanes.push(
-            json!({ "id": "safepoints", "name": "Safepoints", "kind": "bars", "bars": bars }),
-        );
+        lanes.push(bars("safepoints", "Safepoints", of_safepoints.collect()));
     }
-    let mut area = |id: &str, name: &str, unit: &str, values: Option<Vec<f64>>| {
-        if let Some(values) = values {
-            lanes
-                .push(json!({ "id": id, "name": name, "kind": "area", "unit": unit, "per": "cell",
-                               "values": rounded(&values) }));
-        }
-    };
-    area(
-        "locks",
-        "Waiting for locks and others",
-        "ns",
-        durations(profile, axis, &EventKind::lock()),
-    );
-    area("classes", "Classes loaded", "count", counts(profile, axis, &EventKind::class_load()));
+    if let Some(values) = durations(profile, axis, &EventKind::lock()) {
+        lanes.push(area("locks", "Waiting for locks and others", "ns", &values));
+    }
+    if let Some(values) = counts(profile, axis, &EventKind::class_load()) {
+        lanes.push(area("classes", "Classes loaded", "count", &values));
+    }
     let compiled = compiled(profile);
-    let work = || {
+    if !compiled.is_empty() {
         let mut values = vec![0.0; axis.cells];
         for one in &compiled {
             axis.spread(&mut values, one.time, one.duration, one.work as f64);
         }
-        values
-    };
-    area("compilers", "Compilers at work", "ns", (!compiled.is_empty()).then(work));
+        lanes.push(area("compilers", "Compilers at work", "ns", &values));
+    }
+    lanes.extend(more::regions(profile, axis));
+    lanes.extend(more::markers(profile, axis));
     lanes
+}
+
+/// A lane of amounts in cells.
+fn area(id: &str, name: &str, unit: &str, values: &[f64]) -> Value {
+    json!({ "id": id, "name": name, "kind": "area", "unit": unit, "per": "cell",
+            "values": rounded(values) })
+}
+
+/// A lane of things that happened: when, for how long, of which kind, and in words.
+fn bars(id: &str, name: &str, mut bars: Vec<(u64, u64, String, String)>) -> Value {
+    bars.sort_by_key(|bar| Reverse(bar.1));
+    bars.truncate(BARS);
+    bars.sort_by_key(|bar| bar.0);
+    let bar = |(time, duration, name, text): (u64, u64, String, String)| json!({ "t": time, "d": duration, "name": name, "text": text });
+    let bars: Value = bars.into_iter().map(bar).collect();
+    json!({ "id": id, "name": name, "kind": "bars", "bars": bars })
 }
 
 /// Durations of a kind of event in cells; `None` if there are none.
@@ -250,9 +243,7 @@ fn counts(profile: &Profile, axis: &Axis, kind: &EventKind) -> Option<Vec<f64>> 
     let (_, table) = profile.all_events().find(|(_, table)| table.kind().name == kind.name)?;
     let mut values = vec![0.0; axis.cells];
     for event in table.events() {
-        if let Some(cell) = axis.of(event.time) {
-            values[cell] += 1.0;
-        }
+        axis.add(&mut values, event.time, 1.0);
     }
     Some(values).filter(|_| !table.is_empty())
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tare_view::{Code, CodeOf, Export, Kind, Loaded, Problem, Source, State, View};
+use tare_view::{Code, CodeOf, Export, Kind, Loaded, Problem, Shown, Source, State, View};
 
 pub struct Dump {
     name: String,
@@ -80,7 +80,7 @@ impl Source for Dump {
         json!([])
     }
 
-    fn export(&self, _: &View, _: &str) -> Result<Export, Problem> {
+    fn export(&self, _: &View, _: &str, _: &Shown) -> Result<Export, Problem> {
         Err(no_run())
     }
 

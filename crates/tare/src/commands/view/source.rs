@@ -8,7 +8,8 @@ use super::live::{Live, Standing};
 use super::there::There;
 use crate::cli::ReportArgs;
 use crate::commands::heap::Paged;
-use crate::commands::{export, report};
+use crate::commands::export::{self, Part};
+use crate::commands::report;
 use crate::source;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -18,12 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tare_analysis::{Bounds, default_metrics, narrow, set_aside};
-use tare_formats::Format;
+use tare_formats::{Format, Opening};
 use tare_profile::{Estimate, Profile, TimeAxis};
 use tare_recording::{Recording, Warning};
-use tare_session::Part;
+use tare_session::Part as Engine;
 use tare_session::sources::Sources;
-use tare_view::{Code, CodeOf, Export, Kind, Loaded, Problem, Source, State, View, Wish};
+use tare_view::{
+    Against, Code, CodeOf, Export, Kind, Loaded, Problem, Shown, Source, State, View, Wish,
+};
 
 /// A file that has no end is being written if it was not longer ago than this that it grew.
 const GROWS: Duration = Duration::from_secs(5);
@@ -159,6 +162,11 @@ impl Recorded {
         })
     }
 
+    fn other(&self) -> Result<PathBuf, Problem> {
+        let text = "there is no other file; `tare view OLD NEW` compares two";
+        self.other.clone().ok_or_else(|| Problem::new(400, text))
+    }
+
     /// The whole run, and with it the view that is shown first.
     fn whole(&self, epoch: u64) -> Result<Arc<Whole>, Problem> {
         let mut kept = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
@@ -262,8 +270,7 @@ impl Source for Recorded {
     fn compared(&self, view: &View, other: bool) -> Result<Loaded, Problem> {
         let mut args = self.args(view)?;
         if other {
-            let text = "there is no other file; `tare view OLD NEW` compares two";
-            args.file = self.other.clone().ok_or_else(|| Problem::new(400, text))?;
+            args.file = self.other()?;
         }
         let profile = source::load_compared(&args.file, &args.view).map_err(problem)?;
         shown(profile, &args).map_err(problem)
@@ -293,12 +300,21 @@ impl Source for Recorded {
             .collect()
     }
 
-    fn export(&self, view: &View, format: &str) -> Result<Export, Problem> {
+    fn export(&self, view: &View, format: &str, shown: &Shown) -> Result<Export, Problem> {
         let found = Format::ALL.into_iter().find(|known| name_of(*known) == format);
         let format =
             found.ok_or_else(|| Problem::new(400, format!("there is no format {format:?}")))?;
         let args = self.args(view)?;
-        let bytes = export::into_memory(&self.path, &args.view, format, &self.name);
+        let what = Part { path: &self.path, view: &args.view, asides: report::shown_asides(&args) };
+        let before = match &shown.against {
+            Some(Against::Time(time)) => Some(self.args(&view.with_time(time))?),
+            Some(Against::File) => Some(ReportArgs { file: self.other()?, ..self.args(view)? }),
+            None => None,
+        };
+        let before = before.as_ref();
+        let baseline = before.map(|args| Part { path: &args.file, view: &args.view, ..what });
+        let opens = Opening { zoom: &shown.zoom, state: &shown.state };
+        let bytes = export::into_memory(what, baseline, format, &self.name, opens);
         let stem = self.name.split('.').next().unwrap_or_default();
         let name = format!("{stem}{}", format.endings()[0]);
         Ok(Export { name, bytes: bytes.map_err(problem)? })
@@ -322,7 +338,7 @@ impl Source for Recorded {
     fn parts(&self) -> Value {
         let Some(standing) = &self.live else { return Value::Null };
         let parts = standing.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = |(part, on): &(Part, bool)| {
+        let row = |(part, on): &(Engine, bool)| {
             let (name, about) = words(*part);
             json!({ "part": name, "about": about, "on": on })
         };
@@ -345,7 +361,7 @@ impl Source for Recorded {
         };
         match wish {
             Wish::Switch { part, on } => {
-                let known = Part::ALL.into_iter().find(|known| words(*known).0 == part);
+                let known = Engine::ALL.into_iter().find(|known| words(*known).0 == part);
                 let text = format!("there is no engine {part:?}");
                 let part = known.ok_or_else(|| Problem::new(404, text))?;
                 standing.switch(part, *on).map_err(|text| Problem::new(409, text))
@@ -371,13 +387,13 @@ impl Source for Recorded {
 }
 
 /// What a part of a recording is called in requests, and to people.
-fn words(part: Part) -> (&'static str, &'static str) {
+fn words(part: Engine) -> (&'static str, &'static str) {
     match part {
-        Part::Samples => ("samples", "samples of threads"),
-        Part::Alloc => ("alloc", "sampled allocation, and what of it lives"),
-        Part::Locks => ("lock", "waits for locks"),
-        Part::Classes => ("classes", "classes that are loaded"),
-        Part::JniRefs => ("jni-refs", "references of native code"),
+        Engine::Samples => ("samples", "samples of threads"),
+        Engine::Alloc => ("alloc", "sampled allocation, and what of it lives"),
+        Engine::Locks => ("lock", "waits for locks"),
+        Engine::Classes => ("classes", "classes that are loaded"),
+        Engine::JniRefs => ("jni-refs", "references of native code"),
     }
 }
 
