@@ -26,7 +26,7 @@ export function heapPage(host) {
   /** @type {Grid<any> | null} */
   let grid = null;
   const wanted = () => (tab() === "map" ? get("heap/overview") : tab() === "path" ? (what() ? get("heap/path", new URLSearchParams({ what: what() })) : Promise.resolve(undefined))
-    : get(`heap/${tab()}`, tab() === "histo" ? new URLSearchParams({ what: state.query.get("by") || "class" }) : ""));
+    : tab() === "histo" ? get(state.query.has("order") ? "heap/histo" : "heap/changes", new URLSearchParams({ what: state.query.get("by") || "class" })) : get("heap/dominators"));
   const panel = new Panel(main, wanted, (answer) => {
     grid?.close();
     grid = null;
@@ -131,12 +131,15 @@ const held = (/** @type {number} */ whole) => [
 /** @param {HTMLElement} main @param {any} data */
 function histo(main, data) {
   const by = h("select", { "aria-label": "Rows are", change: () => set({ by: by.value === "class" ? null : by.value }) }, ...["class", "package", "loader"].map((one) => h("option", { selected: (state.query.get("by") || "class") === one }, one)));
-  main.append(h("p", null, "by ", by, h("span", { class: "dim" }, ` ${count(data.all)} rows${data.all > data.rows.length ? `, the largest ${count(data.rows.length)}` : ""}; Enter shows why instances are still there`)));
+  main.append(h("p", null, "by ", by, h("span", { class: "dim" }, ` ${count(data.all)} rows${data.all > data.rows.length ? `, the largest ${count(data.rows.length)}` : ""}; Enter shows why instances are still there`)),
+    data.before !== undefined || state.query.has("order") ? button("What changed first", () => set({ order: state.query.has("order") ? null : "retained" }), { "aria-pressed": String(!state.query.has("order")), title: "Beside the heap before" }) : "");
+  const signed = (/** @type {string} */ id, /** @type {string} */ title, /** @type {(value: number) => string} */ words) => ({ id, title, width: "104px", narrow: id === "more_bytes",
+    cell: (/** @type {any} */ row) => `${row[id] > 0 ? "+" : row[id] < 0 ? "−" : ""}${words(Math.abs(row[id]))}`, value: (/** @type {any} */ row) => row[id] });
   const place = h("div", { class: "graph tall" });
   main.append(place);
   /** @type {Grid<any>} */
   const grid = new Grid(place, { label: "Classes", name: (row) => row.name, enter: (row) => { if (by.value === "class") set({ tab: "path", what: row.name }); },
-    columns: [...held(data.bytes), { id: "objects", title: "objects", width: "110px", cell: (row) => count(row.objects), value: (row) => row.objects },
+    columns: [...(data.before === undefined ? [] : [signed("more_bytes", "change", bytes), signed("more_objects", "objects", count)]), ...held(data.bytes), { id: "objects", title: "objects", width: "110px", cell: (row) => count(row.objects), value: (row) => row.objects },
       { id: "name", title: by.value, left: true, narrow: true, width: "minmax(140px, 1fr)", cell: (row) => h("span", { class: "name", title: row.name }, row.name) }] });
   grid.show(data.rows);
   return grid;

@@ -23,7 +23,7 @@ pub struct ViewerArgs {
     /// The recording to show, or a JVM (a pid, a part of its main class) to sample and show
     #[arg(value_name = "FILE|JVM")]
     pub what: PathBuf,
-    /// A newer recording, to be compared with the first, and shown instead of it
+    /// A newer recording or heap dump, to be compared with the first, and shown instead of it
     #[arg(value_name = "NEW")]
     pub new: Option<PathBuf>,
     /// The port to listen on, on loopback [default: any that is free]

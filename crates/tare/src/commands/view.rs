@@ -36,11 +36,14 @@ pub fn run(args: &ViewerArgs) -> Result<()> {
             bail!("{flag} is for a JVM that is recorded, and {} is a file", args.what.display());
         }
         if dump::is_one(&args.what) {
-            if let Some(new) = &args.new {
-                let (old, new) = (args.what.display(), new.display());
-                bail!("{old} is a heap dump; `tare heap {old} diff {new}` compares two");
-            }
-            return serve(args, Arc::new(dump::Dump::open(&args.what, &stop)?), &stop);
+            let dump = match &args.new {
+                Some(new) if !dump::is_one(new) => {
+                    bail!("{} is a heap dump, and {} is none", args.what.display(), new.display())
+                }
+                Some(new) => dump::Dump::open(new, Some(&args.what), &stop)?,
+                None => dump::Dump::open(&args.what, None, &stop)?,
+            };
+            return serve(args, Arc::new(dump), &stop);
         }
         let source = match &args.new {
             Some(new) => Recorded::of_file(new, &args.source)?.compared_with(&args.what)?,

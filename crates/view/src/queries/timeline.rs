@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use states::States;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use tare_profile::{EventKind, Profile, TimeAxis, collections, compiled, safepoints};
+use tare_profile::{
+    EventKind, Profile, SeriesInfo, TimeAxis, ValueKind, collections, compiled, safepoints,
+};
 
 const CELLS: usize = 4000;
 /// Bars of a lane; of more, the longest.
@@ -57,6 +59,20 @@ impl Axis {
             let next = (self.from + (number + 1) * cell).min(last);
             values[(number as usize).min(self.cells - 1)] += per * (next - at) as f64;
             at = next;
+        }
+    }
+
+    /// Adds a value of a series. A thread that rests is sampled once for a long time, which is the
+    /// time before the sample.
+    fn put(&self, values: &mut [f64], info: &SeriesInfo, time: u64, value: f64) {
+        match info.time {
+            TimeAxis::None => {}
+            TimeAxis::Buckets { width } => self.spread(values, time, width, value),
+            TimeAxis::Exact if info.kind == ValueKind::WallTime => {
+                let length = (value as u64).max(1);
+                self.spread(values, time.saturating_sub(length), length, value);
+            }
+            TimeAxis::Exact => self.add(values, time, value),
         }
     }
 
@@ -133,21 +149,13 @@ fn metric(loaded: &Loaded, axis: &Axis) -> (Vec<f64>, HashMap<u32, Vec<f64>>) {
     let series = loaded.profile.series(loaded.metrics[0]);
     let mut all = vec![0.0; axis.cells];
     let mut threads: HashMap<u32, Vec<f64>> = HashMap::new();
-    let width = match series.info().time {
-        TimeAxis::None => return (all, threads),
-        TimeAxis::Exact => 0,
-        TimeAxis::Buckets { width } => width,
-    };
+    if series.info().time == TimeAxis::None {
+        return (all, threads);
+    }
     for row in series.rows() {
-        let value = row.value as f64;
         let of_thread = threads.entry(row.thread.raw()).or_insert_with(|| vec![0.0; axis.cells]);
-        if width == 0 {
-            let Some(cell) = axis.of(row.time) else { continue };
-            all[cell] += value;
-            of_thread[cell] += value;
-        } else {
-            axis.spread(&mut all, row.time, width, value);
-            axis.spread(of_thread, row.time, width, value);
+        for values in [&mut all, of_thread] {
+            axis.put(values, series.info(), row.time, row.value as f64);
         }
     }
     (all, threads)
@@ -251,6 +259,20 @@ fn counts(profile: &Profile, axis: &Axis, kind: &EventKind) -> Option<Vec<f64>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_rested_is_shown_for_the_time_before_its_sample() {
+        let axis = Axis { from: 0, to: 100, cells: 10 };
+        let put = |kind: ValueKind| {
+            let mut values = vec![0.0; 10];
+            let info = SeriesInfo::new("samples", kind).with_time(TimeAxis::Exact);
+            axis.put(&mut values, &info, 80, 40.0);
+            rounded(&values)
+        };
+        assert_eq!(put(ValueKind::WallTime), [0, 0, 0, 0, 10, 10, 10, 10, 0, 0]);
+        // Its processor time may have been any.
+        assert_eq!(put(ValueKind::CpuTime), [0, 0, 0, 0, 0, 0, 0, 0, 40, 0]);
+    }
 
     #[test]
     fn what_lasts_is_spread_over_its_cells() {

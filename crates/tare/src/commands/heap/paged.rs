@@ -8,12 +8,13 @@ use crate::cli::HeapArgs;
 use anyhow::{Result, bail};
 use clap::Parser;
 use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tare_heapdump::analyses::histogram::By;
+use tare_heapdump::analyses::histogram::{By, Row};
 use tare_heapdump::analyses::suspects::MANY;
-use tare_heapdump::{Heap, Level, Node};
+use tare_heapdump::{Heap, Level, Node, Sum};
 
 /// Of the map: smaller parts are summed up, and no area has more.
 const LEAST: f64 = 0.001;
@@ -56,8 +57,14 @@ impl Paged {
         Ok(Paged { heap, args })
     }
 
-    /// The answer to a question; `what` is a class, an object or a grouping.
-    pub fn answer(&self, question: &str, what: Option<&str>) -> Result<Value> {
+    /// The answer to a question; `what` is a class, an object or a grouping. `before` is what changes
+    /// are told of.
+    pub fn answer(
+        &self,
+        question: &str,
+        what: Option<&str>,
+        before: Option<&Paged>,
+    ) -> Result<Value> {
         let heap = &self.heap;
         let asked = Asked { heap, allocations: None, args: &self.args, width: usize::MAX };
         let held = heap.sum(Level::Strong);
@@ -70,7 +77,7 @@ impl Paged {
                 "tree": html::area(heap, &heap.outline(LEAST, MOST_PARTS)?)?,
                 "suspects": suspects::all_json(&asked, &heap.suspects(MANY.0, MANY.1)?)?,
             })),
-            ("histo", by) => {
+            ("histo" | "changes", by) => {
                 let by = match by {
                     None | Some("class") => By::Class,
                     Some("loader") => By::Loader,
@@ -79,7 +86,12 @@ impl Paged {
                 };
                 let rows = heap.histogram(by);
                 let shown = &rows[..rows.len().min(ROWS)];
-                Ok(json!({ "bytes": held.bytes, "all": rows.len(), "rows": histo::json(shown) }))
+                let answer =
+                    json!({ "bytes": held.bytes, "all": rows.len(), "rows": histo::json(shown) });
+                Ok(match before.filter(|_| question == "changes") {
+                    Some(before) => changed(answer, &rows, &before.heap, by),
+                    None => answer,
+                })
             }
             ("dominators", of) => {
                 let above = of.map(|text| find(&asked, text)).transpose()?;
@@ -109,4 +121,34 @@ impl Paged {
             (other, _) => bail!("nobody knows what {other:?} of a heap is"),
         }
     }
+}
+
+/// A histogram beside the one before: what grew most first, and what shrank most last.
+fn changed(mut answer: Value, now: &[Row], before: &Heap, by: By) -> Value {
+    let old = before.histogram(by);
+    let by_name: HashMap<&str, &Row> = old.iter().map(|row| (row.name.as_str(), row)).collect();
+    let names: HashSet<&str> = now.iter().map(|row| row.name.as_str()).collect();
+    let none = |row: &Row| Row { held: Sum::default(), all: Sum::default(), retained: 0, ..row.clone() };
+    let gone = old.iter().filter(|row| !names.contains(row.name.as_str())).map(none);
+    let mut rows: Vec<(Row, i64, i64)> = now.iter().cloned().chain(gone).map(|row| {
+        let was = by_name.get(row.name.as_str()).map_or(Sum::default(), |old| old.held);
+        let bytes = row.held.bytes as i64 - was.bytes as i64;
+        let objects = row.held.objects as i64 - was.objects as i64;
+        (row, bytes, objects)
+    }).collect();
+    rows.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+    answer["all"] = rows.len().into();
+    answer["before"] = before.sum(Level::Strong).bytes.into();
+    // Both ends have what is worth a look.
+    let end = rows.len().saturating_sub(ROWS / 2).max(ROWS / 2);
+    let rows = rows.iter().enumerate().filter(|(at, _)| *at < ROWS / 2 || *at >= end);
+    answer["rows"] = rows
+        .map(|(_, (row, bytes, objects))| {
+            let mut told = histo::json(std::slice::from_ref(row))[0].take();
+            told["more_bytes"] = (*bytes).into();
+            told["more_objects"] = (*objects).into();
+            told
+        })
+        .collect();
+    answer
 }

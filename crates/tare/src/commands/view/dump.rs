@@ -18,6 +18,8 @@ pub struct Dump {
     /// What a command calls it.
     called: String,
     heap: Mutex<Paged>,
+    /// An older one, to be compared.
+    before: Option<Mutex<Paged>>,
 }
 
 /// Whether a file is a heap dump or a snapshot: by its beginning, or its name if it is packed.
@@ -30,9 +32,10 @@ pub fn is_one(path: &Path) -> bool {
 }
 
 impl Dump {
-    pub fn open(path: &Path, stop: &Arc<AtomicBool>) -> Result<Self> {
+    pub fn open(path: &Path, before: Option<&Path>, stop: &Arc<AtomicBool>) -> Result<Self> {
         let heap = Mutex::new(Paged::of_file(path, stop)?);
-        Ok(Dump { name: file_name(path), called: report::quoted(path), heap })
+        let before = before.map(|path| Paged::of_file(path, stop)).transpose()?.map(Mutex::new);
+        Ok(Dump { name: file_name(path), called: report::quoted(path), heap, before })
     }
 }
 
@@ -90,6 +93,8 @@ impl Source for Dump {
 
     fn heap(&self, question: &str, what: Option<&str>) -> Result<Value, Problem> {
         let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        heap.answer(question, what).map_err(|error| Problem::new(400, format!("{error:#}")))
+        let before = self.before.as_ref();
+        let before = before.map(|before| before.lock().unwrap_or_else(PoisonError::into_inner));
+        heap.answer(question, what, before.as_deref()).map_err(|error| Problem::new(400, format!("{error:#}")))
     }
 }

@@ -55,8 +55,8 @@ pub struct Recorded {
     live: Option<Arc<Standing>>,
     exactly: Option<Arc<Exactly>>,
     sources: Option<Mutex<Sources>>,
-    /// The last snapshot of the JVM's heap.
-    heap: Mutex<Option<Paged>>,
+    /// The last snapshots of the JVM's heap, the newest first; the second is compared with.
+    heap: Mutex<Vec<Paged>>,
     pid: Option<u32>,
     /// Keeps the path of a recording in memory what it is.
     _memory: Option<Arc<File>>,
@@ -329,10 +329,10 @@ impl Source for Recorded {
     fn heap(&self, question: &str, what: Option<&str>) -> Result<Value, Problem> {
         let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
         // That none was taken yet is no error: the page offers to take one.
-        let Some(heap) = heap.as_ref().filter(|_| self.live.is_some()) else {
+        let Some(newest) = heap.first().filter(|_| self.live.is_some()) else {
             return Ok(Value::Null);
         };
-        heap.answer(question, what).map_err(problem)
+        newest.answer(question, what, heap.get(1)).map_err(problem)
     }
 
     fn parts(&self) -> Value {
@@ -375,7 +375,9 @@ impl Source for Recorded {
                 let pid = self.pid.unwrap_or_default();
                 let taken =
                     Paged::of_jvm(pid).map_err(|error| Problem::new(409, format!("{error:#}")))?;
-                *self.heap.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
+                let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
+                heap.truncate(1);
+                heap.insert(0, taken);
                 Ok(())
             }
         }

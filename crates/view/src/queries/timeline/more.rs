@@ -19,14 +19,11 @@ pub fn allocation(loaded: &Loaded, axis: &Axis) -> Option<Value> {
     }
     let series = all().filter(is_one).find(|series| !series.is_empty())?;
     let mut values = vec![0.0; axis.cells];
+    if series.info().time == TimeAxis::None {
+        return None;
+    }
     for row in series.rows() {
-        match series.info().time {
-            TimeAxis::None => return None,
-            TimeAxis::Exact => axis.add(&mut values, row.time, row.value as f64),
-            TimeAxis::Buckets { width } => {
-                axis.spread(&mut values, row.time, width, row.value as f64);
-            }
-        }
+        axis.put(&mut values, series.info(), row.time, row.value as f64);
     }
     Some(area("allocation", "Allocation", "bytes", &values))
 }

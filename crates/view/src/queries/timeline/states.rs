@@ -33,20 +33,19 @@ impl States {
         if series.is_empty() {
             return None;
         }
-        let mut sums: HashMap<u32, Vec<Vec<i64>>> = HashMap::new();
+        let mut sums: HashMap<u32, Vec<Vec<f64>>> = HashMap::new();
         for (number, one) in series.iter().enumerate() {
             for row in one.rows() {
-                let Some(cell) = axis.of(row.time) else { continue };
                 let cells = sums
                     .entry(row.thread.raw())
-                    .or_insert_with(|| vec![vec![0; axis.cells]; series.len()]);
-                cells[number][cell] += row.value;
+                    .or_insert_with(|| vec![vec![0.0; axis.cells]; series.len()]);
+                axis.put(&mut cells[number], one.info(), row.time, row.value as f64);
             }
         }
-        let mostly = |states: &Vec<Vec<i64>>| {
+        let mostly = |states: &Vec<Vec<f64>>| {
             let cell = |cell: usize| {
-                let largest = (0..states.len()).max_by_key(|state| states[*state][cell]);
-                let seen = largest.filter(|state| states[*state][cell] > 0);
+                let more = |a: &usize, b: &usize| states[*a][cell].total_cmp(&states[*b][cell]);
+                let seen = (0..states.len()).max_by(more).filter(|at| states[*at][cell] > 0.0);
                 seen.and_then(|state| i8::try_from(state).ok()).unwrap_or(-1)
             };
             (0..axis.cells).map(cell).collect()
