@@ -5,8 +5,8 @@ use std::fmt;
 /// The longest frame that either end takes, without the length itself.
 pub const MOST: usize = 1 << 20;
 /// Bytes of output or of a file are sent in pieces of at most this size, so that nothing else waits
-/// for long.
-pub const CHUNK: usize = 32 << 10;
+/// for long: at a kilobyte a second this is a third of the silence after which an end is given up.
+pub const CHUNK: usize = 8 << 10;
 
 /// What the bytes of a frame are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

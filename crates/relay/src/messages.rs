@@ -6,7 +6,7 @@ use tare_protocol::{Decoder, Message, WireError};
 
 /// Changes with every change that the other end must know of. Both ends are of one build, so this
 /// only tells them apart from something else altogether.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Words and bytes of a command line at most.
 const MOST_ARGS: usize = 1000;
@@ -63,6 +63,8 @@ pub enum FromNear {
     /// Ctrl-C.
     Interrupt,
     Beat,
+    /// So many bytes have come here since the greeting.
+    Taken(u64),
 }
 
 /// What the far end says.
@@ -144,6 +146,7 @@ impl FromNear {
                 .with_some("rate", run.rate),
             FromNear::Interrupt => Message::new("interrupt"),
             FromNear::Beat => Message::new("beat"),
+            FromNear::Taken(bytes) => Message::new("taken").with("bytes", bytes),
         };
         of(&message)
     }
@@ -175,6 +178,7 @@ impl FromNear {
             }
             "interrupt" => FromNear::Interrupt,
             "beat" => FromNear::Beat,
+            "taken" => FromNear::Taken(message.parse("bytes")?),
             other => return Err(WireError::UnknownVerb(other.to_owned()).into()),
         })
     }
@@ -286,6 +290,7 @@ mod tests {
             FromNear::Run(run),
             FromNear::Interrupt,
             FromNear::Beat,
+            FromNear::Taken(u64::MAX),
         ] {
             assert_eq!(FromNear::from_frame(said.to_frame()), Ok(said));
         }

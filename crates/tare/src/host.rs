@@ -8,13 +8,16 @@
 
 mod asking;
 mod boarding;
+mod hints;
 mod landing;
 mod link;
 mod recording;
 mod shown;
+mod silence;
 mod way;
 
 pub use recording::{Growing, Turn, begin as begin_growing};
+pub use silence::Silence;
 
 use crate::cli::{Cli, Command, HostArgs};
 use anyhow::{Result, bail};

@@ -7,9 +7,10 @@
 //! waits for the wire but the thread that writes to it (`outbox`).
 
 mod outbox;
+mod window;
 
 use crate::cli::RelayArgs;
-use crate::host::{BEAT, SILENCE, id};
+use crate::host::{SILENCE, Silence, id};
 use crate::{interrupt, relayed};
 use anyhow::{Context, Result, bail};
 use outbox::{Outbox, Queue};
@@ -48,7 +49,7 @@ pub fn run(args: &RelayArgs) -> Result<()> {
     let arch = std::env::consts::ARCH.to_owned();
     outbox.urgent(&FromFar::Hello { protocol: PROTOCOL, id: id(), arch });
     outbox.send_to(crate::term::wire()?);
-    let heard = hear();
+    let heard = hear(&outbox);
     let outcome = serve(&heard, &outbox, &|| interrupt::is_set(&stop));
     if let Err(error) = &outcome {
         outbox.last(&FromFar::Failed(format!("{error:#}")));
@@ -79,16 +80,17 @@ enum Heard {
     End(Option<String>),
 }
 
-fn hear() -> Receiver<Heard> {
+fn hear(outbox: &Arc<Outbox>) -> Receiver<Heard> {
     let (sender, receiver) = channel();
+    let outbox = Arc::clone(outbox);
     spawn(move || {
-        let why = read(&sender).err().map(|error| format!("{error:#}"));
+        let why = read(&sender, &outbox).err().map(|error| format!("{error:#}"));
         let _ = sender.send(Heard::End(why));
     });
     receiver
 }
 
-fn read(sender: &Sender<Heard>) -> Result<()> {
+fn read(sender: &Sender<Heard>, outbox: &Outbox) -> Result<()> {
     let (mut input, mut decoder) = (io::stdin().lock(), Decoder::default());
     let mut bytes = vec![0; CHUNK];
     loop {
@@ -98,9 +100,12 @@ fn read(sender: &Sender<Heard>) -> Result<()> {
         }
         decoder.push(&bytes[..length]);
         while let Some(frame) = decoder.next_frame()? {
-            if sender.send(Heard::Said(FromNear::from_frame(frame)?)).is_err() {
-                return Ok(());
+            let said = FromNear::from_frame(frame)?;
+            if let FromNear::Taken(bytes) = said {
+                outbox.taken(bytes);
             }
+            // Nobody listens any more while the last of it is sent.
+            let _ = sender.send(Heard::Said(said));
         }
     }
 }
@@ -114,11 +119,11 @@ fn serve(
     let Some(run) = wanted(heard)? else { return Ok(()) };
     outbox.limit(run.rate);
     let mut job = Job::start(&run, outbox)?;
-    let (mut last, mut beaten) = (Instant::now(), Instant::now());
+    let mut silence = Silence::default();
     loop {
         match heard.recv_timeout(TURN) {
             Ok(Heard::Said(said)) => {
-                last = Instant::now();
+                silence.ends();
                 if said == FromNear::Interrupt {
                     job.signal(Signal::INT);
                 }
@@ -126,12 +131,8 @@ fn serve(
             Ok(Heard::End(_)) | Err(RecvTimeoutError::Disconnected) => return job.abandon(outbox),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if last.elapsed() > SILENCE || wants_end() || outbox.is_closed() {
+        if silence.is_over() || wants_end() || outbox.is_closed() {
             return job.abandon(outbox);
-        }
-        if beaten.elapsed() > BEAT {
-            beaten = Instant::now();
-            outbox.urgent(&FromFar::Beat);
         }
         // All that it said comes before its end, however long that takes.
         if let Some(status) = job.ended()? {
@@ -156,7 +157,7 @@ fn wanted(heard: &Receiver<Heard>) -> Result<Option<Run>> {
             Ok(Heard::Said(FromNear::Run(run))) if is_greeted => return Ok(Some(run)),
             Ok(Heard::Said(FromNear::Run(_))) => bail!("a command came before a greeting"),
             Ok(Heard::Said(FromNear::Interrupt)) => return Ok(None),
-            Ok(Heard::Said(FromNear::Beat)) => {}
+            Ok(Heard::Said(FromNear::Beat | FromNear::Taken(_))) => {}
             Ok(Heard::End(Some(why))) => bail!(why),
             Ok(Heard::End(None)) | Err(_) => return Ok(None),
         }

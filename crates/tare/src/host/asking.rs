@@ -68,7 +68,7 @@ pub fn run(
     let waits = makes_file || (paged && term::height().is_some());
     let mut interrupts = Interrupts::begin()?;
     let mut link = Link::open(at, words, false)?;
-    let (mut landing, mut shown) = (Landing::new(output), Shown::default());
+    let (mut landing, mut shown) = (Landing::new(output), Shown::new(at));
     let (mut text, mut told) = (Vec::new(), Vec::new());
     let outcome = loop {
         if interrupts.pass_on(&link) {

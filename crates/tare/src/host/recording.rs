@@ -52,7 +52,7 @@ pub fn begin(
 ) -> Result<Growing> {
     let link = Link::open(at, words, quiet)?;
     let landing = Landing::new(output);
-    let (text, told, shown) = (Vec::new(), Vec::new(), Shown::default());
+    let (text, told, shown) = (Vec::new(), Vec::new(), Shown::new(at));
     Ok(Growing { link, landing, jvm: None, text, told, shown })
 }
 
@@ -121,6 +121,7 @@ pub fn run(at: &HostArgs, words: Vec<String>, wanted: Wanted) -> Result<ExitCode
     let is_whole = growing.landing.is_whole();
     let size = growing.landing.size;
     let (text, told) = (std::mem::take(&mut growing.text), std::mem::take(&mut growing.told));
+    let text = growing.shown.named(text);
     let broke = growing.end(outcome.as_ref().err());
     if let Some(why) = &broke {
         errln!("{BAD}tare:{BAD:#} {why:#}");

@@ -1,5 +1,8 @@
-//! What a far end prints, on the terminal here: whole lines, in which nothing steers it.
+//! What a far end prints, on the terminal here: whole lines, in which nothing steers it, and with
+//! commands that can be pasted here.
 
+use super::hints;
+use crate::cli::HostArgs;
 use crate::term;
 use anyhow::{Result, bail};
 use std::io::Write;
@@ -15,21 +18,31 @@ pub struct Shown {
     err: Vec<u8>,
     /// What the far side calls a file, and what it is called here.
     renamed: Option<(String, String)>,
+    /// What leads there.
+    flags: String,
 }
 
 impl Shown {
+    pub fn new(at: &HostArgs) -> Self {
+        Shown { flags: hints::flags(at), ..Shown::default() }
+    }
+
     /// From now on a file is called by its name here.
     pub fn rename(&mut self, there: &str, here: &str) {
         self.renamed = Some((there.to_owned(), here.to_owned())).filter(|_| !there.is_empty());
     }
 
-    /// Text with the names that files have here.
+    /// Text with the names that files have here, and the commands that lead there.
     pub fn named(&self, text: Vec<u8>) -> Vec<u8> {
-        match (String::from_utf8(text), &self.renamed) {
-            (Ok(text), Some((there, here))) => text.replace(there, here).into_bytes(),
-            (Ok(text), None) => text.into_bytes(),
-            (Err(error), _) => error.into_bytes(),
-        }
+        let text = match String::from_utf8(text) {
+            Ok(text) => text,
+            Err(error) => return error.into_bytes(),
+        };
+        let text = match &self.renamed {
+            Some((there, here)) => text.replace(there, here),
+            None => text,
+        };
+        hints::pasteable(&text, &self.flags).into_bytes()
     }
 
     /// Shows what is the same for every verb. What is not comes back.

@@ -1,11 +1,16 @@
 //! What is to be sent to the near end, and the one thread that waits for the wire. Whoever adds to
 //! a queue that is full waits until there is room: commands feel that as a pipe that nobody reads,
 //! and recordings sum up what they measure meanwhile (`crate::relayed`).
+//!
+//! The thread beats by itself, so that the near end hears of this one until the last byte is sent,
+//! and nothing but beats goes while enough is on its way (`window`).
 
+use super::window::Window;
+use crate::host::BEAT;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{sleep, spawn};
+use std::thread::spawn;
 use std::time::{Duration, Instant};
 use tare_relay::FromFar;
 
@@ -36,6 +41,9 @@ struct State {
     text: Waiting,
     bulk: Waiting,
     rate: Option<u64>,
+    /// Nothing that has a rate is sent before.
+    paused: Option<Instant>,
+    window: Window,
     /// Nobody takes anything any more: what is added is thrown away.
     closed: bool,
     /// A frame is on its way.
@@ -57,9 +65,27 @@ impl Waiting {
 }
 
 impl State {
-    fn next(&mut self) -> Option<Vec<u8>> {
-        let urgent = self.urgent.pop_front().or_else(|| self.progress.take());
-        urgent.or_else(|| self.text.pop()).or_else(|| self.bulk.pop())
+    /// What goes next, if something may.
+    fn next(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if let Some(urgent) = self.urgent.pop_front() {
+            return Some(urgent);
+        }
+        let waits = self.progress.is_some() || self.text.bytes + self.bulk.bytes > 0;
+        if !waits || self.paused.is_some_and(|until| now < until) || !self.window.has_room() {
+            return None;
+        }
+        let next = self.progress.take().or_else(|| self.text.pop()).or_else(|| self.bulk.pop())?;
+        // What a link may carry in a second is carried in a second.
+        self.paused = self
+            .rate
+            .map(|rate| now + Duration::from_secs_f64(next.len() as f64 / rate.max(1) as f64));
+        Some(next)
+    }
+
+    /// How long nothing can be sent unless somebody says something.
+    fn until(&self, now: Instant, beat: Instant) -> Duration {
+        let paused = self.paused.filter(|until| *until > now).unwrap_or(beat);
+        paused.min(beat).saturating_duration_since(now)
     }
 
     fn is_empty(&self) -> bool {
@@ -80,6 +106,7 @@ impl Outbox {
     }
 
     fn send(&self, out: &mut impl Write) {
+        let mut beat = Instant::now() + BEAT;
         loop {
             let mut state = self.lock();
             let frame = loop {
@@ -87,23 +114,33 @@ impl Outbox {
                 if state.closed {
                     return;
                 }
-                if let Some(frame) = state.next() {
+                let now = Instant::now();
+                if now >= beat {
+                    beat = now + BEAT;
+                    break FromFar::Beat.to_frame().encode();
+                }
+                if let Some(frame) = state.next(now) {
                     break frame;
                 }
                 self.changed.notify_all();
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let patience = state.until(now, beat);
+                let waited = self.changed.wait_timeout(state, patience);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
             };
             state.sending = true;
-            let rate = state.rate;
+            state.window.sent(frame.len(), Instant::now());
             self.changed.notify_all();
             drop(state);
             if out.write_all(&frame).and_then(|()| out.flush()).is_err() {
                 return self.close();
             }
-            if let Some(rate) = rate {
-                sleep(Duration::from_secs_f64(frame.len() as f64 / rate.max(1) as f64));
-            }
         }
+    }
+
+    /// So many bytes are at the near end.
+    pub fn taken(&self, bytes: u64) {
+        self.lock().window.taken(bytes, Instant::now());
+        self.changed.notify_all();
     }
 
     /// The most bytes a second.
@@ -111,13 +148,9 @@ impl Outbox {
         self.lock().rate = rate;
     }
 
-    /// Before all that waits. One more of the same is as good as two.
+    /// Before all that waits.
     pub fn urgent(&self, said: &FromFar) {
-        let frame = said.to_frame().encode();
-        let mut state = self.lock();
-        if !state.urgent.contains(&frame) {
-            state.urgent.push_back(frame);
-        }
+        self.lock().urgent.push_back(said.to_frame().encode());
         self.changed.notify_all();
     }
 
@@ -173,7 +206,9 @@ impl Outbox {
     /// Waits until all is sent, as long as something moves.
     pub fn finish(&self, patience: Duration) {
         let mut state = self.lock();
-        let left = |state: &State| state.urgent.len() + state.text.bytes + state.bulk.bytes;
+        let left = |state: &State| {
+            (state.urgent.len() + state.text.bytes + state.bulk.bytes, state.window.on_its_way())
+        };
         let (mut before, mut moved) = (left(&state), Instant::now());
         while !state.closed && (state.sending || !state.is_empty()) {
             let now = left(&state);
@@ -191,6 +226,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread::sleep;
     use tare_relay::Decoder;
 
     /// Takes bytes only while it is let, as a link that stands.
@@ -219,6 +255,76 @@ mod tests {
         }
     }
 
+    impl Gate {
+        fn open() -> Self {
+            let gate = Gate::default();
+            gate.0.state.lock().unwrap().0 = true;
+            gate
+        }
+
+        /// What has come through.
+        fn said(&self) -> Vec<FromFar> {
+            let mut decoder = Decoder::default();
+            decoder.push(&self.0.state.lock().unwrap().1);
+            let frames = std::iter::from_fn(|| decoder.next_frame().unwrap());
+            frames.map(|frame| FromFar::from_frame(frame).unwrap()).collect()
+        }
+    }
+
+    /// Waits, for as long as a busy machine may need.
+    fn wait_until(holds: impl Fn() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(240);
+        while !holds() {
+            assert!(Instant::now() < limit, "it never was");
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Nothing lies in pipes that the near end has not asked for, and beats pass by what waits.
+    #[test]
+    fn what_is_not_taken_keeps_the_rest_from_being_sent_but_not_beats() {
+        let (outbox, gate) = (Arc::new(Outbox::default()), Gate::open());
+        outbox.send_to(gate.clone());
+        let filler = {
+            let outbox = Arc::clone(&outbox);
+            spawn(move || {
+                for _ in 0..100 {
+                    outbox.add(Queue::Bulk, &FromFar::File(vec![0; 8000]));
+                }
+            })
+        };
+        wait_until(|| outbox.lock().bulk.bytes >= MOST);
+        outbox.urgent(&FromFar::Beat);
+        wait_until(|| gate.said().last() == Some(&FromFar::Beat));
+        let files = || gate.said().iter().filter(|said| matches!(said, FromFar::File(_))).count();
+        let sent = files();
+        assert!(sent < 10, "{sent} frames are on their way");
+        assert!(!filler.is_finished());
+        // What was taken makes room for as much.
+        outbox.taken(gate.0.state.lock().unwrap().1.len() as u64);
+        wait_until(|| files() > sent);
+        while !filler.is_finished() || !outbox.lock().is_empty() {
+            outbox.taken(gate.0.state.lock().unwrap().1.len() as u64);
+            sleep(Duration::from_millis(1));
+        }
+        outbox.finish(Duration::from_secs(240));
+        assert_eq!(files(), 100);
+    }
+
+    /// While a slow link is given time, and after the last word.
+    #[test]
+    fn it_beats_until_all_is_sent() {
+        let (outbox, gate) = (Arc::new(Outbox::default()), Gate::open());
+        outbox.limit(Some(1000));
+        outbox.add(Queue::Bulk, &FromFar::File(vec![0; 6000]));
+        outbox.last(&FromFar::Exit(0));
+        outbox.send_to(gate.clone());
+        outbox.finish(Duration::from_secs(240));
+        let said = gate.said();
+        assert_eq!(said.last(), Some(&FromFar::Exit(0)));
+        assert!(said.contains(&FromFar::Beat), "silent for six seconds");
+    }
+
     #[test]
     fn text_overtakes_files_and_the_end_comes_last() {
         let (outbox, gate) = (Arc::new(Outbox::default()), Gate::default());
@@ -227,18 +333,12 @@ mod tests {
         outbox.progress("1 s");
         outbox.progress("2 s");
         outbox.urgent(&FromFar::Beat);
-        outbox.urgent(&FromFar::Beat);
         outbox.last(&FromFar::Exit(0));
         outbox.send_to(gate.clone());
         gate.0.state.lock().unwrap().0 = true;
         gate.0.opened.notify_all();
         outbox.finish(Duration::from_secs(30));
-        let mut decoder = Decoder::default();
-        decoder.push(&gate.0.state.lock().unwrap().1);
-        let mut said = Vec::new();
-        while let Some(frame) = decoder.next_frame().unwrap() {
-            said.push(FromFar::from_frame(frame).unwrap());
-        }
+        let said = gate.said();
         let expected = [
             FromFar::Beat,
             FromFar::Progress("2 s".into()),
