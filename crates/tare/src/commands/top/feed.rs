@@ -26,9 +26,6 @@ const MOST: u64 = 64 << 20;
 /// How often it is looked whether somebody else is done.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So often it is looked what they write.
-const LOOKS: u32 = 10;
-
 /// What is recorded, whatever is looked at.
 pub struct How {
     pub interval: Option<Duration>,
@@ -283,38 +280,36 @@ impl Keeper {
         Ok(())
     }
 
-    /// Until they are done.
-    fn wait(&mut self, agent: &mut Agent, other: Other) -> Result<()> {
-        let mut is_found = self.meet(other);
+    /// Until nobody else records. One may follow another without a gap, and whoever has just begun
+    /// may have no file yet.
+    fn wait(&mut self, agent: &mut Agent, mut other: Other) -> Result<()> {
+        self.meet(&other);
         let mut looked = Instant::now();
-        let mut looks = 0;
         while !self.stops() {
             sleep(Duration::from_millis(50));
             if looked.elapsed() < LOOK {
                 continue;
             }
             looked = Instant::now();
-            looks += 1;
             let status = agent.status()?;
             if !has_stream(&status) {
                 break;
             }
-            // Whoever has just begun may have no file yet.
-            if !is_found && looks <= LOOKS {
-                is_found = self.meet(Other::find(&self.jvm, &status));
+            if let Some(next) = other.next(&self.jvm, &status) {
+                self.meet(&next);
+                other = next;
             }
         }
         Ok(())
     }
 
-    /// Shows what somebody else records; whether there is something to show.
-    fn meet(&mut self, other: Other) -> bool {
+    /// Shows what somebody else records.
+    fn meet(&mut self, other: &Other) {
         self.numbers += 1;
         let number = self.numbers;
         let mut shared = self.shared();
-        shared.standing = Standing::Waiting(other.sentence);
-        shared.source = other.path.map(|path| Source { number, path, _memory: None });
-        shared.source.is_some()
+        shared.standing = Standing::Waiting(other.sentence.clone());
+        shared.source = other.path.clone().map(|path| Source { number, path, _memory: None });
     }
 }
 

@@ -2,7 +2,8 @@
 //! while it grows.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use tare_attach::Jvm;
 use tare_protocol::Status;
 use tare_recording::Follower;
@@ -16,6 +17,16 @@ pub struct Other {
     pub sentence: String,
     /// What they record into, if we may read it.
     pub path: Option<PathBuf>,
+    who: Who,
+}
+
+/// What tells one recording from the next.
+#[derive(Clone, PartialEq, Eq)]
+struct Who {
+    /// The process, if it has a number here.
+    pid: Option<u32>,
+    /// The file, whatever it is called.
+    file: Option<(u64, u64)>,
 }
 
 /// Whether somebody has it.
@@ -25,7 +36,24 @@ pub fn has_stream(status: &Status) -> bool {
 
 impl Other {
     pub fn find(jvm: &Jvm, status: &Status) -> Other {
-        let pid = command_socket::recorder(jvm).filter(|pid| *pid != std::process::id());
+        Other::of(recorder(jvm), status)
+    }
+
+    /// Whoever has it now, if that is not the same one, or the same one has another file or has
+    /// begun it only now.
+    pub fn next(&self, jvm: &Jvm, status: &Status) -> Option<Other> {
+        let pid = recorder(jvm);
+        // To look for a file is worth it only if it is not known.
+        let is_same = pid == self.who.pid;
+        if is_same && self.who.file.is_some() && self.path.as_deref().and_then(id) == self.who.file
+        {
+            return None;
+        }
+        let next = Other::of(pid, status);
+        (next.who != self.who).then_some(next)
+    }
+
+    fn of(pid: Option<u32>, status: &Status) -> Other {
         let on: Vec<&str> =
             status.engine_names().into_iter().filter(|name| STREAM.contains(name)).collect();
         let on = on.join(", ");
@@ -41,8 +69,20 @@ impl Other {
             Some(_) => "what it records is shown",
             None => "its figures cannot be read from here; top goes on when it ends",
         };
-        Other { sentence: format!("{who} records this JVM ({on}); {rest}"), path }
+        let sentence = format!("{who} records this JVM ({on}); {rest}");
+        let file = path.as_deref().and_then(id);
+        Other { sentence, path, who: Who { pid, file } }
     }
+}
+
+/// The process that records a JVM, if that is not this one.
+fn recorder(jvm: &Jvm) -> Option<u32> {
+    command_socket::recorder(jvm).filter(|pid| *pid != std::process::id())
+}
+
+/// Which file a path leads to.
+fn id(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|there| (there.dev(), there.ino()))
 }
 
 /// How somebody began a process.
