@@ -153,7 +153,8 @@ mod tests {
     /// What was counted before stays.
     #[test]
     fn the_pages_of_this_repository_are_read_as_they_are() {
-        for account in [&crate::soak::ACCOUNT, &crate::fuzz::ACCOUNT] {
+        let accounts = [&crate::soak::ACCOUNT, &crate::fuzz::ACCOUNT, &crate::chaos::ACCOUNT];
+        for account in accounts {
             let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(account.page);
             let Ok(text) = fs::read_to_string(page) else { continue };
             let (_, by_commit) = text.split_once("## By commit").expect("two tables");

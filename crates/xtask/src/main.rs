@@ -8,6 +8,7 @@ mod agent_symbols;
 mod alone;
 mod api;
 mod bench;
+mod chaos;
 mod corpus;
 mod demo;
 mod dist;
@@ -53,6 +54,8 @@ Commands:
                   `cargo xtask soak --help`
   fuzz [TARGET…]  everything that reads bytes of others, with inputs that are changed seeds; see
                   `cargo xtask fuzz --help`
+  chaos           try to break Tare and the programs that it profiles, by a seed; see
+                  `cargo xtask chaos --help`
   dist            what a release consists of: tarball, Debian package, image, checksums; see
                   `cargo xtask dist --help`
   heap-oracle     whether Eclipse MAT and VisualVM say the same of a heap; see
@@ -81,6 +84,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["bench", options @ ..] => return bench::run(options),
+        ["chaos", "--help" | "-h"] => {
+            print!("{}", chaos::HELP);
+            Ok(())
+        }
         ["dist", "--help" | "-h"] => {
             print!("{}", dist::HELP);
             Ok(())
@@ -110,6 +117,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["api"] => api::run(),
+        ["chaos", options @ ..] => chaos::run(options),
         ["demo"] => demo::run(),
         ["dist", options @ ..] => dist::run(options),
         ["fuzz", options @ ..] => fuzz::run(options),
