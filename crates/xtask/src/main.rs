@@ -16,6 +16,7 @@ mod fuzz;
 mod heap_oracle;
 mod ledger;
 mod page;
+mod processes;
 mod repeat;
 mod same;
 mod soak;

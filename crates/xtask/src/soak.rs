@@ -3,9 +3,11 @@
 //! here and not by a test of seconds.
 //!
 //! What counts as a failure: a program or `tare` that does not end well, and any crash report of
-//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`; how the page
+//! the JVM. Snapshots of the heap are in `snapshots`, looks at threads in `deadlocks`, attaching
+//! and detaching in `cycles`; how the page
 //! keeps the account of all runs is in `crate::ledger`.
 
+mod cycles;
 mod deadlocks;
 mod running;
 mod snapshots;
@@ -34,6 +36,8 @@ Usage: cargo xtask soak launches [N]   compile the demo's sources N times (500) 
                                        program is hurt or if a copy is left
        cargo xtask soak deadlocks [N]  look N times (1000) at threads that nearly are in deadlocks, on each JDK, platform
                                        and virtual ones; fails if one is told of
+       cargo xtask soak cycles [N]     N times (10000) into one JVM and out of it again, on each JDK; fails if memory,
+                                       threads, descriptors or mappings grow, or anything of ours is left
 
 Options:
   --jdk LIST        only these versions: 17,21,25
@@ -136,6 +140,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
         "snapshots" => Box::new(|jdk| snapshots::run(&soak, jdk, number.unwrap_or(1000))),
         "deadlocks" => Box::new(|jdk| deadlocks::run(&soak, jdk, number.unwrap_or(1000))),
+        "cycles" => Box::new(|jdk| cycles::run(&soak, jdk, number.unwrap_or(10_000))),
         _ => bail!("say what to do\n\n{HELP}"),
     };
     let interval = match what {

@@ -7,7 +7,8 @@
 use super::evidence::Failure;
 use super::ground::Ground;
 use super::program::Program;
-use super::watch::{self, Usage, until};
+use super::watch::{self, until};
+use crate::processes::{self, Usage};
 use std::path::Path;
 
 const MORE_THREADS: usize = 24;
@@ -60,12 +61,12 @@ pub fn after(program: &mut Program, before: &Before, flags: &[String]) -> Result
     nothing_left(pid)?;
     program.ask("collect")?;
     let old = before.usage;
+    // This collector shares its heap with itself, and may map it three times.
     let is_z = flags.iter().any(|flag| flag == "-XX:+UseZGC");
-    let heap = heap(flags);
+    let heap = heap(flags) * if is_z { 3 } else { 1 };
     let mut usage = old;
     let mut holds = || {
         usage = Usage::of(pid);
-        // This collector shares its heap with itself.
         let shared = MORE_SHARED + if is_z { heap } else { 0 };
         usage.threads <= old.threads + MORE_THREADS
             && usage.descriptors <= old.descriptors + MORE_DESCRIPTORS
@@ -74,7 +75,7 @@ pub fn after(program: &mut Program, before: &Before, flags: &[String]) -> Result
             && usage.own + usage.shared <= old.own + old.shared + heap + MORE_MEMORY
     };
     if until("all is back at its level", &mut holds).is_err() {
-        let kinds = watch::kinds(pid);
+        let kinds = processes::kinds(pid);
         return Err(Failure::hang(format!("grown from {old:?} to {usage:?}, {kinds:?}")));
     }
     let mut nanos = measured(program)?;
@@ -100,7 +101,7 @@ pub fn after(program: &mut Program, before: &Before, flags: &[String]) -> Result
 fn nothing_left(pid: u32) -> Result<(), Failure> {
     let mut left = Vec::new();
     let waited = until("nothing of ours is left", || {
-        left = watch::traces(pid);
+        left = processes::traces(pid);
         left.is_empty()
     });
     waited.map_err(|_| Failure::hang(format!("left in the JVM: {}", left.join("; "))))
@@ -114,10 +115,10 @@ pub fn at_last(ground: &Ground, directory: &Path, pid: u32) -> Result<(), Failur
         left.is_empty()
     });
     waited.map_err(|_| {
-        let lines: Vec<String> = left.iter().map(|pid| watch::command_line(*pid)).collect();
+        let lines: Vec<String> = left.iter().map(|pid| processes::command_line(*pid)).collect();
         Failure::hang(format!("processes are left: {}", lines.join("; ")))
     })?;
-    let files = watch::files_about("/tmp", pid);
+    let files = processes::files_about("/tmp", pid);
     if !files.is_empty() {
         return Err(Failure::new(format!("left in /tmp: {}", files.join(", "))));
     }

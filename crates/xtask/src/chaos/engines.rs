@@ -15,7 +15,7 @@ pub const SAMPLED: &[&[&str]] = &[
     &["--alloc", "--no-live"],
     &["--lock"],
     &["--lock=full"],
-    &["--lock=full", "--lock-threshold", "100ns"],
+    &["--lock=full", "--lock-threshold", "0"],
     &["--classes"],
     &["--jni-refs"],
     &["--cpu", "--alloc"],

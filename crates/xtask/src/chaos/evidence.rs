@@ -1,6 +1,7 @@
 //! What a failed round leaves: the reason, and of a hang what every thread was at.
 
 use super::watch;
+use crate::processes;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -34,7 +35,7 @@ impl From<io::Error> for Failure {
 pub fn save_stacks(directory: &Path, jvm: Option<u32>) {
     let mut text = String::new();
     for pid in watch::of_round(directory) {
-        let _ = writeln!(text, "process {pid}: {}", watch::command_line(pid));
+        let _ = writeln!(text, "process {pid}: {}", processes::command_line(pid));
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
         for task in tasks.filter_map(Result::ok).map(|entry| entry.path()) {
             let read = |name: &str| fs::read_to_string(task.join(name)).unwrap_or_default();

@@ -96,7 +96,8 @@ impl Plan {
         let place = place(&mut random, means);
         let calm = matches!(place, Place::FewDescriptors(_));
         let mut flags = flags(&mut random, jdk.major, collector);
-        let launched = random.chance(30);
+        // Nothing can attach where nobody may write.
+        let launched = random.chance(30) || place == Place::ReadOnlyTmp;
         if jdk.flight_recorder && !calm && random.chance(12) {
             flags.push("-XX:StartFlightRecording=settings=profile".to_owned());
             flags.push("-XX:FlightRecorderOptions=repository=jfr".to_owned());
