@@ -23,6 +23,11 @@ pub fn ours() -> Vec<u32> {
     OURS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// The processor time of all of them, in nanoseconds.
+pub fn own_cpu() -> u64 {
+    ours().into_iter().map(|tid| kernel::clock(kernel::thread_clock(tid))).sum()
+}
+
 /// Whether a thread is one of them.
 pub fn is_ours(tid: u32) -> bool {
     OURS.lock().unwrap_or_else(PoisonError::into_inner).contains(&tid)

@@ -47,7 +47,8 @@ pub struct HookStatus {
     pub pass_ps: u64,
     pub count_ps: u64,
     pub time_ps: u64,
-    /// What hooks took in all, as far as calls tell, and the program's processor time meanwhile.
+    /// What samples, the agent's threads and hooks took in all, the latter as far as calls tell, and
+    /// the program's processor time meanwhile.
     pub spent_ns: u64,
     pub cpu_ns: u64,
     /// What could not be told: a number and the reason.

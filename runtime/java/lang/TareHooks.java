@@ -10,8 +10,9 @@ import jdk.internal.vm.annotation.Stable;
  * called and takes the time.
  *
  * <p>Each hook has a block of memory that is never given back: how many calls are to be told, as a
- * part of 2^32, or less than zero while none is even counted; calls of threads that share; then a
- * stripe for each thread, with its id and its calls. So a call needs no lock, and no count is lost.
+ * part of 2^32, or less than zero while none is even counted; calls of threads that share; a bit for
+ * each stripe that a thread has taken; then a stripe for each thread, with its id and its calls. So a
+ * call needs no lock, and no count is lost.
  * The numbers are those of the agent's {@code hooks/blocks.rs}.
  */
 public final class TareHooks {
@@ -20,6 +21,7 @@ public final class TareHooks {
 
     private static final int BLOCK_SHIFT = 13;
     private static final int SHARED = 8;
+    private static final int TAKEN = 16;
     private static final int FIRST_STRIPE = 64;
     private static final int STRIPE_SHIFT = 6;
     private static final long STRIPE_MASK = 63;
@@ -69,10 +71,14 @@ public final class TareHooks {
     }
 
     private static long share(long block, long stripe, long tid) {
-        if (U.getLong(stripe) == 0 && U.compareAndSetLong(null, stripe, 0, tid)) {
-            long calls = U.getLong(stripe + 8) + 1;
-            U.putLong(stripe + 8, calls);
-            return calls;
+        if (U.getLong(stripe) == 0) {
+            // First, so that whoever sums up passes no stripe by that counts.
+            U.getAndBitwiseOrLong(null, block + TAKEN, 1L << (tid & STRIPE_MASK));
+            if (U.compareAndSetLong(null, stripe, 0, tid)) {
+                long calls = U.getLong(stripe + 8) + 1;
+                U.putLong(stripe + 8, calls);
+                return calls;
+            }
         }
         return U.getAndAddLong(null, block + SHARED, 1) + 1;
     }

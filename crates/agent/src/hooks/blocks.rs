@@ -11,6 +11,10 @@ pub const HOOKS: usize = 63;
 pub const REHEARSED: usize = HOOKS;
 
 const BLOCK: usize = 1 << 13;
+/// Calls of threads that share, and a bit for each stripe that was ever taken. Bits stay: who takes a
+/// stripe while a block is cleared must not be passed by.
+const SHARED: usize = 8;
+const TAKEN: usize = 16;
 const FIRST_STRIPE: usize = 64;
 const STRIPE: usize = 64;
 const STRIPES: usize = 64;
@@ -55,7 +59,7 @@ impl Blocks {
     /// A hook begins again with nothing, and counts nothing. No method has it.
     pub fn clear(&self, hook: usize) {
         self.close(hook);
-        self.word(hook, 8).store(0, Relaxed);
+        self.word(hook, SHARED).store(0, Relaxed);
         self.stripes(hook).flatten().for_each(|word| word.store(0, Relaxed));
     }
 
@@ -69,10 +73,13 @@ impl Blocks {
         self.word(hook, 0).store(part.min(ALL), Relaxed);
     }
 
-    /// How many calls there were.
+    /// How many calls there were. Stripes that nobody has are not looked at: each is a line of memory
+    /// that the program has not left in the cache.
     pub fn calls(&self, hook: usize) -> u64 {
-        let own = self.stripes(hook).map(|[_, calls]| calls.load(Relaxed)).sum::<u64>();
-        own + self.word(hook, 8).load(Relaxed)
+        let taken = self.word(hook, TAKEN).load(Relaxed);
+        let taken = self.stripes(hook).enumerate().filter(|(at, _)| taken >> at & 1 != 0);
+        let own = taken.map(|(_, [_, calls])| calls.load(Relaxed)).sum::<u64>();
+        own + self.word(hook, SHARED).load(Relaxed)
     }
 }
 
@@ -87,7 +94,9 @@ mod tests {
             thread.store(stripe, Relaxed);
             calls.store(stripe, Relaxed);
         }
-        blocks.word(3, 8).store(1_000_000, Relaxed);
+        blocks.word(3, SHARED).store(1_000_000, Relaxed);
+        assert_eq!(blocks.calls(3), 1_000_000, "nobody has taken a stripe");
+        blocks.word(3, TAKEN).store(u64::MAX, Relaxed);
         assert_eq!(blocks.calls(3), 64 * 65 / 2 + 1_000_000);
         assert_eq!(blocks.calls(2) + blocks.calls(4), 0, "a block reaches into its neighbour");
         blocks.clear(3);

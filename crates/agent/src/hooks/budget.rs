@@ -1,6 +1,6 @@
 //! How many calls of each hook are timed, and for how much of the time they are counted: as many as
-//! fit into what a climb may take of the program's processor time. Samples come off first, then what
-//! a hook takes that counts nothing, then counting, then timing.
+//! fit into what a climb may take of the program's processor time. Samples and the agent's own
+//! threads come off first, then what a hook takes that counts nothing, then counting, then timing.
 
 use super::blocks::ALL;
 use crate::kernel;
@@ -20,8 +20,8 @@ pub struct Budget {
     costs: Costs,
     /// What was spent inside, and on how many calls, at the last look.
     seen: (u64, u64),
-    /// What samples took until the last look, in nanoseconds.
-    sampled: u64,
+    /// What samples and the agent's own threads took until the last look, in nanoseconds.
+    beside: u64,
     cpu: u64,
     began: u64,
     /// In all, in nanoseconds.
@@ -44,8 +44,8 @@ pub struct Seen {
 /// A program that does nothing still allows this part of a processor's time, in ppm.
 const IDLE_PPM: u64 = 50_000;
 
-/// Of the budget, what samples leave for hooks in any case.
-const HOOKS_LEAST: u64 = 2;
+/// Of the budget, what samples and the agent's own threads leave for hooks in any case.
+const HOOKS_LEAST: u64 = 4;
 
 /// Of that, what is left for timing in any case.
 const LEAST: u64 = 8;
@@ -54,26 +54,28 @@ const LEAST: u64 = 8;
 const COUNTING_LEAST: u64 = 4;
 
 impl Budget {
-    pub fn new(ppm: u32, costs: Costs) -> Self {
+    /// What samples and own threads had taken `beside` before is not part of it.
+    pub fn new(ppm: u32, costs: Costs, beside: u64) -> Self {
         let cpu = kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let ppm = u64::from(ppm);
-        let (seen, sampled) = ((0, 0), 0);
-        Budget { ppm, costs, seen, sampled, cpu, began: cpu, spent: 0, a_second: None, room: 0 }
+        let seen = (0, 0);
+        Budget { ppm, costs, seen, beside, cpu, began: cpu, spent: 0, a_second: None, room: 0 }
     }
 
-    /// What hooks took in all, and the program's processor time meanwhile, in nanoseconds.
+    /// What all of it took, and the program's processor time meanwhile, in nanoseconds.
     pub fn so_far(&self) -> (u64, u64) {
         (self.spent, self.cpu.saturating_sub(self.began))
     }
 
     /// Takes what the last time brought (calls of each hook, what was spent inside, and on how many
-    /// calls), and what samples took so far; says what part of the next calls is to be timed.
+    /// calls), and what samples and own threads took so far; says what part of the next calls is to
+    /// be timed.
     pub fn share(
         &mut self,
         since: u64,
         seen: &[Seen],
         inside: (u64, u64),
-        sampled: u64,
+        beside: u64,
     ) -> Vec<u64> {
         let now = kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let cpu = now.saturating_sub(std::mem::replace(&mut self.cpu, now));
@@ -85,7 +87,8 @@ impl Budget {
         };
         let counting = seen.iter().map(of).sum::<u64>() / 1000;
         let outside = self.costs.time_ps.saturating_sub(self.costs.inside_ps);
-        self.spent += counting + spent + told.saturating_mul(outside) / 1000;
+        let beside = beside.saturating_sub(std::mem::replace(&mut self.beside, beside));
+        self.spent += beside + counting + spent + told.saturating_mul(outside) / 1000;
         if told >= 32 {
             // Stacks of this program may be dearer to walk than those of the rehearsal.
             let inside_ps = spent.saturating_mul(1000) / told;
@@ -94,8 +97,7 @@ impl Budget {
         }
         let allowed = cpu.max(since.saturating_mul(IDLE_PPM) / 1_000_000);
         let whole = allowed.saturating_mul(self.ppm) / 1_000_000;
-        let samples = sampled.saturating_sub(std::mem::replace(&mut self.sampled, sampled));
-        let budget = whole.saturating_sub(samples).max(whole / HOOKS_LEAST);
+        let budget = whole.saturating_sub(beside).max(whole / HOOKS_LEAST);
         self.room = budget.saturating_sub(counting).max(budget / LEAST);
         if since > 0 {
             let now = u128::from(budget) * 1_000_000_000 / u128::from(since);
@@ -168,19 +170,22 @@ mod tests {
     }
 
     #[test]
-    fn what_hooks_took_is_summed_up() {
-        let mut budget = Budget::new(20_000, COSTS);
+    fn what_a_climb_took_is_summed_up() {
+        let mut budget = Budget::new(20_000, COSTS, 1_000);
         // 1,000 counted at 2 ns; 100 timed, 90 µs inside and 100 ns each outside; 10,000 passed by
-        // at 300 ps.
+        // at 300 ps. Samples and own threads took 4 µs.
         let seen = Seen { calls: 1_000, missed: 10_000, expected: 0 };
-        budget.share(100_000_000, &[seen], (90_000, 100), 0);
-        assert_eq!(budget.so_far().0, 2_000 + 3_000 + 90_000 + 10_000);
+        budget.share(100_000_000, &[seen], (90_000, 100), 5_000);
+        assert_eq!(budget.so_far().0, 4_000 + 2_000 + 3_000 + 90_000 + 10_000);
+        // A thread that has ended takes its time along.
+        budget.share(100_000_000, &[], (90_000, 100), 2_000);
+        assert_eq!(budget.so_far().0, 109_000);
     }
 
     #[test]
     fn counting_keeps_to_what_it_may_take() {
         // Of an idle program's twentieth of a processor two percent: a millisecond a second.
-        let budget = Budget::new(20_000, COSTS);
+        let budget = Budget::new(20_000, COSTS, 0);
         // 36 M calls at 1.7 ns more than nothing are 61 ms. A quarter of a millisecond is left in any
         // case; the other hook needs next to nothing.
         let [rare, frequent] = budget.duties(&[1_000, 36_000_000], 0)[..] else { panic!() };
@@ -193,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_first_look_tells_what_a_program_allows() {
-        let mut budget = Budget::new(500_000, COSTS);
+        let mut budget = Budget::new(500_000, COSTS, 0);
         assert_ne!(budget.duties(&[100_000_000], 0), [ALL]);
         let began = budget.cpu;
         while budget.cpu < began + 20_000_000 {
@@ -206,23 +211,23 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_part_of_what_a_climb_may_take() {
+    fn samples_and_own_threads_are_part_of_what_a_climb_may_take() {
         // What the test's own process uses meanwhile must not matter.
-        let room = |samples: u64| {
-            let mut budget = Budget::new(20_000, COSTS);
+        let room = |beside: u64| {
+            let mut budget = Budget::new(20_000, COSTS, 0);
             budget.cpu = u64::MAX;
-            budget.share(1_000_000_000, &[], (0, 0), samples);
+            budget.share(1_000_000_000, &[], (0, 0), beside);
             budget.room
         };
         // Two percent of an idle program's twentieth of a processor: a millisecond.
         assert_eq!(room(0), 1_000_000);
         assert_eq!(room(300_000), 700_000);
-        assert_eq!(room(5_000_000), 500_000, "hooks keep a half");
+        assert_eq!(room(5_000_000), 250_000, "hooks keep a quarter");
     }
 
     #[test]
     fn a_burst_of_timed_calls_is_noticed() {
-        let mut budget = Budget::new(20_000, COSTS);
+        let mut budget = Budget::new(20_000, COSTS, 0);
         budget.share(100_000_000, &[Seen::default()], (0, 0), 0);
         // A millisecond a second is room for a hundred calls in a tenth of one.
         assert!(!budget.is_overdrawn((0, 100)));

@@ -15,8 +15,10 @@ use crate::stacks::take::Caller;
 use crate::stacks::walk::Registers;
 use crate::stream::Stream;
 use crate::stream::threads;
+use crate::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use tare_arena::samples::Counter;
 
 static SESSION: Published<Shared> = Published::new();
 
@@ -145,6 +147,11 @@ impl Shared {
             self.edges.end(call.edge, call.hook as usize, took, cpu);
         }
         self.spend(kernel::monotonic().saturating_sub(wall));
+    }
+
+    /// What samples and the agent's own threads took so far, in nanoseconds.
+    pub fn beside(&self) -> u64 {
+        self.stream.ring.count(Counter::Own) + thread::own_cpu()
     }
 
     /// A thread that was interrupted has spent that time elsewhere.

@@ -36,7 +36,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tare_protocol::{Activity, EngineChange, EngineName, EnginePlan, EngineStatus};
 
-/// How often the stream is looked after.
+/// How often hooks are looked after that count for short times only, or whose calls nobody knows yet.
 const TICK: Duration = Duration::from_millis(20);
 
 static SESSION: Mutex<Option<HookSession>> = Mutex::new(None);
@@ -203,7 +203,7 @@ impl Engine for Hooks {
     }
 
     fn tick_every(&self) -> Option<Duration> {
-        Some(TICK)
+        Some(session().as_ref().map_or(TICK, HookSession::tick_every))
     }
 
     fn tick(&self, jvm: Jvm) {

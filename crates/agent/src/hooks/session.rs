@@ -22,7 +22,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::{Duration, Instant};
-use tare_arena::samples::{Counter, EventHead};
+use tare_arena::samples::EventHead;
 use tare_protocol::{HookPlan, HookStatus};
 
 /// How often sums go out: a batch of calls, of which a front end tells how much they scatter.
@@ -37,8 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Frames of a stack, for a stream that nobody else has opened.
 const DEPTH: u32 = 64;
 
-/// Of a hook that has just been set, this part of the calls is told until it is known how many there
-/// are.
+/// This part of a new hook's calls is told until it is known how many there are.
 const AT_FIRST: u64 = ALL / 1024;
 
 /// For this part of the time a hook counts that tells nothing, so that it is known what it takes.
@@ -124,13 +123,14 @@ impl HookSession {
             time_ps: costs.time_ps,
             ..HookStatus::default()
         };
+        let beside = shared.beside();
         let session = HookSession {
             shared,
             kinds,
             blocks,
             woven: Some(woven),
             set: Vec::new(),
-            budget: Budget::new(plan.overhead_ppm, costs),
+            budget: Budget::new(plan.overhead_ppm, costs, beside),
             texts: HashMap::new(),
             numbers: 0,
             next_slot: 0,
@@ -326,6 +326,12 @@ impl HookSession {
         }
     }
 
+    /// How soon it wants to be looked after: each look wakes a thread.
+    pub fn tick_every(&self) -> Duration {
+        let is_short = |set: &Set| set.tells() && !set.window.is_steady();
+        if self.set.iter().any(is_short) { TICK } else { SUMS_EVERY }
+    }
+
     /// Hooks that went when somebody else had their class changed are no hooks any more.
     fn look_for_others(&mut self, jvm: Jvm) {
         let taken = self.woven.as_mut().map(|woven| woven.taken(jvm.jni)).unwrap_or_default();
@@ -418,8 +424,7 @@ impl HookSession {
             self.event(self.kinds.caller, now, since, trace, &values);
         }
         let spent = (self.shared.spent.load(Relaxed), self.shared.told.load(Relaxed));
-        let sampled = self.shared.stream.ring.count(Counter::Own);
-        let parts = self.budget.share(since, &seen, spent, sampled);
+        let parts = self.budget.share(since, &seen, spent, self.shared.beside());
         for (set, part) in self.set.iter_mut().zip(parts).filter(|(set, _)| set.tells()) {
             set.window.part = part;
             if set.window.is_open {

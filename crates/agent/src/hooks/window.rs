@@ -90,6 +90,12 @@ impl Window {
         (self.rate * nanos as f64 / 1e9) as u64
     }
 
+    /// Whether a longer time until the next look does no harm: it is open all the time, and that is
+    /// what it may be.
+    pub fn is_steady(&self) -> bool {
+        self.duty.is_some_and(|duty| duty >= ALL)
+    }
+
     /// Whether it is open all the time, as far as is known.
     pub fn is_always_open(&self) -> bool {
         self.duty.is_none_or(|duty| duty >= ALL)
@@ -134,7 +140,8 @@ mod tests {
     fn where_calls_are_few_every_one_is_counted() {
         let (window, open, calls) = run(0.0001, ALL, TICK);
         assert_eq!((open, calls), (10_000_000_000, 1e6));
-        assert!(window.is_always_open() && window.is_open);
+        assert!(window.is_always_open() && window.is_open && window.is_steady());
+        assert!(!Window::new(0, 0, 0).is_steady(), "nobody knows yet");
     }
 
     #[test]

@@ -27,8 +27,10 @@ use std::time::Duration;
 use std::{fmt, io};
 use tare_protocol::{EngineChange, EngineName, EnginePlan, EngineStatus};
 
-/// How often the stream is looked after: names of methods, and memory that was read.
+/// How often the stream is looked after: names of methods, and memory that was read. Less often where
+/// a thread's samples are as far apart, since each look wakes a thread.
 const TICK: Duration = Duration::from_millis(20);
+const CALM_TICK: Duration = Duration::from_millis(50);
 
 static SESSION: Mutex<Option<SamplingSession>> = Mutex::new(None);
 
@@ -161,7 +163,8 @@ impl Engine for Sampling {
     }
 
     fn tick_every(&self) -> Option<Duration> {
-        Some(TICK)
+        let interval = locked(&SESSION).as_ref().map_or(Duration::ZERO, SamplingSession::interval);
+        Some(if interval < TICK { TICK } else { CALM_TICK })
     }
 
     fn tick(&self, jvm: Jvm) {

@@ -198,6 +198,11 @@ impl SamplingSession {
         }
     }
 
+    /// Of a thread's processor time, or of the wall clock, from one sample to the next.
+    pub fn interval(&self) -> Duration {
+        Duration::from_nanos(self.shared().interval.load(Relaxed))
+    }
+
     /// Another interval, a pause, or going on.
     pub fn change(&self, interval: Option<u64>, paused: Option<bool>) {
         let shared = &self.arming.shared;

@@ -311,6 +311,5 @@ fn own_thread(jvmti: Jvmti, jni: Jni, fields: ThreadFields) -> Option<u64> {
 
 /// Processor time of the process without that of our own threads, which are not sampled.
 fn program_cpu() -> u64 {
-    let own = thread::ours().into_iter().map(|tid| kernel::clock(kernel::thread_clock(tid)));
-    kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own.sum())
+    kernel::clock(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(thread::own_cpu())
 }

@@ -124,7 +124,8 @@ pub struct Climb {
     pub hooks: BTreeMap<u32, Hook>,
     /// In the order in which they were met; what was said last of each.
     pub nodes: Vec<Node>,
-    /// What hooks took, and the program's processor time meanwhile, in nanoseconds.
+    /// What samples, hooks and the agent's threads took, and the program's processor time
+    /// meanwhile, in nanoseconds.
     pub spent: (u64, u64),
     /// Each time that classes were loaded again.
     pub batches: Vec<Batch>,

@@ -74,7 +74,7 @@ pub struct Figures {
     /// Hooks that are set, and that were ever set.
     pub hooks: u64,
     pub ever: u64,
-    /// What hooks took of the program's processor time, and what they may.
+    /// What the climb took of the program's processor time, and what it may.
     pub cost: f64,
     pub overhead: f64,
 }
@@ -353,7 +353,7 @@ impl Climbing {
     }
 }
 
-/// What hooks took of the program's processor time.
+/// What the climb took of the program's processor time.
 fn cost(status: Option<&HookStatus>) -> f64 {
     let known = status.filter(|status| status.cpu_ns > 0);
     known.map_or(0.0, |status| status.spent_ns as f64 / status.cpu_ns as f64)

@@ -71,8 +71,8 @@ pub fn print(out: &mut Vec<u8>, report: &Report<'_>, width: usize) -> Result<()>
         format!(" ({} allowed{often})", percent(allowed).trim())
     });
     let head = format!(
-        "{} now, {} at once at most, {} ever; they took {} of the program's processor \
-         time{allowed}; weaving stopped the program {}, for {} in all",
+        "{} now, {} at once at most, {} ever; with samples and Tare's own threads they took {} of the \
+         program's processor time{allowed}; weaving stopped the program {}, for {} in all",
         several(climb.now(), "hook"),
         climb.most(),
         climb.ever(),
