@@ -14,7 +14,7 @@ pub use progress::{Doing, Progress};
 pub use words::short;
 
 use crate::words::{count, interval, plain, several};
-use spine::ahead;
+use spine::{Weighted, ahead};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tare_analysis::climb::{
@@ -109,7 +109,7 @@ pub struct Climber {
     round: u32,
     level: u32,
     /// The methods of this level, hooked or not.
-    current: Vec<MethodKey>,
+    current: Weighted,
     /// Those of this round that need no second look.
     met: HashSet<MethodKey>,
     /// What was decided and is not yet in the recording.
@@ -247,21 +247,22 @@ impl Climber {
             several(total, "sample"),
             listed.join(", ")
         ));
-        self.current = leaves.into_iter().map(|(method, _)| method).collect();
+        let all: u64 = leaves.iter().map(|(_, own)| own).sum();
+        let weight = |own: u64| own as f64 / all.max(1) as f64;
+        self.current = leaves.into_iter().map(|(method, own)| (method, weight(own))).collect();
         self.hook_level(climb)
     }
 
     /// The methods of a level get hooks, or those that wait there tell.
     fn hook_level(&mut self, climb: &mut Climb) -> Turn {
         self.enter(Phase::Measuring);
-        for method in self.current.clone() {
+        for method in self.methods() {
             match self.refused.get(&method).cloned() {
                 Some(why) => self.decide(climb, method, State::Sampled, why),
                 None => self.decide(climb, method, State::Hooked, String::new()),
             }
         }
-        let current = self.current.iter().copied();
-        let telling: Vec<MethodKey> = current.filter(|m| Self::is_open(climb, *m)).collect();
+        let telling = self.open(climb);
         let is_woven = |method: &MethodKey| self.woven.contains(method);
         let waiting = match telling.iter().all(is_woven) {
             true => self.woven.clone(),
@@ -274,7 +275,7 @@ impl Climber {
     fn ahead(&self, climb: &Climb, taken: usize) -> Vec<MethodKey> {
         let without: HashSet<MethodKey> = self.refused.keys().copied().collect();
         let most = MOST_HOOKS.saturating_sub(taken);
-        ahead(climb, &self.current, self.aims.metric, &without, most)
+        ahead(climb, self.current.clone(), self.aims.metric, &without, most)
     }
 
     fn hooks(&self, telling: Vec<MethodKey>, mut waiting: Vec<MethodKey>) -> Hooks {
@@ -332,9 +333,8 @@ impl Climber {
     /// again, once; the others when it is their turn.
     pub fn taken(&mut self, climb: &mut Climb, methods: &[MethodKey]) -> Turn {
         self.woven.retain(|method| !methods.contains(method));
-        let tells =
-            |method: &MethodKey| self.current.contains(method) && Self::is_open(climb, *method);
-        let told: Vec<MethodKey> = methods.iter().copied().filter(tells).collect();
+        let told = self.open(climb);
+        let told: Vec<MethodKey> = told.into_iter().filter(|m| methods.contains(m)).collect();
         for method in methods {
             let name = short(climb.names.name(*method)).to_owned();
             if self.taken.insert(*method) {
@@ -349,8 +349,7 @@ impl Climber {
             }
             self.refused.insert(*method, why);
         }
-        let current = self.current.iter().copied();
-        let telling: Vec<MethodKey> = current.filter(|m| Self::is_open(climb, *m)).collect();
+        let telling = self.open(climb);
         if !told.iter().any(|method| telling.contains(method)) {
             return Turn::Wait;
         }
@@ -364,14 +363,23 @@ impl Climber {
         if rate > OFTEN { self.aims.overhead.max(OFTEN_ALLOWED) } else { self.aims.overhead }
     }
 
+    /// The methods of this level.
+    fn methods(&self) -> Vec<MethodKey> {
+        self.current.iter().map(|(method, _)| *method).collect()
+    }
+
+    /// Those whose hooks tell.
+    fn open(&self, climb: &Climb) -> Vec<MethodKey> {
+        self.methods().into_iter().filter(|method| Self::is_open(climb, *method)).collect()
+    }
+
     fn is_open(climb: &Climb, method: MethodKey) -> bool {
         climb.node(method).is_some_and(|node| node.state == State::Hooked)
     }
 
     fn measure(&mut self, climb: &mut Climb, load: Load) -> Turn {
         let passed = self.since.elapsed();
-        let open: Vec<MethodKey> =
-            self.current.iter().copied().filter(|m| Self::is_open(climb, *m)).collect();
+        let open = self.open(climb);
         let mut too_many = Vec::new();
         for method in &open {
             let hook = climb.measured(*method).filter(|hook| hook.off.is_none());
@@ -440,13 +448,11 @@ impl Climber {
 
     /// The hooks that are left when it ends before its time.
     pub fn leave(&mut self, climb: &mut Climb) {
-        for method in self.current.clone() {
-            if Self::is_open(climb, method) {
-                let hook = climb.measured(method);
-                let known = hook.map(|hook| stability(hook, self.aims.metric)).unwrap_or_default();
-                let why = format!("{}, when the climb ended", well(&known));
-                self.decide(climb, method, State::Unstable, why);
-            }
+        for method in self.open(climb) {
+            let hook = climb.measured(method);
+            let known = hook.map(|hook| stability(hook, self.aims.metric)).unwrap_or_default();
+            let why = format!("{}, when the climb ended", well(&known));
+            self.decide(climb, method, State::Unstable, why);
         }
     }
 }

@@ -35,7 +35,7 @@ pub enum Doing {
 impl Climber {
     pub fn progress(&self, climb: &Climb) -> Progress {
         let of = |method: &MethodKey| climb.measured(*method).filter(|hook| hook.off.is_none());
-        let hooks: Vec<_> = self.current.iter().filter_map(of).collect();
+        let hooks: Vec<_> = self.methods().iter().filter_map(of).collect();
         let known: Vec<Stability> =
             hooks.iter().map(|hook| stability(hook, self.aims.metric)).collect();
         Progress {

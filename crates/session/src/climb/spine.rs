@@ -7,12 +7,17 @@ use tare_analysis::climb::{Climb, ClimbMetric, MethodKey, Payer, State};
 /// Callers are followed until they cover this share, and none that has less than the other.
 const COVER: f64 = 0.9;
 const LEAST: f64 = 0.03;
+/// Of what is climbed from, this part must come by way of a method for it to be worth a hook.
+const LEAST_WEIGHT: f64 = 0.03;
 /// A caller with this share is the only one; with the lower one where a hook would have to be set.
 pub const ONLY: f64 = 0.97;
 pub const NEARLY_ONLY: f64 = 0.85;
 
-/// The callers that matter: together they pay for most of a method.
-pub fn payers(climb: &Climb, method: MethodKey, metric: ClimbMetric) -> Vec<MethodKey> {
+/// Methods of a level, each with the part of the hot methods that comes by way of it.
+pub type Weighted = Vec<(MethodKey, f64)>;
+
+/// The callers that matter, with their shares: together they pay for most of a method.
+pub fn payers(climb: &Climb, method: MethodKey, metric: ClimbMetric) -> Weighted {
     let mut covered = 0.0;
     let mut followed = Vec::new();
     for payer in climb.payers(method, metric) {
@@ -21,9 +26,25 @@ pub fn payers(climb: &Climb, method: MethodKey, metric: ClimbMetric) -> Vec<Meth
             continue;
         }
         covered += payer.share();
-        followed.push(caller);
+        followed.push((caller, payer.share()));
     }
     followed
+}
+
+/// One more way by which something comes to a method.
+pub fn arrive(level: &mut Weighted, method: MethodKey, weight: f64) {
+    match level.iter_mut().find(|(known, _)| *known == method) {
+        Some((_, all)) => *all += weight,
+        None => level.push((method, weight)),
+    }
+}
+
+/// The heavy ones first; those that next to nothing comes by way of are taken out, but for the
+/// heaviest.
+pub fn split_light(level: &mut Weighted) -> Weighted {
+    level.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let heavy = level.iter().take_while(|(_, weight)| *weight >= LEAST_WEIGHT).count();
+    level.split_off(heavy.max(1).min(level.len()))
 }
 
 /// Whether hooks have told of a method for as long as it took.
@@ -58,25 +79,31 @@ pub fn above(climb: &Climb, method: MethodKey, only: f64) -> Above {
 /// `most` at most. Those that get none in any case have their only caller measured.
 pub fn ahead(
     climb: &Climb,
-    from: &[MethodKey],
+    from: Weighted,
     metric: ClimbMetric,
     without: &HashSet<MethodKey>,
     most: usize,
 ) -> Vec<MethodKey> {
     let mut found = Vec::new();
-    let mut seen: HashSet<MethodKey> = from.iter().copied().collect();
-    let mut level = from.to_vec();
+    let mut seen: HashSet<MethodKey> = from.iter().map(|(method, _)| *method).collect();
+    let mut level = from;
     while !level.is_empty() && found.len() < most {
-        let mut next = Vec::new();
-        for method in level {
+        let mut next = Weighted::new();
+        for (method, weight) in level {
             match payers(climb, method, metric)[..] {
-                [only] if !without.contains(&method) => next.extend(branching(climb, only)),
-                ref payers => next.extend_from_slice(payers),
+                [(only, _)] if !without.contains(&method) => {
+                    let above = branching(climb, only);
+                    above.into_iter().for_each(|above| arrive(&mut next, above, weight));
+                }
+                ref payers => {
+                    payers.iter().for_each(|(one, share)| arrive(&mut next, *one, weight * share));
+                }
             }
         }
-        next.retain(|method| seen.insert(*method));
-        next.sort_by_key(|method| std::cmp::Reverse(climb.samples.within(*method)));
-        found.extend(next.iter().copied().filter(|method| !without.contains(method)));
+        next.retain(|(method, _)| seen.insert(*method));
+        split_light(&mut next);
+        let new = next.iter().map(|(method, _)| *method);
+        found.extend(new.filter(|method| !without.contains(method)));
         level = next;
     }
     found.truncate(most);

@@ -344,6 +344,31 @@ fn what_was_not_foretold_and_pays_for_little_is_no_reason_to_load_classes_again(
 }
 
 #[test]
+fn a_caller_that_next_to_nothing_of_what_is_hot_comes_by_has_no_hook() {
+    let mut growing = Growing::new();
+    for _ in 0..100 {
+        growing.sample(&["run", "p", "x", "leaf"], 840);
+        growing.sample(&["run", "s", "y", "leaf"], 136);
+        growing.sample(&["run", "r", "y", "leaf"], 24);
+    }
+    growing.look();
+    let mut climber = Climber::new(aims());
+    let [leaf, x, y, r, s] = ["leaf", "x", "y", "r", "s"].map(|method| growing.key(method));
+    let Turn::Hook(first) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!((&first.telling[..], &first.waiting[..]), (&[leaf][..], &[x, y, s][..]));
+    settled(&mut climber, &mut growing, &first);
+    growing.hook("leaf", &[("x", 84), ("y", 16)]);
+    assert_eq!(telling(turn(&mut climber, &mut growing)), [x, y]);
+    // A seventh of a sixth.
+    growing.hook("x", &[("p", 84)]);
+    growing.hook("y", &[("s", 28), ("r", 5)]);
+    assert_eq!(telling(turn(&mut climber, &mut growing)), [s]);
+    let node = growing.climb.node(r).unwrap();
+    assert_eq!((node.level, node.state), (2, State::Sampled));
+    assert!(node.why.starts_with("only 2 % of what is hot"), "{}", node.why);
+}
+
+#[test]
 fn a_hook_that_others_take_is_set_again_once() {
     let mut growing = program();
     let mut climber = Climber::new(aims());

@@ -1,10 +1,11 @@
 //! From one level to the next: which callers of what is known are worth a hook.
 
-use super::spine::{Above, NEARLY_ONLY, ONLY, above, is_known, is_root, payers};
+use super::spine::{
+    Above, NEARLY_ONLY, ONLY, Weighted, above, arrive, is_known, is_root, payers, split_light,
+};
 use super::{Climber, MOST_HOOKS, Phase, Turn, short};
 use crate::words::several;
-use std::collections::HashSet;
-use tare_analysis::climb::{Climb, MethodKey, Payer, State};
+use tare_analysis::climb::{Climb, MethodKey, State};
 
 /// A caller that samples did not foretell gets a hook if it pays for this share of a method.
 const UNFORETOLD: f64 = 0.15;
@@ -16,9 +17,9 @@ impl Climber {
     /// The level is known: its callers are next.
     pub(super) fn climb_up(&mut self, climb: &mut Climb) -> Turn {
         self.level += 1;
-        let mut next: Vec<MethodKey> = Vec::new();
-        let mut chains: Vec<MethodKey> = Vec::new();
-        for method in std::mem::take(&mut self.current) {
+        let mut next = Weighted::new();
+        let mut chains = Weighted::new();
+        for (method, weight) in std::mem::take(&mut self.current) {
             let payers = self.worth_a_hook(climb, method);
             match payers[..] {
                 [] => {
@@ -29,20 +30,27 @@ impl Climber {
                     }
                 }
                 // What could not be measured has its only caller measured instead.
-                [only] if !is_known(climb, method) => next.push(only),
-                [only] => chains.push(only),
-                _ => next.extend(payers),
+                [(only, _)] if !is_known(climb, method) => arrive(&mut next, only, weight),
+                [(only, _)] => chains.push((only, weight)),
+                _ => {
+                    payers.iter().for_each(|(one, share)| arrive(&mut next, *one, weight * share));
+                }
             }
         }
         // What gets a hook in any case is not passed by.
-        for only in chains {
+        for (only, weight) in chains {
             let above = self.above(climb, only, &next);
-            next.extend(above);
+            above.into_iter().for_each(|above| arrive(&mut next, above, weight));
         }
-        let mut seen = HashSet::new();
-        next.retain(|method| seen.insert(*method) && !self.met.contains(method));
-        next.sort_by_key(|method| std::cmp::Reverse(climb.samples.within(*method)));
-        for method in next.split_off(next.len().min(MOST_HOOKS)) {
+        next.retain(|(method, _)| !self.met.contains(method));
+        for (method, weight) in split_light(&mut next) {
+            let why = format!(
+                "only {:.0} % of what is hot comes by way of it; samples tell who calls it",
+                weight * 100.0
+            );
+            self.decide(climb, method, State::Sampled, why);
+        }
+        for (method, _) in next.split_off(next.len().min(MOST_HOOKS)) {
             let why = format!("it would have been more than {MOST_HOOKS} hooks at once");
             self.decide(climb, method, State::Sampled, why);
         }
@@ -62,22 +70,17 @@ impl Climber {
 
     /// The callers that are followed. One that samples did not foretell has no hook yet, and to set
     /// one has the JVM compile anew; so it must pay for more than others.
-    fn worth_a_hook(&mut self, climb: &mut Climb, method: MethodKey) -> Vec<MethodKey> {
+    fn worth_a_hook(&mut self, climb: &mut Climb, method: MethodKey) -> Weighted {
         let mut payers = payers(climb, method, self.aims.metric);
         let is_ready =
             |caller: &MethodKey| self.woven.contains(caller) || self.met.contains(caller);
-        if !payers.iter().any(is_ready) {
+        if !payers.iter().any(|(caller, _)| is_ready(caller)) {
             return payers;
         }
-        let shares = climb.payers(method, self.aims.metric);
-        let share = |caller: &MethodKey| {
-            shares.iter().find(|payer| payer.method == Some(*caller)).map_or(0.0, Payer::share)
+        let is_left = |(caller, share): &mut (MethodKey, f64)| {
+            !is_ready(caller) && !self.refused.contains_key(caller) && *share < UNFORETOLD
         };
-        let is_left = |caller: &mut MethodKey| {
-            !is_ready(caller) && !self.refused.contains_key(caller) && share(caller) < UNFORETOLD
-        };
-        let left: Vec<(MethodKey, f64)> =
-            payers.extract_if(.., is_left).map(|caller| (caller, share(&caller))).collect();
+        let left: Weighted = payers.extract_if(.., is_left).collect();
         for (caller, share) in left {
             let name = short(climb.names.name(method)).to_owned();
             let why = format!(
@@ -96,10 +99,11 @@ impl Climber {
         &mut self,
         climb: &mut Climb,
         from: MethodKey,
-        next: &[MethodKey],
+        next: &[(MethodKey, f64)],
     ) -> Option<MethodKey> {
         let mut method = from;
-        while !self.met.contains(&method) && !next.contains(&method) {
+        let is_next = |method| next.iter().any(|(one, _)| *one == method);
+        while !self.met.contains(&method) && !is_next(method) {
             // What is not woven is passed by a little sooner: a few more samples of another caller
             // are no reason to load classes again.
             let only = match self.woven.is_empty() || self.woven.contains(&method) {
