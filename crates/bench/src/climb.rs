@@ -44,15 +44,19 @@ Options:
   --write-docs    write docs/measured/climb.md
 ";
 
-/// Until samples are taken, hooks are in, and what was woven is compiled again; and until what was
-/// restored is.
+/// Until samples are taken, hooks are in, and most of what was woven is compiled again; and until what
+/// was restored is.
 const LEAD_IN: Amount = Amount { iterations: 1, seconds: 20.0 };
+/// Then until the compilers take no more than this part of a processor beyond what they took in the
+/// plain window, by looks of three seconds; so many looks at most.
+const LOOK: Amount = Amount { iterations: 1, seconds: 3.0 };
+const SETTLED: f64 = 0.02;
+const LOOKS: usize = 12;
 const WINDOW: Amount = Amount { iterations: 1, seconds: 8.0 };
 const LEAD_OUT: Amount = Amount { iterations: 1, seconds: 5.0 };
 
-/// The first climb in a JVM makes HotSpot throw its compiled code away, once: no steady cost. It has
-/// the time to come to the roots.
-const FIRST: Amount = Amount { iterations: 1, seconds: 31.0 };
+/// The first climb in a JVM makes HotSpot throw its compiled code away, once: no steady cost.
+const FIRST: Amount = Amount { iterations: 1, seconds: 15.0 };
 const AFTERWARDS: Amount = Amount { iterations: 2, seconds: 12.0 };
 
 /// Windows with an exact recording, which is so dear that they need not be many.
@@ -114,9 +118,9 @@ pub fn run(words: &[&str]) -> Result<()> {
     let jcmd = ready.javac.home.join("bin/jcmd");
     let mut table =
         "| program | rounds | climb, hooks are in | of that compilers | of that our threads | \
-                     to set them and take them out | exact recording | hooks at once | \
+                     the window began after | to set them and take them out | exact recording | hooks at once | \
                      set anew in the window | by its own account | heaviest edges that agree |\n\
-                     |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+                     |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
             .to_owned();
     // What is built and fetched is not part of the time.
     let mut workloads = Vec::new();
@@ -155,11 +159,13 @@ pub fn run(words: &[&str]) -> Result<()> {
 }
 
 const PAGE: &str = "\
-A program is warm; in each round there is a plain window of eight seconds and one with `tare climb`,
-twenty seconds after it began, so that its hooks are in and what was woven is compiled. Samples and
-hooks are part of it. A first climb of forty seconds is not measured: it makes HotSpot throw its
-compiled code away, once in a JVM that was started without the agent. At the end there are two windows with
-`tare record --exact` of the program's own classes.
+A program is warm; in each round there is a plain window of eight seconds and one with `tare climb`.
+It begins when its hooks are in and what was woven is compiled: twenty seconds after the climb, and
+then as soon as the JVM's compilers take no more than 2 % of a processor beyond what they took in
+the plain window, by looks of three seconds, twelve at most. Samples and hooks are part of it. A
+first climb of thirty-five seconds is not measured: it makes HotSpot throw its compiled code away,
+once in a JVM that was started without the agent. At the end there are two windows with `tare record
+--exact` of the program's own classes.
 
 - **Climb, hooks are in**, and **exact recording**: processor time of the whole process for an
   iteration beside the plain windows before and after: the median over rounds, and in brackets the
@@ -170,13 +176,13 @@ compiled code away, once in a JVM that was started without the agent. At the end
   window before, and what Tare's threads in the process took, beside a plain iteration; medians.
   What is left is the program's own threads: hooks, samples, and code that is inlined less.
 - **To set them and take them out**: what the process took more than plain iterations would have,
-  in the twenty seconds before the window and the five after the climb, once a climb. In seconds of
-  the plain program: as much processor time as it uses in that time. Most of it are the JVM's
-  compilers, which compile woven classes, and all that these are inlined into, anew.
+  from the climb's begin to the window, and in the five seconds after the climb; once a climb. In
+  seconds of the plain program: as much processor time as it uses in that time. Most of it are the
+  JVM's compilers, which compile woven classes, and all that these are inlined into, anew.
 - **Set anew in the window**: how often classes were loaded again there, on average, since the climb
   came to methods that samples had not foretold.
-- **By its own account** is the part of the program's processor time that the climbs say their hooks
-  took, by the median.
+- **By its own account** is the part of the program's processor time that the climbs say they took,
+  samples, hooks and our threads, from the first sample on; the median.
 - **Edges** are calls from one method to another that had a hook in any of the climbs; the ten with
   the most calls by the climbs are looked for among the ten of the exact recording.
 ";
@@ -199,6 +205,8 @@ struct Measured {
     changes: Vec<f64>,
     /// What each took beside its window, in seconds of the plain program.
     around: Vec<f64>,
+    /// When the window of each began, in seconds.
+    began: Vec<f64>,
     agree: Option<(usize, usize)>,
 }
 
@@ -221,11 +229,12 @@ impl Measured {
         let changes = self.changes.iter().sum::<f64>() / self.changes.len().max(1) as f64;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {changes:.1} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {changes:.1} | {} | {} |",
             self.climbs.len(),
             shown(beside(&cpu(Kind::Climb), &around)),
             or_none(of_plain(|one, plain| one.compiling - plain.compiling)),
             or_none(of_plain(|one, _| one.own)),
+            or_none(median(&self.began).map(|seconds| format!("{seconds:.0} s"))),
             or_none(median(&self.around).map(|seconds| format!("{seconds:.1} s"))),
             shown(beside(&exact, &usual)),
             most.unwrap_or(0),
@@ -250,7 +259,7 @@ fn measure(
     let (lead_in, window) = if quick { (once, once) } else { (LEAD_IN, WINDOW) };
     let mut measured = Measured::default();
     let long = if quick { window } else { FIRST };
-    let first = one_window(&mut warm, workload, Kind::Climb, LEAD_IN, long)?;
+    let first = one_window(&mut warm, workload, Kind::Climb, LEAD_IN, None, long)?;
     warm.run(AFTERWARDS)?;
     // What exact recordings take at the end is about half of what all of this took.
     let exact_takes = began.elapsed() / 2;
@@ -263,7 +272,8 @@ fn measure(
         }
         let plain = warm.run(window)?;
         measured.take(workload, round, Kind::Plain, plain);
-        let one = one_window(&mut warm, workload, Kind::Climb, lead_in, window)?;
+        let beside = Some(plain).filter(|_| !quick);
+        let one = one_window(&mut warm, workload, Kind::Climb, lead_in, beside, window)?;
         let out = warm.run(LEAD_OUT)?;
         measured.take(workload, round, Kind::Climb, one.cost);
         measured.take_climb(&one, plain, out);
@@ -273,7 +283,7 @@ fn measure(
     measured.take(workload, measured.climbs.len(), Kind::Plain, last);
     let mut exact = Edges::new();
     for round in 0..if quick { 1 } else { EXACT } {
-        let one = one_window(&mut warm, workload, Kind::Exact, LEAD_OUT, window)?;
+        let one = one_window(&mut warm, workload, Kind::Exact, LEAD_OUT, None, window)?;
         exact = edges_of_tree(&one.report)?;
         measured.take(workload, round, Kind::Exact, one.cost);
     }
@@ -297,10 +307,14 @@ impl Measured {
     fn take_climb(&mut self, one: &Window, plain: Cost, out: Cost) {
         let climb = &one.report["climb"];
         let changes = changes(climb, one.from, one.to);
-        let around = one.lead_in.beyond(plain) + out.beyond(plain);
-        eprintln!("  {changes} changes in the window, {around:.2} s more around it");
+        let around = one.lead_in.iter().chain([&out]).map(|cost| cost.beyond(plain)).sum::<f64>();
+        eprintln!(
+            "  the window began after {:.0} s; {changes} changes in it, {around:.2} s more around it",
+            one.from
+        );
         self.changes.push(changes as f64);
         self.around.push(around);
+        self.began.push(one.from);
         self.climbs.push(climb.clone());
     }
 }
@@ -308,17 +322,19 @@ impl Measured {
 /// What a window brought, and when it was, in seconds since the recording began.
 struct Window {
     cost: Cost,
-    lead_in: Cost,
+    lead_in: Vec<Cost>,
     report: Value,
     from: f64,
     to: f64,
 }
 
+/// With a plain window `beside` it, it begins when the compilers have settled.
 fn one_window(
     warm: &mut Warm<'_>,
     workload: &Workload,
     kind: Kind,
     lead_in: Amount,
+    beside: Option<Cost>,
     window: Amount,
 ) -> Result<Window> {
     let recording = warm.file("climb.tare");
@@ -333,7 +349,15 @@ fn one_window(
     let mut recorder = Recorder::start(&mut command, &warm.file("record.log"))?;
     recorder.wait_for(&recording)?;
     let began = Instant::now();
-    let lead_in = warm.run(lead_in)?;
+    let mut lead_in = vec![warm.run(lead_in)?];
+    for _ in 0..LOOKS {
+        let Some(plain) = beside else { break };
+        let look = warm.run(LOOK)?;
+        lead_in.push(look);
+        if look.compiling / look.wall <= plain.compiling / plain.wall + SETTLED {
+            break;
+        }
+    }
     let from = began.elapsed().as_secs_f64();
     let cost = warm.run(window)?;
     let to = began.elapsed().as_secs_f64();
@@ -372,12 +396,13 @@ mod tests {
             ],
             changes: vec![0.0, 1.0],
             around: vec![1.5, 2.5],
+            began: vec![30.0, 40.0],
             agree: Some((9, 10)),
         };
         let line = measured.line("h2");
         assert_eq!(
             line,
-            "| h2 | 2 | 1.010 (1.010–1.010) | 0.8 % | 1.4 % | 2.0 s | 3.000 (2.000–4.000) | 4 | 0.5 | 1.4 % | 9 of 10 |"
+            "| h2 | 2 | 1.010 (1.010–1.010) | 0.8 % | 1.4 % | 35 s | 2.0 s | 3.000 (2.000–4.000) | 4 | 0.5 | 1.4 % | 9 of 10 |"
         );
     }
 
