@@ -72,6 +72,9 @@ pub fn agreement(climb: &Edges, exact: &Edges) -> (usize, usize) {
         known.into_iter().take(EDGES).map(|(edge, _)| edge.clone()).collect::<Vec<_>>()
     };
     let (ours, theirs) = (heaviest(climb), heaviest(exact));
+    for (from, to) in ours.iter().filter(|edge| !theirs.contains(edge)) {
+        eprintln!("  {from} to {to} is not among the heaviest of the exact recording");
+    }
     (ours.iter().filter(|edge| theirs.contains(edge)).count(), ours.len())
 }
 
