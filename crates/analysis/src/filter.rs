@@ -40,6 +40,8 @@ pub struct Filter {
     pub fold_recursion: bool,
     /// Frames of the JDK join what called them.
     pub hide_jdk: bool,
+    /// Frames whose names fit join what called them.
+    pub hide: Vec<Pattern>,
     /// Frames that are not Java join what called them.
     pub java_only: bool,
     pub group: Grouping,
@@ -56,8 +58,9 @@ impl Filter {
     /// Only the part that moves values.
     #[must_use]
     pub fn shape(&self) -> Filter {
-        let Filter { min_share, fold_recursion, hide_jdk, java_only, group, .. } = *self;
-        Filter { min_share, fold_recursion, hide_jdk, java_only, group, ..Filter::default() }
+        let Filter { min_share, fold_recursion, hide_jdk, hide, java_only, group, .. } =
+            self.clone();
+        Filter { min_share, fold_recursion, hide_jdk, hide, java_only, group, ..Filter::default() }
     }
 
     /// Whether what passes has other stacks than before.

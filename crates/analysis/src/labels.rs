@@ -74,7 +74,14 @@ pub(crate) fn label_frames(profile: &Profile, filter: &Filter) -> Labelling {
     for (id, frame) in profile.frames.iter() {
         let method = profile.methods.get(frame.method);
         let foreign = matches!(method.kind, MethodKind::Native | MethodKind::Kernel);
-        if filter.hide_jdk && is_jdk_method(profile, method) || filter.java_only && foreign {
+        let is_hidden = || {
+            let name = profile.method_name(frame.method);
+            filter.hide.iter().any(|pattern| pattern.is_found_in(&name))
+        };
+        if filter.hide_jdk && is_jdk_method(profile, method)
+            || filter.java_only && foreign
+            || !filter.hide.is_empty() && is_hidden()
+        {
             of_frame.push(None);
             continue;
         }

@@ -85,6 +85,7 @@ fn filters() -> Vec<Filter> {
         Filter { fold_recursion: true, ..none.clone() },
         Filter { hide_jdk: true, ..none.clone() },
         Filter { hide_jdk: true, fold_recursion: true, min_share: 0.05, ..none.clone() },
+        Filter { hide: vec![Pattern::to_search("java")], ..none.clone() },
         Filter { min_share: 0.02, ..none.clone() },
         Filter { min_share: 1.1, ..none.clone() },
     ];

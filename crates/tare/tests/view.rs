@@ -7,8 +7,10 @@ mod view {
     pub mod code;
     pub mod heap;
     pub mod locks;
+    pub mod look;
     pub mod page;
     pub mod scale;
+    pub mod share;
     pub mod support;
     pub mod times;
 }

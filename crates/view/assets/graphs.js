@@ -63,6 +63,7 @@ function frameMenu(text, x, y, more) {
   document.body.append(anchor);
   menu(anchor, [h("p", { class: "name" }, short(text)), ...more,
     { text: "Only what it calls", run: () => go(state.page, { ...add("root", text), path: null }) },
+    { text: "Hide it: its time counts for its callers", run: () => go(state.page, { ...add("hide", text), path: null }) },
     { text: "Sandwich: callers and callees", run: () => go("sandwich", { method: text }) },
     { text: "Source", run: () => go("source", { method: text }) },
     { text: "In the list of methods", run: () => go("methods", { q: text }) },
@@ -219,6 +220,7 @@ function drawNode(side, node) {
       button("Callers and callees", () => go("sandwich", { method: node.text })),
       "jd".includes(node.kind) ? button("Source", () => go("source", { method: node.text })) : "",
       button("Only what it calls", () => set({ ...add("root", node.text), path: null })),
+      button("Hide it", () => set({ ...add("hide", node.text), path: null }), { title: "Its time counts for its callers" }),
       button("In the list of methods", () => go("methods", { q: node.text })),
       button("Copy the name", () => copy(node.text, "Name"))) : "",
     known ? exactly(node.text, node.kind) : "",

@@ -163,7 +163,7 @@ export function diffPage(host) {
   const form = h("form", { class: "buttons", submit: (/** @type {Event} */ event) => { event.preventDefault(); set({ against: other.value.trim() || null }); } },
     file ? button("The other file", () => set({ against: null })) : "", h("label", null, "Before: ", other), h("button", null, "Compare"),
     button("Take what is brushed as before", () => { const time = state.query.get("time"); if (time) set({ against: time, time: null }); }, { title: "Brush one part in the strip, take it, then brush the other" }));
-  const growth = h("p", { class: "growth" }), stage = h("div"), main = h("div", { class: "graph diff-list" }), legend = h("p", { class: "dim" }, "Orange grew, blue shrank, as shares of their whole; hatched vanished, dotted is new. Widths are the larger of both. Changes are told as if both wholes were equal, so that a longer run alone is none.");
+  const growth = h("p", { class: "growth" }), stage = h("div"), main = h("div", { class: "graph diff-list" }), legend = h("p", { class: "dim" }, "Orange grew, blue shrank, as shares of their whole; hatched vanished, dotted is new, grey is as before or may be chance. Widths are the larger of both. Changes are told as if both wholes were equal, so that a longer run alone is none.");
   const empty = h("div", { class: "lacking", hidden: true }, h("h2", null, "Before and after"), h("p", null, "Two files: ", h("code", null, "tare view old.tare new.tare"), ". Two parts of this run: brush the first in the strip, take it as before, then brush the second."));
   host.append(h("div", { class: "tools" }, h("h2", null, "Diff"), form), h("div", { class: "flow" }, empty, growth, main, legend, stage));
   const flame = diffFlame(stage, () => ({ against: against() }));

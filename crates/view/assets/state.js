@@ -3,7 +3,7 @@
 
 import { quoted } from "./figures.js";
 
-export const VIEW_KEYS = ["metric", "by", "time", "thread", "package", "root", "stable",
+export const VIEW_KEYS = ["metric", "by", "time", "thread", "package", "root", "hide", "stable",
   "fold-recursion", "hide-jdk", "java-only", "native", "idle", "compensate"];
 export const FLAGS = ["stable", "fold-recursion", "hide-jdk", "java-only", "native", "idle"];
 
@@ -128,8 +128,8 @@ export function seriesName(one) {
   return kind.startsWith(one.name) ? kind : kind === one.name || !kind ? one.name : `${one.name}: ${kind}`;
 }
 
-/** Adds a value to a key that may be repeated. @param {string} key @param {string} value */
-export const add = (key, value) => ({ [key]: [...new Set([...state.query.getAll(key), value])] });
+/** Adds a method to a key that may be repeated, as patterns write it. @param {string} key @param {string} value */
+export const add = (key, value) => ({ [key]: [...new Set([...state.query.getAll(key), value.replace(/(?<=.)\(.*/, "")])] });
 
 /** How a command about this run begins. */
 export const begins = () => (state.run.command[0] === "tare" ? [...state.run.command] : ["tare", ...state.run.command]);

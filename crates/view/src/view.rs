@@ -2,7 +2,7 @@
 //! by their names. What they mean is up to whoever reads recordings.
 
 /// Options with a value.
-const KEYS: [&str; 7] = ["metric", "by", "time", "thread", "package", "root", "compensate"];
+const KEYS: [&str; 8] = ["metric", "by", "time", "thread", "package", "root", "hide", "compensate"];
 /// Options without.
 const FLAGS: [&str; 6] = ["stable", "fold-recursion", "hide-jdk", "java-only", "native", "idle"];
 

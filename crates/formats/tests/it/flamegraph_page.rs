@@ -106,7 +106,8 @@ fn search_zoom_threads_and_views_work() {
 fn a_page_opens_as_it_was_seen() {
     let zoom = ["app.Main.run", "app.Order.print"].map(str::to_owned);
     let opens = Opening { zoom: &zoom, state: "root=bottom&search=format" };
-    let Some(browser) = Browser::new("opens", &page(Options { opens, ..Options::default() })) else {
+    let Some(browser) = Browser::new("opens", &page(Options { opens, ..Options::default() }))
+    else {
         return;
     };
     let seen = browser.open("");

@@ -301,5 +301,17 @@ on_each_jdk! {
         assert!(control.status().sampling().is_some(), "the recording itself goes on");
         drop(served);
         demo.check_answers();
+
+        // A JVM that is killed under the page: it says so, and what was there can still be read.
+        let (_served, link) = Served::unopened(&demo.target.name());
+        let mut browser = Browser::start(1280, 900).expect("it starts");
+        browser.open(&format!("{link}&/methods")).expect("it answers");
+        let rows = "document.querySelectorAll('#main [data-name]').length > 0";
+        browser.wait(rows).expect("a row");
+        demo.target.signal(Signal::KILL);
+        let said = "document.getElementById('say').textContent.includes('has ended; what was recorded')";
+        browser.wait(said).expect("a sentence");
+        browser.wait(&format!("document.querySelector('[data-age].ended') && {rows}")).expect("rows");
+        assert_eq!(browser.complaints, Vec::<String>::new());
     }
 }

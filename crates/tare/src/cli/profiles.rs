@@ -208,6 +208,9 @@ pub struct ViewArgs {
     /// Fold frames of the JDK into their callers
     #[arg(long)]
     pub hide_jdk: bool,
+    /// Fold frames of this method, class or package into their callers; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub hide: Vec<String>,
     /// Show Java frames only; native, JVM and kernel frames are folded into their callers
     #[arg(long)]
     pub java_only: bool,
@@ -302,6 +305,7 @@ impl ViewArgs {
             min_share: 0.0,
             fold_recursion: self.fold_recursion,
             hide_jdk: self.hide_jdk,
+            hide: patterns(&self.hide),
             java_only: self.java_only,
             group: self.by().grouping(),
         }

@@ -11,7 +11,11 @@ use tare_heapdump::{ClassOut, RootKind, Type, Width, Writer};
 
 /// A cache in a static field, that holds an array of ten sessions and their bytes.
 fn dump(directory: &Directory) -> PathBuf {
-    let path = directory.0.join("app.hprof");
+    dump_of(directory, "app.hprof", 10)
+}
+
+fn dump_of(directory: &Directory, name: &str, sessions: u64) -> PathBuf {
+    let path = directory.0.join(name);
     let mut writer = Writer::new(File::create(&path).unwrap(), Width::Eight, 1).unwrap();
     let classes = [
         (1, "java/lang/Object", 0x100),
@@ -33,7 +37,7 @@ fn dump(directory: &Directory) -> PathBuf {
     writer.class(&below(0x150)).unwrap();
     let statics = [(5, Type::Reference, 0x1000)];
     writer.class(&ClassOut { statics: &statics, ..below(0x130) }).unwrap();
-    let sessions: Vec<u64> = (0..10).map(|n| 0x2000 + n * 0x100).collect();
+    let sessions: Vec<u64> = (0..sessions).map(|n| 0x2000 + n * 0x100).collect();
     writer.array(0x1000, 0x150, sessions.len() as u32).unwrap();
     writer.elements(&sessions).unwrap();
     writer.array_end().unwrap();
@@ -120,5 +124,37 @@ fn a_heap_has_a_page() {
         assert!(wide.as_u64() <= Some(420), "{place}: {wide}");
     }
     shot(&mut browser, "heap-420-dark");
+    is_clean(&mut browser, &served);
+}
+
+#[test]
+fn two_heaps_are_compared() {
+    let directory = Directory::new("heaps");
+    let (old, new) = (dump_of(&directory, "old.hprof", 4), dump_of(&directory, "new.hprof", 10));
+    let served = Served::of(&[&old, &new]);
+    if tare_browser::program().is_none() {
+        eprintln!("NOT COVERED: two heaps: {}", tare_browser::REMEDY);
+        return;
+    }
+    let mut browser = Browser::start(1280, 900).unwrap();
+    browser.open(&served.link).unwrap();
+    browser.wait("window.tare && document.body.dataset.page === 'heap'").unwrap();
+    go(&mut browser, "/heap?tab=histo");
+    let script = "[...document.querySelectorAll('#main [data-name]')].map(row => [row.dataset.name, \
+                  ...['more_objects', 'more_bytes'].map(col => +row.querySelector(`[data-col=${col}]`).dataset.value)])";
+    let shown = browser.eval(script).unwrap();
+    let told = heap(&old, &["diff", &new.display().to_string()]);
+    let classes = told["classes"].as_array().unwrap();
+    assert!(classes.len() >= 2, "{told}");
+    for one in classes {
+        let more = |what: &str| {
+            one[format!("new_{what}")].as_i64().unwrap()
+                - one[format!("old_{what}")].as_i64().unwrap()
+        };
+        let row = json!([one["class"], more("objects"), more("bytes")]);
+        assert!(shown.as_array().unwrap().contains(&row), "{row} is not in {shown}");
+    }
+    assert_eq!(shown[0][0], "byte[]", "what grew most is first: {shown}");
+    shot(&mut browser, "heaps");
     is_clean(&mut browser, &served);
 }

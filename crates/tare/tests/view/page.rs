@@ -118,7 +118,13 @@ fn figures_are_those_of_the_report() {
     assert!(methods.contains(&get), "{methods:?}");
 
     // A part of the run, a thread, a package: the same restrictions by the same names.
-    for view in ["time=2s..4s", "thread=logger", "package=com.acme.Walk", "by=class"] {
+    for view in [
+        "time=2s..4s",
+        "thread=logger",
+        "package=com.acme.Walk",
+        "by=class",
+        "hide=com.acme.Shop.sell",
+    ] {
         let (key, value) = view.split_once('=').unwrap();
         let option = format!("--{key}={value}");
         let part = report(&file, &[AS_RECORDED[0], AS_RECORDED[1], &option]);
@@ -126,6 +132,11 @@ fn figures_are_those_of_the_report() {
         let methods = rows(&mut browser, &["self", "total"]);
         assert_eq!(methods, reported(&part, "methods", &["self", "total"]), "{view}");
     }
+    // What was hidden last counts for who called it: 250 ms of 30 + 250.
+    let main = json!(["com.acme.Shop.main", 280_000_000, 930_000_000]);
+    let methods = rows(&mut browser, &["self", "total"]);
+    assert!(methods.contains(&main), "{methods:?}");
+    assert!(!methods.iter().any(|row| row[0] == "com.acme.Shop.sell"), "{methods:?}");
 
     go(&mut browser, &format!("/threads?{ALL}"));
     let threads = rows(&mut browser, &["value"]);

@@ -128,14 +128,20 @@ fn changed(mut answer: Value, now: &[Row], before: &Heap, by: By) -> Value {
     let old = before.histogram(by);
     let by_name: HashMap<&str, &Row> = old.iter().map(|row| (row.name.as_str(), row)).collect();
     let names: HashSet<&str> = now.iter().map(|row| row.name.as_str()).collect();
-    let none = |row: &Row| Row { held: Sum::default(), all: Sum::default(), retained: 0, ..row.clone() };
+    let none =
+        |row: &Row| Row { held: Sum::default(), all: Sum::default(), retained: 0, ..row.clone() };
     let gone = old.iter().filter(|row| !names.contains(row.name.as_str())).map(none);
-    let mut rows: Vec<(Row, i64, i64)> = now.iter().cloned().chain(gone).map(|row| {
-        let was = by_name.get(row.name.as_str()).map_or(Sum::default(), |old| old.held);
-        let bytes = row.held.bytes as i64 - was.bytes as i64;
-        let objects = row.held.objects as i64 - was.objects as i64;
-        (row, bytes, objects)
-    }).collect();
+    let mut rows: Vec<(Row, i64, i64)> = now
+        .iter()
+        .cloned()
+        .chain(gone)
+        .map(|row| {
+            let was = by_name.get(row.name.as_str()).map_or(Sum::default(), |old| old.held);
+            let bytes = row.held.bytes as i64 - was.bytes as i64;
+            let objects = row.held.objects as i64 - was.objects as i64;
+            (row, bytes, objects)
+        })
+        .collect();
     rows.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
     answer["all"] = rows.len().into();
     answer["before"] = before.sum(Level::Strong).bytes.into();

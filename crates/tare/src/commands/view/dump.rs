@@ -95,6 +95,7 @@ impl Source for Dump {
         let heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.before.as_ref();
         let before = before.map(|before| before.lock().unwrap_or_else(PoisonError::into_inner));
-        heap.answer(question, what, before.as_deref()).map_err(|error| Problem::new(400, format!("{error:#}")))
+        heap.answer(question, what, before.as_deref())
+            .map_err(|error| Problem::new(400, format!("{error:#}")))
     }
 }
