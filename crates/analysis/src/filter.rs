@@ -63,6 +63,10 @@ impl Filter {
         Filter { min_share, fold_recursion, hide_jdk, hide, java_only, group, ..Filter::default() }
     }
 
+    pub(crate) fn hides(&self) -> bool {
+        self.hide_jdk || !self.hide.is_empty()
+    }
+
     /// Whether what passes has other stacks than before.
     pub(crate) fn changes_stacks(&self) -> bool {
         self.shape() != Filter::default() || !self.roots.is_empty()

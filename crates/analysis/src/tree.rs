@@ -470,8 +470,7 @@ fn from_contexts(
     for (at, place) in place.iter_mut().enumerate().skip(1) {
         if *place == 0 && valued[at] {
             *place = *hidden.get_or_insert_with(|| {
-                let hides = filter.hide_jdk || !filter.hide.is_empty();
-                let text = if hides { "[hidden]" } else { NO_JAVA };
+                let text = if filter.hides() { "[hidden]" } else { NO_JAVA };
                 let label = tree.add_label(Label::folded(text));
                 tree.add(0, label)
             });
