@@ -6,7 +6,6 @@
 use crate::agent_symbols;
 use crate::alone;
 use crate::bench;
-use crate::chaos;
 use crate::fuzz;
 use crate::ledger::Row;
 use crate::page;
@@ -59,11 +58,6 @@ pub fn run(options: &Options<'_>) -> Result<()> {
         if let Some(built) = built {
             jvm_tests(&mut stages, &workspace, &ready, &built, options)?;
             if filters.is_empty() {
-                if options.times.is_none() {
-                    let said = stages
-                        .run("chaos, for three minutes", || chaos::bounded(&workspace, &ready));
-                    said.into_iter().flatten().for_each(|said| stages.note(said));
-                }
                 stages.run("benchmarks, as a smoke test", || smoke(&workspace, &ready, &built));
             }
         }

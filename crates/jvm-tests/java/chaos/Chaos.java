@@ -19,7 +19,8 @@ import java.util.concurrent.atomic.AtomicLong;
  *
  * <p>Properties: {@code chaos.frugal} leaves out what a JVM without collections cannot stand,
  * {@code chaos.natives} and {@code chaos.meddler} say that these agents are there, {@code chaos.crowd}
- * is the largest number of threads at once.
+ * is the largest number of threads at once. {@code chaos.without} names works to leave out, for whoever
+ * looks for the cause of a failure.
  */
 public final class Chaos {
     /** One thing that is done again and again. */
@@ -99,6 +100,7 @@ public final class Chaos {
         if (Boolean.getBoolean("chaos.meddler")) {
             works.put("redefines", new ChaosRedefines());
         }
+        works.keySet().removeAll(List.of(System.getProperty("chaos.without", "").split(",")));
         return works;
     }
 

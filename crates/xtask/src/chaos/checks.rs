@@ -64,13 +64,14 @@ pub fn after(program: &mut Program, before: &Before, flags: &[String]) -> Result
     // This collector shares its heap with itself, and may map it three times.
     let is_z = flags.iter().any(|flag| flag == "-XX:+UseZGC");
     let heap = heap(flags) * if is_z { 3 } else { 1 };
+    let mappings = MORE_MAPPINGS * if is_z { 3 } else { 1 };
     let mut usage = old;
     let mut holds = || {
         usage = Usage::of(pid);
         let shared = MORE_SHARED + if is_z { heap } else { 0 };
         usage.threads <= old.threads + MORE_THREADS
             && usage.descriptors <= old.descriptors + MORE_DESCRIPTORS
-            && usage.mappings <= old.mappings + MORE_MAPPINGS
+            && usage.mappings <= old.mappings + mappings
             && usage.shared <= old.shared + shared
             && usage.own + usage.shared <= old.own + old.shared + heap + MORE_MEMORY
     };

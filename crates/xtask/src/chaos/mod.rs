@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-use tare_toolbox::setup::{self, Ready};
+use tare_toolbox::setup;
 use tare_toolbox::shell::Workspace;
 
 pub const HELP: &str = "\
@@ -71,10 +71,6 @@ tells.
     kinds: &["JDK"],
     counts: &["rounds", "recordings", "killed", "classes"],
 };
-
-/// The run of `cargo xtask test`: one seed, and no round begins later than this.
-const BOUNDED: Duration = Duration::from_secs(155);
-const BOUNDED_SEED: u64 = 1;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
@@ -147,21 +143,6 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
     }
     chaos.verdict()
-}
-
-/// The run of `cargo xtask test`: bounded, with one seed. What it says for the summary.
-pub fn bounded(workspace: &Workspace, ready: &Ready) -> Result<Vec<String>> {
-    let ground = Ground::prepare(workspace, ready, None)?;
-    let mut chaos = Chaos::new(&ground, BOUNDED_SEED, None);
-    chaos.rounds(BOUNDED)?;
-    chaos.tell();
-    chaos.verdict()?;
-    let sums = || chaos.sums.values();
-    let (rounds, recordings) =
-        (sums().map(|sum| sum.rounds).sum::<u64>(), sums().map(|sum| sum.recordings).sum::<u64>());
-    let mut lines = vec![format!("chaos: {rounds} rounds with {recordings} recordings")];
-    lines.extend(ground.not_covered().into_iter().map(|line| format!("NOT COVERED: {line}")));
-    Ok(lines)
 }
 
 /// What came of the rounds on one JDK.

@@ -231,7 +231,7 @@ impl Round<'_> {
 
     fn count(&mut self, tool: &Tool, end: End) {
         if let Some(file) = &tool.file {
-            self.counts.recordings += u64::from(end != End::Killed && file.exists());
+            self.counts.recordings += u64::from(end == End::Well);
             self.counts.killed += u64::from(end == End::Killed);
             self.files.push((file.clone(), end == End::Well));
         }
