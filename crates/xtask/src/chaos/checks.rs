@@ -26,7 +26,7 @@ const MORE_SHARED: u64 = 1 << 10;
 const SLOWER: u64 = 2;
 
 /// So short a time says little.
-const NANOS: u64 = 200_000;
+const NANOS: u64 = 20_000;
 
 /// How it was before anybody came.
 pub struct Before {

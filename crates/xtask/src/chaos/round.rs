@@ -110,6 +110,8 @@ impl Round<'_> {
             self.finish(0)?;
             self.program.ask("rest")?;
             self.run_tool(&[], &["detach".to_owned()])?;
+            // The C library keeps what was freed; how much, says nothing of us.
+            self.companions.jcmd(&["System.trim_native_heap"])?;
             self.counts.found = checks::after(&mut self.program, &before, &self.plan.flags)?;
             self.program.ask("go")?;
         }

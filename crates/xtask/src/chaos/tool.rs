@@ -18,6 +18,7 @@ pub struct Tool {
     /// The recording that it writes.
     pub file: Option<PathBuf>,
     killed: bool,
+    interrupted: bool,
 }
 
 /// What came of it, when all is well.
@@ -39,7 +40,10 @@ impl Tool {
         words: &[String],
         file: Option<PathBuf>,
     ) -> Result<Self, Failure> {
-        let mut line = through.to_vec();
+        // Whoever starts us in the background has us ignore Ctrl-C, and so would it until it has a
+        // handler of its own.
+        let mut line = ["env", "--default-signal=INT"].map(str::to_owned).to_vec();
+        line.extend_from_slice(through);
         line.push(ground.tare.display().to_string());
         line.extend_from_slice(words);
         let log = directory.join(format!("{number:02}-{}.log", words[0]));
@@ -48,7 +52,7 @@ impl Tool {
         command.args(&line[1..]).current_dir(directory).env(watch::MARK, directory);
         command.env("TARE_TIMEOUT", TIMEOUT).env("RUST_BACKTRACE", "1").process_group(0);
         let child = command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).spawn()?;
-        Ok(Tool { child, line: words.join(" "), log, file, killed: false })
+        Ok(Tool { child, line: words.join(" "), log, file, killed: false, interrupted: false })
     }
 
     pub fn pid(&self) -> u32 {
@@ -62,6 +66,7 @@ impl Tool {
     pub fn signal(&mut self, name: &str) {
         if !self.has_ended() {
             self.killed |= name == "KILL";
+            self.interrupted |= name == "INT";
             watch::signal(self.pid(), name);
         }
     }
@@ -75,7 +80,8 @@ impl Tool {
         })?;
         let status = status.ok_or_else(|| Failure::new("no status".to_owned()))?;
         let said = fs::read(&self.log).unwrap_or_default();
-        judge(status, self.killed, &String::from_utf8_lossy(&said)).map_err(|what| {
+        let said = String::from_utf8_lossy(&said);
+        judge(status, self.killed, self.interrupted, &said).map_err(|what| {
             Failure::new(format!("`tare {}` {what}; see {}", self.line, self.log.display()))
         })
     }
@@ -91,13 +97,16 @@ impl Drop for Tool {
 }
 
 /// What an end is; a text if it must not be.
-fn judge(status: ExitStatus, killed: bool, said: &str) -> Result<End, String> {
+fn judge(status: ExitStatus, killed: bool, interrupted: bool, said: &str) -> Result<End, String> {
     if said.contains("panicked at") {
         return Err("panicked".to_owned());
     }
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(End::Well),
         (None, Some(9)) if killed => Ok(End::Killed),
+        (None, Some(2)) if interrupted => {
+            Ok(End::Refused("interrupted before it had begun".to_owned()))
+        }
         // Stopped before anything was recorded.
         (Some(130), _) => Ok(End::Refused("interrupted before anything was recorded".to_owned())),
         (Some(1), _) => match reason(said) {
@@ -141,16 +150,18 @@ mod tests {
         let ended = |code: i32| ExitStatus::from_raw(code << 8);
         let refused = Ok(End::Refused("process N has … open for N.N s".to_owned()));
         let said = "noise\ntare: process 4711 has /tmp/x open for 17.25 s\n";
-        assert_eq!(judge(ended(0), false, "fine"), Ok(End::Well));
-        assert_eq!(judge(ended(1), false, said), refused);
-        assert!(judge(ended(1), false, "nothing to the point").is_err());
-        assert!(judge(ended(2), false, said).is_err());
-        assert!(judge(ended(3), false, "").is_err());
-        assert!(judge(ended(0), false, "thread panicked at x.rs:1").is_err());
-        assert_eq!(judge(ExitStatus::from_raw(9), true, ""), Ok(End::Killed));
+        assert_eq!(judge(ended(0), false, false, "fine"), Ok(End::Well));
+        assert_eq!(judge(ended(1), false, false, said), refused);
+        assert!(judge(ended(1), false, false, "nothing to the point").is_err());
+        assert!(judge(ended(2), false, false, said).is_err());
+        assert!(judge(ended(3), false, false, "").is_err());
+        assert!(judge(ended(0), false, false, "thread panicked at x.rs:1").is_err());
+        assert_eq!(judge(ExitStatus::from_raw(9), true, false, ""), Ok(End::Killed));
         for signal in [6, 9, 11] {
-            assert!(judge(ExitStatus::from_raw(signal), false, "").is_err());
+            assert!(judge(ExitStatus::from_raw(signal), false, false, "").is_err());
         }
-        assert!(judge(ExitStatus::from_raw(11), true, "").is_err());
+        assert!(judge(ExitStatus::from_raw(11), true, false, "").is_err());
+        assert!(judge(ExitStatus::from_raw(2), false, true, "").is_ok());
+        assert!(judge(ExitStatus::from_raw(2), false, false, "").is_err());
     }
 }
