@@ -449,6 +449,10 @@ public final class TareProbe {
     /** Called by the agent on a thread that is about to end. */
     static void ended() {
         long mark = session;
+        // A thread may end while the first recording begins: then there is no table to look into.
+        if (mark == -1) {
+            return;
+        }
         Thread thread = Thread.currentThread();
         long entry = search(U.getLong(thread, TID));
         long node = get(thread, entry);
