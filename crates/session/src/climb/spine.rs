@@ -8,7 +8,7 @@ use tare_analysis::climb::{Climb, ClimbMetric, MethodKey, Payer, State};
 const COVER: f64 = 0.9;
 const LEAST: f64 = 0.03;
 /// Of what is climbed from, this part must come by way of a method for it to be worth a hook.
-const LEAST_WEIGHT: f64 = 0.03;
+pub const LEAST_WEIGHT: f64 = 0.03;
 /// A caller with this share is the only one; with the lower one where a hook would have to be set.
 pub const ONLY: f64 = 0.97;
 pub const NEARLY_ONLY: f64 = 0.85;

@@ -359,13 +359,17 @@ fn a_caller_that_next_to_nothing_of_what_is_hot_comes_by_has_no_hook() {
     settled(&mut climber, &mut growing, &first);
     growing.hook("leaf", &[("x", 84), ("y", 16)]);
     assert_eq!(telling(turn(&mut climber, &mut growing)), [x, y]);
-    // A seventh of a sixth.
+    // Of one a seventh of a sixth comes; the other nobody foretold.
     growing.hook("x", &[("p", 84)]);
-    growing.hook("y", &[("s", 28), ("r", 5)]);
-    assert_eq!(telling(turn(&mut climber, &mut growing)), [s]);
-    let node = growing.climb.node(r).unwrap();
-    assert_eq!((node.level, node.state), (2, State::Sampled));
-    assert!(node.why.starts_with("only 2 % of what is hot"), "{}", node.why);
+    growing.hook("y", &[("s", 28), ("r", 5), ("t", 8)]);
+    let Turn::Hook(next) = turn(&mut climber, &mut growing) else { panic!("no hooks") };
+    assert_eq!(next.telling, [s]);
+    let t = growing.key("t");
+    for (method, why) in [(r, "only 2 % of what is hot"), (t, "it pays for 20 % of Y.y, which")] {
+        let node = growing.climb.node(method).unwrap();
+        assert_eq!((node.level, node.state), (2, State::Sampled));
+        assert!(node.why.starts_with(why), "{}", node.why);
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! From one level to the next: which callers of what is known are worth a hook.
 
 use super::spine::{
-    Above, NEARLY_ONLY, ONLY, Weighted, above, arrive, is_known, is_root, payers, split_light,
+    Above, LEAST_WEIGHT, NEARLY_ONLY, ONLY, Weighted, above, arrive, is_known, is_root, payers,
+    split_light,
 };
 use super::{Climber, MOST_HOOKS, Phase, Turn, short};
 use crate::words::several;
 use tare_analysis::climb::{Climb, MethodKey, State};
 
-/// A caller that samples did not foretell gets a hook if it pays for this share of a method.
+/// A caller that samples did not foretell gets a hook if this part of what is hot comes by way of it.
 const UNFORETOLD: f64 = 0.15;
 
 /// Levels at most: a walk that finds no root does not go on for ever.
@@ -20,7 +21,7 @@ impl Climber {
         let mut next = Weighted::new();
         let mut chains = Weighted::new();
         for (method, weight) in std::mem::take(&mut self.current) {
-            let payers = self.worth_a_hook(climb, method);
+            let payers = self.worth_a_hook(climb, method, weight);
             match payers[..] {
                 [] => {
                     let measured = climb.measured(method).is_some_and(|hook| hook.told > 0);
@@ -70,7 +71,7 @@ impl Climber {
 
     /// The callers that are followed. One that samples did not foretell has no hook yet, and to set
     /// one has the JVM compile anew; so it must pay for more than others.
-    fn worth_a_hook(&mut self, climb: &mut Climb, method: MethodKey) -> Weighted {
+    fn worth_a_hook(&mut self, climb: &mut Climb, method: MethodKey, weight: f64) -> Weighted {
         let mut payers = payers(climb, method, self.aims.metric);
         let is_ready =
             |caller: &MethodKey| self.woven.contains(caller) || self.met.contains(caller);
@@ -78,7 +79,9 @@ impl Climber {
             return payers;
         }
         let is_left = |(caller, share): &mut (MethodKey, f64)| {
-            !is_ready(caller) && !self.refused.contains_key(caller) && *share < UNFORETOLD
+            let part = weight * *share;
+            let is_little = (LEAST_WEIGHT..UNFORETOLD).contains(&part);
+            is_little && !is_ready(caller) && !self.refused.contains_key(caller)
         };
         let left: Weighted = payers.extract_if(.., is_left).collect();
         for (caller, share) in left {
