@@ -25,6 +25,7 @@ mod own;
 mod peers;
 mod plot;
 mod program;
+mod reach;
 mod ready;
 mod recorder;
 mod regions;
@@ -69,6 +70,7 @@ Usage: cargo xtask bench [OPTION…] [NAME…]
        cargo xtask bench climb [OPTION…] [NAME…]       a climb beside the exact recording; see its --help
        cargo xtask bench heap [OPTION…]                heap snapshots beside HotSpot's dump; see its --help
        cargo xtask bench threads [OPTION…]             how long a dump of threads stops a JVM; see its --help
+       cargo xtask bench reach [OPTION…]               a JVM elsewhere, the live view, the static build; see its --help
        cargo xtask bench self [OPTION…] [NAME…]        where the time of our own modes goes; see its --help
        cargo xtask bench target [OPTION…] [NAME…]      estimates for another JVM; see its --help
        cargo xtask bench trace [OPTION…]               how many events a trace takes; see its --help
@@ -136,6 +138,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["accuracy", options @ ..] => accuracy::run(options),
         ["sampling", options @ ..] => sampling::run(options),
         ["heap", options @ ..] => heap::run(options),
+        ["reach", options @ ..] => reach::run(options),
         ["regions", options @ ..] => regions::run(options),
         ["scale", options @ ..] => scale::run(options),
         ["trace", options @ ..] => trace::run(options),
@@ -158,7 +161,7 @@ fn command(words: &[&str]) -> String {
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match *word {
-            "--json" | "--tare" => _ = rest.next(),
+            "--json" | "--tare" | "--static" => _ = rest.next(),
             word => shown.push(word),
         }
     }

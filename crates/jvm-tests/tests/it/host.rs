@@ -101,6 +101,12 @@ on_each_jdk! {
         assert!(status["uptime_ms"].is_number() || status["threads"].is_number(), "{status}");
         let threads = tare.run(&[&near("threads")[..], &[&name]].concat());
         assert!(threads.ok().contains("no deadlock"), "{}", threads.describe());
+        // A command that is proposed can be pasted here.
+        let hint = threads.out.lines().find_map(|line| line.split('`').nth(1)).expect("a hint");
+        assert_eq!(hint, format!("tare --host ann@box threads {pid} --full"));
+        let words: Vec<&str> = hint.split(' ').skip(1).collect();
+        let pasted = tare.run(&words);
+        assert!(pasted.ok().contains("shop."), "{}", pasted.describe());
         let doctor = tare.run(&[&near("doctor")[..], &[&name]].concat());
         assert!(doctor.ok().contains("works"), "{}", doctor.describe());
         // Errors and their status are the far side's.

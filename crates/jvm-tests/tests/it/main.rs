@@ -55,6 +55,8 @@ mod heap_live;
 mod heap_stopped;
 mod held_up;
 mod host;
+mod host_container;
+mod host_link;
 mod host_sshd;
 mod hostile_names;
 mod impostors;

@@ -44,6 +44,13 @@ impl Recorded {
         }
     }
 
+    /// The sum of its wall-clock time, and of how many rows.
+    pub fn wall_time(&self) -> (f64, usize) {
+        let mut all = self.profile.all_series().map(|(_, series)| series);
+        let series = all.find(|series| series.info().kind == ValueKind::WallTime);
+        series.map_or((0.0, 0), |series| (series.total() as f64, series.len()))
+    }
+
     pub fn fact<T: FactType>(&self, key: Key<T>) -> Option<T> {
         self.profile.run.facts.get(key)
     }

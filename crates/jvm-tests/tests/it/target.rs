@@ -92,7 +92,8 @@ fn a_jvm_is_calibrated() {
     let scratch = Scratch::new();
     let java = jdk().java().display().to_string();
     // Other tests run beside it.
-    let outcome = Tare::this().run(&["calibrate-target", "--force", "--", &java, "-Xint"]);
+    let outcome =
+        Tare::this().run(&["calibrate-target", "--force", "-o", "-", "--", &java, "-Xint"]);
     let costs = outcome.ok();
     for kind in KINDS {
         assert!(costs.lines().any(|line| line.starts_with(&format!("{kind} "))), "{costs}");

@@ -76,6 +76,11 @@ impl Top {
         tcgetattr(&self.screen).expect("a terminal").local_modes.contains(LocalModes::ECHO)
     }
 
+    fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a pid"), signal).expect("our own child");
@@ -156,6 +161,17 @@ on_each_jdk! {
         for (signal, code) in [(Signal::TERM, Some(0)), (Signal::KILL, None)] {
             let mut top = Top::start(&demo.target.name(), scratch.path());
             wait_until("methods are on the screen", || top.text().contains("shop."));
+            // Stopped by a key or by a signal, it gives the terminal back for as long.
+            match code {
+                Some(_) => top.press("\x1a"),
+                None => top.signal(Signal::TSTP),
+            }
+            wait_until("it is stopped", || top.is_stopped());
+            assert!(top.echoes(), "keys are shown meanwhile");
+            wait_until("its screen is left", || top.text().contains(LEAVES));
+            top.signal(Signal::CONT);
+            top.shows("shop.");
+            assert!(!top.echoes(), "keys are not shown again");
             top.signal(signal);
             top.ends(code);
             if code.is_some() {
@@ -227,5 +243,43 @@ on_each_jdk! {
         // What the other one records is shown.
         assert!(waited.iter().any(|line| line["samples"].as_u64() > Some(0)), "{told}");
         demo.check_answers();
+    }
+
+    /// Recordings that follow each other at once: each is named, and what it records is shown.
+    fn top_beside_one_after_the_other(jdk) {
+        let scratch = Scratch::new();
+        let demo = Demo::start(jdk);
+        let name = demo.target.name();
+        let printed = scratch.join("printed");
+        let mut command = Tare::this().command(&["top", &name, "--json", "--every", "1s", "-n", "900"]);
+        command.stdout(File::create(&printed).expect("our own directory"));
+        let mut top = command.spawn().expect("tare");
+        let says = |text: &str| {
+            let all = std::fs::read_to_string(&printed).expect("our own file");
+            let whole = all.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            lines(whole).iter().any(|line| {
+                let is_it = line["why"].as_str().is_some_and(|why| why.contains(text));
+                is_it && line["samples"].as_u64() > Some(0)
+            })
+        };
+        let tare = Tare::this().directory(scratch.path());
+        let mut last: Option<tare_jvm_tests::Running> = None;
+        for file in ["a.tare", "b.tare", "c.tare"] {
+            if let Some(last) = last.take() {
+                last.signal(Signal::INT);
+                last.wait().ok();
+            }
+            last = Some(tare.start(&["record", "--wall", "-o", file, &name]));
+            wait_until(file, || says(file));
+        }
+        if let Some(last) = last {
+            last.signal(Signal::INT);
+            last.wait().ok();
+        }
+        let pid = i32::try_from(top.id()).ok().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, Signal::INT).expect("our own child");
+        assert!(top.wait().expect("our own child").success());
+        demo.check_answers();
+        demo.finish();
     }
 }

@@ -41,7 +41,8 @@ pub fn run(args: &CalibrateArgs) -> Result<()> {
             "# measured by --force while others had {percent:.0} % of the machine\n"
         ));
     }
-    match &args.output {
+    // As without -o, but for who writes it everywhere.
+    match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         Some(path) => files::replace(path, text.as_bytes())?,
         None => term::stdout().write_all(text.as_bytes())?,
     }

@@ -207,3 +207,64 @@ fn guard() -> Option<(Child, ChildStdin)> {
 pub fn output() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(io::stdout())?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::LocalModes;
+    use std::io::Read;
+    use std::time::Instant;
+
+    /// It has a terminal, and panics while that is its own.
+    #[test]
+    #[ignore = "the next test starts it"]
+    fn ends_by_a_panic() {
+        let screen = FullScreen::enter().unwrap();
+        assert!(!echoes(&io::stdin()), "the terminal is ours");
+        let (columns, lines) = screen.size();
+        panic!("a fault at {columns}x{lines}");
+    }
+
+    fn echoes(terminal: &impl std::os::fd::AsFd) -> bool {
+        tcgetattr(terminal).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was() {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let screen = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let other = || screen.try_clone().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let name = "term::full::tests::ends_by_a_panic";
+        command.args(["--exact", "--ignored", "--nocapture", name]).env("TERM", "xterm");
+        command.stdin(other()).stdout(other()).stderr(other());
+        let mut child = command.spawn().unwrap();
+        let text = Arc::new(Mutex::new(String::new()));
+        let (mut from, all) = (File::from(terminal), Arc::clone(&text));
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(length @ 1..) = from.read(&mut piece) {
+                all.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..length]));
+            }
+        });
+        assert!(!child.wait().unwrap().success());
+        assert!(echoes(&screen), "keys are shown again");
+        let leave = std::str::from_utf8(LEAVE).unwrap();
+        let limit = Instant::now() + Duration::from_secs(240);
+        loop {
+            let text = text.lock().unwrap().clone();
+            let (drawn, after) = text.split_once(leave).unwrap_or((&text, ""));
+            if after.contains("a fault at") {
+                assert!(drawn.contains(std::str::from_utf8(ENTER).unwrap()), "{text:?}");
+                assert!(!drawn.contains("a fault at"), "it spoils the picture: {text:?}");
+                break;
+            }
+            assert!(Instant::now() < limit, "{text:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
