@@ -52,6 +52,8 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let test = ["test", "--release", "-p", "tare-cli", "--test", "view"];
+    // The tool finds the agent beside itself.
+    workspace.release()?;
     let java = setup::compiler()?.home.join("bin/java");
     let large = (!options.quick).then_some("five_million_contexts");
     let mut figures = Vec::new();
