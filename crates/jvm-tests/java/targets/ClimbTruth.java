@@ -2,7 +2,8 @@
  * Callers of known shares and costs, which count themselves: in every round left calls a five times,
  * right calls a twice and b three times; each calls leaf, b for three times as much work. Every 10 ms it
  * says what time it is and how often each edge was taken: "edges NANOS leaf-a leaf-b a-left a-right
- * b-right".
+ * b-right". With a second word it does all that on a hundred virtual threads, which give way to each
+ * other after every round.
  */
 public final class ClimbTruth {
     private static final int LEAF_A = 0;
@@ -15,10 +16,16 @@ public final class ClimbTruth {
 
     public static void main(String[] args) throws Exception {
         int work = args.length > 0 ? Integer.parseInt(args[0]) : 20_000;
-        Worker[] workers = {new Worker(work), new Worker(work)};
-        for (Worker worker : workers) {
-            worker.setDaemon(true);
-            worker.start();
+        boolean virtual = args.length > 1;
+        Worker[] workers = new Worker[virtual ? 100 : 2];
+        for (int i = 0; i < workers.length; i++) {
+            workers[i] = new Worker(work, virtual);
+            workers[i].setDaemon(true);
+            if (virtual) {
+                Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, workers[i]);
+            } else {
+                workers[i].start();
+            }
         }
         Thread said = new Thread(() -> say(workers));
         said.setDaemon(true);
@@ -52,16 +59,21 @@ public final class ClimbTruth {
         final java.util.concurrent.atomic.AtomicLongArray edges =
             new java.util.concurrent.atomic.AtomicLongArray(B_RIGHT + 1);
         private final int work;
+        private final boolean givesWay;
         private long sum;
 
-        Worker(int work) {
+        Worker(int work, boolean givesWay) {
             this.work = work;
+            this.givesWay = givesWay;
         }
 
         @Override
         public void run() {
             while (goesOn) {
                 round();
+                if (givesWay) {
+                    Thread.yield();
+                }
             }
         }
 

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tare_arena::samples::{Frame, Record, Stream, StreamEvent};
 use tare_jvm_tests::{
-    Control, Jdk, Scratch, Tare, Target, classes, control_socket, java_agent, on_each_jdk,
-    wait_until,
+    Control, Jdk, Scratch, Tare, Target, TargetBuilder, classes, control_socket, java_agent,
+    on_each_jdk, wait_until,
 };
 use tare_protocol::{
     EngineChange, EngineName, EnginePlan, HookPlan, Request, Response, SamplePlan,
@@ -19,14 +19,10 @@ use tare_protocol::{
 const WORKER: &str = "ClimbTruth$Worker";
 
 fn truth(jdk: &Jdk, words: &[&str], work: &str) -> Target {
-    let mut target = Target::java(jdk)
-        .vm("-XX:+UnlockDiagnosticVMOptions")
-        .vm("-XX:+DebugNonSafepoints")
-        .vm("-XX:+UseSerialGC");
-    for word in words {
-        target = target.vm(word);
-    }
-    target.class_path(classes()).main("ClimbTruth").arg(work).start()
+    let own = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints", "-XX:+UseSerialGC"];
+    let target = own.iter().chain(words).fold(Target::java(jdk), |target, word| target.vm(word));
+    let target = target.class_path(classes()).main("ClimbTruth");
+    work.split(' ').fold(target, TargetBuilder::arg).start()
 }
 
 fn wire(method: &str) -> String {
@@ -224,6 +220,25 @@ fn assert_points(what: &str, part: u64, all: u64, expected: f64, points: f64) {
     assert!((share - expected).abs() <= points, "{what}: {share:.3}, not {expected:.3}");
 }
 
+/// Hooks that are out, in the leaf and in one of its callers, told what the program says.
+#[track_caller]
+fn assert_truth(target: &Target, hooking: &mut Hooking) {
+    // Until the program has said what it had counted by then, and all names are there.
+    let to = hooking.drain().rows("hook-calls").map(|row| row.head.time).max().expect("looks");
+    wait_until("callers have names", || hooking.drain().told("a", "left").0 > 0);
+    wait_until("the program has told", || said(target).last().is_some_and(|l| l[0] > to));
+    let (came, said) = (&hooking.came, said(target));
+    for (method, edges) in [("leaf", &[0, 1][..]), ("a", &[2, 3])] {
+        let (from, to, calls) = came.counted(method);
+        assert_within(method, calls, taken(&said, edges, from, to));
+    }
+    let ((a, a_cpu), (b, b_cpu)) = (came.told("leaf", "a"), came.told("leaf", "b"));
+    let ((left, _), (right, _)) = (came.told("a", "left"), came.told("a", "right"));
+    assert_points("calls by a", a, a + b, 0.7, 0.007);
+    assert_points("calls by left", left, left + right, 5.0 / 7.0, 0.007);
+    assert_points("costs of a", a_cpu, a_cpu + b_cpu, 7.0 / 16.0, 0.03);
+}
+
 on_each_jdk! {
     /// Edges are those that the program counts in the same time, in compiled code and in the
     /// interpreter; the costs of callers are in the proportion of their work.
@@ -238,22 +253,22 @@ on_each_jdk! {
             hooking.set(&["leaf", "a"]);
             hooking.wait_for("leaf", 20_000);
             hooking.set(&[]);
-            // Until the program has said what it had counted by then, and all names are there.
-            let to = hooking.drain().rows("hook-calls").map(|row| row.head.time).max();
-            let to = to.expect("looks");
-            wait_until("callers have names", || hooking.drain().told("a", "left").0 > 0);
-            wait_until("the program has told", || said(&target).last().is_some_and(|l| l[0] > to));
-            let (came, said) = (&hooking.came, said(&target));
-            for (method, edges) in [("leaf", &[0, 1][..]), ("a", &[2, 3])] {
-                let (from, to, calls) = came.counted(method);
-                assert_within(method, calls, taken(&said, edges, from, to));
-            }
-            let ((a, a_cpu), (b, b_cpu)) = (came.told("leaf", "a"), came.told("leaf", "b"));
-            let ((left, _), (right, _)) = (came.told("a", "left"), came.told("a", "right"));
-            assert_points("calls by a", a, a + b, 0.7, 0.007);
-            assert_points("calls by left", left, left + right, 5.0 / 7.0, 0.007);
-            assert_points("costs of a", a_cpu, a_cpu + b_cpu, 7.0 / 16.0, 0.03);
+            assert_truth(&target, &mut hooking);
         }
+    }
+
+    /// More threads than there are places for their own counts, and carriers that they change.
+    fn calls_on_virtual_threads_are_counted_as_others(jdk) {
+        if jdk.major < 21 {
+            return;
+        }
+        let target = truth(jdk, &[agentpath("").as_str()], "20000 virtual");
+        control_socket(target.pid());
+        let mut hooking = Hooking::start(target.pid(), 500_000, false);
+        hooking.set(&["leaf", "a"]);
+        hooking.wait_for("leaf", 20_000);
+        hooking.set(&[]);
+        assert_truth(&target, &mut hooking);
     }
 
     /// Where calls are many, one in k is told, and the shares stay.
