@@ -14,6 +14,7 @@ mod follow;
 pub mod layout;
 mod names;
 mod nodes;
+mod pages;
 mod regions;
 pub mod samples;
 mod spread;

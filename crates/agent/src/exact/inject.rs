@@ -145,9 +145,10 @@ pub fn apart(jni: Jni, names: &str) -> Result<OwnClass, &'static str> {
 fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<OwnClass, &'static str> {
     let bytes = renamed(bytes).ok_or("the probe runtime is not made of class files")?;
     let name = CString::new(named(name)).map_err(|_| "the probe runtime has no usable name")?;
-    jni.frame(|| jni.define(&name, &bytes))
-        .flatten()
-        .ok_or("the JVM does not take the probe runtime")
+    jni.frame(|| jni.define(&name, &bytes)).flatten().ok_or(
+        "the JVM does not take the probe runtime; if this agent was loaded before from another \
+             file, that file's copy keeps it: restart the program",
+    )
 }
 
 // The runtime's native methods, under the names that the JVM looks for.

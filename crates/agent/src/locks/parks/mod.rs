@@ -76,7 +76,7 @@ impl Parks {
         SESSION.fetch_add(1, Relaxed);
         let begun = table().ok_or("memory for waits").and_then(|table| {
             table.clear();
-            let class = class(jvm)?;
+            let class = class(jvm).map_err(|_| "room for the classes that look at them")?;
             *locked(&ENVIRONMENT) = Some(jvm.jvmti);
             hook::begin(jvm.jvmti, jvm.jni, class).map(|()| class)
         });
