@@ -284,15 +284,15 @@ fn table(windows: &[Windows]) -> String {
     let whole: Vec<f64> = beyond(all).into_iter().map(|one| 1.0 + one).collect();
     let more = |of: &[f64]| (median(of).unwrap_or(1.0) - 1.0) * 100.0;
     if let Some(ratio) = beside(&whole, &sums) {
-        let holds = match ratio {
-            ratio if ratio.value <= 1.0 => "no more than",
-            ratio if ratio.low <= 1.0 => "as far as these rounds can tell no more than",
-            _ => "MORE than",
+        let verdict = match ratio {
+            ratio if ratio.high <= 1.0 => "all at once cost no more than the sum of them",
+            ratio if ratio.low > 1.0 => "all at once cost MORE than the sum of them",
+            _ => "whether all at once cost more than the sum of them, these rounds cannot tell",
         };
         let _ = writeln!(
             text,
             "\nAll at once take {:.1} % more processor time than the plain program, each alone \
-             {:.1} % in sum; one beside the other {}: all at once cost {holds} the sum of them.",
+             {:.1} % in sum; one beside the other {}: {verdict}.",
             more(&whole),
             more(&sums),
             shown(Some(ratio)),

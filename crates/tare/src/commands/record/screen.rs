@@ -229,7 +229,7 @@ fn of_stream(
 
 fn of_climb(now: &climb::Figures, time: f64) -> String {
     let progress = &now.progress;
-    let cost = format!("cost {:.1} % of {:.0} %", now.cost * 100.0, now.overhead * 100.0);
+    let cost = format!("cost {:.1} %, aim {:.0} %", now.cost * 100.0, now.overhead * 100.0);
     let hooks = format!("{} now, {} ever", several(now.hooks, "hook"), now.ever);
     let rest = match progress.doing {
         climb::Doing::Sampling => {
