@@ -95,6 +95,22 @@ fn seconds(nanos: i64) -> String {
 
 /// Sets things aside; `None` if there is nothing of the kind in the metric.
 pub fn set_aside(profile: &Profile, metric: SeriesId, what: Asides) -> Option<Aside> {
+    let mut aside = set_aside_of_series(profile, metric, what)?;
+    let out = &mut aside.profile;
+    for (_, table) in profile.all_events() {
+        // Only what findings read of events: when they were and how long.
+        let id = out.events_of(table.kind());
+        for row in 0..table.len() {
+            let nowhere = |_| ContextId::ROOT;
+            let (event, values) = table.moved_row(row, nowhere, nowhere);
+            out.events_mut(id).push(event, &values);
+        }
+    }
+    Some(aside)
+}
+
+/// The same without events, of which there may be many.
+pub fn set_aside_of_series(profile: &Profile, metric: SeriesId, what: Asides) -> Option<Aside> {
     let idle = if what.idle { Idleness::find(profile, metric) } else { None };
     // Most profiles have nothing of the kind, and some have millions of contexts.
     let possible = what.native
@@ -152,15 +168,6 @@ pub fn set_aside(profile: &Profile, metric: SeriesId, what: Asides) -> Option<As
     parts.sort_by_key(|(_, value)| -i128::from(*value));
     let outside = outside.map(|(place, series)| (place, out.add_made_series(series))).to_vec();
     out.contexts = places.made;
-    for (_, table) in profile.all_events() {
-        // Only what findings read of events: when they were and how long.
-        let id = out.events_of(table.kind());
-        for row in 0..table.len() {
-            let nowhere = |_| ContextId::ROOT;
-            let (event, values) = table.moved_row(row, nowhere, nowhere);
-            out.events_mut(id).push(event, &values);
-        }
-    }
     Some(Aside { profile: out, outside, parts, idle: idle.map(|idle| idle.told) })
 }
 

@@ -58,7 +58,9 @@ mod waits;
 mod workers;
 
 pub use around::{Around, EventRef, NoEvent};
-pub use aside::{Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside};
+pub use aside::{
+    Aside, Asides, Idle, NATIVE_THREADS, NO_JAVA, OF_JVM, OF_NATIVE, set_aside, set_aside_of_series,
+};
 pub use bounds::Bounds;
 pub use calibration::{Bounded, Calibration};
 pub use calls::{ELAPSED, figures_of_calls};

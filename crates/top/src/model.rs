@@ -239,7 +239,9 @@ impl Model {
         let needs_rows = |page: &Page| !matches!(page, Page::Collections | Page::Classes);
         let is_filled = wanted.pages.iter().any(needs_rows);
         if is_filled {
-            self.window.fill(profile, from);
+            // There may be many thousands of waits in a second, and not every page tells of them.
+            let waits = wanted.pages.iter().any(|page| matches!(page, Page::Locks | Page::Threads));
+            self.window.fill(profile, from, waits);
         }
         for (at, page) in wanted.pages.iter().enumerate() {
             let seconds = Seconds { profile, from, to };

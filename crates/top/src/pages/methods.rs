@@ -3,7 +3,7 @@
 use super::{Callable, Detail, Seconds, Side, named, samples, share};
 use crate::table::{Column, Row, Table, Value};
 use std::collections::HashMap;
-use tare_analysis::{Asides, Filter, LabelKind, Tree, hot_list, neighbours, set_aside};
+use tare_analysis::{Asides, Filter, LabelKind, Tree, hot_list, neighbours, set_aside_of_series};
 use tare_profile::{MethodKind, Profile, SeriesId, ValueKind};
 
 pub const COLUMNS: [Column; 8] = [
@@ -42,7 +42,7 @@ pub fn method_table(seconds: &Seconds<'_>, selected: Option<&str>) -> Methods {
         idle: None,
     };
     let Some(metric) = samples(seconds.profile) else { return nothing(0) };
-    let aside = set_aside(seconds.profile, metric, Asides { native: true, idle: true });
+    let aside = set_aside_of_series(seconds.profile, metric, Asides { native: true, idle: true });
     let idle = aside.as_ref().and_then(|aside| aside.idle.as_ref());
     let profile = aside.as_ref().map_or(seconds.profile, |aside| &aside.profile);
     let count = profile.series(metric).len() as u64;

@@ -3,7 +3,7 @@
 use super::{Detail, Seconds, Side, named, samples, share};
 use crate::table::{Column, Row, Table, Value};
 use std::collections::HashMap;
-use tare_analysis::{Asides, Filter, by_thread, set_aside};
+use tare_analysis::{Asides, Filter, by_thread, set_aside_of_series};
 use tare_profile::{
     EventKind, FieldValue, Profile, SeriesId, ThreadId, ThreadKind, ValueKind, Wait,
 };
@@ -20,7 +20,7 @@ pub const COLUMNS: [Column; 6] = [
 pub fn thread_table(seconds: &Seconds<'_>, selected: Option<&str>) -> (Table, Detail) {
     let mut table = Table::empty(&COLUMNS);
     let Some(metric) = samples(seconds.profile) else { return (table, Detail::default()) };
-    let aside = set_aside(seconds.profile, metric, Asides { native: true, idle: true });
+    let aside = set_aside_of_series(seconds.profile, metric, Asides { native: true, idle: true });
     let profile = aside.as_ref().map_or(seconds.profile, |aside| &aside.profile);
     let shares = by_thread(profile, metric, &Filter::default()).unwrap_or_default();
     let busy: HashMap<ThreadId, (f64, Option<String>)> = shares
@@ -61,7 +61,8 @@ pub fn thread_table(seconds: &Seconds<'_>, selected: Option<&str>) -> (Table, De
     }
     let thread = selected
         .and_then(|wanted| profile.threads.iter().map(|(id, _)| id).find(|id| key(*id) == wanted));
-    let detail = thread.map_or_else(Detail::default, |id| beside(profile, metric, id));
+    let detail =
+        thread.map_or_else(Detail::default, |id| beside([profile, seconds.profile], metric, id));
     (table, detail)
 }
 
@@ -79,7 +80,8 @@ fn by_row(profile: &Profile, series: SeriesId) -> HashMap<ThreadId, i64> {
     sums
 }
 
-fn beside(profile: &Profile, metric: SeriesId, id: ThreadId) -> Detail {
+/// The profile with what people want to see of samples, and the one with events.
+fn beside([profile, whole]: [&Profile; 2], metric: SeriesId, id: ThreadId) -> Detail {
     let mut methods: HashMap<String, i64> = HashMap::new();
     for row in profile.series(metric).rows().filter(|row| row.thread == id) {
         let name = profile.innermost_name(row.context).unwrap_or_else(|| "[unknown]".to_owned());
@@ -88,11 +90,11 @@ fn beside(profile: &Profile, metric: SeriesId, id: ThreadId) -> Detail {
     }
     let mut waits: HashMap<String, i64> = HashMap::new();
     let locks = EventKind::lock().name;
-    for (_, table) in profile.all_events().filter(|(_, table)| table.kind().name == locks) {
+    for (_, table) in whole.all_events().filter(|(_, table)| table.kind().name == locks) {
         let (class, operation) = (table.field_named("class"), table.field_named("operation"));
         for (row, event) in table.events().enumerate().filter(|(_, event)| event.thread == id) {
             let text = |field: Option<usize>| match field.and_then(|at| table.field(row, at)) {
-                Some(FieldValue::Text(text)) => profile.strings.get(text),
+                Some(FieldValue::Text(text)) => whole.strings.get(text),
                 _ => "",
             };
             let wait = Wait::from_name(text(operation));
