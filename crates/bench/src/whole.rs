@@ -392,8 +392,9 @@ mod tests {
         assert!(Args::parse(&["fob"]).is_err());
     }
 
-    /// Pages of benchmarks that take longer than all parts together.
-    const BY_ITSELF: [&str; 2] = ["heap-peers.md", "together.md"];
+    /// Pages of benchmarks that take longer than all parts together, or need what not every machine
+    /// has: a browser, sshd.
+    const BY_ITSELF: [&str; 4] = ["heap-peers.md", "together.md", "view.md", "reach.md"];
 
     /// The other direction: a page that says of itself that it is generated is one that a part
     /// writes.
