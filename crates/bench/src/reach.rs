@@ -146,9 +146,9 @@ fn answers(ready: &Ready, java: &Path, rounds: usize) -> Result<String> {
     }
     fs::copy(&tare, with.join("tare"))?;
     let screens: [(&str, &[&str]); 3] = [
-        ("`tare --host box`", &[]),
-        ("`tare --host box threads JVM`", &["threads", &pid]),
-        ("`tare --host box top JVM --once --every 1s`", &["top", &pid, "--once", "--every", "1s"]),
+        ("the list of JVMs", &[]),
+        ("`threads JVM`", &["threads", &pid]),
+        ("`top JVM --once --every 1s`", &["top", &pid, "--once", "--every", "1s"]),
     ];
     let mut text = "\n## First answers\n\nThrough Debian's sshd on this machine, by a forwarder \
                     that holds each byte for 25 ms each way; medians, and ratios beside `ssh box \
